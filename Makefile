@@ -1,0 +1,50 @@
+# One word a task. `make` alone lists them.
+
+PYTHON  := $(shell command -v python3.11 || command -v python3)
+VENV    := .venv
+BIN     := $(VENV)/bin
+FLAVOUR ?= mariadb
+
+.DEFAULT_GOAL := help
+.PHONY: help setup servers demo test lint types clean distclean lock
+
+help: ## list the tasks
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@echo
+	@echo "  make demo FLAVOUR=mysql     the demo on MySQL instead of MariaDB"
+	@echo "  make test FLAVOURS=mariadb  the suite on one database server only"
+
+setup: $(VENV)/.done ## make .venv from requirements.lock
+
+$(VENV)/.done: requirements.lock pyproject.toml
+	@PYTHON="$(PYTHON)" VENV="$(VENV)" sh sandbox/setup.sh
+	@touch $@
+
+servers: setup ## install MariaDB, MySQL, Kafka and Java where missing (root or sudo)
+	@$(BIN)/python -m sandbox install --flavour all
+
+demo: setup ## migrate a real database live and verify it; FLAVOUR=mariadb or mysql
+	@$(BIN)/python -m sandbox install --flavour $(FLAVOUR)
+	$(BIN)/python -m sandbox.demo --flavour $(FLAVOUR)
+
+test: servers ## run the whole suite on real servers, with coverage
+	$(BIN)/python -m pytest --cov --cov-report=term
+
+lint: setup ## check style (ruff)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: setup ## check types (mypy, strict)
+	$(BIN)/mypy
+
+clean: ## remove server data, caches and build leftovers
+	rm -rf .sandbox/run build dist htmlcov .coverage .coverage.* .hypothesis .mypy_cache .pytest_cache .ruff_cache \
+		.import_linter_cache spark-warehouse metastore_db derby.log .migrate *.egg-info
+	find . -name __pycache__ -not -path './$(VENV)/*' -not -path './.sandbox/*' -prune -exec rm -rf {} +
+
+distclean: clean ## remove the downloaded servers and .venv too
+	rm -rf .sandbox $(VENV)
+
+lock: setup ## write requirements.lock anew from pyproject.toml
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+		--no-header --upgrade --extra dev --output-file requirements.lock pyproject.toml
