@@ -1,0 +1,78 @@
+"""Command line of the sandbox: `python -m sandbox install` and `python -m sandbox up`."""
+
+import argparse
+import signal
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from sandbox import snippet, state
+from sandbox.demo_data import create_orders, load_sakila
+from sandbox.errors import SandboxError
+from sandbox.install.plan import install
+from sandbox.paths import run_dir
+from sandbox.settings import Flavour
+from sandbox.stack import Sandbox
+
+
+def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m sandbox", description="Real servers for tests and the demo.")
+    commands = parser.add_subparsers(dest="command", required=True)
+    names = [flavour.value for flavour in Flavour]
+    put = commands.add_parser("install", help="install what is missing")
+    put.add_argument("--flavour", choices=[*names, "all"], default="all", help="default: all")
+    up = commands.add_parser("up", help="start a source, targets and Kafka; stop them on Ctrl-C")
+    up.add_argument("--flavour", choices=names, default="mariadb", help="default: mariadb")
+    up.add_argument("--targets", type=int, default=2, metavar="N", help="number of target servers (default: 2)")
+    up.add_argument("--no-kafka", action="store_true", help="database servers only")
+    up.add_argument("--root", type=Path, help="directory for the data, kept afterwards (default: a throw-away one)")
+    up.add_argument("--data", action="store_true", help="load Sakila and 200,000 orders into the source")
+    return parser.parse_args(argv)
+
+
+def _up(options: argparse.Namespace) -> None:
+    ended = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda *_: ended.set())
+    box = Sandbox(options.flavour, options.root, targets=options.targets, kafka=not options.no_kafka)
+    began = time.monotonic()
+    with box:
+        print(f"started in {time.monotonic() - began:.1f} s; data in {box.root}")
+        if options.data:
+            load_sakila(box.source)
+            create_orders(box.source)
+        for server in box.servers:
+            print(f"  {server.name:8} {server.host}:{server.port}  pid {server.pid}  log {server.log}")
+        secrets = box.root / "passwords.sh"
+        values = snippet.environment(box)
+        state.private_file(secrets, "".join(f"export {name}={value}\n" for name, value in values.items()))
+        print(
+            f"\npasswords: . {secrets}\nfor the config file:\n\n{snippet.config(box)}\nCtrl-C stops all.",
+            flush=True,
+        )
+        while not ended.wait(1.0):
+            gone = [server for server in box.servers if not server.running]
+            if gone:
+                raise SandboxError(f"{gone[0].name} has ended; see {gone[0].log}")
+    print("stopped")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command; exit status 0 when done, 1 with one message on standard error when not."""
+    options = _arguments(argv)
+    try:
+        if options.command == "install":
+            install(list(Flavour) if options.flavour == "all" else [Flavour(options.flavour)])
+        else:
+            run_dir().mkdir(parents=True, exist_ok=True)
+            _up(options)
+    except SandboxError as error:
+        print(f"sandbox: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

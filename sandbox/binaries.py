@@ -1,0 +1,110 @@
+"""Which programs to run for each server, and a clear message when one is not installed."""
+
+import os
+import re
+import shutil
+import subprocess
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from sandbox.errors import SandboxError
+from sandbox.paths import kafka_lib, mysql_root
+from sandbox.settings import Flavour
+
+# Debian keeps servers in sbin, which is not in every user's PATH.
+_PATH = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/local/sbin", "/usr/sbin", "/sbin"])
+
+
+@dataclass(frozen=True)
+class DatabasePrograms:
+    """Command lines (without options of one server) of a flavour's programs."""
+
+    server: tuple[str, ...]
+    client: tuple[str, ...]
+    install_db: tuple[str, ...] = ()  # MariaDB has a script of its own; MySQL's server does it
+
+
+def which(name: str) -> str | None:
+    """Path of a program, looked for in PATH and in the sbin directories."""
+    return shutil.which(name, path=_PATH)
+
+
+def _missing(what: str) -> SandboxError:
+    return SandboxError(f"{what} is not installed; run: make servers")
+
+
+@cache
+def is_mysql(program: str) -> bool:
+    """Whether a `mysqld` is MySQL's: MariaDB installs a link of that name too."""
+    answer = subprocess.run([program, "--no-defaults", "--version"], capture_output=True, text=True, timeout=60)
+    return answer.returncode == 0 and "mariadb" not in answer.stdout.lower()
+
+
+def system_mysqld() -> str | None:
+    """Path of the distribution's own MySQL server, if it has one."""
+    found = which("mysqld")
+    return found if found is not None and is_mysql(found) else None
+
+
+def _mariadb() -> DatabasePrograms:
+    server, client, install = which("mariadbd"), which("mariadb"), which("mariadb-install-db")
+    if server is None or client is None or install is None:
+        raise _missing("MariaDB")
+    return DatabasePrograms((server,), (client,), (install,))
+
+
+def unpacked_mysql(root: Path) -> DatabasePrograms:
+    """Programs of the MySQL tree under `root`, run by the tree's own loader: no chroot, no root rights."""
+    loader = (str(next((root / "lib").glob("ld-linux-*.so.*"))), "--library-path", str(root / "lib"))
+    directories = (
+        "--no-defaults",
+        f"--basedir={root}",
+        f"--lc-messages-dir={root / 'share/mysql'}",
+        f"--plugin-dir={root / 'plugin'}",
+    )
+    return DatabasePrograms((*loader, str(root / "bin/mysqld"), *directories), (*loader, str(root / "bin/mysql")))
+
+
+def _mysql() -> DatabasePrograms:
+    own, client = system_mysqld(), which("mysql")
+    if own is not None and client is not None:
+        return DatabasePrograms((own, "--no-defaults"), (client,))
+    if not (mysql_root() / "bin/mysqld").exists():
+        raise _missing("MySQL")
+    return unpacked_mysql(mysql_root())
+
+
+def database_programs(flavour: Flavour) -> DatabasePrograms:
+    """Programs of a flavour. Raises SandboxError when they are not installed."""
+    return _mariadb() if flavour is Flavour.MARIADB else _mysql()
+
+
+def _find_java() -> str | None:
+    home = os.environ.get("JAVA_HOME")
+    return (which(f"{home}/bin/java") if home else None) or which("java")
+
+
+def java() -> str:
+    """Path of `java`. Raises SandboxError when there is none."""
+    found = _find_java()
+    if found is None:
+        raise _missing("Java")
+    return found
+
+
+def java_version() -> int:
+    """Major version of Java (17); 0 when there is none."""
+    program = _find_java()
+    if program is None:
+        return 0
+    shown = subprocess.run([program, "-version"], capture_output=True, text=True, timeout=60)
+    found = re.search(r'version "(\d+)', shown.stderr)
+    return int(found.group(1)) if found else 0
+
+
+def kafka_classpath() -> str:
+    """Java class path of Kafka. Raises SandboxError when the jars were not fetched."""
+    if not any(kafka_lib().glob("kafka_*.jar")):
+        raise _missing("Kafka")
+    return f"{kafka_lib()}/*"

@@ -1,0 +1,48 @@
+"""What is missing for the servers asked for, and installing just that."""
+
+import fcntl
+from collections.abc import Iterable
+
+from sandbox.binaries import java_version, which
+from sandbox.install import kafka, mysql
+from sandbox.install.system import apt_install, say
+from sandbox.paths import cache_dir
+from sandbox.settings import Flavour
+
+_OLDEST_JAVA = 17  # Spark 4 and Kafka 4 need it
+
+
+def missing_packages(flavours: Iterable[Flavour]) -> list[list[str]]:
+    """Debian packages to install, each with its alternatives; none has a service that would be started."""
+    wanted = set(flavours)
+    packages: list[list[str]] = []
+    if Flavour.MARIADB in wanted:
+        if which("mariadbd") is None or which("mariadb-install-db") is None:
+            packages.append(["mariadb-server-core"])
+        if which("mariadb") is None:
+            packages.append(["mariadb-client-core"])
+    if Flavour.MYSQL in wanted and not mysql.is_installed() and which("debootstrap") is None:
+        packages.append(["debootstrap"])
+    if java_version() < _OLDEST_JAVA:
+        packages.append(["openjdk-17-jre-headless", "openjdk-21-jre-headless", "default-jre-headless"])
+    if not kafka.is_installed() and which("mvn") is None:
+        packages.append(["maven"])
+    return packages
+
+
+def install(flavours: Iterable[Flavour]) -> None:
+    """Install what is missing for the flavours, for Kafka and for Spark, and say what and how big first.
+
+    Root rights are taken (sudo) only for Debian packages and for debootstrap. Quick when nothing is missing.
+    Raises SandboxError with the failing installer's last lines.
+    """
+    wanted = list(flavours)
+    cache_dir().mkdir(parents=True, exist_ok=True)
+    with (cache_dir() / "install.lock").open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # two installations at once would tread on each other
+        apt_install(missing_packages(wanted))
+        if not kafka.is_installed():
+            kafka.install()
+        if Flavour.MYSQL in wanted and not mysql.is_installed():
+            mysql.install()
+    say(f"installed: {', '.join(wanted)}, kafka, java (cache: {cache_dir()})")

@@ -1,0 +1,29 @@
+"""Where the sandbox keeps things: downloads in the cache, server data in the run directory."""
+
+import os
+from pathlib import Path
+
+from sandbox.settings import KAFKA_VERSION
+
+PROJECT = Path(__file__).resolve().parent.parent
+
+
+def cache_dir() -> Path:
+    """Downloads: SANDBOX_CACHE, or `.sandbox/cache` in the project, which `make distclean` removes."""
+    given = os.environ.get("SANDBOX_CACHE")
+    return Path(given).resolve() if given else PROJECT / ".sandbox" / "cache"
+
+
+def run_dir() -> Path:
+    """Directory of server data: `.sandbox/run` in the project. `make clean` removes it."""
+    return PROJECT / ".sandbox" / "run"
+
+
+def mysql_root() -> Path:
+    """Directory tree that holds the unpacked MySQL server (see sandbox/install/mysql.py)."""
+    return cache_dir() / "mysql"
+
+
+def kafka_lib() -> Path:
+    """Directory of Kafka's jar files (see sandbox/install/kafka.py)."""
+    return cache_dir() / f"kafka-{KAFKA_VERSION}" / "lib"

@@ -1,0 +1,36 @@
+#!/bin/sh
+# Makes the virtual environment from requirements.lock. Called by `make setup` with PYTHON and VENV set.
+set -eu
+
+say() { echo "setup: $*"; }
+fail() { echo "setup: $*" >&2; exit 1; }
+
+as_root() {
+    if [ "$(id -u)" = 0 ]; then "$@"
+    elif command -v sudo >/dev/null; then sudo "$@"
+    else fail "this needs root rights, and sudo is not there; run as root: $*"
+    fi
+}
+
+[ -n "$PYTHON" ] || fail "no Python found; install Python 3.11 (Debian: apt-get install python3)"
+"$PYTHON" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || fail "$PYTHON is older than Python 3.11"
+
+if ! "$PYTHON" -c 'import ensurepip, venv' 2>/dev/null; then
+    command -v apt-get >/dev/null || fail "$PYTHON has no ensurepip; install its venv package"
+    say "installing the Debian package python3-venv (about 6 MB)"
+    as_root apt-get update -qq
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get install -qq --yes --no-install-recommends python3-venv >/dev/null
+fi
+
+say "making $VENV from requirements.lock: about 560 MB from PyPI (Spark is most of it), 1 GB in the end"
+[ -x "$VENV/bin/python" ] || "$PYTHON" -m venv "$VENV"
+pip() { "$VENV/bin/python" -m pip install --quiet --disable-pip-version-check "$@"; }
+
+# What builds packages is pinned too: first the locked setuptools, then no build fetches one of its own.
+builder=$(mktemp)
+trap 'rm -f "$builder"' EXIT
+awk '/^[^ ]/ { wanted = /^setuptools==/ } wanted' requirements.lock > "$builder"
+pip --require-hashes -r "$builder"
+pip --require-hashes --no-build-isolation --use-pep517 -r requirements.lock
+pip --no-deps --no-build-isolation -e .
+say "done: $VENV/bin/migrate"

@@ -1,0 +1,39 @@
+"""The part of a migrate config file that names the sandbox's servers; passwords go by environment."""
+
+from sandbox.database import DatabaseServer
+from sandbox.stack import Sandbox
+
+
+def _names(box: Sandbox) -> list[tuple[str, DatabaseServer]]:
+    return [("source", box.source), *((f"target{n}", target) for n, target in enumerate(box.targets, 1))]
+
+
+def _variable(name: str) -> str:
+    return f"{name.upper()}_PASSWORD"
+
+
+def environment(box: Sandbox) -> dict[str, str]:
+    """Environment variables with the passwords that `config` refers to."""
+    return {_variable(name): server.password for name, server in _names(box)}
+
+
+def _server(name: str, server: DatabaseServer, *, named: bool = True) -> str:
+    fields = [f"name: {name}"] if named else []
+    fields += [f"host: {server.host}", f"port: {server.port}", f"user: {server.user}"]
+    fields.append(f'password: "${{{_variable(name)}}}"')
+    return "{" + ", ".join(fields) + "}"
+
+
+def config(box: Sandbox) -> str:
+    """YAML with the keys state, sources, targets and, if there is a broker, kafka.
+
+    State is kept at the first target; where there is none, at the source.
+    """
+    (source_name, source), *targets = _names(box)
+    state_name, state = targets[0] if targets else (source_name, source)
+    lines = [f"state: {_server(state_name, state, named=False)}", "sources:"]
+    lines += [f"  - {_server(source_name, source)}", "targets:"]
+    lines += [f"  - {_server(name, server)}" for name, server in targets]
+    if box.has_kafka:
+        lines.append(f"kafka: {{bootstrap: {box.kafka.bootstrap!r}}}")
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,66 @@
+"""Real servers for the tests, started once a session and only when a test asks for them.
+
+`mariadb_box`, `mysql_box`: a source and two targets. `box`: both in turn, restricted by FLAVOURS=mariadb (or
+mysql) in the environment; `flavour` is the name. `kafka`: a broker. Tests share them, so each uses databases and
+topics of its own.
+"""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from sandbox.broker import KafkaBroker
+from sandbox.paths import run_dir
+from sandbox.settings import Flavour
+from sandbox.stack import Sandbox
+from sandbox.workdir import owned
+
+FLAVOURS = [Flavour(name) for name in os.environ.get("FLAVOURS", "mariadb,mysql").split(",")]
+
+
+@pytest.fixture(scope="session")
+def run_root() -> Iterator[Path]:
+    """Directory of this test run's servers, removed at the end."""
+    with owned(run_dir() / f"test-{os.getpid()}", keep=False) as directory:
+        yield directory
+
+
+def _box(flavour: Flavour, run_root: Path) -> Iterator[Sandbox]:
+    with Sandbox(flavour, run_root / flavour, targets=2, kafka=False, keep=False) as sandbox:
+        yield sandbox
+
+
+@pytest.fixture(scope="session")
+def mariadb_box(run_root: Path) -> Iterator[Sandbox]:
+    """MariaDB: source and two targets."""
+    yield from _box(Flavour.MARIADB, run_root)
+
+
+@pytest.fixture(scope="session")
+def mysql_box(run_root: Path) -> Iterator[Sandbox]:
+    """MySQL: source and two targets."""
+    yield from _box(Flavour.MYSQL, run_root)
+
+
+@pytest.fixture(scope="session", params=FLAVOURS, ids=str)
+def flavour(request: pytest.FixtureRequest) -> Flavour:
+    """Each flavour in turn."""
+    return Flavour(request.param)
+
+
+@pytest.fixture(scope="session")
+def box(request: pytest.FixtureRequest, flavour: Flavour) -> Sandbox:
+    """A source and two targets of each flavour in turn."""
+    found: Sandbox = request.getfixturevalue(f"{flavour}_box")
+    return found
+
+
+@pytest.fixture(scope="session")
+def kafka(run_root: Path) -> Iterator[KafkaBroker]:
+    """A Kafka broker."""
+    broker = KafkaBroker(run_root / "kafka")
+    broker.start()
+    yield broker
+    broker.kill()

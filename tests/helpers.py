@@ -1,0 +1,112 @@
+"""What several test modules need: configs as mappings, tables without a server, sessions on the real ones."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from pydantic import SecretStr
+
+from migrate.model.table import Column, Kind, Table
+from migrate.mysql.catalog import load_table
+from migrate.mysql.connection import Connection, connect
+from migrate.settings import Server, Settings, parse
+from migrate.target.plan import Plan
+from sandbox.database import DatabaseServer
+
+_numbers = itertools.count(1)
+SHARDING: dict[str, Any] = {
+    "nodes": "ds_${0..1}.t_${0..1}",
+    "database": {"column": "shard", "algorithm": "INLINE", "props": {"algorithm-expression": "ds_${shard % 2}"}},
+    "table": {"column": "shard", "algorithm": "INLINE", "props": {"algorithm-expression": "t_${shard.intdiv(2) % 2}"}},
+}
+"""Four places by `shard`: 0 is ds_0.t_0, 1 is ds_1.t_0, 2 is ds_0.t_1, 3 is ds_1.t_1."""
+
+
+def unique(prefix: str) -> str:
+    """A name that no other test of this run uses."""
+    return f"{prefix}_{os.getpid()}_{next(_numbers)}"
+
+
+def raw_settings(**changes: Any) -> dict[str, Any]:
+    """A smallest valid config as a mapping; `changes` replaces whole sections."""
+    server = {"host": "127.0.0.1", "port": 3306, "user": "u", "password": "not-a-sample"}
+    raw: dict[str, Any] = {
+        "name": "m",
+        "state": dict(server),
+        "sources": [{"name": "s", **server}],
+        "targets": [{"name": "t0", **server}, {"name": "t1", **server, "port": 3307}],
+        "databases": {
+            "ds_0": {"target": "t0", "database": "d0"},
+            "ds_1": {"target": "t1", "database": "d1"},
+        },
+        "kafka": {"bootstrap": "127.0.0.1:1"},
+        "tables": [{"name": "shop.t", "sharding": SHARDING}],
+    }
+    return {**raw, **changes}
+
+
+def make_settings(**changes: Any) -> Settings:
+    return parse(raw_settings(**changes), {})
+
+
+def int_column(name: str, **more: Any) -> Column:
+    return Column(name, "int(11)", Kind.INT, nullable=False, **more)
+
+
+def text_column(name: str, **more: Any) -> Column:
+    return Column(name, "varchar(20)", Kind.TEXT, "utf8mb4", "utf8mb4_general_ci", nullable=False, **more)
+
+
+def plain_table(*, key: tuple[str, ...] = ("id",), unique_keys: tuple[tuple[str, ...], ...] = ()) -> Table:
+    """shop.t of source s, that `SHARDING` fits."""
+    columns = (int_column("id"), int_column("shard"), text_column("v"))
+    return Table("s", "shop", "t", columns, key, unique_keys)
+
+
+def plan_of(*tables: Table, settings: Settings | None = None) -> Plan:
+    return Plan(settings or make_settings(), {(t.source, t.database, t.name): t for t in tables})
+
+
+def address(server: DatabaseServer, **changes: Any) -> dict[str, Any]:
+    """host, port, user, password, as a config names a server."""
+    found = {"host": server.host, "port": server.port, "user": server.user, "password": server.password}
+    return {**found, **changes}
+
+
+def server_of(server: DatabaseServer, **changes: Any) -> Server:
+    found = address(server, **changes)
+    return Server(**{**found, "password": SecretStr(found["password"])})
+
+
+@contextmanager
+def session(server: DatabaseServer, database: str | None = None, **more: Any) -> Iterator[Connection]:
+    """One of the service's own sessions on a server."""
+    connection = connect(server_of(server), f"target '{server.name}'", database=database, **more)
+    try:
+        yield connection
+    finally:
+        connection.close()
+
+
+@contextmanager
+def scratch(server: DatabaseServer, prefix: str, options: str = "CHARACTER SET utf8mb4") -> Iterator[str]:
+    """A database that lives as long as the block."""
+    name = unique(prefix)
+    server.execute(f"CREATE DATABASE {name} {options}")
+    try:
+        yield name
+    finally:
+        server.execute(f"DROP DATABASE IF EXISTS {name}")
+
+
+def catalog_table(connection: Connection, database: str, name: str, key: tuple[str, ...] | None = None) -> Table:
+    """The table as the catalog has it, as source 's' would."""
+    return load_table(connection, "s", database, name, key)
+
+
+def row_of(table: Table, *values: str | None, **named: str | None) -> Mapping[str, str | None]:
+    return {**dict(zip((column.name for column in table.columns), values, strict=False)), **named}

@@ -1,0 +1,61 @@
+"""The Makefile explains itself, and .ci/run fails when anything fails."""
+
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from sandbox.paths import PROJECT
+
+STEPS = ["setup", "servers", "lint", "types", "test"]
+
+MAKE = """#!/bin/sh
+echo "$1" >> "$CALLS"
+case " $FAILING " in *" $1 "*) exit 2 ;; esac
+"""
+
+
+def ci(directory: Path, failing: str) -> tuple[int, str, list[str]]:
+    """Run .ci/run with a `make` that fails the named tasks: exit status, output, tasks called."""
+    (directory / "make").write_text(MAKE)
+    (directory / "make").chmod(0o755)
+    environment = {
+        **os.environ,
+        "PATH": f"{directory}:{os.environ['PATH']}",
+        "CALLS": str(directory / "calls"),
+        "FAILING": failing,
+    }
+    ended = subprocess.run(
+        [str(PROJECT / ".ci" / "run")], env=environment, capture_output=True, text=True, cwd="/", timeout=60
+    )
+    return ended.returncode, ended.stdout, (directory / "calls").read_text().split()
+
+
+def test_ci_passes_when_every_task_does(tmp_path: Path) -> None:
+    status, output, called = ci(tmp_path, "")
+    assert (status, called) == (0, STEPS)
+    assert re.search(r"=== summary\n(  \w+ +\d+ s  ok\n){5}  all +\d+ s  passed\n$", output)
+
+
+@pytest.mark.parametrize("failing", ["lint", "types", "test"])
+def test_ci_goes_on_after_a_failed_check_and_fails(tmp_path: Path, failing: str) -> None:
+    status, output, called = ci(tmp_path, failing)
+    assert (status, called) == (1, STEPS)
+    assert re.search(rf"  {failing} +\d+ s  FAILED \(exit status 2\)\n", output)
+    assert re.search(r"  all +\d+ s  FAILED\n$", output)
+
+
+@pytest.mark.parametrize("failing", ["setup", "servers"])
+def test_ci_stops_where_nothing_can_be_checked(tmp_path: Path, failing: str) -> None:
+    status, output, called = ci(tmp_path, failing)
+    assert (status, called) == (1, STEPS[: STEPS.index(failing) + 1])
+    assert re.search(r"  all +\d+ s  FAILED\n$", output)
+
+
+def test_make_alone_lists_every_task() -> None:
+    listed = subprocess.run(["make"], capture_output=True, text=True, cwd=PROJECT, timeout=60, check=True).stdout
+    phony = re.search(r"^\.PHONY: (.*)$", (PROJECT / "Makefile").read_text(), re.MULTILINE)
+    assert phony is not None
+    assert re.findall(r"^  make (\w+) {2,}\S", listed, re.MULTILINE) == phony.group(1).split()
