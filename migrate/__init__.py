@@ -1,0 +1,1 @@
+"""Incremental migration of MySQL and MariaDB tables through Kafka and Spark."""

@@ -1,0 +1,8 @@
+"""`python -m migrate` and the console script."""
+
+from __future__ import annotations
+
+from migrate.cli import main
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,87 @@
+"""One row change, and the key that tells rows apart."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from migrate.model.coordinate import Coordinate
+from migrate.model.errors import StopError
+from migrate.model.message import Message, Op, Row
+
+Key = tuple[str, ...]
+"""The key's canonical texts, in key order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A row insert, update or delete. An update never changes the key (rule 2 splits those)."""
+
+    source: str
+    database: str
+    table: str
+    op: Op
+    key: Key
+    before: Row | None
+    after: Row | None
+    coordinate: Coordinate
+    es: int = 0
+
+
+def key_of(row: Row, columns: tuple[str, ...], where: str) -> Key:
+    """The key of a row image. Raises StopError when a part is missing or NULL."""
+    parts = []
+    for name in columns:
+        value = row.get(name)
+        if value is None:
+            raise StopError(f"{where}: key column {name} is missing or NULL in a row image", hint="docs/messages.md")
+        parts.append(value)
+    return tuple(parts)
+
+
+def changes(message: Message, key: tuple[str, ...]) -> Iterator[Change]:
+    """The row changes of a message, in order. Raises StopError for a type that is no row change."""
+    where = f"{message.database}.{message.table} at {tuple(message.coordinate)}"
+    if message.type not in Op.__members__:
+        raise StopError(f"{where}: message type {message.type} is not a row change")
+    op = Op(message.type)
+    for index, (row, coordinate) in enumerate(zip(message.data, message.coordinates(), strict=True)):
+        before: Row | None = None
+        if op is Op.DELETE:
+            before = row
+        elif op is Op.UPDATE:
+            before = {**row, **(message.old[index] if message.old else {})}
+            if key_of(before, key, where) != key_of(row, key, where):
+                raise StopError(
+                    f"{where}: an update changes the key; it must come as a delete and an insert",
+                    hint="this publisher splits it; a producer that does not cannot feed such changes",
+                )
+        after = None if op is Op.DELETE else row
+        yield Change(
+            message.source,
+            message.database,
+            message.table,
+            op,
+            key_of(row, key, where),
+            before,
+            after,
+            coordinate,
+            message.es,
+        )
+
+
+def key_json(key: Key) -> str:
+    """The key as it stands in state tables and reports: a JSON list of texts."""
+    return json.dumps(list(key), ensure_ascii=False)
+
+
+def partition_of(database: str, table: str, key: Key | None, partitions: int) -> int:
+    """The partition of a key's changes: CRC-32 of table and key texts, each ended by a zero byte, modulo partitions.
+
+    With key None the whole table falls into one partition (rule 2). Final: routing a key differently later
+    would let its changes overtake each other.
+    """
+    parts = [f"{database}.{table}", *(key or ())]
+    return zlib.crc32("".join(f"{part}\0" for part in parts).encode("utf-8", "surrogatepass")) % partitions

@@ -1,0 +1,203 @@
+"""The Kafka message: Canal's flat message plus `gtid`, `pos` and `delay` (DESIGN §4, docs/messages.md)."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from migrate.model.coordinate import Coordinate
+from migrate.model.errors import StopError
+
+Row = dict[str, str | None]
+CANAL = "canal"
+"""The source's name for messages without `pos`: they are ordered by their offset."""
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+_LARGEST = 2**63 - 1  # what the state's columns hold
+
+
+class Op(StrEnum):
+    INSERT = "INSERT"
+    UPDATE = "UPDATE"
+    DELETE = "DELETE"
+
+
+@dataclass(frozen=True, slots=True)
+class Delay:
+    """A delete that found nothing while its chunk was open, on its way back (rule 11)."""
+
+    tier: int
+    due_ms: int  # Unix time at which it is to be looked at again, in milliseconds
+    database: str  # physical place
+    table: str
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """Rows of one row event that fall into one partition, or a statement.
+
+    data: after images (before images of a delete); old: for an update the before values of the changed
+    columns; rows: the ordinals parallel to data.
+    """
+
+    database: str
+    table: str
+    type: str
+    data: tuple[Row, ...]
+    source: str
+    incarnation: int
+    file: int
+    transaction: int
+    rows: tuple[int, ...]
+    old: tuple[Row, ...] | None = None
+    pk_names: tuple[str, ...] = ()
+    mysql_type: dict[str, str] = field(default_factory=dict)
+    id: int = 0
+    es: int = 0  # commit time at the source, Unix milliseconds
+    ts: int = 0  # time of publishing, Unix milliseconds
+    sql: str = ""
+    gtid: str = ""
+    is_ddl: bool = False
+    delay: Delay | None = None
+
+    @property
+    def coordinate(self) -> Coordinate:
+        """Of the last row."""
+        return Coordinate(self.incarnation, self.file, self.transaction, self.rows[-1] if self.rows else 0)
+
+    def coordinates(self) -> Iterable[Coordinate]:
+        return (Coordinate(self.incarnation, self.file, self.transaction, row) for row in self.rows)
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """A message as it came out of its partition, with its record written."""
+
+    partition: int
+    offset: int
+    size: int  # bytes of the message's value
+    message: Message
+    apply: bool = True  # False when it was consumed before and is read again
+
+
+def encode(message: Message) -> bytes:
+    """The message as compact UTF-8 JSON."""
+    body: dict[str, Any] = {
+        "id": message.id,
+        "database": message.database,
+        "table": message.table,
+        "pkNames": message.pk_names,
+        "isDdl": message.is_ddl,
+        "type": message.type,
+        "es": message.es,
+        "ts": message.ts,
+        "sql": message.sql,
+        "sqlType": None,
+        "mysqlType": message.mysql_type or None,
+        "data": message.data or None,
+        "old": message.old,
+        "gtid": message.gtid,
+        "pos": {
+            "source": message.source,
+            "inc": message.incarnation,
+            "file": message.file,
+            "tx": message.transaction,
+            "rows": message.rows,
+        },
+    }
+    if message.delay is not None:
+        body["delay"] = {
+            "tier": message.delay.tier,
+            "due": message.delay.due_ms,
+            "database": message.delay.database,
+            "table": message.delay.table,
+        }
+    return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "strict")
+
+
+def decode(raw: bytes, where: str, offset: int) -> Message:
+    """Parse a message.
+
+    Args: the value; where it stands ("topic [3] @ 17"), for errors; its offset, which orders messages
+    that have no `pos`.
+    Raises: StopError when it is no flat message: nothing is skipped (rule 13).
+    """
+    try:
+        text = raw.decode("utf-8")
+        body = json.loads(text)
+        if _SURROGATE.search(text):
+            json.dumps(body, ensure_ascii=False).encode()  # half a character cannot be written anywhere
+        return _decode(body, offset)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise StopError(
+            f"message {where} is not a flat message: {type(error).__name__}: {str(error)[:200]}",
+            hint="see docs/messages.md; nothing behind it is read until it is dealt with",
+        ) from None
+
+
+def _decode(body: dict[str, Any], offset: int) -> Message:
+    data = tuple(_row(row) for row in body.get("data") or ())
+    old = body.get("old")
+    kind = _text(body["type"], "type")
+    if old is not None and kind == Op.UPDATE and len(old) != len(data):
+        raise ValueError("old and data differ in length")
+    pos = body.get("pos")
+    if pos is None:
+        pos = {"source": CANAL, "inc": 0, "file": 0, "tx": offset, "rows": list(range(len(data)))}
+    rows = tuple(_number(row, "pos.rows") for row in pos["rows"])
+    if len(rows) != len(data):
+        raise ValueError("pos.rows and data differ in length")
+    delay = body.get("delay")
+    return Message(
+        database=_text(body["database"] if data else body["database"] or "", "database"),
+        table=_text(body["table"] if data else body["table"] or "", "table"),  # a statement may be about no table
+        type=kind,
+        data=data,
+        old=tuple(_row(row) for row in old) if old is not None else None,
+        source=_text(pos["source"], "pos.source"),
+        incarnation=_number(pos["inc"], "pos.inc"),
+        file=_number(pos["file"], "pos.file"),
+        transaction=_number(pos["tx"], "pos.tx"),
+        rows=rows,
+        pk_names=tuple(_text(name, "pkNames") for name in body.get("pkNames") or ()),
+        mysql_type=dict(body.get("mysqlType") or {}),
+        id=_number(body.get("id") or 0, "id"),
+        es=_number(body.get("es") or 0, "es"),
+        ts=_number(body.get("ts") or 0, "ts"),
+        sql=_text(body.get("sql") or "", "sql"),
+        gtid=_text(body.get("gtid") or "", "gtid"),
+        is_ddl=bool(body.get("isDdl")),
+        delay=_delay(delay) if delay is not None else None,
+    )
+
+
+def _delay(delay: dict[str, Any]) -> Delay:
+    return Delay(
+        _number(delay["tier"], "delay.tier"),
+        _number(delay["due"], "delay.due"),
+        _text(delay["database"], "delay.database"),
+        _text(delay["table"], "delay.table"),
+    )
+
+
+def _row(row: dict[str, Any]) -> Row:
+    for name, value in row.items():
+        if value is not None and not isinstance(value, str):
+            raise TypeError(f"value of {name} is neither a string nor null")
+    return row
+
+
+def _text(value: Any, name: str) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{name} is no text")
+    return value
+
+
+def _number(value: Any, name: str) -> int:
+    """A whole number as it stands: a coordinate that had to be converted is none (rule 13)."""
+    if type(value) is not int or not 0 <= value <= _LARGEST:
+        raise TypeError(f"{name} is no whole number from 0 to 2^63 - 1")
+    return value

@@ -1,0 +1,330 @@
+"""The config file as frozen, validated models: one YAML file, every key named, secrets from the environment.
+
+`load(path)` is the only way in. Every mistake becomes one `ConfigError` line that names the key.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    SecretStr,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
+
+from migrate import config_text
+from migrate.model.errors import ConfigError
+from migrate.model.message import CANAL
+
+_TABLE = re.compile(r"[^.\x00]{1,64}\.[^\x00\n]{1,64}")
+SAMPLE_PASSWORDS = frozenset({"", "changeme", "change-me", "password", "secret"})
+
+Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,48}$")]
+Seconds = Annotated[float, Field(gt=0)]
+Positive = Annotated[int, Field(gt=0)]
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", ignored_types=(cached_property,))
+
+
+class Tls(_Model):
+    """TLS to one server. `verify` checks the certificate and the host name; there is no silent plain fall-back."""
+
+    mode: Literal["off", "verify"] = "off"
+    ca: Path | None = None
+
+
+class Server(_Model):
+    """How to reach one MySQL or MariaDB server."""
+
+    host: str
+    port: int = Field(default=3306, gt=0, lt=65536)
+    user: str
+    password: SecretStr
+    connect_timeout: Seconds = 10.0
+    read_timeout: Seconds = 600.0
+    tls: Tls = Tls()
+
+    @field_validator("password")
+    @classmethod
+    def _no_sample_password(cls, value: SecretStr) -> SecretStr:
+        if value.get_secret_value().lower() in SAMPLE_PASSWORDS:
+            raise ValueError("is empty or a sample password; set a real one, for example by ${ENV}")
+        return value
+
+
+class Source(Server):
+    name: Name
+    server_id: int | None = Field(default=None, gt=0, lt=2**32)
+    """Our replica id towards this source; by default derived from the migration's and the source's names."""
+
+
+class State(Server):
+    database: Name = "migrate_state"
+
+
+class Target(Server):
+    name: Name
+
+
+class Database(_Model):
+    """Where a database named in a sharding rule really is."""
+
+    target: Name
+    database: str = Field(min_length=1, max_length=64)
+
+
+class Kafka(_Model):
+    bootstrap: str
+    topic: str | None = None
+    group: str | None = None
+    partitions: Positive = 4
+    replication: Positive = 1
+    retention_hours: Positive = 168
+    max_message_bytes: int = Field(default=1_000_000, ge=10_000)
+    security: dict[str, str] = Field(default_factory=dict)
+    """librdkafka's security.*, sasl.* and ssl.* options."""
+
+    @field_validator("security")
+    @classmethod
+    def _only_security(cls, value: dict[str, str]) -> dict[str, str]:
+        for key in value:
+            if not key.startswith(("security.", "sasl.", "ssl.")):
+                raise ValueError(f"'{key}' is not a security.*, sasl.* or ssl.* option")
+        return value
+
+
+class TableSettings(_Model):
+    name: str
+    source: Name | None = None
+    key: tuple[str, ...] | None = None
+    ddl: Literal["stop", "ignore"] = "stop"
+    """What a statement in the source's log that may change this table does to the publisher."""
+    sharding: dict[str, Any]
+
+    @field_validator("name")
+    @classmethod
+    def _database_and_table(cls, value: str) -> str:
+        if not _TABLE.fullmatch(value):
+            raise ValueError(f"{value!r} is not written as database.table")
+        return value
+
+    @property
+    def database(self) -> str:
+        return self.name.split(".", 1)[0]
+
+    @property
+    def table(self) -> str:
+        return self.name.split(".", 1)[1]
+
+
+class Publish(_Model):
+    flush_seconds: Seconds = 1.0
+    heartbeat_seconds: Seconds = 1.0
+    transaction_rows: Positive = 1024
+    outstanding_bytes: Positive = 64 * 1024 * 1024
+
+
+class Consume(_Model):
+    merge_interval_seconds: Seconds = 15.0
+    poll_messages: Positive = 500
+    queue_bytes: Positive = 64 * 1024 * 1024
+    lookup_keys: Positive = 200
+    write_rows: Positive = 1000
+    idle_seconds: Seconds = 5.0
+    retry_seconds: Seconds = 1.0
+    retry_max_seconds: Seconds = 30.0
+    refused_attempts: Positive = 5
+
+
+class Commit(_Model):
+    idle_seconds: Seconds = 5.0
+    cleanup_interval_seconds: Seconds = 300.0
+    cleanup_age_seconds: Seconds = 300.0
+
+
+class Delay(_Model):
+    tiers_seconds: tuple[Seconds, ...] = Field(default=(600.0, 1800.0), min_length=1, max_length=8)
+
+
+class Copy(_Model):
+    master: str = "local[*]"
+    chunk_rows: Positive = 10_000
+    write_rows: Positive = 1000
+    chunks_at_once: Positive = 8
+
+
+class Verify(_Model):
+    master: str = "local[*]"
+    chunk_rows: Positive = 20_000
+    recheck_seconds: Seconds = 5.0
+    rechecks: int = Field(default=6, ge=0)
+    """Together longer than a merge interval, so that a row the stream has not come to is no difference."""
+    max_named: Positive = 100
+
+
+class Lease(_Model):
+    seconds: Annotated[float, Field(ge=2)] = 15.0
+
+
+class Logging(_Model):
+    level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
+    format: Literal["console", "json"] = "console"
+    log_sql: bool = False
+
+
+class Settings(_Model):
+    """The whole config file of one migration."""
+
+    name: Name
+    state: State
+    sources: tuple[Source, ...] = Field(min_length=1)
+    targets: tuple[Target, ...] = Field(min_length=1)
+    databases: dict[str, Database]
+    kafka: Kafka
+    tables: tuple[TableSettings, ...] = Field(min_length=1)
+    publish: Publish = Publish()
+    consume: Consume = Consume()
+    commit: Commit = Commit()
+    delay: Delay = Delay()
+    copy_: Copy = Field(default=Copy(), alias="copy")
+    verify: Verify = Verify()
+    lease: Lease = Lease()
+    logging: Logging = Logging()
+    run_dir: Path = Path(".migrate")
+
+    @model_validator(mode="after")
+    def _names_resolve(self) -> Settings:
+        _unique("sources", [source.name for source in self.sources])
+        _unique("targets", [target.name for target in self.targets])
+        _unique("tables", [f"{self.source_of(table)} {table.name}" for table in self.tables])
+        if CANAL in (source.name for source in self.sources):
+            raise ValueError(f"sources: the name '{CANAL}' stands for messages from Canal")
+        targets = {target.name for target in self.targets}
+        for name, database in self.databases.items():
+            if database.target not in targets:
+                raise ValueError(f"databases.{name}.target: there is no target named '{database.target}'")
+        self._databases_are_apart()
+        sources = {source.name for source in self.sources}
+        for table in self.tables:
+            if table.source is None and len(sources) > 1:
+                raise ValueError(f"tables: {table.name} needs 'source', one of {', '.join(sorted(sources))}")
+            if table.source is not None and table.source not in sources:
+                raise ValueError(f"tables: {table.name}: there is no source named '{table.source}'")
+        for name in sources - {self.source_of(table) for table in self.tables}:
+            raise ValueError(f"sources: '{name}' has no table under 'tables'")
+        return self
+
+    def _databases_are_apart(self) -> None:
+        """Two names for one database would share one fence: after a crash, what one has would count for the other."""
+        seen: dict[tuple[str, int, str], str] = {}
+        for name, database in self.databases.items():
+            target = self.target(database.target)
+            place = (target.host.lower(), target.port, database.database)
+            if place in seen:
+                raise ValueError(f"databases.{name}: is the same database as databases.{seen[place]}")
+            seen[place] = name
+
+    @property
+    def topic(self) -> str:
+        return self.kafka.topic or f"migrate.{self.name}"
+
+    @property
+    def group(self) -> str:
+        return self.kafka.group or f"migrate.{self.name}"
+
+    @property
+    def delay_topics(self) -> tuple[str, ...]:
+        return tuple(f"{self.topic}.delay.{tier}" for tier in range(len(self.delay.tiers_seconds)))
+
+    def source_of(self, table: TableSettings) -> str:
+        return table.source or self.sources[0].name
+
+    def source(self, name: str) -> Source:
+        """The source of that name; ConfigError when there is none."""
+        for source in self.sources:
+            if source.name == name:
+                return source
+        known = ", ".join(source.name for source in self.sources)
+        raise ConfigError(f"there is no source named '{name}'", hint=f"sources in the config: {known}")
+
+    def target(self, name: str) -> Target:
+        for target in self.targets:
+            if target.name == name:
+                return target
+        raise ConfigError(f"there is no target named '{name}'")
+
+
+def _unique(where: str, names: list[str]) -> None:
+    for name in names:
+        if names.count(name) > 1:
+            raise ValueError(f"{where}: '{name}' is there twice")
+
+
+def load(path: Path, env: Mapping[str, str] | None = None) -> Settings:
+    """Read and validate the config file.
+
+    Args: the YAML file, and the environment that `${NAME}` is looked up in.
+    Raises: ConfigError, one line for each mistake, naming the key.
+    """
+    settings, _ = load_with_text(path, env)
+    return settings
+
+
+def load_with_text(path: Path, env: Mapping[str, str] | None = None) -> tuple[Settings, str]:
+    """As `load`, with the text of the file as written (secrets still as `${NAME}`)."""
+    raw, text = config_text.read(path)
+    return parse(raw, os.environ if env is None else env, str(path)), text
+
+
+def parse(raw: Mapping[str, Any], env: Mapping[str, str], where: str = "config") -> Settings:
+    """Validate settings that are already a mapping. Raises ConfigError."""
+    expanded = config_text.expand(raw, env)
+    try:
+        return Settings.model_validate(expanded)
+    except ValidationError as error:
+        details = error.errors(include_url=False, include_input=False)
+        lines = [_line(detail, raw) for detail in details if not _follows(detail, details)]
+        hint = f"in {where}; config/example.yaml shows every key"
+        raise ConfigError("; ".join(lines), hint=hint) from None
+
+
+def _follows(detail: Any, details: list[Any]) -> bool:
+    """A list is also called too short when one of its items is wrong."""
+    loc = detail["loc"]
+    deeper = (other["loc"] for other in details if len(other["loc"]) > len(loc))
+    return detail["type"] == "too_short" and any(other[: len(loc)] == loc for other in deeper)
+
+
+def _line(detail: Any, raw: Mapping[str, Any]) -> str:
+    key = ".".join(str(part) for part in detail["loc"])
+    kind = detail["type"]
+    if kind == "extra_forbidden":
+        return f"unknown key '{key}'"
+    if kind == "missing":
+        return f"missing key '{key}'"
+    message = str(detail["msg"]).removeprefix("Value error, ")
+    return f"'{key}': {message}{_written(raw, detail['loc'])}" if key else message
+
+
+def _written(raw: Any, loc: tuple[str | int, ...]) -> str:
+    """The value as the file has it: what the environment gave is not shown, nor anything that may be a secret."""
+    if "password" in loc or "security" in loc:
+        return ""
+    for part in loc:
+        try:
+            raw = raw[part]
+        except (KeyError, IndexError, TypeError):
+            return ""
+    return f" (is {raw!r})" if isinstance(raw, str | int | float) else ""

@@ -1,0 +1,312 @@
+"""The config file: every mistake is one line that names the key, and no secret is shown."""
+
+from __future__ import annotations
+
+import copy
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from migrate.model.errors import ConfigError
+from migrate.settings import load, load_with_text, parse
+from tests.helpers import make_settings, raw_settings
+
+SECRET = "canary-secret-0815"
+
+
+def changed(path: str, value: Any) -> dict[str, Any]:
+    """The smallest config with one key set; `...` removes it."""
+    raw = copy.deepcopy(raw_settings())
+    *parents, last = path.split(".")
+    at: Any = raw
+    for part in parents:
+        at = at[int(part)] if part.isdigit() else at.setdefault(part, {})
+    key: Any = int(last) if last.isdigit() else last
+    if value is ...:
+        del at[key]
+    else:
+        at[key] = value
+    return raw
+
+
+def refused(raw: dict[str, Any]) -> str:
+    with pytest.raises(ConfigError) as caught:
+        parse(raw, {}, "migrate.yaml")
+    assert caught.value.exit_code == 2
+    assert "\n" not in caught.value.message
+    return caught.value.message
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("nonsense", "state.pasword", "sources.0.tls.cert", "targets.1.weight", "databases.ds_0.port"),
+        *("kafka.brokers", "tables.0.shard", "publish.x", "consume.merge_interval", "copy.y", "verify.z"),
+        *("lease.second", "logging.sql"),
+    ],
+)
+def test_an_unknown_key_is_named(path: str) -> None:
+    assert refused(changed(path, 1)) == f"unknown key '{path}'"
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("name", "state", "sources", "targets", "databases", "kafka", "tables", "state.host", "state.password"),
+        *("sources.0.name", "targets.1.user", "databases.ds_1.target", "kafka.bootstrap", "tables.0.sharding"),
+    ],
+)
+def test_a_missing_key_is_named(path: str) -> None:
+    assert refused(changed(path, ...)) == f"missing key '{path}'"
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "told"),
+    [
+        ("state.port", "many", "(is 'many')"),
+        ("state.port", 0, "greater than 0"),
+        ("state.port", 70000, "less than 65536"),
+        ("state.host", 5, "valid string (is 5)"),
+        ("state.tls.mode", "maybe", "'off' or 'verify'"),
+        ("state.connect_timeout", 0, "greater than 0"),
+        ("sources", [], "at least 1 item"),
+        ("sources", {}, ""),
+        ("sources.0.name", "a b", "match pattern"),
+        ("sources.0.server_id", 2**32, "less than 4294967296"),
+        ("targets", "t0", ""),
+        ("databases.ds_0.database", "", "at least 1 character"),
+        ("databases.ds_0", "t0", ""),
+        ("kafka.partitions", 0, "greater than 0"),
+        ("kafka.partitions", 2.5, "valid integer"),
+        ("kafka.max_message_bytes", 10, "greater than or equal to 10000"),
+        ("kafka.security", {"group.id": "x"}, "'group.id' is not a security.*, sasl.* or ssl.* option"),
+        ("tables", [], "at least 1 item"),
+        ("tables.0.name", "orders", "'orders' is not written as database.table"),
+        ("tables.0.name", "shop.", "'shop.' is not written as database.table"),
+        ("tables.0.name", "shop.orders\n", "is not written as database.table"),
+        ("tables.0.ddl", "apply", "'stop' or 'ignore'"),
+        ("tables.0.key", "id", ""),
+        ("tables.0.sharding", "MOD", ""),
+        ("consume.lookup_keys", -1, "greater than 0"),
+        ("delay.tiers_seconds", [], "at least 1 item"),
+        ("delay.tiers_seconds.0", 0, ""),
+        ("lease.seconds", 1, "greater than or equal to 2"),
+        ("logging.level", "LOUD", "'DEBUG', 'INFO', 'WARNING' or 'ERROR'"),
+        ("logging.log_sql", "sometimes", "valid boolean"),
+        ("name", "a/b", "match pattern"),
+        ("name", "x" * 49, "match pattern"),
+    ],
+)
+def test_a_wrong_value_is_named_with_its_key(path: str, value: Any, told: str) -> None:
+    raw = changed(path, value) if path != "delay.tiers_seconds.0" else changed("delay", {"tiers_seconds": [value]})
+    message = refused(raw)
+    assert message.startswith(f"'{path}")
+    assert told in message
+
+
+def test_every_mistake_is_told_in_one_line() -> None:
+    raw = changed("state.port", "many")
+    raw["nonsense"] = 1
+    del raw["kafka"]
+    assert refused(raw).count("; ") == 2
+
+
+@pytest.mark.parametrize("password", ["", "changeme", "CHANGE-ME", "password", "Secret"])
+@pytest.mark.parametrize("path", ["state", "sources.0", "targets.1"])
+def test_an_empty_or_sample_password_is_refused(path: str, password: str) -> None:
+    message = refused(changed(f"{path}.password", password))
+    assert message.startswith(f"'{path}.password': is empty or a sample password")
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("state.password", 815),
+        ("sources.0.password", [SECRET]),
+        ("sources.0.password", {SECRET: SECRET}),
+        ("kafka.security", {"sasl.password": 815}),
+        ("kafka.security", {"ssl.key.pem": 815}),
+    ],
+)
+def test_a_secret_of_a_wrong_type_is_not_shown(path: str, value: Any) -> None:
+    message = refused(changed(path, value))
+    assert message.startswith(f"'{path}")
+    assert "815" not in message
+
+
+def test_what_came_from_the_environment_is_not_shown() -> None:
+    with pytest.raises(ConfigError) as caught:
+        parse(changed("state.port", "${PW}"), {"PW": SECRET})
+    assert "'state.port'" in caught.value.message
+    assert SECRET not in str(caught.value)
+
+
+def test_settings_do_not_show_their_passwords() -> None:
+    settings = parse(changed("state.password", "${PW}"), {"PW": SECRET})
+    assert settings.state.password.get_secret_value() == SECRET
+    assert SECRET not in repr(settings)
+    assert SECRET not in settings.model_dump_json()
+
+
+# -- the environment
+
+
+@pytest.mark.parametrize("name", ["PW", "pw", "My_Pw2", "_X"])
+def test_values_come_from_the_environment(name: str) -> None:
+    settings = parse(changed("state.host", f"db-${{{name}}}.internal"), {name: "seven"})
+    assert settings.state.host == "db-seven.internal"
+
+
+def test_a_variable_that_is_not_set_is_named_with_its_key() -> None:
+    with pytest.raises(ConfigError) as caught:
+        parse(changed("sources.0.password", "${SOURCE_PW}"), {"OTHER": "x"})
+    assert caught.value.message == "environment variable SOURCE_PW, named by 'sources.0.password', is not set"
+    assert caught.value.hint == "export SOURCE_PW=... before the command"
+
+
+def test_an_empty_variable_is_an_empty_password() -> None:
+    with pytest.raises(ConfigError, match="empty or a sample password"):
+        parse(changed("state.password", "${PW}"), {"PW": ""})
+
+
+def test_expressions_of_sharding_rules_keep_their_dollar_signs() -> None:
+    sharding = {"nodes": "ds_${0..1}.t", "database": {"column": "x", "algorithm": "INLINE", "props": {"e": "${ID}"}}}
+    raw = changed("tables.0.sharding", sharding)
+    assert parse(raw, {"ID": "no"}).tables[0].sharding == sharding
+
+
+def test_only_sharding_rules_keep_them() -> None:
+    raw = changed("databases.sharding_1", {"target": "t0", "database": "d_${N}"})
+    assert parse(raw, {"N": "5"}).databases["sharding_1"].database == "d_5"
+
+
+def test_a_value_from_the_environment_is_not_expanded_again() -> None:
+    assert parse(changed("state.password", "${PW}"), {"PW": "${HOME}"}).state.password.get_secret_value() == "${HOME}"
+
+
+# -- names
+
+
+@pytest.mark.parametrize("section", ["sources", "targets"])
+def test_a_name_given_twice_is_refused(section: str) -> None:
+    raw = raw_settings()
+    raw[section] = [raw[section][0], dict(raw[section][0])]
+    assert refused(raw) == f"{section}: '{raw[section][0]['name']}' is there twice"
+
+
+@pytest.mark.parametrize("second", [{}, {"source": "s"}])
+def test_a_table_given_twice_is_refused(second: dict[str, str]) -> None:
+    raw = raw_settings()
+    raw["tables"] = [raw["tables"][0], {**raw["tables"][0], **second}]
+    assert refused(raw) == "tables: 's shop.t' is there twice"
+
+
+def test_names_must_lead_somewhere() -> None:
+    assert refused(changed("databases.ds_0.target", "t9")) == "databases.ds_0.target: there is no target named 't9'"
+    assert refused(changed("tables.0.source", "s9")) == "tables: shop.t: there is no source named 's9'"
+
+
+def test_with_two_sources_each_table_says_whose_it_is() -> None:
+    raw = raw_settings()
+    raw["sources"] = [raw["sources"][0], {**raw["sources"][0], "name": "s2", "port": 3307}]
+    assert refused(raw) == "tables: shop.t needs 'source', one of s, s2"
+    raw["tables"] = [{**raw["tables"][0], "source": "s"}]
+    assert refused(raw) == "sources: 's2' has no table under 'tables'"
+    raw["tables"].append({**raw["tables"][0], "source": "s2"})
+    settings = parse(raw, {})
+    assert [settings.source_of(table) for table in settings.tables] == ["s", "s2"]
+
+
+def test_the_name_of_messages_without_a_source_is_taken() -> None:
+    assert refused(changed("sources.0.name", "canal")) == "sources: the name 'canal' stands for messages from Canal"
+
+
+@pytest.mark.parametrize("twice", [{"target": "t0", "database": "d0"}, {"target": "t2", "database": "d0"}])
+def test_two_names_for_one_database_are_refused(twice: dict[str, str]) -> None:
+    """They would share one fence: what one of them has would count for the other after a crash."""
+    raw = raw_settings()
+    raw["targets"].append({**raw["targets"][0], "name": "t2"})  # another name for the server of t0
+    raw["databases"]["ds_1"] = twice
+    assert refused(raw) == "databases.ds_1: is the same database as databases.ds_0"
+
+
+def test_look_ups_of_names_that_are_not_there() -> None:
+    settings = make_settings()
+    assert settings.source("s").host == "127.0.0.1"
+    with pytest.raises(ConfigError, match="no source named 'x'"):
+        settings.source("x")
+    with pytest.raises(ConfigError, match="no target named 'x'"):
+        settings.target("x")
+
+
+def test_topic_group_and_delay_topics_follow_the_migrations_name() -> None:
+    settings = make_settings()
+    assert (settings.topic, settings.group) == ("migrate.m", "migrate.m")
+    assert settings.delay_topics == ("migrate.m.delay.0", "migrate.m.delay.1")
+    own = make_settings(kafka={"bootstrap": "x:1", "topic": "t", "group": "g"}, delay={"tiers_seconds": [1]})
+    assert (own.topic, own.group, own.delay_topics) == ("t", "g", ("t.delay.0",))
+
+
+def test_a_tables_name_ends_at_its_first_dot() -> None:
+    table = parse(changed("tables.0.name", "shop.a.b`c"), {}).tables[0]
+    assert (table.database, table.table) == ("shop", "a.b`c")
+
+
+# -- the file
+
+
+def test_the_text_is_kept_as_written_with_its_secrets_still_named(tmp_path: Path) -> None:
+    path = tmp_path / "m.yaml"
+    path.write_text(yaml.safe_dump(changed("state.password", "${PW}")))
+    settings, text = load_with_text(path, {"PW": SECRET})
+    assert settings.state.password.get_secret_value() == SECRET
+    assert "${PW}" in text
+    assert SECRET not in text
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (None, "no such file"),
+        ("", "holds no settings"),
+        ("- a\n- b\n", "holds no settings"),
+        ("just words\n", "holds no settings"),
+        ("name: [\n", "is not YAML"),
+        ("name: a\n\tb: c\n", "is not YAML"),
+        ("name: !!python/object/apply:os.system ['true']\n", "is not YAML"),
+        (b"name: \xff\n", "cannot read"),
+    ],
+)
+def test_a_file_that_is_no_config_is_told(tmp_path: Path, content: str | bytes | None, told: str) -> None:
+    path = tmp_path / "m.yaml"
+    if content is not None:
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    with pytest.raises(ConfigError) as caught:
+        load(path, {})
+    assert told in caught.value.message
+    assert str(path) in caught.value.message
+    assert "\n" not in str(caught.value)
+
+
+def test_a_directory_is_no_config(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="cannot read"):
+        load(tmp_path, {})
+
+
+def test_a_key_written_twice_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "m.yaml"
+    path.write_text(
+        textwrap.dedent(
+            """
+            name: m
+            databases:
+              ds_0: {target: t0, database: d0}
+              ds_0: {target: t1, database: d1}
+            """
+        )
+    )
+    with pytest.raises(ConfigError, match=r"is not YAML: .*key 'ds_0' is there twice.* line 5"):
+        load(path, {})
