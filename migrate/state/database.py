@@ -1,0 +1,142 @@
+"""The state database: opened through SQLAlchemy, versioned by the files in sql/state."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Callable, Iterable
+from importlib import resources
+from pathlib import Path
+from typing import TypeVar
+
+import sqlalchemy as sa
+import structlog
+from sqlalchemy.exc import DBAPIError
+
+from migrate.model.errors import PreflightError, ServerError
+from migrate.mysql.connection import SQL_MODE, driver_options
+from migrate.mysql.errors import explain, passes, text
+from migrate.settings import State
+
+log = structlog.get_logger("migrate.state")
+T = TypeVar("T")
+metadata = sa.MetaData()
+now = sa.func.now(6)
+"""Time is the state server's, never a process's own clock (FAULTS F24)."""
+
+_STEP = re.compile(r"^(\d{3})_[a-z_]+\.sql$")
+
+
+def engine(settings: State, *, pool: int = 5) -> sa.Engine:
+    """An engine on the state database; connections open on first use."""
+    url = sa.URL.create(
+        "mysql+pymysql",
+        settings.user,
+        settings.password.get_secret_value(),
+        settings.host,
+        settings.port,
+        settings.database,
+        {"charset": "utf8mb4"},
+    )
+    shared = ("connect_timeout", "read_timeout", "write_timeout", "local_infile", "ssl", "ssl_disabled")
+    arguments = {
+        **{name: value for name, value in driver_options(settings).items() if name in shared},
+        "init_command": f"SET SESSION time_zone = '+00:00', sql_mode = '{SQL_MODE}'",
+    }
+    return sa.create_engine(
+        url,
+        pool_size=pool,
+        pool_pre_ping=True,
+        pool_recycle=300,
+        isolation_level="READ COMMITTED",
+        connect_args=arguments,
+    )
+
+
+def sql_steps(folder: str) -> list[tuple[int, list[str]]]:
+    """The numbered files of sql/<folder> as (version, statements), lowest first."""
+    files = sorted(path for path in _sql_root().joinpath(folder).iterdir() if _STEP.match(path.name))
+    return [(int(path.name[:3]), statements(path.read_text(encoding="utf-8"))) for path in files]
+
+
+def _sql_root() -> Path:
+    packaged = Path(str(resources.files("migrate"))).parent / "sql"
+    if not packaged.is_dir():
+        raise PreflightError(f"the SQL files are missing: {packaged}", hint="install the package again")
+    return packaged
+
+
+def statements(text: str) -> list[str]:
+    """Split a file of plain statements (no procedures, no ';' inside literals) and drop its comment lines."""
+    lines = [line for line in text.splitlines() if not line.lstrip().startswith("--")]
+    return [part.strip() for part in "\n".join([*lines, ""]).split(";\n") if part.strip()]
+
+
+def create(settings: State) -> list[int]:
+    """Create the state database if absent and apply the steps it lacks; returns the versions applied.
+
+    Raises: ServerError with a hint when the server refuses.
+    """
+    try:
+        server = engine(settings.model_copy(update={"database": ""}), pool=1)
+        with server.begin() as connection:
+            name = settings.database.replace("`", "``")
+            connection.exec_driver_sql(
+                f"CREATE DATABASE IF NOT EXISTS `{name}` DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin"
+            )
+        server.dispose()
+        state = engine(settings, pool=1)
+        applied = _upgrade(state)
+        state.dispose()
+        return applied
+    except DBAPIError as error:
+        raise explain_state(error, settings) from error
+
+
+def _upgrade(state: sa.Engine) -> list[int]:
+    with state.begin() as connection:
+        connection.exec_driver_sql(
+            "CREATE TABLE IF NOT EXISTS schema_version (version INT NOT NULL PRIMARY KEY,"
+            " applied DATETIME(6) NOT NULL DEFAULT CURRENT_TIMESTAMP(6)) ENGINE=InnoDB"
+        )
+        known = {row[0] for row in connection.exec_driver_sql("SELECT version FROM schema_version")}
+    return [_apply(state, version, parts) for version, parts in sql_steps("state") if version not in known]
+
+
+def _apply(state: sa.Engine, version: int, parts: Iterable[str]) -> int:
+    with state.begin() as connection:
+        for part in parts:
+            connection.exec_driver_sql(part.replace("%", "%%"))
+        connection.exec_driver_sql("INSERT INTO schema_version (version) VALUES (%s)", (version,))
+    return version
+
+
+def in_transaction(state: sa.Engine, action: Callable[[sa.Connection], T], stop: threading.Event) -> T:
+    """Run `action` in a state transaction, again with back-off while the server is away, busy or read-only.
+
+    Raises: ServerError when `stop` was set meanwhile or the error does not pass.
+    """
+    pause = 0.2
+    while True:
+        try:
+            with state.begin() as connection:
+                return action(connection)
+        except DBAPIError as error:
+            original = error.orig if error.orig is not None else error
+            if not passes(original):
+                raise ServerError(f"state database: {text(original)}") from error
+            log.warning("state database, trying again", error=text(original), pause_seconds=pause)
+            if stop.wait(pause):
+                raise ServerError(
+                    f"state database: stopped while it was being tried again: {text(original)}"
+                ) from error
+            pause = min(pause * 2, 10.0)
+
+
+def explain_state(error: DBAPIError, settings: State) -> ServerError:
+    """One line about a refused state database."""
+    original = error.orig if error.orig is not None else error
+    told = explain(original, f"state database '{settings.database}' at {settings.host}:{settings.port}")
+    if getattr(original, "args", [0])[0] in (1049, 1146):
+        return ServerError(told.message, hint="run `migrate init` first")
+    return ServerError(told.message, hint=told.hint)

@@ -1,0 +1,41 @@
+"""Why a process stopped for good, so that `migrate status` can say it."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import sqlalchemy as sa
+from sqlalchemy.dialects.mysql import insert
+
+from migrate.model.errors import MigrateError
+from migrate.state.database import metadata, now
+
+table = sa.Table(
+    "halt",
+    metadata,
+    sa.Column("migration", sa.String(48), primary_key=True),
+    sa.Column("process", sa.String(80), primary_key=True),
+    sa.Column("reason", sa.Text),
+    sa.Column("hint", sa.Text),
+    sa.Column("at", sa.DateTime),
+)
+
+
+def note(connection: sa.Connection, migration: str, process: str, error: MigrateError) -> None:
+    values = {"reason": error.message, "hint": error.hint, "at": now}
+    row = {"migration": migration, "process": process, **values}
+    connection.execute(insert(table).values(row).on_duplicate_key_update(values))
+
+
+def clear(connection: sa.Connection, migration: str, process: str) -> None:
+    connection.execute(sa.delete(table).where(table.c.migration == migration, table.c.process == process))
+
+
+def every(connection: sa.Connection, migration: str) -> list[tuple[str, str, str, datetime]]:
+    """(process, reason, hint, when) of each process that stopped for good."""
+    rows = connection.execute(
+        sa.select(table.c.process, table.c.reason, table.c.hint, table.c.at)
+        .where(table.c.migration == migration)
+        .order_by(table.c.process)
+    )
+    return [(row[0], row[1], row[2], row[3]) for row in rows]

@@ -1,0 +1,182 @@
+"""Leases: who may act, and in which epoch. They stand in for ZooKeeper (DESIGN §5).
+
+Time is the state server's. A holder renews well before the end; when it cannot, its own monotonic clock tells
+it that it may no longer act, before the server's clock lets another one in.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import socket
+import threading
+import time
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+import structlog
+from sqlalchemy.dialects.mysql import insert
+from sqlalchemy.exc import SQLAlchemyError
+
+from migrate.model.errors import OwnershipLost
+from migrate.state.database import metadata, now
+
+table = sa.Table(
+    "lease",
+    metadata,
+    sa.Column("migration", sa.String(48), primary_key=True),
+    sa.Column("name", sa.String(80), primary_key=True),
+    sa.Column("holder", sa.String(120)),
+    sa.Column("epoch", sa.BigInteger),
+    sa.Column("expires", sa.DateTime),
+)
+log = structlog.get_logger("migrate.lease")
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    name: str
+    epoch: int
+
+
+def new_holder() -> str:
+    """A name for one run of one process: host, process id, and a random part."""
+    return f"{socket.gethostname()[:60]}:{os.getpid()}:{secrets.token_hex(4)}"
+
+
+class Leases:
+    """The leases of one process, renewed by a thread until `close()`."""
+
+    def __init__(self, engine: sa.Engine, migration: str, seconds: float, holder: str | None = None) -> None:
+        self.holder = holder or new_holder()
+        self._engine = engine
+        self._migration = migration
+        self._seconds = seconds
+        self._held: dict[str, Held] = {}
+        self._good_until: dict[str, float] = {}
+        self._lock = threading.Lock()
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._renew_forever, name="lease-renewal", daemon=True)
+
+    def start(self) -> Leases:
+        self._thread.start()
+        return self
+
+    def acquire(self, name: str) -> Held | None:
+        """Take a lease that is free or run out; None while another holder has it. The epoch rises by one."""
+        asked = time.monotonic()
+        ends = sa.text(f"NOW(6) + INTERVAL {int(self._seconds * 1_000_000)} MICROSECOND")
+        first = {
+            "migration": self._migration,
+            "name": name,
+            "holder": "",
+            "epoch": 0,
+            "expires": sa.text("'2000-01-01'"),
+        }
+        with self._engine.begin() as connection:
+            connection.execute(insert(table).values(first).prefix_with("IGNORE"))
+        with self._engine.begin() as connection:  # apart: two that held the shared lock of a duplicate would deadlock
+            row = connection.execute(
+                sa.select(table.c.epoch, table.c.expires < now).where(*self._named(name)).with_for_update()
+            ).one()
+            if not row[1]:
+                return None
+            epoch = int(row[0]) + 1
+            connection.execute(
+                sa.update(table).where(*self._named(name)).values(holder=self.holder, epoch=epoch, expires=ends)
+            )
+        held = Held(name, epoch)
+        with self._lock:
+            self._held[name] = held
+            self._good_until[name] = asked + self._seconds
+        log.info("lease taken", lease=name, epoch=epoch)
+        return held
+
+    def wait(self, name: str, stop: threading.Event, poll_seconds: float = 0.5) -> Held | None:
+        """Stand by until the lease is ours; None when `stop` was set first."""
+        told = False
+        while not stop.is_set():
+            if held := self.acquire(name):
+                return held
+            if not told:
+                log.info("standing by", lease=name)
+                told = True
+            stop.wait(poll_seconds)
+        return None
+
+    def check(self, name: str) -> Held:
+        """The lease as held now. Raises OwnershipLost when it is not surely ours any more."""
+        with self._lock:
+            held = self._held.get(name)
+            good = self._good_until.get(name, 0.0)
+        if held is None or time.monotonic() >= good:
+            raise OwnershipLost(f"lease '{name}' is no longer ours", hint="another process took over; this one ends")
+        return held
+
+    def still_ours(self, connection: sa.Connection, held: Held) -> None:
+        """Check inside a state transaction, and keep others from taking it before that commits."""
+        row = connection.execute(
+            sa.select(table.c.holder, table.c.epoch).where(*self._named(held.name)).with_for_update(read=True)
+        ).one()
+        if (row[0], int(row[1])) != (self.holder, held.epoch):
+            raise OwnershipLost(f"lease '{held.name}' is held by {row[0]} now", hint="this process ends")
+
+    def release(self, name: str) -> None:
+        """Give a lease back so that another holder need not wait for its end."""
+        with self._lock:
+            held = self._held.pop(name, None)
+            self._good_until.pop(name, None)
+        if held is not None:
+            self._expire([held])
+
+    def close(self) -> None:
+        """Stop renewing and give everything back."""
+        self._stopped.set()
+        if self._thread.is_alive():
+            self._thread.join(timeout=5)
+        with self._lock:
+            held, self._held, self._good_until = list(self._held.values()), {}, {}
+        self._expire(held)
+
+    def _expire(self, held: list[Held]) -> None:
+        try:
+            with self._engine.begin() as connection:
+                for lease in held:
+                    connection.execute(
+                        sa.update(table)
+                        .where(*self._named(lease.name), table.c.holder == self.holder, table.c.epoch == lease.epoch)
+                        .values(expires=now)
+                    )
+        except SQLAlchemyError as error:
+            log.warning("lease not given back; it runs out by itself", error=str(error.__cause__ or error))
+
+    def _named(self, name: str) -> tuple[sa.ColumnElement[bool], ...]:
+        return table.c.migration == self._migration, table.c.name == name
+
+    def _renew_forever(self) -> None:
+        while not self._stopped.wait(self._seconds / 4):
+            try:
+                self.renew()
+            except SQLAlchemyError as error:
+                log.warning("lease not renewed", error=str(error.__cause__ or error))
+
+    def renew(self) -> None:
+        """Extend every lease that is still ours; forget those that another holder took."""
+        with self._lock:
+            held = list(self._held.values())
+        for lease in held:
+            asked = time.monotonic()
+            ends = sa.text(f"NOW(6) + INTERVAL {int(self._seconds * 1_000_000)} MICROSECOND")
+            with self._engine.begin() as connection:
+                found = connection.execute(
+                    sa.update(table)
+                    .where(*self._named(lease.name), table.c.holder == self.holder, table.c.epoch == lease.epoch)
+                    .values(expires=ends)
+                ).rowcount
+            with self._lock:
+                if not found:
+                    log.error("lease lost", lease=lease.name)
+                    self._held.pop(lease.name, None)
+                    self._good_until.pop(lease.name, None)
+                elif lease.name in self._held:
+                    self._good_until[lease.name] = asked + self._seconds

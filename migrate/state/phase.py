@@ -1,0 +1,87 @@
+"""Where each table's full copy stands, and the rule it was begun under."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+import sqlalchemy as sa
+from sqlalchemy.dialects.mysql import insert
+
+from migrate.model.table import Table
+from migrate.state.database import metadata
+
+
+class Phase(StrEnum):
+    CREATED = "created"
+    COPYING = "copying"
+    COPIED = "copied"
+
+
+table = sa.Table(
+    "phase",
+    metadata,
+    sa.Column("migration", sa.String(48), primary_key=True),
+    sa.Column("source", sa.String(48), primary_key=True),
+    sa.Column("table_schema", sa.String(64), primary_key=True),
+    sa.Column("table_name", sa.String(64), primary_key=True),
+    sa.Column("phase", sa.String(16)),
+    sa.Column("attempt", sa.Integer),
+    sa.Column("rule_hash", sa.String(64)),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TablePhase:
+    phase: Phase
+    attempt: int
+    rule_hash: str
+
+
+def key_of(definition: Table) -> dict[str, object]:
+    return {"source": definition.source, "table_schema": definition.database, "table_name": definition.name}
+
+
+def get(connection: sa.Connection, migration: str, definition: Table) -> TablePhase:
+    row = connection.execute(
+        sa.select(table.c.phase, table.c.attempt, table.c.rule_hash).where(
+            table.c.migration == migration,
+            table.c.source == definition.source,
+            table.c.table_schema == definition.database,
+            table.c.table_name == definition.name,
+        )
+    ).one_or_none()
+    return TablePhase(Phase(row[0]), int(row[1]), row[2]) if row else TablePhase(Phase.CREATED, 0, "")
+
+
+def lock(connection: sa.Connection, migration: str, definition: Table) -> TablePhase:
+    """As `get`, with the row locked (and made, if it was not there) until the transaction ends."""
+    values = {"phase": Phase.CREATED.value, "attempt": 0, "rule_hash": ""}
+    row = {"migration": migration, **key_of(definition), **values}
+    connection.execute(insert(table).values(row).on_duplicate_key_update(attempt=table.c.attempt))
+    return get(connection, migration, definition)
+
+
+def put(connection: sa.Connection, migration: str, definition: Table, phase: TablePhase) -> None:
+    values = {"phase": phase.phase.value, "attempt": phase.attempt, "rule_hash": phase.rule_hash}
+    row = {"migration": migration, **key_of(definition), **values}
+    connection.execute(insert(table).values(row).on_duplicate_key_update(values))
+
+
+def rule_hashes(connection: sa.Connection, migration: str) -> dict[tuple[str, str, str], str]:
+    """The rule each table's copy was begun under, by (source, database, table)."""
+    rows = connection.execute(
+        sa.select(table.c.source, table.c.table_schema, table.c.table_name, table.c.rule_hash).where(
+            table.c.migration == migration, table.c.rule_hash != ""
+        )
+    )
+    return {(row[0], row[1], row[2]): row[3] for row in rows}
+
+
+def every(connection: sa.Connection, migration: str) -> dict[tuple[str, str, str], Phase]:
+    rows = connection.execute(
+        sa.select(table.c.source, table.c.table_schema, table.c.table_name, table.c.phase).where(
+            table.c.migration == migration
+        )
+    )
+    return {(row[0], row[1], row[2]): Phase(row[3]) for row in rows}

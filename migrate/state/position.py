@@ -1,0 +1,64 @@
+"""How far each publisher has durably delivered (rule 3)."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+
+import sqlalchemy as sa
+from sqlalchemy.dialects.mysql import insert
+
+from migrate.state.database import metadata
+
+table = sa.Table(
+    "position",
+    metadata,
+    sa.Column("migration", sa.String(48), primary_key=True),
+    sa.Column("source", sa.String(48), primary_key=True),
+    sa.Column("address", sa.String(300)),
+    sa.Column("server_id", sa.BigInteger),
+    sa.Column("server_uuid", sa.String(64)),
+    sa.Column("replica_id", sa.BigInteger),
+    sa.Column("incarnation", sa.Integer),
+    sa.Column("file", sa.String(255)),
+    sa.Column("pos", sa.BigInteger),
+    sa.Column("gtid_set", sa.Text),
+    sa.Column("event_time", sa.DateTime),
+    sa.Column("batch", sa.BigInteger),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """A transaction boundary in one source's binlog up to which Kafka has confirmed everything."""
+
+    source: str
+    address: str
+    server_id: int
+    server_uuid: str
+    replica_id: int
+    incarnation: int
+    file: str
+    pos: int
+    gtid_set: str = ""
+    event_time: datetime | None = None
+    batch: int = 0
+
+
+def load(connection: sa.Connection, migration: str, source: str) -> Position | None:
+    columns = [table.c[name] for name in Position.__slots__]
+    row = connection.execute(
+        sa.select(*columns).where(table.c.migration == migration, table.c.source == source)
+    ).one_or_none()
+    return Position(*row) if row else None
+
+
+def save(connection: sa.Connection, migration: str, position: Position) -> None:
+    values = {"migration": migration, **asdict(position)}
+    changed = {name: value for name, value in values.items() if name not in ("migration", "source")}
+    connection.execute(insert(table).values(values).on_duplicate_key_update(changed))
+
+
+def from_timestamp(seconds: int) -> datetime | None:
+    """The event time of a binlog header (seconds since 1970, UTC); None for 0, which artificial events carry."""
+    return datetime.fromtimestamp(seconds, UTC).replace(tzinfo=None) if seconds else None

@@ -1,0 +1,245 @@
+"""The consume-record table, the end of the consumed prefix, and the watermark (rules 4 to 7)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+
+import sqlalchemy as sa
+from sqlalchemy.dialects.mysql import insert
+
+from migrate.model.coordinate import Coordinate
+from migrate.state.database import metadata, now
+
+
+class State(IntEnum):
+    NEW = 0
+    CONSUMED = 1
+    COMMITTED = 2
+
+
+table = sa.Table(
+    "record",
+    metadata,
+    sa.Column("migration", sa.String(48)),
+    sa.Column("topic_id", sa.String(36), primary_key=True),
+    sa.Column("partition_no", sa.Integer, primary_key=True),
+    sa.Column("message_offset", sa.BigInteger, primary_key=True),
+    sa.Column("state", sa.SmallInteger),
+    sa.Column("source", sa.String(48)),
+    sa.Column("incarnation", sa.Integer),
+    sa.Column("file_no", sa.BigInteger),
+    sa.Column("tx", sa.BigInteger),
+    sa.Column("ordinal", sa.BigInteger),
+    sa.Column("row_count", sa.Integer),
+    sa.Column("updated", sa.DateTime),
+)
+consumed = sa.Table(
+    "consumed",
+    metadata,
+    sa.Column("migration", sa.String(48)),
+    sa.Column("topic_id", sa.String(36), primary_key=True),
+    sa.Column("partition_no", sa.Integer, primary_key=True),
+    sa.Column("next_offset", sa.BigInteger),
+    sa.Column("messages", sa.BigInteger),
+    sa.Column("row_count", sa.BigInteger),
+    sa.Column("event_ms", sa.BigInteger),
+)
+watermark = sa.Table(
+    "watermark",
+    metadata,
+    sa.Column("migration", sa.String(48)),
+    sa.Column("topic_id", sa.String(36), primary_key=True),
+    sa.Column("partition_no", sa.Integer, primary_key=True),
+    sa.Column("source", sa.String(48), primary_key=True),
+    sa.Column("incarnation", sa.Integer),
+    sa.Column("file_no", sa.BigInteger),
+    sa.Column("tx", sa.BigInteger),
+    sa.Column("ordinal", sa.BigInteger),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Partition:
+    migration: str
+    topic_id: str
+    number: int
+
+    @property
+    def row(self) -> dict[str, object]:
+        return {"migration": self.migration, "topic_id": self.topic_id, "partition_no": self.number}
+
+
+@dataclass(frozen=True, slots=True)
+class Consumed:
+    """A partition's share of a batch that is at the target."""
+
+    partition: Partition
+    end: int  # the new end of the consumed prefix, exclusive
+    highest: Mapping[str, Coordinate]  # new watermarks by source
+    messages: int
+    rows: int
+    event_ms: int  # commit time at the source of the last change, Unix milliseconds; 0 when there was none
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    offset: int
+    source: str
+    coordinate: Coordinate
+    rows: int
+
+
+def _of(columns: sa.Table, partition: Partition) -> tuple[sa.ColumnElement[bool], ...]:
+    return columns.c.topic_id == partition.topic_id, columns.c.partition_no == partition.number
+
+
+def insert_new(connection: sa.Connection, partition: Partition, records: Sequence[Record]) -> None:
+    """Write one poll's records as *new*; those already there keep their state (rule 5).
+
+    A record read again although *committed* goes back to *consumed*, so that the committer commits it again.
+    """
+    if not records:
+        return
+    rows = [
+        {
+            **partition.row,
+            "message_offset": record.offset,
+            "state": State.NEW,
+            "source": record.source,
+            "incarnation": record.coordinate.incarnation,
+            "file_no": record.coordinate.file,
+            "tx": record.coordinate.transaction,
+            "ordinal": record.coordinate.ordinal,
+            "row_count": record.rows,
+        }
+        for record in records
+    ]
+    again = sa.case((table.c.state == State.COMMITTED, int(State.CONSUMED)), else_=table.c.state)
+    connection.execute(insert(table).values(rows).on_duplicate_key_update(state=again))
+
+
+def done_offsets(connection: sa.Connection, partition: Partition, offsets: Sequence[int]) -> set[int]:
+    """Which of these offsets are already consumed or committed."""
+    rows = connection.execute(
+        sa.select(table.c.message_offset).where(
+            *_of(table, partition),
+            table.c.message_offset.between(min(offsets), max(offsets)),
+            table.c.state != State.NEW,
+        )
+    )
+    return {int(row[0]) for row in rows}
+
+
+def next_offset(connection: sa.Connection, partition: Partition) -> int | None:
+    """Where reading goes on: the end of the consumed prefix. None when nothing was ever consumed."""
+    found = connection.execute(sa.select(consumed.c.next_offset).where(*_of(consumed, partition))).scalar()
+    return None if found is None else int(found)
+
+
+def last_offset(connection: sa.Connection, partition: Partition) -> int:
+    """The highest offset that has a record; -1 when there is none."""
+    found = connection.execute(sa.select(sa.func.max(table.c.message_offset)).where(*_of(table, partition))).scalar()
+    return -1 if found is None else int(found)
+
+
+def totals(connection: sa.Connection, migration: str) -> list[tuple[int, int, int, int, int]]:
+    """(partition, next offset, messages, rows, last event time in ms) of every partition of the migration."""
+    rows = connection.execute(
+        sa.select(
+            consumed.c.partition_no,
+            consumed.c.next_offset,
+            consumed.c.messages,
+            consumed.c.row_count,
+            consumed.c.event_ms,
+        )
+        .where(consumed.c.migration == migration)
+        .order_by(consumed.c.partition_no)
+    )
+    return [(int(row[0]), int(row[1]), int(row[2]), int(row[3]), int(row[4])) for row in rows]
+
+
+def watermarks(connection: sa.Connection, partition: Partition) -> dict[str, Coordinate]:
+    """Per source the highest coordinate inside the consumed prefix."""
+    rows = connection.execute(
+        sa.select(
+            watermark.c.source, watermark.c.incarnation, watermark.c.file_no, watermark.c.tx, watermark.c.ordinal
+        ).where(*_of(watermark, partition))
+    )
+    return {row[0]: Coordinate(int(row[1]), int(row[2]), int(row[3]), int(row[4])) for row in rows}
+
+
+def mark_consumed(connection: sa.Connection, done: Consumed) -> None:
+    """Extend the consumed prefix, with its watermarks, in the caller's transaction."""
+    partition, end = done.partition, done.end
+    connection.execute(
+        sa.update(table)
+        .where(*_of(table, partition), table.c.message_offset < end, table.c.state == State.NEW)
+        .values(state=int(State.CONSUMED), updated=now)
+    )
+    row = {
+        **partition.row,
+        "next_offset": end,
+        "messages": done.messages,
+        "row_count": done.rows,
+        "event_ms": done.event_ms,
+    }
+    later = {
+        "next_offset": end,
+        "messages": consumed.c.messages + done.messages,
+        "row_count": consumed.c.row_count + done.rows,
+        "event_ms": sa.func.greatest(consumed.c.event_ms, done.event_ms),
+    }
+    connection.execute(insert(consumed).values(row).on_duplicate_key_update(later))
+    for source, coordinate in done.highest.items():
+        values = {
+            "incarnation": coordinate.incarnation,
+            "file_no": coordinate.file,
+            "tx": coordinate.transaction,
+            "ordinal": coordinate.ordinal,
+        }
+        mark = {**partition.row, "source": source, **values}
+        connection.execute(insert(watermark).values(mark).on_duplicate_key_update(values))
+
+
+def uncommitted_prefix(connection: sa.Connection, partition: Partition, limit: int = 50_000) -> int | None:
+    """The offset to commit: one past the last consumed record before the first *new* one; None when there is none."""
+    first_new = connection.execute(
+        sa.select(sa.func.min(table.c.message_offset)).where(*_of(table, partition), table.c.state == State.NEW)
+    ).scalar()
+    before = () if first_new is None else (table.c.message_offset < first_new,)
+    waiting = (
+        sa.select(table.c.message_offset)
+        .where(*_of(table, partition), table.c.state == State.CONSUMED, *before)
+        .order_by(table.c.message_offset)
+        .limit(limit)
+        .subquery()
+    )
+    last = connection.execute(sa.select(sa.func.max(waiting.c.message_offset))).scalar()
+    return None if last is None else int(last) + 1
+
+
+def mark_committed(connection: sa.Connection, partition: Partition, end: int) -> int:
+    """Mark the consumed records below `end` committed; returns how many."""
+    return connection.execute(
+        sa.update(table)
+        .where(*_of(table, partition), table.c.message_offset < end, table.c.state == State.CONSUMED)
+        .values(state=int(State.COMMITTED), updated=now)
+    ).rowcount
+
+
+def clean_up(connection: sa.Connection, migration: str, age_seconds: float, limit: int = 10_000) -> int:
+    """Delete committed records not touched for `age_seconds`; what rule 4 needs is the watermark. Returns how many."""
+    old = sa.text(f"updated < NOW(6) - INTERVAL {int(age_seconds * 1_000_000)} MICROSECOND")
+    statement = sa.delete(table).where(table.c.migration == migration, table.c.state == State.COMMITTED, old)
+    return connection.execute(statement.with_dialect_options(mysql_limit=limit)).rowcount
+
+
+def counts(connection: sa.Connection, migration: str) -> dict[State, int]:
+    """How many records there are in each state."""
+    rows = connection.execute(
+        sa.select(table.c.state, sa.func.count()).where(table.c.migration == migration).group_by(table.c.state)
+    )
+    found = {State(row[0]): int(row[1]) for row in rows}
+    return {state: found.get(state, 0) for state in State}

@@ -1,0 +1,118 @@
+"""Runs of the verification, their certificates, and the differences they named."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+
+from migrate.model.change import Key, key_json
+from migrate.state.database import metadata, now
+
+table = sa.Table(
+    "verification",
+    metadata,
+    sa.Column("id", sa.BigInteger, primary_key=True),
+    sa.Column("migration", sa.String(48)),
+    sa.Column("started", sa.DateTime),
+    sa.Column("finished", sa.DateTime),
+    sa.Column("tables_compared", sa.Integer),
+    sa.Column("rows_compared", sa.BigInteger),
+    sa.Column("differences", sa.BigInteger),
+    sa.Column("in_motion", sa.BigInteger),
+    sa.Column("report", sa.Text),
+)
+difference = sa.Table(
+    "verification_difference",
+    metadata,
+    sa.Column("migration", sa.String(48)),
+    sa.Column("verification", sa.BigInteger),
+    sa.Column("source", sa.String(48)),
+    sa.Column("table_schema", sa.String(64)),
+    sa.Column("table_name", sa.String(64)),
+    sa.Column("key_text", sa.Text),
+    sa.Column("kind", sa.String(16)),
+    sa.Column("detail", sa.Text),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A finished verification."""
+
+    id: int
+    started: datetime
+    finished: datetime
+    tables: int
+    rows: int
+    differences: int
+    in_motion: int
+
+
+def start(connection: sa.Connection, migration: str) -> int:
+    """Note that a verification began; returns its number."""
+    result = connection.execute(sa.insert(table).values(migration=migration))
+    key = result.inserted_primary_key
+    return int(key[0]) if key else 0
+
+
+def add_difference(
+    connection: sa.Connection,
+    migration: str,
+    verification: int,
+    place: tuple[str, str, str],
+    found: Iterable[tuple[Key, str, str]],
+) -> None:
+    """Name differences of one table (source, database, name): (key, kind, detail)."""
+    of_table = dict(zip(("source", "table_schema", "table_name"), place, strict=True))
+    rows = [
+        {
+            "migration": migration,
+            "verification": verification,
+            **of_table,
+            "key_text": key_json(key),
+            "kind": kind,
+            "detail": detail,
+        }
+        for key, kind, detail in found
+    ]
+    if rows:
+        connection.execute(sa.insert(difference), rows)
+
+
+def finish(connection: sa.Connection, verification: int, certificate: Mapping[str, Any]) -> None:
+    """Store the outcome."""
+    connection.execute(
+        sa.update(table)
+        .where(table.c.id == verification)
+        .values(
+            finished=now,
+            tables_compared=len(certificate["tables"]),
+            rows_compared=certificate["rows"],
+            differences=certificate["differences"],
+            in_motion=certificate["in_motion"],
+            report=json.dumps(certificate, ensure_ascii=False),
+        )
+    )
+
+
+def latest(connection: sa.Connection, migration: str) -> Run | None:
+    """The newest finished verification."""
+    names = ("id", "started", "finished", "tables_compared", "rows_compared", "differences", "in_motion")
+    row = connection.execute(
+        sa.select(*(table.c[name] for name in names))
+        .where(table.c.migration == migration, table.c.finished.is_not(None))
+        .order_by(table.c.id.desc())
+        .limit(1)
+    ).one_or_none()
+    return Run(*row) if row else None
+
+
+def certificate(connection: sa.Connection, verification: int) -> dict[str, Any] | None:
+    """The certificate of a finished verification."""
+    text = connection.execute(sa.select(table.c.report).where(table.c.id == verification)).scalar()
+    return json.loads(text) if text else None

@@ -1,0 +1,227 @@
+"""Leases: one holder at a time, epochs that only rise, and a holder that knows when it must stop."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
+
+import pytest
+import sqlalchemy as sa
+
+from migrate.model.errors import OwnershipLost
+from migrate.state import lease
+from migrate.state.lease import Held, Leases
+from tests.helpers import unique
+
+
+def until(condition: Callable[[], bool], seconds: float = 10.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "waited too long"
+        time.sleep(0.02)
+
+
+@pytest.fixture
+def make(state: sa.Engine) -> Iterator[Callable[..., Leases]]:
+    """Processes of one migration."""
+    migration = unique("leases")
+    made: list[Leases] = []
+
+    def leases(seconds: float = 60.0) -> Leases:
+        made.append(Leases(state, migration, seconds, holder=f"process {len(made)}"))
+        return made[-1]
+
+    yield leases
+    for each in made:
+        each.close()
+
+
+def expire(state: sa.Engine, of: Leases) -> None:
+    """As if the holder had fallen silent for long."""
+    with state.begin() as connection:
+        connection.execute(
+            sa.update(lease.table)
+            .where(lease.table.c.holder == of.holder, lease.table.c.migration == of._migration)
+            .values(expires=sa.text("NOW(6) - INTERVAL 1 SECOND"))
+        )
+
+
+def expires(state: sa.Engine, of: Leases) -> datetime:
+    with state.connect() as connection:
+        found: datetime = connection.execute(
+            sa.select(lease.table.c.expires).where(lease.table.c.migration == of._migration)
+        ).scalar_one()
+    return found
+
+
+def test_one_holder_at_a_time(make: Callable[..., Leases]) -> None:
+    one, two = make(), make()
+    assert one.acquire("commit") == Held("commit", 1)
+    assert two.acquire("commit") is None
+    assert one.acquire("commit") is None
+    assert two.acquire("requeue") == Held("requeue", 1)
+    assert one.check("commit") == Held("commit", 1)
+    with pytest.raises(OwnershipLost, match="lease 'commit' is no longer ours"):
+        two.check("commit")
+
+
+def test_a_lease_that_ran_out_goes_to_the_next_with_a_higher_epoch(
+    state: sa.Engine, make: Callable[..., Leases]
+) -> None:
+    one, two = make(), make()
+    held = one.acquire("commit")
+    assert held is not None
+    expire(state, one)
+    later = two.acquire("commit")
+    assert later == Held("commit", 2)
+    with state.begin() as connection, pytest.raises(OwnershipLost, match="lease 'commit' is held by process 1 now"):
+        one.still_ours(connection, held)
+    with state.begin() as connection:
+        two.still_ours(connection, later)
+    one.renew()  # finds that it was taken
+    with pytest.raises(OwnershipLost):
+        one.check("commit")
+    assert two.check("commit") == later
+
+
+def test_the_same_process_may_take_it_again_and_its_older_epoch_is_over(
+    state: sa.Engine, make: Callable[..., Leases]
+) -> None:
+    one = make()
+    held = one.acquire("commit")
+    assert held is not None
+    expire(state, one)
+    assert one.acquire("commit") == Held("commit", 2)
+    with state.begin() as connection, pytest.raises(OwnershipLost):
+        one.still_ours(connection, held)
+
+
+def test_a_released_lease_need_not_be_waited_for(make: Callable[..., Leases]) -> None:
+    one, two = make(), make()
+    one.acquire("commit")
+    one.release("commit")
+    one.release("never held")
+    with pytest.raises(OwnershipLost):
+        one.check("commit")
+    assert two.acquire("commit") == Held("commit", 2)
+
+
+def test_closing_gives_everything_back_but_nothing_of_others(make: Callable[..., Leases]) -> None:
+    one, two, three = make(), make(), make()
+    one.acquire("a")
+    one.acquire("b")
+    two.acquire("c")
+    one.close()
+    assert three.acquire("a") == Held("a", 2)
+    assert three.acquire("b") == Held("b", 2)
+    assert three.acquire("c") is None
+
+
+def test_giving_back_what_another_took_over_does_not_end_its_lease(
+    state: sa.Engine, make: Callable[..., Leases]
+) -> None:
+    one, two, three = make(), make(), make()
+    one.acquire("a")
+    expire(state, one)
+    two.acquire("a")
+    one.close()
+    assert three.acquire("a") is None
+
+
+def test_a_second_process_stands_by_and_takes_over(make: Callable[..., Leases]) -> None:
+    one, two = make(), make()
+    one.acquire("commit")
+    taken: list[Held | None] = []
+    waiting = threading.Thread(target=lambda: taken.append(two.wait("commit", threading.Event(), 0.02)))
+    waiting.start()
+    waiting.join(0.2)
+    assert waiting.is_alive()
+    one.release("commit")
+    waiting.join(10)
+    assert taken == [Held("commit", 2)]
+
+
+def test_standing_by_ends_when_asked_to_stop(make: Callable[..., Leases]) -> None:
+    one, two = make(), make()
+    one.acquire("commit")
+    stop = threading.Event()
+    taken: list[Held | None] = []
+    waiting = threading.Thread(target=lambda: taken.append(two.wait("commit", stop, 0.02)))
+    waiting.start()
+    stop.set()
+    waiting.join(10)
+    assert taken == [None]
+
+
+def test_a_holder_that_cannot_renew_stops_by_its_own_clock(make: Callable[..., Leases]) -> None:
+    one = make(0.3)  # nobody renews it
+    one.acquire("commit")
+    assert one.check("commit")
+
+    def over() -> bool:
+        try:
+            one.check("commit")
+        except OwnershipLost:
+            return True
+        return False
+
+    until(over)
+
+
+def test_the_thread_renews_well_before_the_end(state: sa.Engine, make: Callable[..., Leases]) -> None:
+    one = make(2.0)
+    one.acquire("commit")
+    first = expires(state, one)
+    one.start()
+    until(lambda: expires(state, one) > first)
+    assert one.check("commit")
+
+
+def test_renewing_keeps_a_holder_good_by_its_own_clock(make: Callable[..., Leases]) -> None:
+    one = make(0.5)
+    one.acquire("commit")
+    began = time.monotonic()
+    while time.monotonic() < began + 1.0:
+        one.renew()
+        assert one.check("commit")
+
+
+def test_nobody_takes_over_while_a_transaction_relies_on_the_lease(
+    state: sa.Engine, make: Callable[..., Leases]
+) -> None:
+    one, two = make(), make()
+    held = one.acquire("commit")
+    assert held is not None
+    taken: list[Held | None] = []
+    taking = threading.Thread(target=lambda: taken.append(two.acquire("commit")))
+    with state.begin() as connection:
+        expire(state, one)
+        one.still_ours(connection, held)
+        taking.start()
+        taking.join(0.3)
+        assert taking.is_alive()
+    taking.join(10)
+    assert taken == [Held("commit", 2)]
+
+
+def test_two_processes_that_ask_at_once_get_one_lease(make: Callable[..., Leases]) -> None:
+    processes = [make() for _ in range(6)]
+    for round_ in range(1, 4):
+        with ThreadPoolExecutor(len(processes)) as threads:
+            taken = [held for held in threads.map(lambda each: each.acquire("commit"), processes) if held]
+        assert taken == [Held("commit", round_)]
+        for each in processes:
+            each.release("commit")
+
+
+def test_migrations_do_not_share_leases(state: sa.Engine) -> None:
+    one, two = (Leases(state, unique("other"), 60.0) for _ in range(2))
+    try:
+        assert one.holder != two.holder
+        assert one.acquire("commit") == two.acquire("commit") == Held("commit", 1)
+    finally:
+        one.close()
+        two.close()

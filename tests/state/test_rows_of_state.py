@@ -1,0 +1,145 @@
+"""The smaller state tables: what is put in comes out, and what contradicts is refused."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+import sqlalchemy as sa
+
+from migrate.model.coordinate import Coordinate
+from migrate.model.errors import PreflightError, StopError
+from migrate.model.table import Column, Kind, Table
+from migrate.state import halt, phase, position, schema_history
+from migrate.state import migration as migrations
+from migrate.state.migration import Migration
+from migrate.state.phase import Phase, TablePhase
+from migrate.state.position import Position, from_timestamp
+from tests.helpers import plain_table, unique
+
+POSITION = Position(
+    "main", "db:3306", 4294967295, "uuid", 3_999_999_999, 1, "binlog.1000000", 2**40, "0-1-2,1-1-3", None, 2**63
+)
+
+LEAP_DAY = datetime(2024, 2, 29, 1, 2, 3, tzinfo=UTC).replace(tzinfo=None)  # as the server gives it: UTC, unmarked
+
+
+@pytest.fixture
+def name() -> str:
+    return unique("m")
+
+
+def test_a_position_comes_back_as_it_was_saved_and_the_last_one_counts(state: sa.Engine, name: str) -> None:
+    moved = replace(POSITION, file="binlog.1000001", pos=4, event_time=LEAP_DAY, batch=2**63 + 1)
+    with state.begin() as connection:
+        assert position.load(connection, name, "main") is None
+        position.save(connection, name, POSITION)
+        assert position.load(connection, name, "main") == POSITION
+        position.save(connection, name, moved)
+        position.save(connection, name, replace(POSITION, source="other"))
+        assert position.load(connection, name, "main") == moved
+        assert position.load(connection, unique("other"), "main") is None
+
+
+def test_event_times_are_utc_and_artificial_events_have_none() -> None:
+    assert from_timestamp(0) is None
+    assert from_timestamp(1_709_168_523) == LEAP_DAY
+
+
+def test_a_migration_is_made_once_and_keeps_the_newest_config(state: sa.Engine, name: str) -> None:
+    made = Migration(name, "topic", "id", 4)
+    with state.begin() as connection:
+        assert migrations.find(connection, name) is None
+        with pytest.raises(PreflightError, match=f"migration '{name}' is not there yet") as caught:
+            migrations.get(connection, name)
+        assert caught.value.hint == "run `migrate init` first"
+        migrations.create(connection, made, "first: ${PW}")
+        migrations.create(connection, made, "second: ${PW}")
+        assert migrations.get(connection, name) == made
+        config = connection.execute(
+            sa.select(migrations.table.c.config).where(migrations.table.c.name == name)
+        ).scalar_one()
+    assert config == "second: ${PW}"
+
+
+@pytest.mark.parametrize(
+    ("seen", "message"),
+    [
+        ({"topic_id": "new"}, "topic topic is not the one this migration began with (id id, now new)"),
+        ({"topic": "other"}, "topic other is not the one this migration began with"),
+        ({"partitions": 8}, "topic topic has 8 partitions, the migration began with 4"),
+    ],
+)
+def test_a_topic_made_anew_or_with_other_partitions_is_refused(
+    state: sa.Engine, name: str, seen: dict[str, object], message: str
+) -> None:
+    made = Migration(name, "topic", "id", 4)
+    with state.begin() as connection:
+        migrations.create(connection, made, "")
+        with pytest.raises(PreflightError) as caught:
+            migrations.create(connection, replace(made, **seen), "")  # type: ignore[arg-type]
+    assert message in caught.value.message
+
+
+def test_each_request_to_drain_is_a_new_one(state: sa.Engine, name: str) -> None:
+    with state.begin() as connection:
+        migrations.create(connection, Migration(name, "t", "i", 1), "")
+        assert migrations.drain_asked(connection, name) is None
+    asked = []
+    for _ in range(2):
+        with state.begin() as connection:
+            migrations.ask_drain(connection, name)
+            asked.append(migrations.drain_asked(connection, name))
+    assert asked[0] is not None
+    assert asked[1] is not None
+    assert asked[0] < asked[1]
+
+
+def test_a_halt_is_noted_replaced_and_cleared(state: sa.Engine, name: str) -> None:
+    with state.begin() as connection:
+        halt.note(connection, name, "consume", StopError("first", hint="h1"))
+        halt.note(connection, name, "consume", StopError("x" * 5000 + "é😀", hint=""))
+        halt.note(connection, name, "commit", StopError("why", hint="how"))
+        found = [(process, reason, hint) for process, reason, hint, _ in halt.every(connection, name)]
+        assert found == [("commit", "why", "how"), ("consume", "x" * 5000 + "é😀", "")]
+        halt.clear(connection, name, "consume")
+        assert [row[0] for row in halt.every(connection, name)] == ["commit"]
+        assert halt.every(connection, unique("other")) == []
+
+
+def test_phases_by_table(state: sa.Engine, name: str) -> None:
+    table, other = plain_table(), replace(plain_table(), name="u")
+    with state.begin() as connection:
+        assert phase.get(connection, name, table) == TablePhase(Phase.CREATED, 0, "")
+        phase.put(connection, name, table, TablePhase(Phase.COPYING, 1, "a" * 64))
+        phase.put(connection, name, table, TablePhase(Phase.COPIED, 2, "b" * 64))
+        assert phase.get(connection, name, table) == TablePhase(Phase.COPIED, 2, "b" * 64)
+        assert phase.get(connection, name, other).phase is Phase.CREATED
+        assert phase.every(connection, name) == {("s", "shop", "t"): Phase.COPIED}
+
+
+ODD = Table(
+    "s",
+    "shöp",
+    'a`b"c',
+    (
+        Column("id", "bigint(20) unsigned", Kind.INT, nullable=False),
+        Column("é%s", "enum('a','b''c')", Kind.ENUM, "utf8mb4", "utf8mb4_bin", generated=True),
+        Column("t", "text", Kind.RAWTEXT, "gbk", "gbk_chinese_ci"),
+    ),
+    ("id",),
+    (("t", "é%s"), ("",)),
+)
+
+
+def test_a_tables_definition_comes_back_equal_and_the_newest_counts(state: sa.Engine, name: str) -> None:
+    later = replace(ODD, columns=ODD.columns[:2], unique_keys=())
+    with state.begin() as connection:
+        assert schema_history.latest(connection, name) == {}
+        schema_history.add(connection, name, later, Coordinate(1, 12, 500, 0))
+        schema_history.add(connection, name, ODD, Coordinate(0, 0, 0, 0))
+        schema_history.add(connection, name, plain_table(), Coordinate(0, 0, 0, 0))
+        found = schema_history.latest(connection, name)
+    assert found == {("s", "shöp", 'a`b"c'): later, ("s", "shop", "t"): plain_table()}
+    assert schema_history.loads("s", "shöp", 'a`b"c', schema_history.dumps(ODD)) == ODD
