@@ -1,0 +1,110 @@
+"""Topics: created by `migrate init`, described by everyone else."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any
+
+from confluent_kafka import KafkaError, KafkaException, TopicCollection
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+
+from migrate.model.errors import PreflightError, ServerError
+from migrate.settings import Kafka
+
+_TIMEOUT = 15.0
+_POLL = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    name: str
+    id: str
+    partitions: int
+
+
+def client_options(settings: Kafka) -> dict[str, Any]:
+    """What every client of this service starts from."""
+    return {"bootstrap.servers": settings.bootstrap, "client.id": "migrate", "log_level": 3, **settings.security}
+
+
+def explain(error: BaseException, settings: Kafka) -> ServerError:
+    """One line about a refused or unreachable broker."""
+    return ServerError(
+        f"Kafka at {settings.bootstrap}: {error_text(error)}", hint="is the broker up, and is kafka.bootstrap right?"
+    )
+
+
+def error_text(error: BaseException | KafkaError) -> str:
+    kafka_error = error.args[0] if isinstance(error, KafkaException) and error.args else error
+    return kafka_error.str() if isinstance(kafka_error, KafkaError) else str(kafka_error)
+
+
+def error_code(error: BaseException | KafkaError) -> int | None:
+    kafka_error = error.args[0] if isinstance(error, KafkaException) and error.args else error
+    return kafka_error.code() if isinstance(kafka_error, KafkaError) else None
+
+
+def create_topic(settings: Kafka, name: str, partitions: int) -> bool:
+    """Create a topic unless it is there; returns whether it was created. Raises ServerError."""
+    config = {
+        "retention.ms": str(settings.retention_hours * 3_600_000),
+        "max.message.bytes": str(settings.max_message_bytes),
+        "cleanup.policy": "delete",
+        # acks=all means little when one replica is enough
+        "min.insync.replicas": str(max(1, settings.replication - 1)),
+        "unclean.leader.election.enable": "false",
+        "message.timestamp.type": "CreateTime",
+    }
+    topic = NewTopic(name, num_partitions=partitions, replication_factor=settings.replication, config=config)
+    admin = AdminClient(client_options(settings))
+    try:
+        admin.create_topics([topic], operation_timeout=_TIMEOUT, request_timeout=_TIMEOUT)[name].result(_TIMEOUT * 2)
+    except KafkaException as error:
+        if error_code(error) == KafkaError.TOPIC_ALREADY_EXISTS:
+            return False
+        raise explain(error, settings) from error
+    _await_topic(settings, name)
+    return True
+
+
+def _await_topic(settings: Kafka, name: str) -> None:
+    """A created topic is known to the controller first, and to the brokers a moment later."""
+    deadline = time.monotonic() + _TIMEOUT
+    while describe(settings, name) is None:
+        if time.monotonic() > deadline:
+            raise ServerError(f"Kafka at {settings.bootstrap}: topic {name} was created and does not appear")
+        time.sleep(_POLL)
+
+
+def describe(settings: Kafka, name: str) -> Topic | None:
+    """The topic's id and number of partitions; None when there is no such topic. Raises ServerError."""
+    admin = AdminClient(client_options(settings))
+    try:
+        future = admin.describe_topics(TopicCollection([name]), request_timeout=_TIMEOUT)[name]
+        found = future.result(_TIMEOUT * 2)
+    except KafkaException as error:
+        if error_code(error) == KafkaError.UNKNOWN_TOPIC_OR_PART:
+            return None
+        raise explain(error, settings) from error
+    return Topic(name, str(found.topic_id), len(found.partitions))
+
+
+def require(settings: Kafka, name: str) -> Topic:
+    """As `describe`, but a missing topic is a PreflightError."""
+    found = describe(settings, name)
+    if found is None:
+        raise PreflightError(f"Kafka topic {name} is not there", hint="run `migrate init` first")
+    return found
+
+
+def delete_topics(settings: Kafka, names: list[str]) -> None:
+    """Delete topics; those that are not there do not matter. Raises ServerError."""
+    admin = AdminClient(client_options(settings))
+    for future in admin.delete_topics(names, operation_timeout=_TIMEOUT).values():
+        try:
+            future.result(_TIMEOUT * 2)
+        except KafkaException as error:
+            if error_code(error) != KafkaError.UNKNOWN_TOPIC_OR_PART:
+                raise explain(error, settings) from error

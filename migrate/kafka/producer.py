@@ -1,0 +1,111 @@
+"""An idempotent producer that either delivers everything in order or ends (rule 3)."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from confluent_kafka import KafkaException, Message, Producer
+
+from migrate.kafka.admin import client_options, error_text
+from migrate.model.errors import ServerError, StopError
+from migrate.settings import Kafka
+
+OVERHEAD = 512
+"""Room for the record's headers in the broker's limit."""
+
+Delivered = Callable[[], None]
+
+
+class OrderedProducer:
+    """`acks=all`, idempotent, no message time-out, gapless; any delivery error makes every later call raise.
+
+    A partition thus always holds a prefix of what one producer was given.
+    """
+
+    def __init__(
+        self, settings: Kafka, queue_bytes: int = 64 * 1024 * 1024, stop: threading.Event | None = None
+    ) -> None:
+        self._settings = settings
+        self._failed: str | None = None
+        self._stop = stop or threading.Event()
+        self.outstanding = 0  # messages handed over and not yet confirmed
+        options: dict[str, Any] = {
+            **client_options(settings),
+            "acks": "all",
+            "enable.idempotence": True,
+            "enable.gapless.guarantee": True,
+            "message.timeout.ms": 0,
+            "message.max.bytes": settings.max_message_bytes,
+            "compression.type": "lz4",
+            "linger.ms": 5,
+            "queue.buffering.max.kbytes": max(1024, queue_bytes // 1024),
+            "queue.buffering.max.messages": 1_000_000,
+            "error_cb": self._on_error,
+        }
+        self._producer = Producer(options)
+
+    def produce(
+        self, topic: str, partition: int, value: bytes, key: bytes | None = None, delivered: Delivered | None = None
+    ) -> None:
+        """Hand a message over; `delivered` runs in a later `poll` once every in-sync replica has it.
+
+        Waits while the local queue is full. Raises StopError for a message above the broker's limit, ServerError
+        once any delivery failed.
+        """
+        if len(value) + len(key or b"") + OVERHEAD > self._settings.max_message_bytes:
+            raise StopError(
+                f"a message of {len(value)} bytes for {topic} is above kafka.max_message_bytes"
+                f" ({self._settings.max_message_bytes})",
+                hint="raise kafka.max_message_bytes and the topic's max.message.bytes",
+            )
+        while True:
+            self.check()
+            try:
+                self._producer.produce(
+                    topic, value=value, key=key, partition=partition, on_delivery=self._reporter(delivered)
+                )
+                self.outstanding += 1
+                return
+            except BufferError:
+                self._producer.poll(0.1)
+                if self._stop.is_set():
+                    raise ServerError(
+                        "stopped while Kafka took nothing more", hint="sent again after the start"
+                    ) from None
+
+    def _reporter(self, delivered: Delivered | None) -> Callable[[Any, Message], None]:
+        def report(error: Any, _message: Message) -> None:
+            self.outstanding -= 1
+            if error is not None:
+                self._failed = self._failed or str(error)
+            elif delivered is not None and self._failed is None:
+                delivered()
+
+        return report
+
+    def _on_error(self, error: Any) -> None:
+        if error.fatal():
+            self._failed = self._failed or str(error)
+
+    def poll(self, seconds: float = 0.0) -> None:
+        """Run delivery reports. Raises ServerError once any delivery failed."""
+        self._producer.poll(seconds)
+        self.check()
+
+    def check(self) -> None:
+        if self._failed is not None:
+            raise ServerError(
+                f"Kafka at {self._settings.bootstrap} did not take a message: {self._failed}",
+                hint="it ends here, so that nothing later overtakes, and starts again from the stored position",
+            )
+
+    def flush(self, seconds: float) -> bool:
+        """Wait until everything is confirmed; False when time ran out first. Raises ServerError on failure."""
+        try:
+            left = self._producer.flush(seconds)
+        except KafkaException as error:
+            raise ServerError(f"Kafka at {self._settings.bootstrap}: {error_text(error)}") from error
+        self.check()
+        return left == 0

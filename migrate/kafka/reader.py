@@ -1,0 +1,118 @@
+"""Reading partitions that a lease assigned to us; positions come from the record table, never from the group."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+
+from migrate.kafka.admin import client_options, error_text, explain
+from migrate.model.errors import ServerError, StopError
+from migrate.settings import Kafka
+
+_TIMEOUT = 15.0
+
+
+@dataclass(frozen=True, slots=True)
+class Raw:
+    topic: str
+    partition: int
+    offset: int
+    value: bytes
+
+    @property
+    def where(self) -> str:
+        return f"{self.topic} [{self.partition}] @ {self.offset}"
+
+
+class PartitionReader:
+    """`assign()` only, auto-commit off, and no reset: an offset that is gone stops us (FAULTS F16)."""
+
+    def __init__(self, settings: Kafka, group: str) -> None:
+        self._settings = settings
+        self._assigned: dict[tuple[str, int], int] = {}
+        options: dict[str, Any] = {
+            **client_options(settings),
+            "group.id": group,
+            "enable.auto.commit": False,
+            "enable.auto.offset.store": False,
+            "auto.offset.reset": "error",
+            "queued.max.messages.kbytes": 32_768,
+            "fetch.wait.max.ms": 100,
+            "enable.partition.eof": False,
+        }
+        self._consumer = Consumer(options)
+
+    def assign(self, topic: str, partition: int, offset: int) -> None:
+        """Read one more partition from `offset` on."""
+        self._assigned[(topic, partition)] = offset
+        self._consumer.incremental_assign([TopicPartition(topic, partition, offset)])
+
+    def unassign(self, topic: str, partition: int) -> None:
+        if self._assigned.pop((topic, partition), None) is not None:
+            self._consumer.incremental_unassign([TopicPartition(topic, partition)])
+
+    def pause(self, parts: Iterable[tuple[str, int]]) -> None:
+        self._consumer.pause([TopicPartition(topic, partition) for topic, partition in parts])
+
+    def resume(self, parts: Iterable[tuple[str, int]]) -> None:
+        self._consumer.resume([TopicPartition(topic, partition) for topic, partition in parts])
+
+    def seek(self, topic: str, partition: int, offset: int) -> None:
+        self._consumer.seek(TopicPartition(topic, partition, offset))
+
+    def poll(self, messages: int, seconds: float) -> list[Raw]:
+        """Up to `messages` messages, waiting at most `seconds` for the first.
+
+        Raises: StopError when an offset is no longer at the broker, ServerError for what does not pass by itself.
+        """
+        result = []
+        for message in self._consumer.consume(messages, seconds):
+            error = message.error()
+            if error is None:
+                where = str(message.topic()), int(message.partition() or 0), int(message.offset() or 0)
+                result.append(Raw(*where, message.value() or b""))
+            elif error.code() in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):
+                raise StopError(
+                    f"{message.topic()} [{message.partition()}]: the offset to read from is no longer at the broker"
+                    f" ({error.str()})",
+                    hint="messages were deleted before they were applied: raise kafka.retention_hours and copy again",
+                )
+            elif error.code() in (KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError._FATAL) or error.fatal():
+                raise ServerError(f"Kafka at {self._settings.bootstrap}: {error.str()}")
+        return result
+
+    def bounds(self, topic: str, partition: int) -> tuple[int, int]:
+        """(first offset at the broker, one past the last). Raises ServerError."""
+        try:
+            low, high = self._consumer.get_watermark_offsets(
+                TopicPartition(topic, partition), timeout=_TIMEOUT, cached=False
+            )
+        except KafkaException as error:
+            raise explain(error, self._settings) from error
+        return int(low), int(high)
+
+    def committed(self, topic: str, partition: int) -> int | None:
+        """The group's committed offset, None when there is none. Raises ServerError."""
+        try:
+            found = self._consumer.committed([TopicPartition(topic, partition)], timeout=_TIMEOUT)[0]
+        except KafkaException as error:
+            raise explain(error, self._settings) from error
+        return None if found.offset < 0 else int(found.offset)
+
+    def commit(self, topic: str, offsets: dict[int, int]) -> None:
+        """Publish offsets for the group, and wait for the broker's answer. Raises ServerError."""
+        wanted = [TopicPartition(topic, partition, offset) for partition, offset in offsets.items()]
+        try:
+            answered = self._consumer.commit(offsets=wanted, asynchronous=False) or []
+        except KafkaException as error:
+            raise explain(error, self._settings) from error
+        for part in answered:
+            if part.error is not None:
+                told = error_text(part.error)
+                raise ServerError(f"Kafka did not take offset {part.offset} of {part.topic} [{part.partition}]: {told}")
+
+    def close(self) -> None:
+        self._consumer.close()

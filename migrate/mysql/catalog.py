@@ -1,0 +1,186 @@
+"""Tables as the server's catalog describes them (information_schema), and what the server can do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from migrate.model.errors import PreflightError, StopError
+from migrate.model.table import Column, Kind, Table
+from migrate.mysql.connection import Connection
+
+_KINDS = {
+    "tinyint": Kind.INT,
+    "smallint": Kind.INT,
+    "mediumint": Kind.INT,
+    "int": Kind.INT,
+    "bigint": Kind.INT,
+    "decimal": Kind.DECIMAL,
+    "float": Kind.FLOAT,
+    "double": Kind.DOUBLE,
+    "bit": Kind.BIT,
+    "enum": Kind.ENUM,
+    "set": Kind.SET,
+    "date": Kind.DATE,
+    "datetime": Kind.DATETIME,
+    "timestamp": Kind.TIMESTAMP,
+    "time": Kind.TIME,
+    "year": Kind.YEAR,
+    "binary": Kind.BINARY,
+    "varbinary": Kind.BINARY,
+    "tinyblob": Kind.BINARY,
+    "blob": Kind.BINARY,
+    "mediumblob": Kind.BINARY,
+    "longblob": Kind.BINARY,
+    "vector": Kind.VECTOR,
+    "json": Kind.JSON,
+    "uuid": Kind.UUID,
+    "inet4": Kind.INET,
+    "inet6": Kind.INET,
+}
+_TEXT_TYPES = frozenset({"char", "varchar", "tinytext", "text", "mediumtext", "longtext"})
+_GEOMETRY_TYPES = frozenset(
+    {
+        "geometry",
+        "point",
+        "linestring",
+        "polygon",
+        "multipoint",
+        "multilinestring",
+        "multipolygon",
+        "geometrycollection",
+        "geomcollection",
+    }
+)
+_PLAIN_CHARSETS = frozenset({"utf8mb4", "utf8mb3", "utf8", "ascii"})
+
+
+def kind_of(data_type: str, charset: str | None) -> Kind | None:
+    """The kind of a column from information_schema's DATA_TYPE and CHARACTER_SET_NAME; None when unknown."""
+    if data_type in _TEXT_TYPES:
+        return Kind.TEXT if charset in _PLAIN_CHARSETS else Kind.RAWTEXT
+    if data_type in _GEOMETRY_TYPES:
+        return Kind.GEOMETRY
+    return _KINDS.get(data_type)
+
+
+def load_table(
+    connection: Connection, source: str, database: str, name: str, key: Sequence[str] | None = None
+) -> Table:
+    """One base table from the catalog.
+
+    Args: the server, the source's name, the table, and the key named in the config if any.
+    Raises: PreflightError when the table is missing, is no InnoDB base table, or has no usable key;
+    StopError when a column's type is not known.
+    """
+    found = connection.one(
+        "SELECT TABLE_TYPE, ENGINE FROM information_schema.TABLES WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s",
+        (database, name),
+    )
+    where = f"{connection.name}: table {database}.{name}"
+    if found is None:
+        raise PreflightError(
+            f"{where} is missing (or not visible to this user)",
+            hint="mend tables[].name in the config, or GRANT SELECT",
+        )
+    if found[0] != "BASE TABLE":
+        raise PreflightError(f"{where} is a {str(found[0]).lower()}, not a table", hint="take it out of the config")
+    if str(found[1]).lower() != "innodb":
+        raise PreflightError(f"{where} uses engine {found[1]}", hint=f"ALTER TABLE {database}.{name} ENGINE=InnoDB")
+    columns = tuple(_columns(connection, database, name, where))
+    uniques = _unique_keys(connection, database, name)
+    chosen = _choose_key(where, columns, uniques, key)
+    others = tuple(columns_ for columns_ in uniques.values() if columns_ != chosen)
+    return Table(source, database, name, columns, chosen, others)
+
+
+def _columns(connection: Connection, database: str, name: str, where: str) -> list[Column]:
+    rows = connection.query(
+        "SELECT COLUMN_NAME, COLUMN_TYPE, DATA_TYPE, CHARACTER_SET_NAME, COLLATION_NAME, EXTRA, IS_NULLABLE"
+        " FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s ORDER BY ORDINAL_POSITION",
+        (database, name),
+    )
+    columns = []
+    for column, column_type, data_type, charset, collation, extra, nullable in rows:
+        kind = kind_of(str(data_type).lower(), charset)
+        if kind is None:
+            raise StopError(f"{where}, column {column}: type {column_type} is not known", hint="leave the table out")
+        generated = "GENERATED" in str(extra).upper() and "DEFAULT_GENERATED" not in str(extra).upper()
+        columns.append(
+            Column(column, str(column_type), kind, charset, collation, generated, str(nullable).upper() == "YES")
+        )
+    return columns
+
+
+def _unique_keys(connection: Connection, database: str, name: str) -> dict[str, tuple[str, ...]]:
+    """Unique indexes by name, the primary key first; a prefix or functional part makes the column name ''."""
+    rows = connection.query(
+        "SELECT INDEX_NAME, COLUMN_NAME, SUB_PART FROM information_schema.STATISTICS"
+        " WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s AND NON_UNIQUE = 0"
+        " ORDER BY INDEX_NAME <> 'PRIMARY', INDEX_NAME, SEQ_IN_INDEX",
+        (database, name),
+    )
+    keys: dict[str, tuple[str, ...]] = {}
+    for index, column, sub_part in rows:
+        part = column if column is not None and sub_part is None else ""
+        keys[index] = (*keys.get(index, ()), part)
+    return keys
+
+
+def _choose_key(
+    where: str, columns: Sequence[Column], uniques: dict[str, tuple[str, ...]], wanted: Sequence[str] | None
+) -> tuple[str, ...]:
+    nullable = {column.name for column in columns if column.nullable}
+    usable = [key for key in uniques.values() if all(part and part not in nullable for part in key)]
+    if wanted is not None:
+        for key in usable:
+            if set(key) == set(wanted):
+                return key
+        raise PreflightError(
+            f"{where}: ({', '.join(wanted)}) is not a NOT NULL unique key",
+            hint="name the columns of the primary key or of a unique key without NULL in tables[].key",
+        )
+    if "PRIMARY" in uniques and uniques["PRIMARY"] in usable:
+        return uniques["PRIMARY"]
+    if len(usable) == 1:
+        return usable[0]
+    if usable:
+        raise PreflightError(f"{where} has no primary key and several unique keys", hint="choose one in tables[].key")
+    raise PreflightError(
+        f"{where} has no primary key and no NOT NULL unique key", hint="add one; rows cannot be told apart without it"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ServerFacts:
+    version: str
+    flavour: str
+    server_id: int
+    uuid: str
+
+
+def server_facts(connection: Connection) -> ServerFacts:
+    """Who the server behind an address is. MariaDB has no server_uuid; its server_id stands in."""
+    variables = show_variables(connection, "version", "server_id", "server_uuid")
+    return ServerFacts(
+        variables["version"], connection.flavour, int(variables["server_id"]), variables.get("server_uuid", "")
+    )
+
+
+def show_variables(connection: Connection, *names: str) -> dict[str, str]:
+    """Global variables by lower-case name; those the server does not have are absent."""
+    marks = ", ".join(["%s"] * len(names))
+    rows = connection.query(f"SHOW GLOBAL VARIABLES WHERE Variable_name IN ({marks})", names)
+    return {str(name).lower(): str(value) for name, value in rows}
+
+
+def collation_charsets(connection: Connection) -> dict[int, str]:
+    """Character set by collation id, as binlog metadata names collations."""
+    if connection.flavour == "mariadb":
+        sql = (
+            "SELECT ID, CHARACTER_SET_NAME FROM information_schema.COLLATION_CHARACTER_SET_APPLICABILITY"
+            " WHERE ID IS NOT NULL AND CHARACTER_SET_NAME IS NOT NULL"
+        )
+    else:
+        sql = "SELECT ID, CHARACTER_SET_NAME FROM information_schema.COLLATIONS"
+    return {int(number): str(charset) for number, charset in connection.query(sql)}

@@ -1,0 +1,225 @@
+"""Connections to MySQL and MariaDB, opened in one way everywhere.
+
+Session: UTC, utf8mb4, strict mode that neither invents nor refuses stored values, READ COMMITTED (no gap
+locks between the stream and the copy), LOCAL INFILE off (FAULTS S5).
+"""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any
+
+import pymysql
+import structlog
+from pymysql.constants import CLIENT
+from pymysql.converters import conversions
+from pymysql.cursors import Cursor, SSCursor
+
+from migrate.model.errors import StopError
+from migrate.mysql.errors import ACCESS_DENIED, explain, number
+from migrate.settings import Server
+
+SQL_MODE = "STRICT_ALL_TABLES,NO_AUTO_VALUE_ON_ZERO,ALLOW_INVALID_DATES,NO_ENGINE_SUBSTITUTION"
+"""ALLOW_INVALID_DATES, and no NO_ZERO_*: what a source stored under a laxer mode must be storable as it is."""
+
+LAX_MODE = SQL_MODE.replace("STRICT_ALL_TABLES,", "")
+_TRUNCATED = 1265
+
+HARMLESS = frozenset({1287, 1681, 3674, 3719, 3778})
+"""What MySQL says of definitions that a source's tables may have all the same: deprecated character sets,
+collations, ZEROFILL and FLOAT(7,3), a spatial index without SRID."""
+
+_ENCODERS = {kind: encode for kind, encode in conversions.items() if isinstance(kind, type)}
+"""What the driver does to parameters, without what it does to results (those are keyed by numbers)."""
+
+_sql_log = structlog.get_logger("migrate.sql")
+_log_sql = False
+
+
+def log_statements(on: bool) -> None:
+    """Log every statement, without its values (setting `logging.log_sql`)."""
+    global _log_sql
+    _log_sql = on
+
+
+class Connection:
+    """One session. Statements take `%s` parameters only; any warning is an error (rule 13)."""
+
+    def __init__(self, raw: pymysql.connections.Connection[Cursor], name: str) -> None:
+        self.raw = raw
+        self.name = name
+        version = str(raw.get_server_info())  # type: ignore[no-untyped-call]
+        self.flavour = "mariadb" if "mariadb" in version.lower() else "mysql"
+
+    def execute(self, sql: str, args: Sequence[object] | None = None) -> int:
+        """Run a statement; returns the number of rows it found or changed.
+
+        Raises: the driver's error; StopError when the server warned.
+        """
+        with self.raw.cursor() as cursor:
+            return self._run(cursor, sql, args)
+
+    def execute_lax(self, sql: str, args: Sequence[object], truncated: Collection[str]) -> int:
+        """As `execute`, for values that strict mode refuses although a source has them: an ENUM's error value.
+
+        Args: truncated: the columns that may say "Data truncated"; any other warning is an error as ever.
+        """
+        self.query("SET SESSION sql_mode = %s", [LAX_MODE])
+        try:
+            with self.raw.cursor() as cursor:
+                return self._run(cursor, sql, args, truncated=truncated)
+        finally:
+            if self.open:
+                self.query("SET SESSION sql_mode = %s", [SQL_MODE])
+
+    def query(self, sql: str, args: Sequence[object] | None = None) -> list[tuple[Any, ...]]:
+        """Run a statement and fetch all its rows."""
+        with self.raw.cursor() as cursor:
+            self._run(cursor, sql, args, warn=False)
+            return list(cursor.fetchall())
+
+    def one(self, sql: str, args: Sequence[object] | None = None) -> tuple[Any, ...] | None:
+        rows = self.query(sql, args)
+        return rows[0] if rows else None
+
+    def stream(self, sql: str, args: Sequence[object] | None = None, batch: int = 1000) -> Iterator[tuple[Any, ...]]:
+        """Rows as they arrive, without holding the result in memory."""
+        with self.raw.cursor(SSCursor) as cursor:
+            self._run(cursor, sql, args, warn=False)
+            while rows := cursor.fetchmany(batch):
+                yield from rows
+
+    def _run(
+        self,
+        cursor: Cursor,
+        sql: str,
+        args: Sequence[object] | None,
+        warn: bool = True,
+        truncated: Collection[str] = (),
+    ) -> int:
+        if _log_sql:
+            _sql_log.info("sql", server=self.name, statement=" ".join(sql.split())[:2000])
+        found = cursor.execute(sql, () if args is None else args)  # always formatted, so %% is % everywhere
+        if warn and cursor.warning_count:
+            self._judge_warnings(cursor, cursor.warning_count, truncated)
+        return found
+
+    def _judge_warnings(self, cursor: Cursor, count: int, truncated: Collection[str]) -> None:
+        cursor.execute("SHOW WARNINGS")
+        rows = [(int(row[1]), str(row[2])) for row in cursor.fetchall()]
+        told = [f"{text} ({code})" for code, text in rows if not _expected(code, text, truncated)]
+        if told or len(rows) < count:  # more than the server keeps: one of them may matter
+            text = "; ".join(told[:3]) or f"{count} warnings"
+            raise StopError(f"{self.name}: the server warned: {text}", hint="a write with a warning is rolled back")
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """BEGIN … COMMIT; on any error ROLLBACK. A failed commit surfaces: its outcome is unknown."""
+        self.raw.begin()
+        try:
+            yield
+        except BaseException:
+            self._rollback()
+            raise
+        self.raw.commit()
+
+    def _rollback(self) -> None:
+        try:
+            self.raw.rollback()
+        except (pymysql.MySQLError, OSError):
+            self.close()  # the server rolls back when the session ends
+
+    @property
+    def open(self) -> bool:
+        return bool(self.raw.open)
+
+    def close(self) -> None:
+        with suppress(pymysql.MySQLError, OSError):
+            self.raw.close()
+
+
+def _expected(code: int, text: str, truncated: Collection[str]) -> bool:
+    if code == _TRUNCATED:
+        return any(f"column '{name}'" in text for name in truncated)
+    return code in HARMLESS
+
+
+def connect(
+    server: Server,
+    name: str,
+    *,
+    database: str | None = None,
+    raw_results: bool = False,
+    session: Mapping[str, object] | None = None,
+) -> Connection:
+    """Open a session.
+
+    Args:
+        server: where and as whom.
+        name: for messages, e.g. "target 't0'".
+        database: default schema.
+        raw_results: every value comes as the server's own bytes, unconverted.
+        session: further session variables.
+    Raises: ServerError with a hint.
+    """
+    options = driver_options(server)
+    if raw_results:
+        options |= {"conv": _ENCODERS, "use_unicode": False}
+    options["read_timeout"] = max(1.0, server.connect_timeout)  # who accepts and says nothing is not waited for long
+    try:
+        raw = pymysql.connect(database=database, client_flag=CLIENT.FOUND_ROWS, **options)
+        raw._read_timeout = server.read_timeout  # type: ignore[attr-defined]  # the driver has no other way
+    except (pymysql.MySQLError, OSError) as error:
+        raise explain(error, f"{name} at {server.host}:{server.port}") from error
+    connection = Connection(raw, name)
+    settings: dict[str, object] = {
+        "time_zone": "+00:00",
+        "sql_mode": SQL_MODE,
+        **(session or {}),
+    }
+    try:
+        assignments = ", ".join(f"SESSION {key} = %s" for key in settings)
+        connection.query(f"SET {assignments}", list(settings.values()))  # MySQL warns of this mode (3135)
+        connection.execute("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
+        _keep_warnings(connection)
+        if raw_results:
+            connection.execute("SET character_set_results = NULL")  # each column's own bytes
+    except (pymysql.MySQLError, OSError) as error:
+        connection.close()
+        raise explain(error, f"{name} at {server.host}:{server.port}") from error
+    return connection
+
+
+def _keep_warnings(connection: Connection) -> None:
+    """Ask for all warnings of a statement. MySQL lets only some accounts ask; more than it keeps are an error then."""
+    try:
+        connection.query("SET SESSION max_error_count = 65535")
+    except pymysql.MySQLError as error:
+        if number(error) not in ACCESS_DENIED:
+            raise
+
+
+def driver_options(server: Server) -> dict[str, Any]:
+    """PyMySQL's connection arguments for a server; made from parts, never from a URL (FAULTS S4)."""
+    return {
+        "host": server.host,
+        "port": server.port,
+        "user": server.user,
+        "password": server.password.get_secret_value(),
+        "charset": "utf8mb4",
+        "autocommit": True,
+        "local_infile": False,
+        "connect_timeout": max(1, int(server.connect_timeout)),
+        "read_timeout": server.read_timeout,
+        "write_timeout": server.read_timeout,
+        "ssl": _tls(server),
+        "ssl_disabled": server.tls.mode == "off",
+    }
+
+
+def _tls(server: Server) -> ssl.SSLContext | None:
+    if server.tls.mode == "off":
+        return None
+    return ssl.create_default_context(cafile=str(server.tls.ca) if server.tls.ca else None)

@@ -1,0 +1,88 @@
+"""Server errors sorted by what to do about them.
+
+Numbers: MySQL server and client error references; MariaDB error codes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pymysql
+
+from migrate.model.errors import MigrateError, ServerError
+
+DUPLICATE_KEY = 1062
+ACCESS_DENIED = frozenset({1044, 1045, 1142, 1143, 1227, 1370, 1698})
+UNKNOWN_DATABASE = 1049
+NO_SUCH_TABLE = 1146
+TABLE_EXISTS = 1050
+
+# Worth the same statement again on a new or the same connection: the server is away, busy, read-only
+# for a while, or chose this transaction as the victim.
+PASSING = frozenset(
+    {1040, 1053, 1077, 1079, 1080, 1158, 1159, 1160, 1161, 1203, 1205, 1213, 1290, 1317, 1792, 1836, 1927, 1969, 3024}
+    | {1180, 1021, 1114, 1041, 1037, 1038, 1135, 1152, 1184, 1189, 1190, 1218, 4031}
+    | set(range(2000, 2100))
+)
+_QUOTE_VALUES = frozenset({1062, 1292, 1366, 1411, 1525, 1526})
+"""Errors that quote a row's value first; it is left out of what we say (FAULTS S12)."""
+_QUOTED = re.compile(r"'.*?'(?= for | in )", re.S)
+_NO_CONNECTION = frozenset({2002, 2003, 2005, 2006, 2012, 2013, 2055})
+
+
+def number(error: BaseException) -> int:
+    """The server's or client's error number; 0 when there is none."""
+    if isinstance(error, pymysql.MySQLError) and error.args and isinstance(error.args[0], int):
+        return error.args[0]
+    return 0
+
+
+def text(error: BaseException) -> str:
+    """The server's own words, without row values."""
+    if isinstance(error, pymysql.MySQLError) and len(error.args) > 1:
+        words = str(error.args[1])
+        if number(error) in _QUOTE_VALUES:
+            words = _QUOTED.sub("'…'", words, count=1)
+        return f"{words} (error {error.args[0]})"
+    return str(error)
+
+
+def passes(error: BaseException) -> bool:
+    """Whether the error can go away by itself, so that trying again later makes sense."""
+    if isinstance(error, pymysql.err.InterfaceError | ConnectionError | TimeoutError):
+        return True
+    return isinstance(error, pymysql.MySQLError) and number(error) in PASSING
+
+
+def explain(error: BaseException, what: str) -> MigrateError:
+    """One line for a person about a refused connection or statement.
+
+    Args: the driver's error; what was being done, e.g. "source 'main' at 127.0.0.1:3306".
+    """
+    code = number(error)
+    if code == 1045 or code == 1698:
+        return ServerError(
+            f"{what}: wrong user or password ({text(error)})", hint="check user and password in the config"
+        )
+    if code in ACCESS_DENIED:
+        return ServerError(
+            f"{what}: a grant is missing: {text(error)}", hint="docs/grants.md lists what each server needs"
+        )
+    if code == UNKNOWN_DATABASE:
+        return ServerError(f"{what}: {text(error)}", hint="create the database or mend its name in the config")
+    if code in _NO_CONNECTION or isinstance(error, ConnectionError | TimeoutError):
+        return ServerError(
+            f"{what}: the server does not answer: {text(error)}", hint="is it running, and are host and port right?"
+        )
+    return ServerError(f"{what}: {text(error)}")
+
+
+@contextmanager
+def explained(what: str) -> Iterator[None]:
+    """Turn any driver error inside into `explain()`'s line."""
+    try:
+        yield
+    except (pymysql.MySQLError, ConnectionError, TimeoutError) as error:
+        raise explain(error, what) from error

@@ -1,0 +1,18 @@
+"""Identifiers. Values are never quoted here: they travel as parameters (FAULTS S11)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+
+def quote(identifier: str) -> str:
+    """A name as it may stand in a statement: `` a`b `` becomes `` `a``b` `` (and % is doubled for the driver)."""
+    return "`" + identifier.replace("`", "``").replace("%", "%%") + "`"
+
+
+def quote_all(identifiers: Iterable[str]) -> str:
+    return ", ".join(quote(identifier) for identifier in identifiers)
+
+
+def table(database: str, name: str) -> str:
+    return f"{quote(database)}.{quote(name)}"

@@ -1,0 +1,106 @@
+"""Canonical text on one side, the server's SQL on the other (rule 14).
+
+`placeholder` and `parameter` write a value; `selected` reads one as its canonical text; `compared` is the
+byte string both servers digest. Texts are defined in docs/messages.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from migrate.model.errors import StopError
+from migrate.model.table import BYTES_KINDS, Column, Kind
+from migrate.mysql.quoting import quote
+
+Parameter = str | bytes | int | None
+
+_NUMBERS = frozenset({Kind.INT, Kind.BIT, Kind.ENUM, Kind.SET})
+_AS_NUMBER = frozenset({Kind.BIT, Kind.ENUM, Kind.SET})
+_AS_TEXT = frozenset({Kind.UUID, Kind.INET})
+_TEXT_OF_BYTES = frozenset({Kind.UUID, Kind.INET})
+_ZEROFILLED = frozenset({Kind.INT, Kind.DECIMAL})
+
+
+def placeholder(column: Column) -> str:
+    """What stands for the value in a statement, with one `%s`."""
+    if column.kind is Kind.RAWTEXT:
+        return f"CONVERT(%s USING {column.charset})"  # bytes taken as that character set, unconverted
+    return "%s"
+
+
+def key_placeholder(column: Column) -> str:
+    """As `placeholder`, to be compared with the column: under the column's own collation."""
+    if column.kind is Kind.RAWTEXT:
+        return f"{placeholder(column)} COLLATE {column.collation}"
+    return placeholder(column)
+
+
+def parameter(column: Column) -> Callable[[str | None], Parameter]:
+    """A function from canonical text to the driver's value."""
+    if column.kind in BYTES_KINDS:
+        return _to_bytes(column)
+    if column.kind in _NUMBERS:
+        return _to_int(column)
+    return lambda text: text
+
+
+def _to_bytes(column: Column) -> Callable[[str | None], Parameter]:
+    def convert(text: str | None) -> Parameter:
+        if text is None:
+            return None
+        try:
+            return text.encode("latin-1")
+        except UnicodeEncodeError:
+            raise StopError(
+                f"column {column.name} ({column.type}) carries text where one character a byte is expected",
+                hint="see docs/messages.md on byte values",
+            ) from None
+
+    return convert
+
+
+def _to_int(column: Column) -> Callable[[str | None], Parameter]:
+    def convert(text: str | None) -> Parameter:
+        if text is None:
+            return None
+        try:
+            return int(text)
+        except ValueError:
+            raise StopError(f"column {column.name} ({column.type}): {column.kind} value is not a number") from None
+
+    return convert
+
+
+def selected(column: Column) -> str:
+    """The SELECT expression whose raw bytes `from_server` turns into canonical text."""
+    name = quote(column.name)
+    if column.kind in _AS_NUMBER:
+        return f"CAST({name} AS UNSIGNED)"  # "+ 0" makes a DOUBLE of a SET on MySQL, a signed number on MariaDB
+    if column.kind in _ZEROFILLED and "zerofill" in column.type.lower():
+        return f"{name} + 0"  # without the zeros it is shown with
+    if column.kind in _AS_TEXT:
+        return f"CAST({name} AS CHAR)"  # cast to BINARY directly they become their 16 or 4 bytes
+    if column.kind is Kind.FLOAT:
+        return f"{name} + 0E0"  # as DOUBLE: FLOAT itself prints six digits only
+    return name
+
+
+def from_server(column: Column) -> Callable[[bytes | None], str | None]:
+    """A function from the raw bytes of `selected()` to canonical text."""
+    if column.kind in BYTES_KINDS:
+        return lambda raw: None if raw is None else raw.decode("latin-1")
+    if column.kind in (Kind.FLOAT, Kind.DOUBLE):
+        return lambda raw: None if raw is None else repr(float(raw))
+    return lambda raw: None if raw is None else raw.decode("utf-8")
+
+
+def compared(column: Column) -> str:
+    """A binary SQL expression, equal on two servers exactly when the stored values are equal; NULL for NULL.
+
+    It is what `from_server` reads, as bytes, whatever the session's result character set is.
+    """
+    if column.kind in BYTES_KINDS:
+        return f"CAST({quote(column.name)} AS BINARY)"
+    if column.kind in _TEXT_OF_BYTES:  # of which CAST AS BINARY gives the stored bytes
+        return f"CAST(CAST({quote(column.name)} AS CHAR) AS BINARY)"
+    return f"CAST({selected(column)} AS BINARY)"

@@ -1,0 +1,197 @@
+"""A source's own definition as the target's: no foreign keys, no counters, nothing else changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pymysql
+import pytest
+
+from migrate.model.errors import PreflightError, StopError
+from migrate.mysql.catalog import load_table
+from migrate.mysql.connection import Connection
+from migrate.mysql.definition import create_as, show_create, strip
+from migrate.mysql.quoting import quote
+from sandbox.settings import Flavour
+from sandbox.stack import Sandbox
+from tests.helpers import scratch, session, unique
+
+
+@pytest.fixture(scope="module")
+def source(box: Sandbox) -> Iterator[tuple[Connection, str]]:
+    with scratch(box.source, "definition") as database, session(box.source, database) as connection:
+        connection.execute("CREATE TABLE parent (id INT PRIMARY KEY)")
+        yield connection, database
+
+
+def copied(source: tuple[Connection, str], body: str, *, rows: int = 0) -> tuple[str, str]:
+    """Definitions of a table and of its copy, both as SHOW CREATE TABLE prints them after the name."""
+    connection, database = source
+    name, copy = unique("t"), unique("copy")
+    connection.execute(f"CREATE TABLE {name} {body}".replace("%", "%%"))
+    for _ in range(rows):
+        connection.execute(f"INSERT INTO {name} () VALUES ()")
+    connection.execute(create_as(show_create(connection, database, name), copy))
+    printed = [connection.one(f"SHOW CREATE TABLE {each}") for each in (name, copy)]
+    assert printed[0] is not None
+    assert printed[1] is not None
+    return str(printed[0][1]).split("(", 1)[1], str(printed[1][1]).split("(", 1)[1]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "(id INT PRIMARY KEY, v VARCHAR(20) NOT NULL DEFAULT 'it''s 100%, (ok)' COMMENT 'a, b)\n) ENGINE=x')",
+        "(id INT, b INT, c TEXT, PRIMARY KEY (id, b), UNIQUE KEY `u, k` (b), KEY k (c(10)), FULLTEXT KEY f (c))",
+        "(id INT PRIMARY KEY) COMMENT='AUTO_INCREMENT=7 ''quoted'' \\\\ %s\n) x'",
+        "(id INT PRIMARY KEY) COMMENT=' AUTO_INCREMENT=7 COMMENT=''x'' AUTO_INCREMENT=8'",
+        "(id INT PRIMARY KEY, a INT, g INT GENERATED ALWAYS AS (a * 2) STORED, h INT AS (a % 7) VIRTUAL)",
+        "(id INT PRIMARY KEY, at DATETIME(3) DEFAULT CURRENT_TIMESTAMP(3) ON UPDATE CURRENT_TIMESTAMP(3))",
+        "(id INT PRIMARY KEY, e ENUM('a,b','c)','') DEFAULT 'c)', s SET('x','y')) CHARACTER SET latin1",
+        "(`a``b` INT PRIMARY KEY, `50%` INT, `KEY (x)` INT, UNIQUE KEY `CONSTRAINT ``c`` FOREIGN KEY x` (`50%`))",
+        "(id INT PRIMARY KEY, p POINT NOT NULL, SPATIAL KEY (p)) ROW_FORMAT=COMPRESSED KEY_BLOCK_SIZE=8",
+        "(id INT PRIMARY KEY) PARTITION BY RANGE (id) (PARTITION p0 VALUES LESS THAN (10), PARTITION p1 VALUES LESS"
+        " THAN MAXVALUE)",
+        "(id INT PRIMARY KEY) COMMENT='x' PARTITION BY HASH (id) PARTITIONS 3",
+    ],
+)
+def test_the_copy_is_defined_as_the_original(source: tuple[Connection, str], body: str) -> None:
+    original, copy = copied(source, body)
+    assert copy == original
+
+
+@pytest.mark.parametrize(
+    "tail",
+    [
+        "",
+        " COMMENT='AUTO_INCREMENT=9'",
+        " PARTITION BY HASH (id) PARTITIONS 2",
+        " COMMENT='x' PARTITION BY RANGE (id) (PARTITION p0 VALUES LESS THAN MAXVALUE COMMENT = 'AUTO_INCREMENT=5')",
+    ],
+)
+def test_the_counter_stays_behind(source: tuple[Connection, str], tail: str) -> None:
+    original, copy = copied(source, f"(id INT PRIMARY KEY AUTO_INCREMENT, v INT) AUTO_INCREMENT=500{tail}", rows=1)
+    assert " AUTO_INCREMENT=501 " in original
+    assert copy == original.replace(" AUTO_INCREMENT=501 ", " ")
+
+
+def test_foreign_keys_stay_behind_and_their_indexes_come_along(source: tuple[Connection, str]) -> None:
+    original, copy = copied(
+        source,
+        "(id INT PRIMARY KEY, a INT, b INT, CONSTRAINT `f, ``1``` FOREIGN KEY (a) REFERENCES parent (id) ON DELETE"
+        " CASCADE, KEY b (b), CONSTRAINT f2 FOREIGN KEY (b) REFERENCES parent (id) ON UPDATE CASCADE)",
+    )
+    assert original.count("FOREIGN KEY") == 2
+    assert "FOREIGN KEY" not in copy
+    assert "KEY `b` (`b`)" in copy
+    assert "(`a`)" in copy
+
+
+def test_checks_come_along_without_their_names(box: Sandbox, source: tuple[Connection, str]) -> None:
+    body = "(id INT PRIMARY KEY, a INT, CONSTRAINT {} CHECK (a > 0), CHECK (a < 10 AND 'FOREIGN KEY ' <> ''))"
+    _, copy = copied(source, body.format(unique("named")))
+    assert copy.count("CHECK (") == 2
+    assert "named" not in copy
+    connection, database = source
+    name = unique("checked")
+    connection.execute(create_as(show_create(connection, database, last_table(source)), name))
+    with pytest.raises(pymysql.MySQLError):
+        connection.execute(f"INSERT INTO {name} VALUES (1, 11)")
+
+
+def last_table(source: tuple[Connection, str]) -> str:
+    row = source[0].one(
+        "SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = %s AND TABLE_NAME LIKE 'copy%%'"
+        " ORDER BY LENGTH(TABLE_NAME) DESC, TABLE_NAME DESC LIMIT 1",
+        (source[1],),
+    )
+    assert row is not None
+    return str(row[0])
+
+
+@pytest.mark.parametrize("name", ["a`b", "50%", "%s", "x (", "CREATE TABLE `y`", "заказы€"])
+def test_odd_names_of_the_table_and_its_copy(source: tuple[Connection, str], name: str) -> None:
+    connection, database = source
+    connection.execute(f"CREATE TABLE {quote(name)} (id INT PRIMARY KEY, v VARCHAR(5) DEFAULT '%%s')")
+    connection.execute(create_as(show_create(connection, database, name), f"{name}2"))
+    table = load_table(connection, "s", database, f"{name}2")
+    assert [column.name for column in table.columns] == ["id", "v"]
+
+
+def test_a_statement_of_another_form_stops() -> None:
+    with pytest.raises(StopError, match="did not start with CREATE TABLE"):
+        create_as("CREATE ALGORITHM=MERGE VIEW `v` AS SELECT 1", "x")
+    with pytest.raises(StopError, match="SHOW CREATE TABLE ended without"):
+        strip("CREATE TABLE `t` (\n  `id` int")
+
+
+# -- the catalog
+
+
+def made(source: tuple[Connection, str], body: str) -> str:
+    name = unique("c")
+    source[0].execute(f"CREATE TABLE {name} {body}")
+    return name
+
+
+@pytest.mark.parametrize(
+    ("body", "wanted", "key", "others"),
+    [
+        ("(a INT PRIMARY KEY, b INT)", None, ("a",), ()),
+        ("(a INT, b INT, PRIMARY KEY (b, a))", None, ("b", "a"), ()),
+        ("(a INT PRIMARY KEY, b INT UNIQUE, c INT, UNIQUE (c, b))", None, ("a",), (("b",), ("c", "b"))),
+        ("(a INT NOT NULL UNIQUE, b INT UNIQUE)", None, ("a",), (("b",),)),
+        ("(a INT PRIMARY KEY, b INT NOT NULL UNIQUE)", ("b",), ("b",), (("a",),)),
+        ("(a INT, b INT, PRIMARY KEY (a, b))", ("b", "a"), ("a", "b"), ()),
+        ("(a INT NOT NULL, b VARCHAR(20) NOT NULL, UNIQUE (b(3)), UNIQUE (a))", None, ("a",), (("",),)),
+    ],
+)
+def test_the_key_and_the_other_unique_keys(
+    source: tuple[Connection, str],
+    body: str,
+    wanted: tuple[str, ...] | None,
+    key: tuple[str, ...],
+    others: tuple[tuple[str, ...], ...],
+) -> None:
+    table = load_table(source[0], "s", source[1], made(source, body), wanted)
+    assert (table.key, table.unique_keys) == (key, others)
+
+
+@pytest.mark.parametrize(
+    ("body", "wanted", "message", "hint"),
+    [
+        ("(a INT)", None, "has no primary key and no NOT NULL unique key", "add one"),
+        ("(a INT UNIQUE)", None, "has no primary key and no NOT NULL unique key", "add one"),
+        ("(a VARCHAR(9) NOT NULL, UNIQUE (a(3)))", None, "no NOT NULL unique key", "add one"),
+        ("(a INT NOT NULL UNIQUE, b INT NOT NULL UNIQUE)", None, "several unique keys", "choose one in tables[].key"),
+        ("(a INT PRIMARY KEY, b INT UNIQUE)", ("b",), "(b) is not a NOT NULL unique key", "tables[].key"),
+        ("(a INT PRIMARY KEY)", ("a", "x"), "(a, x) is not a NOT NULL unique key", "tables[].key"),
+        ("(a INT PRIMARY KEY) ENGINE=MyISAM", None, "uses engine MyISAM", "ENGINE=InnoDB"),
+    ],
+)
+def test_a_table_without_a_usable_key_is_refused(
+    source: tuple[Connection, str], body: str, wanted: tuple[str, ...] | None, message: str, hint: str
+) -> None:
+    name = made(source, body)
+    with pytest.raises(PreflightError) as caught:
+        load_table(source[0], "s", source[1], name, wanted)
+    assert f"table {source[1]}.{name}" in caught.value.message
+    assert message in caught.value.message
+    assert hint in caught.value.hint
+
+
+def test_views_and_missing_tables_are_refused(source: tuple[Connection, str]) -> None:
+    source[0].execute("CREATE VIEW v AS SELECT * FROM parent")
+    with pytest.raises(PreflightError, match=r"\.v is a view, not a table"):
+        load_table(source[0], "s", source[1], "v")
+    with pytest.raises(PreflightError, match=r"\.nowhere is missing"):
+        load_table(source[0], "s", source[1], "nowhere")
+
+
+def test_generated_columns_are_told_from_columns_with_an_expression_as_default(
+    box: Sandbox, source: tuple[Connection, str]
+) -> None:
+    default = "b VARCHAR(36) DEFAULT (UUID())" if box.flavour is Flavour.MYSQL else "b VARCHAR(36) DEFAULT UUID()"
+    name = made(source, f"(a INT PRIMARY KEY, {default}, g INT AS (a + 1) STORED, h INT AS (a + 2) VIRTUAL)")
+    table = load_table(source[0], "s", source[1], name)
+    assert {column.name: column.generated for column in table.columns} == {"a": False, "b": False, "g": True, "h": True}
