@@ -1,0 +1,312 @@
+"""ShardingSphere's numbered algorithms: MOD, HASH_MOD, VOLUME_RANGE, BOUNDARY_RANGE.
+
+Each turns a Java value into a number (a bucket); Numbering turns the number into a name. Everything is as
+ShardingSphere-JDBC 5.5.2 does it, its oddities included (docs/sharding.md); golden vectors taken from it
+are in tests/sharding.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from migrate.model.errors import ConfigError
+from migrate.sharding.javatypes import (
+    HASHES,
+    INTEGERS,
+    NUMBERS,
+    JavaError,
+    JavaType,
+    long_value,
+    parse_big_integer,
+    parse_int,
+    parse_long,
+    to_string,
+)
+
+_NUMBER_AT_END = re.compile(r"[0-9]+\Z")
+_LONG = 1 << 63
+
+
+@dataclass(frozen=True, slots=True)
+class Numbering:
+    """How a bucket becomes a name: the first node's name without its number, zeros up to the shortest."""
+
+    prefix: str
+    width: int
+
+    @classmethod
+    def of(cls, names: Sequence[str], logical: str = "") -> Numbering:
+        """From the physical names; a table's own name (`logical`) is never cut, digits at its end or not."""
+        first = names[0]
+        keep = len(logical) if logical and first.startswith(logical) else 0
+        prefix = first[:keep] + _NUMBER_AT_END.sub("", first[keep:])
+        return cls(prefix, min(len(name) - len(prefix) for name in names))
+
+    def name(self, suffix: str) -> str:
+        return self.prefix + suffix.rjust(self.width, "0")
+
+
+class Algorithm(Protocol):
+    """A numbered algorithm with its properties."""
+
+    @property
+    def buckets(self) -> int:
+        """How many buckets there are: 0 .. buckets - 1."""
+
+    @property
+    def complete(self) -> bool:
+        """Whether ordinary values reach every bucket, so that a bucket without a place is a mistake."""
+
+    def suffix(self, bucket: int) -> str:
+        """The number as it is written before padding."""
+
+    def bucket(self, java: JavaType) -> Callable[[Any], int]:
+        """The function for values of a Java type; it raises JavaError for a value ShardingSphere refuses.
+
+        Raises ConfigError when no value of that type can ever be routed.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class Mod:
+    """value mod count, never negative; with offsets, of a piece of the value's text."""
+
+    count: int
+    start: int = 0
+    stop: int = 0
+    zero_padding: bool = False
+
+    @property
+    def buckets(self) -> int:
+        return self.count
+
+    @property
+    def complete(self) -> bool:
+        return True
+
+    def suffix(self, bucket: int) -> str:
+        return str(bucket).rjust(len(str(self.count - 1)), "0") if self.zero_padding else str(bucket)
+
+    def bucket(self, java: JavaType) -> Callable[[Any], int]:
+        if java not in (*NUMBERS, JavaType.STRING):
+            raise ConfigError(f"MOD does not work on a {java}")
+        count = self.count
+        if self.start or self.stop:
+            text = to_string(java)
+            return lambda value: parse_big_integer(self._cut(text(value))) % count
+        if java is JavaType.STRING:
+            return lambda value: parse_big_integer(value) % count
+        if java in (JavaType.INTEGER, JavaType.LONG):
+            return lambda value: value % count
+        as_long = long_value(java)  # ShardingSphere keeps 64 bits of a BigInteger: 2^64-1 counts as -1
+        return lambda value: as_long(value) % count
+
+    def _cut(self, text: str) -> str:
+        if len(text) - self.stop <= self.start:
+            raise JavaError("the value is shorter than start-offset and stop-offset cut away")
+        return text[self.start : len(text) - self.stop]
+
+
+@dataclass(frozen=True, slots=True)
+class HashMod:
+    """|hashCode()| mod count."""
+
+    count: int
+
+    @property
+    def buckets(self) -> int:
+        return self.count
+
+    @property
+    def complete(self) -> bool:
+        return True
+
+    def suffix(self, bucket: int) -> str:
+        return str(bucket)
+
+    def bucket(self, java: JavaType) -> Callable[[Any], int]:
+        hash_code, count = HASHES[java], self.count
+        if java is JavaType.INTEGER:
+            return lambda value: abs(value) % count
+        if java is JavaType.LONG:
+            return lambda value: _absolute((value ^ (value >> 32)) & 0xFFFFFFFF) % count
+        return lambda value: abs(hash_code(value)) % count
+
+
+def _absolute(bits: int) -> int:
+    """The absolute value of the int that these 32 bits are."""
+    return bits if bits < 0x80000000 else 0x100000000 - bits
+
+
+@dataclass(frozen=True, slots=True)
+class VolumeRange:
+    """Ranges of one size between two limits; 0 is below them, the last is at or above the upper one."""
+
+    lower: int
+    upper: int
+    volume: int
+
+    @property
+    def buckets(self) -> int:
+        return (self.upper - self.lower + self.volume - 1) // self.volume + 2
+
+    @property
+    def complete(self) -> bool:
+        return False
+
+    def suffix(self, bucket: int) -> str:
+        return str(bucket)
+
+    def bucket(self, java: JavaType) -> Callable[[Any], int]:
+        to_long = _parsed_long(java, "VOLUME_RANGE")
+        lower, upper, volume, last = self.lower, self.upper, self.volume, self.buckets - 1
+
+        def bucket(value: Any) -> int:
+            number = to_long(value)
+            if number < lower:
+                return 0
+            return last if number >= upper else (number - lower) // volume + 1
+
+        return bucket
+
+
+@dataclass(frozen=True, slots=True)
+class BoundaryRange:
+    """Ranges between sorted limits; a limit belongs to the range above it."""
+
+    limits: tuple[int, ...]
+
+    @property
+    def buckets(self) -> int:
+        return len(self.limits) + 1
+
+    @property
+    def complete(self) -> bool:
+        return False
+
+    def suffix(self, bucket: int) -> str:
+        return str(bucket)
+
+    def bucket(self, java: JavaType) -> Callable[[Any], int]:
+        to_long, limits = _parsed_long(java, "BOUNDARY_RANGE"), self.limits
+        return lambda value: bisect_right(limits, to_long(value))
+
+
+def _parsed_long(java: JavaType, algorithm: str) -> Callable[[Any], int]:
+    """Long.parseLong(value.toString()), which refuses fractions and anything beyond 64 bits."""
+    if java in (JavaType.INTEGER, JavaType.LONG):
+        return int
+    if java in INTEGERS:
+        return _within_long
+    if java in (JavaType.BIG_DECIMAL, JavaType.STRING):
+        return lambda value: parse_long(str(value))
+    raise ConfigError(f"{algorithm} does not work on a {java}")
+
+
+def _within_long(value: int) -> int:
+    if not -_LONG <= value < _LONG:
+        raise JavaError("the number does not fit Java's long")
+    return value
+
+
+def build_algorithm(name: str, props: Mapping[str, object], key: str) -> Algorithm:
+    """The algorithm called `name` (upper case) with its properties.
+
+    `key` names the place in the config file. Raises ConfigError naming the key.
+    """
+    reader = _Props(props, f"{key}.props")
+    if name == "MOD":
+        result: Algorithm = Mod(
+            reader.count("sharding-count"),
+            reader.whole("start-offset", 0),
+            reader.whole("stop-offset", 0),
+            reader.text("zero-padding", "false").lower() == "true",
+        )
+    elif name == "HASH_MOD":
+        result = HashMod(reader.count("sharding-count"))
+    elif name == "VOLUME_RANGE":
+        result = _volume_range(reader)
+    else:
+        result = BoundaryRange(_limits(reader))
+    reader.no_more(name)
+    return result
+
+
+def _volume_range(props: _Props) -> VolumeRange:
+    result = VolumeRange(props.long("range-lower"), props.long("range-upper"), props.long("sharding-volume"))
+    size = result.upper - result.lower
+    if result.volume <= 0:
+        raise ConfigError(f"{props.key}.sharding-volume must be positive")
+    if size < result.volume:
+        raise ConfigError(f"{props.key}.sharding-volume is more than the range from lower to upper")
+    # ShardingSphere computes these in 64 and 32 bits and fails where they overflow
+    ranges = result.buckets - 2
+    if size >= _LONG or result.lower + ranges * result.volume >= _LONG or ranges >= 1 << 31:
+        raise ConfigError(f"{props.key}.range-upper: the range is too wide")
+    return result
+
+
+def _limits(props: _Props) -> tuple[int, ...]:
+    """Empty items are skipped. ShardingSphere skips garbage too, silently; here it is an error."""
+    items = [item.strip() for item in props.text("sharding-ranges").split(",")]
+    limits = [props.parsed("sharding-ranges", item, parse_long) for item in items if item]
+    if not limits:
+        raise ConfigError(f"{props.key}.sharding-ranges is empty")
+    return tuple(sorted(limits))
+
+
+class _Props:
+    """Reads properties the way ShardingSphere does: every one is a text first."""
+
+    def __init__(self, props: Mapping[str, object], key: str) -> None:
+        self.key = key
+        self._props = {name: _property_text(value, f"{key}.{name}") for name, value in props.items()}
+        self._asked: set[str] = set()
+
+    def text(self, name: str, default: str | None = None) -> str:
+        self._asked.add(name)
+        value = self._props.get(name, default)
+        if value is None:
+            raise ConfigError(f"{self.key}.{name} is missing")
+        return value
+
+    def parsed(self, name: str, text: str, parse: Callable[[str], int]) -> int:
+        try:
+            return parse(text)
+        except JavaError as error:
+            raise ConfigError(f"{self.key}.{name}: {error}") from None
+
+    def long(self, name: str) -> int:
+        return self.parsed(name, self.text(name), parse_long)
+
+    def whole(self, name: str, default: int) -> int:
+        value = self.parsed(name, self.text(name, str(default)), parse_int)
+        if value < 0:
+            raise ConfigError(f"{self.key}.{name} must not be negative")
+        return value
+
+    def count(self, name: str) -> int:
+        value = self.parsed(name, self.text(name), parse_int)
+        if value <= 0:
+            raise ConfigError(f"{self.key}.{name} must be positive")
+        return value
+
+    def no_more(self, algorithm: str) -> None:
+        unknown = sorted(set(self._props) - self._asked)
+        if unknown:
+            raise ConfigError(
+                f"{self.key}.{unknown[0]} is not a property of {algorithm}",
+                hint="known: " + ", ".join(sorted(self._asked)),
+            )
+
+
+def _property_text(value: object, key: str) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str | int | float):
+        return str(value)
+    raise ConfigError(f"{key} must be a text or a number")

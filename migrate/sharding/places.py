@@ -1,0 +1,126 @@
+"""The sharding rule of one table: which place (physical table in one database) a row belongs to.
+
+The same steps as ShardingSphere's standard routing: the database's algorithm picks among the databases, the
+table's among the tables of that database; without an algorithm there must be only one to pick.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from migrate.model.errors import StopError
+from migrate.sharding.columns import ValueReader
+from migrate.sharding.javatypes import JavaError
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One physical table in one database; the database by its name in the rule, which settings map."""
+
+    database: str
+    table: str
+
+    def __str__(self) -> str:
+        return f"{self.database}.{self.table}"
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One level's algorithm, over the column at `position`.
+
+    `bucket` gives what the algorithm computes for a Java value, `ordinals` the number of the name that
+    stands for it. Both raise JavaError: the algorithm fails, or the name is not there.
+    """
+
+    level: str
+    algorithm: str
+    position: int
+    bucket: Callable[[Any], Any]
+    ordinals: Mapping[Any, int]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TableRule:
+    """Routes rows of one logical table. Made by build_rule(); can be pickled, and used by several threads.
+
+    `columns` are the sharding columns as the table spells them, the database's first, none twice.
+    `places` are all places in the order of the rule. `notes` are things a person should read before relying
+    on the rule, such as a Java type that was assumed.
+    """
+
+    table: str
+    columns: tuple[str, ...]
+    places: tuple[Place, ...]
+    notes: tuple[str, ...]
+    _readers: tuple[ValueReader, ...] = field(repr=False)
+    _choices: tuple[Choice, ...] = field(repr=False)
+    _cells: Mapping[int, int] = field(repr=False)  # database * width + table -> place
+    _width: int = field(repr=False)
+    _made_by: tuple[Any, ...] = field(repr=False)  # build_rule and its arguments
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return self._made_by
+
+    def route(self, values: Mapping[str, str | None]) -> Place:
+        """The place of a row, given the canonical text of (at least) its sharding columns.
+
+        Raises StopError naming table, column and kind of value, never the value, when the row has no place.
+        """
+        missing = next((column for column in self.columns if column not in values), None)
+        if missing is not None:
+            raise StopError(f"table {self.table}: a row without its sharding column {missing}")
+        return self.places[self.route_many([[values[column]] for column in self.columns], rows=1)[0]]
+
+    def route_many(self, columns: Sequence[Sequence[str | None]], *, rows: int | None = None) -> list[int]:
+        """The index into `places` for each row of a batch, given one list of texts per sharding column.
+
+        `rows` is needed only where there is no sharding column to count. Raises StopError as route() does.
+        """
+        if len(columns) != len(self.columns):
+            raise ValueError(f"table {self.table} has {len(self.columns)} sharding columns, not {len(columns)}")
+        if not self._choices:
+            if rows is None:
+                raise ValueError("the number of rows, for a table that is not sharded")
+            return [0] * rows
+        values = [self._read(reader, texts) for reader, texts in zip(self._readers, columns, strict=True)]
+        picked = [self._pick(choice, values[choice.position]) for choice in self._choices]
+        return self._combine(*picked)
+
+    def _read(self, reader: ValueReader, texts: Sequence[str | None]) -> list[Any]:
+        if None in texts:
+            raise StopError(
+                f"table {self.table}: NULL in the sharding column {reader.column}",
+                hint="a row without a sharding value has no place; ShardingSphere refuses it too",
+            )
+        try:
+            return reader.read(texts)  # type: ignore[arg-type]  # there is no None
+        except JavaError as error:
+            message = f"table {self.table}: column {reader.column} (Java {reader.java}): {error}"
+            raise StopError(message) from None
+
+    def _pick(self, choice: Choice, values: list[Any]) -> list[int]:
+        bucket, ordinals = choice.bucket, choice.ordinals
+        try:
+            return [ordinals[bucket(value)] for value in values]
+        except (ValueError, ArithmeticError) as error:
+            reader = self._readers[choice.position]
+            # only a JavaError's text is known to be free of values
+            reason = str(error) if isinstance(error, JavaError) else "the computation failed"
+            raise StopError(
+                f"table {self.table}: column {reader.column} (Java {reader.java}): no {choice.level} by "
+                f"{choice.algorithm}: {reason}"
+            ) from None
+
+    def _combine(self, databases: list[int], tables: list[int] | None = None) -> list[int]:
+        cells, width = self._cells, self._width
+        try:
+            if tables is None:
+                return [cells[database] for database in databases]
+            return [cells[database * width + table] for database, table in zip(databases, tables, strict=True)]
+        except KeyError:
+            raise StopError(
+                f"table {self.table}: columns {', '.join(self.columns)}: the rule picks a database and a "
+                "table that are not together among its nodes"
+            ) from None

@@ -1,0 +1,243 @@
+"""Reads a ShardingSphere 5 rule file as it is, and gives the `sharding:` mapping of a table from it.
+
+Read: the `!SHARDING` rule with tables, autoTables, default strategies and sharding algorithms. Passed over:
+what does not decide where a row goes (data sources, key generators, auditors, `!SINGLE`,
+`!READWRITE_SPLITTING`, props). Refused by name: strategies other than `standard` and `none`, algorithms
+other than the five of docs/sharding.md, tables under `!BROADCAST`, `!ENCRYPT`, `!SHADOW`, unknown keys.
+Source: ShardingSphere-JDBC 5.5.2, YAML configuration of data sharding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from migrate.model.errors import ConfigError
+from migrate.sharding.algorithms import build_algorithm
+from migrate.sharding.inline import expand_nodes
+
+_RULE_KEYS = frozenset(
+    {"tables", "autoTables", "bindingTables", "broadcastTables", "defaultDatabaseStrategy"}
+    | {"defaultTableStrategy", "defaultKeyGenerateStrategy", "defaultAuditStrategy", "defaultShardingColumn"}
+    | {"shardingAlgorithms", "keyGenerators", "auditors", "shardingCache"}
+)
+_TABLE_KEYS = frozenset(
+    {"logicTable", "actualDataNodes", "databaseStrategy", "tableStrategy"} | {"keyGenerateStrategy", "auditStrategy"}
+)
+_AUTO_KEYS = frozenset({"logicTable", "actualDataSources", "shardingStrategy", "keyGenerateStrategy", "auditStrategy"})
+_AUTO_ALGORITHMS = ("MOD", "HASH_MOD", "VOLUME_RANGE", "BOUNDARY_RANGE")
+_PASSED_OVER = frozenset(
+    {"!SINGLE", "!READWRITE_SPLITTING", "!SQL_PARSER", "!SQL_TRANSLATOR", "!SQL_FEDERATION", "!TRANSACTION"}
+    | {"!AUTHORITY", "!GLOBAL_CLOCK", "!LOGGING", "!CACHE", "!MASK"}
+)
+_PER_TABLE = {
+    "!BROADCAST": "a copy in every database",
+    "!ENCRYPT": "encryption",
+    "!SHADOW": "shadow databases",
+}
+_MOST_TABLES = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class _Tagged:
+    tag: str
+    value: Any
+
+
+class _Loader(yaml.SafeLoader):
+    """SafeLoader that keeps `!TAG` beside its mapping and refuses a key written twice."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        keys = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
+        twice = next((key for index, key in enumerate(keys) if key in keys[:index]), None)
+        if twice is not None:
+            raise ConfigError(f"the key '{twice}' is there twice", hint=str(node.start_mark).strip())
+        return super().construct_mapping(node, deep)
+
+
+def _tagged(loader: _Loader, suffix: str, node: yaml.Node) -> _Tagged:
+    if isinstance(node, yaml.MappingNode):
+        return _Tagged("!" + suffix, loader.construct_mapping(node, deep=True))
+    return _Tagged("!" + suffix, None)
+
+
+yaml.add_multi_constructor("!", _tagged, Loader=_Loader)
+
+
+def read_file(path: Path) -> RuleFile:
+    """The rule file at `path`. Raises ConfigError naming the file."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"cannot read the ShardingSphere file {path}: {error}") from None
+    return RuleFile(text, str(path))
+
+
+class RuleFile:
+    """A parsed rule file. `name` is how messages call it."""
+
+    def __init__(self, text: str, name: str = "ShardingSphere file") -> None:
+        """Raises ConfigError for YAML that cannot be read and for a file without one !SHARDING rule."""
+        self._name = name
+        self._per_table: dict[str, str] = {}
+        try:
+            content = yaml.load(text, Loader=_Loader)  # noqa: S506 - a SafeLoader
+        except yaml.YAMLError as error:
+            raise ConfigError(f"{name} is not YAML: {error}") from None
+        except ConfigError as error:
+            raise ConfigError(f"{name}: {error.message}", hint=error.hint) from None
+        self._rule = self._sharding_rule(content)
+        _known(self._rule, _RULE_KEYS, f"{name}: !SHARDING")
+        for table in self._rule.get("broadcastTables") or ():
+            self._per_table[str(table).lower()] = "!BROADCAST"
+        self._tables = self._mapping(self._rule.get("tables"), "tables")
+        self._auto_tables = self._mapping(self._rule.get("autoTables"), "autoTables")
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """The logical tables of the file."""
+        return (*self._tables, *self._auto_tables)
+
+    def spec(self, table: str, value_types: Mapping[str, str] | None = None) -> dict[str, object]:
+        """The mapping that build_rule() takes, for one logical table (its name in any case).
+
+        `value_types` adds a Java type for a sharding column. Raises ConfigError for a table that is not in
+        the file and for whatever is not supported, naming it.
+        """
+        if table.lower() in self._per_table:
+            tag = self._per_table[table.lower()]
+            raise ConfigError(
+                f"{self._name}: table '{table}' is under {tag} ({_PER_TABLE[tag]}), which is not supported"
+            )
+        plain, auto = _find(self._tables, table), _find(self._auto_tables, table)
+        if plain is not None:
+            spec = self._plain(plain, self._mapping(self._tables[plain], f"tables.{plain}"))
+        elif auto is not None:
+            spec = self._auto(auto, self._mapping(self._auto_tables[auto], f"autoTables.{auto}"))
+        else:
+            known = ", ".join(self.tables) or "none"
+            raise ConfigError(f"{self._name} has no table '{table}'", hint=f"tables there: {known}")
+        return _with_value_types(spec, value_types or {})
+
+    def _sharding_rule(self, content: object) -> dict[str, Any]:
+        rules = content.get("rules") if isinstance(content, dict) else None
+        if not isinstance(rules, list):
+            raise ConfigError(
+                f"{self._name} has no list 'rules'", hint="a ShardingSphere 5 file has rules: - !SHARDING"
+            )
+        found = []
+        for rule in rules:
+            tag = rule.tag if isinstance(rule, _Tagged) else None
+            if tag == "!SHARDING":
+                found.append(self._mapping(rule.value, "!SHARDING"))
+            elif tag in _PER_TABLE:
+                self._collect(tag, rule.value)
+            elif tag not in _PASSED_OVER:
+                raise ConfigError(f"{self._name}: a rule {tag or 'without a tag'} is not supported")
+        if len(found) != 1:
+            raise ConfigError(f"{self._name} has {len(found)} !SHARDING rules instead of one")
+        return found[0]
+
+    def _collect(self, tag: str, rule: object) -> None:
+        tables = rule.get("tables") if isinstance(rule, dict) else None
+        for table in tables or ():
+            self._per_table[str(table).lower()] = tag
+
+    def _mapping(self, value: object, key: str) -> dict[str, Any]:
+        if value is None:
+            return {}
+        if not isinstance(value, dict) or not all(isinstance(name, str) for name in value):
+            raise ConfigError(f"{self._name}: {key} must be a mapping")
+        return value
+
+    def _plain(self, table: str, written: dict[str, Any]) -> dict[str, object]:
+        key = f"tables.{table}"
+        _known(written, _TABLE_KEYS, f"{self._name}: {key}")
+        nodes = written.get("actualDataNodes")
+        if not isinstance(nodes, str):
+            raise ConfigError(f"{self._name}: {key}.actualDataNodes is missing", hint="name every node")
+        spec: dict[str, object] = {"nodes": nodes}
+        for level, name in (("database", "databaseStrategy"), ("table", "tableStrategy")):
+            strategy, where = written.get(name), f"{key}.{name}"
+            if strategy is None:
+                default = f"default{name[0].upper()}{name[1:]}"
+                strategy, where = self._rule.get(default), default
+            chosen = self._strategy(strategy, where)
+            if chosen is not None:
+                spec[level] = chosen
+        return spec
+
+    def _auto(self, table: str, written: dict[str, Any]) -> dict[str, object]:
+        """Tables numbered from 0, dealt out to the data sources in turn."""
+        key = f"autoTables.{table}"
+        _known(written, _AUTO_KEYS, f"{self._name}: {key}")
+        sources = written.get("actualDataSources")
+        if not isinstance(sources, str):
+            raise ConfigError(f"{self._name}: {key}.actualDataSources is missing", hint="name every one")
+        strategy = self._strategy(written.get("shardingStrategy"), f"{key}.shardingStrategy")
+        if strategy is None or strategy["algorithm"] not in _AUTO_ALGORITHMS:
+            raise ConfigError(f"{self._name}: {key}.shardingStrategy needs one of {', '.join(_AUTO_ALGORITHMS)}")
+        where = f"{self._name}: {key}"
+        algorithm = build_algorithm(strategy["algorithm"], strategy["props"], where)
+        if algorithm.buckets > _MOST_TABLES:
+            raise ConfigError(f"{where} stands for more than {_MOST_TABLES} tables")
+        names = expand_nodes(sources)
+        nodes = [f"{names[index % len(names)]}.{table}_{index}" for index in range(algorithm.buckets)]
+        return {"nodes": nodes, "table": strategy}
+
+    def _strategy(self, strategy: object, key: str) -> dict[str, Any] | None:
+        where = f"{self._name}: {key}"
+        if strategy is None:
+            return None
+        written = self._mapping(strategy, key)
+        if len(written) > 1:
+            raise ConfigError(f"{where} has several strategies: {', '.join(written)}")
+        kind = next(iter(written), "none")
+        if kind == "none":
+            return None
+        if kind != "standard":
+            raise ConfigError(f"{where}: the strategy '{kind}' is not supported", hint="standard and none are")
+        standard = self._mapping(written[kind], f"{key}.standard")
+        _known(standard, frozenset({"shardingColumn", "shardingAlgorithmName"}), f"{where}.standard")
+        column = standard.get("shardingColumn", self._rule.get("defaultShardingColumn"))
+        if not isinstance(column, str):
+            raise ConfigError(f"{where}.standard.shardingColumn is missing")
+        type_, props = self._algorithm(standard.get("shardingAlgorithmName"), f"{where}.standard")
+        return {"column": column, "algorithm": type_, "props": props}
+
+    def _algorithm(self, name: object, where: str) -> tuple[str, dict[str, Any]]:
+        algorithms = self._mapping(self._rule.get("shardingAlgorithms"), "shardingAlgorithms")
+        if name not in algorithms:
+            raise ConfigError(f"{where}.shardingAlgorithmName: there is no algorithm '{name}'")
+        key = f"shardingAlgorithms.{name}"
+        written = self._mapping(algorithms[str(name)], key)
+        _known(written, frozenset({"type", "props"}), f"{self._name}: {key}")
+        type_ = str(written.get("type")).upper()
+        if type_ not in (*_AUTO_ALGORITHMS, "INLINE"):
+            supported = ", ".join((*_AUTO_ALGORITHMS, "INLINE"))
+            message = f"{self._name}: {key}.type: the algorithm '{written.get('type')}' is not supported"
+            raise ConfigError(message, hint=f"supported: {supported}")
+        return type_, self._mapping(written.get("props"), f"{key}.props")
+
+
+def _find(tables: Mapping[str, Any], name: str) -> str | None:
+    return next((table for table in tables if table.lower() == name.lower()), None)
+
+
+def _known(mapping: Mapping[str, Any], keys: frozenset[str], where: str) -> None:
+    unknown = next((key for key in mapping if key not in keys), None)
+    if unknown is not None:
+        raise ConfigError(f"{where}.{unknown} is not a known key", hint="known: " + ", ".join(sorted(keys)))
+
+
+def _with_value_types(spec: dict[str, object], value_types: Mapping[str, str]) -> dict[str, object]:
+    by_column = {column.lower(): type_ for column, type_ in value_types.items()}
+    for level in ("database", "table"):
+        written = spec.get(level)
+        if isinstance(written, dict) and written["column"].lower() in by_column:
+            spec[level] = {**written, "value-type": by_column[written["column"].lower()]}
+    return spec

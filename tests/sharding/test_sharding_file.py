@@ -1,0 +1,186 @@
+"""ShardingSphere's rule files: the rows real ShardingSphere-JDBC wrote with them, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from migrate.model.errors import ConfigError, StopError
+from migrate.sharding.rule import build_rule
+from migrate.sharding.shardingsphere import RuleFile, read_file
+
+FOLDER = Path(__file__).parent
+COLUMN_TYPE = {
+    "Integer": "int(11)",
+    "Long": "bigint(20)",
+    "BigInteger": "decimal(65,0)",
+    "String": "varchar(200)",
+}
+
+
+@pytest.fixture(scope="module")
+def vectors() -> dict[str, Any]:
+    result: dict[str, Any] = json.loads((FOLDER / "vectors.json").read_text(encoding="utf-8"))
+    return result
+
+
+def literal(value: str) -> str:
+    """ShardingSphere's parser makes the smallest type of a literal that holds it."""
+    bits = int(value).bit_length()
+    return "Integer" if bits < 32 else "Long" if bits < 64 else "BigInteger"
+
+
+def test_every_row_shardingsphere_wrote_is_where_our_rule_says(vectors: dict[str, Any]) -> None:
+    refused = set()
+    for file, table, how, value, place in vectors["rows"]:
+        java = literal(value) if how == "literal" else how
+        try:
+            spec = read_file(FOLDER / "rules" / file).spec(table, {"user_id": java})
+            rule = build_rule(spec, table, {"user_id": COLUMN_TYPE[java]})
+        except ConfigError as error:
+            refused.add((table, java, error.message.split(": ")[-1]))
+            continue
+        try:
+            answer = str(rule.route({"user_id": value}))
+        except StopError:
+            answer = None
+        assert answer == place, f"{file} {table} {java} {value}"
+    assert refused == {
+        # ShardingSphere refuses these texts row by row
+        ("orders", "String", "Groovy's Math.floorMod(String, Integer) is not supported here"),
+        ("one", "String", "Groovy's String.abs() is not supported here"),
+        # Groovy would turn a BigInteger into a long, cutting it silently
+        ("orders", "BigInteger", "Groovy's Math.floorMod(BigInteger, Integer) is not supported here"),
+    }
+
+
+def test_the_type_of_a_literal_can_route_a_value_apart_from_the_same_value_as_parameter(
+    vectors: dict[str, Any],
+) -> None:
+    """ShardingSphere's own contradiction, the reason for value-type."""
+    places = {tuple(row[1:4]): row[4] for row in vectors["rows"]}
+    assert places["by_hash", "literal", "-5"] == places["by_hash", "Integer", "-5"]
+    assert places["by_hash", "literal", "-5"] != places["by_hash", "Long", "-5"]
+
+
+def test_the_file_gives_the_same_spec_one_would_write() -> None:
+    file = read_file(FOLDER / "rules" / "plain.yaml")
+    assert file.tables == ("orders", "notes", "one")
+    assert file.spec("NOTES", {"User_Id": "String"}) == {
+        "nodes": "ds_0.notes_${0..2}",
+        "table": {
+            "column": "user_id",
+            "algorithm": "INLINE",
+            "props": {"algorithm-expression": "notes_${Math.abs(user_id.hashCode()) % 3}"},
+            "value-type": "String",
+        },
+    }
+    auto = read_file(FOLDER / "rules" / "auto.yaml").spec("by_mod")
+    assert auto["nodes"] == [f"ds_{index % 3}.by_mod_{index}" for index in range(7)]
+    assert "database" not in auto
+
+
+FILE = """
+rules:
+- !SHARDING
+  tables:
+    orders:
+      actualDataNodes: ds_${0..1}.orders
+      databaseStrategy:
+        standard: {shardingColumn: user_id, shardingAlgorithmName: mod}
+  shardingAlgorithms:
+    mod: {type: INLINE, props: {algorithm-expression: 'ds_${user_id % 2}'}}
+"""
+
+
+def changed(old: str, new: str) -> str:
+    assert old in FILE
+    return FILE.replace(old, new)
+
+
+def test_the_smallest_file_is_read() -> None:
+    rule = build_rule(RuleFile(FILE).spec("orders"), "orders", {"user_id": "bigint(20)"})
+    assert str(rule.route({"user_id": "3"})) == "ds_1.orders"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a: [", "file is not YAML: "),
+        ("a: 1", "file has no list 'rules' (a ShardingSphere 5 file has rules: - !SHARDING)"),
+        ("shardingRule: {}", "file has no list 'rules'"),
+        ("rules: []", "file has 0 !SHARDING rules instead of one"),
+        ("rules: [!SHARDING {}, !SHARDING {}]", "file has 2 !SHARDING rules instead of one"),
+        ("rules: [!NEW {}]", "file: a rule !NEW is not supported"),
+        ("rules: [{}]", "file: a rule without a tag is not supported"),
+        ("rules: [!SHARDING 5]", "file has no table 'orders'"),
+        ("rules: [!SHARDING {table: {}}]", "file: !SHARDING.table is not a known key"),
+        ("rules: [!SHARDING {tables: 5}]", "file: tables must be a mapping"),
+        ("a: !!python/object/apply:os.system [ls]", "file is not YAML: could not determine a constructor"),
+        (changed("  tables:", "  tables: {}\n  tables:"), "file: the key 'tables' is there twice"),
+        (changed("orders:", "order:"), "file has no table 'orders' (tables there: order)"),
+        (changed("actualDataNodes", "dataNodes"), "file: tables.orders.dataNodes is not a known key"),
+        (
+            changed("      actualDataNodes: ds_${0..1}.orders\n", ""),
+            "tables.orders.actualDataNodes is missing",
+        ),
+        (
+            changed("standard", "complex"),
+            "tables.orders.databaseStrategy: the strategy 'complex' is not supported",
+        ),
+        (changed("standard", "hint"), "the strategy 'hint' is not supported (standard and none are)"),
+        (
+            changed("        standard", "        none: {}\n        standard"),
+            "tables.orders.databaseStrategy has several strategies: none, standard",
+        ),
+        (changed("shardingColumn: user_id, ", ""), "databaseStrategy.standard.shardingColumn is missing"),
+        (changed("Name: mod", "Name: other"), "there is no algorithm 'other'"),
+        (
+            changed("INLINE", "INTERVAL"),
+            "shardingAlgorithms.mod.type: the algorithm 'INTERVAL' is not supported",
+        ),
+        (
+            changed("INLINE", "COMPLEX_INLINE"),
+            "the algorithm 'COMPLEX_INLINE' is not supported (supported: MOD",
+        ),
+        (changed("{type", "{kind: 1, type"), "shardingAlgorithms.mod.kind is not a known key"),
+        (
+            FILE + "  broadcastTables: [orders]\n",
+            "table 'orders' is under !BROADCAST (a copy in every database)",
+        ),
+        (FILE + "- !BROADCAST\n  tables: [ORDERS]\n", "table 'orders' is under !BROADCAST"),
+        (FILE + "- !ENCRYPT\n  tables: {orders: {}}\n", "table 'orders' is under !ENCRYPT (encryption)"),
+        (
+            changed("  tables:", "  autoTables:").replace("actualDataNodes", "actualDataSources"),
+            "autoTables.orders.databaseStrategy is not a known key",
+        ),
+        (
+            "rules: [!SHARDING {autoTables: {orders: {actualDataSources: a}}}]",
+            "autoTables.orders.shardingStrategy needs one of MOD, HASH_MOD",
+        ),
+        (
+            "rules: [!SHARDING {autoTables: {orders: {shardingStrategy: {}}}}]",
+            "autoTables.orders.actualDataSources is missing (name every one)",
+        ),
+    ],
+)
+def test_what_cannot_be_read_is_named(text: str, message: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        RuleFile(text, "file").spec("orders")
+    assert message in str(refused.value)
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"cannot read the ShardingSphere file .*none\.yaml"):
+        read_file(tmp_path / "none.yaml")
+
+
+def test_other_tables_of_the_file_may_be_what_we_cannot_do() -> None:
+    text = changed("  tables:", "  tables:\n    other: {actualDataNodes: a.b, tableStrategy: {hint: {}}}")
+    file = RuleFile(text + "- !SINGLE\n  tables: ['*.*']\n- !READWRITE_SPLITTING\n  dataSources: {}\n")
+    assert file.spec("orders")["nodes"] == "ds_${0..1}.orders"
+    with pytest.raises(ConfigError, match=r"tables\.other\.tableStrategy: the strategy 'hint'"):
+        file.spec("other")
