@@ -1,0 +1,135 @@
+"""The source's binlog as raw events.
+
+mysql-replication connects, registers and asks for the dump; its packets are taken raw from there, because its own
+decoding is not exact (zero dates become None, SET an unordered set) and slow. Event layout: MySQL source documentation,
+"Binary Log Event Structure"; MariaDB knowledge base, "Replication Protocol".
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import pymysql
+from pymysqlreplication import BinLogStreamReader
+
+from migrate.model.errors import ServerError, StopError
+from migrate.mysql.connection import driver_options
+from migrate.mysql.errors import explain, number, text
+from migrate.settings import Source
+
+QUERY, STOP, ROTATE, INTVAR, RAND, USER_VAR, FORMAT_DESCRIPTION, XID = 2, 3, 4, 5, 13, 14, 15, 16
+BEGIN_LOAD_QUERY, EXECUTE_LOAD_QUERY, TABLE_MAP, INCIDENT, HEARTBEAT = 17, 18, 19, 26, 27
+IGNORABLE, ROWS_QUERY, GTID, ANONYMOUS_GTID, PREVIOUS_GTIDS = 28, 29, 33, 34, 35
+TRANSACTION_CONTEXT, VIEW_CHANGE, XA_PREPARE, PARTIAL_UPDATE_ROWS, TRANSACTION_PAYLOAD = 36, 37, 38, 39, 40
+HEARTBEAT_V2, GTID_TAGGED = 41, 42
+ANNOTATE_ROWS, BINLOG_CHECKPOINT, MARIADB_GTID, GTID_LIST, START_ENCRYPTION = 160, 161, 162, 163, 164
+QUERY_COMPRESSED = 165
+ROWS = frozenset({23, 24, 25, 30, 31, 32, 166, 167, 168, 169, 170, 171})
+
+FLAG_ARTIFICIAL = 0x20  # made up by the server for this connection; not in the log
+FLAG_IGNORABLE = 0x80
+
+_HEADER = struct.Struct("<IBIIIH")  # timestamp, type, server id, size, end position, flags
+_CHECKSUM_CRC32 = 1
+_READ_BINLOG_FAILED = 1236
+
+
+class Event(NamedTuple):
+    timestamp: int  # seconds since 1970
+    type: int
+    server_id: int
+    size: int  # bytes in the log, header and checksum included
+    end: int  # position behind it in its file, modulo 2^32
+    flags: int
+    body: bytes  # without header and checksum
+
+
+def _connect(**options: Any) -> pymysql.connections.Connection[Any]:
+    """Connect, and say that we understand checksums: whatever the setting is now, older files may have them."""
+    connection = pymysql.connect(**options)
+    with connection.cursor() as cursor:
+        cursor.execute("SET @master_binlog_checksum = 'CRC32', @source_binlog_checksum = 'CRC32'")
+    return connection
+
+
+class BinlogReader:
+    """Events from (file, position) on, as they come, with heartbeats while the source is idle."""
+
+    def __init__(self, source: Source, replica_id: int, heartbeat_seconds: float, file: str, position: int) -> None:
+        self._where = f"source '{source.name}'"
+        options = driver_options(source)
+        options["read_timeout"] = max(30.0, heartbeat_seconds * 10)
+        self._stream = BinLogStreamReader(
+            connection_settings=options,
+            server_id=replica_id,
+            log_file=file,
+            log_pos=position,
+            resume_stream=True,
+            blocking=True,
+            slave_heartbeat=heartbeat_seconds,
+            enable_logging=False,
+            pymysql_wrapper=_connect,
+        )
+        self._checksum = False  # of the file being read; its FORMAT_DESCRIPTION event says so
+
+    def open(self) -> None:
+        """Connect and ask for the dump. Raises ServerError."""
+        try:
+            self._stream._BinLogStreamReader__connect_to_stream()
+        except (pymysql.MySQLError, OSError) as error:
+            raise explain(error, self._where) from error
+
+    def events(self) -> Iterator[Event]:
+        """Raises: StopError when the source no longer has what we need or an event is damaged; ServerError when the
+        connection ends."""
+        connection = self._stream._stream_connection
+        read = connection._read_packet
+        while True:
+            try:
+                packet = read()
+            except (pymysql.MySQLError, OSError) as error:
+                raise self._explain(error) from error
+            data = packet._data
+            if packet.is_eof_packet():
+                raise ServerError(
+                    f"{self._where} ended the binlog stream", hint="it is opened again from the stored position"
+                )
+            yield self._parse(data)
+
+    def _parse(self, data: bytes) -> Event:
+        timestamp, kind, server_id, size, end, flags = _HEADER.unpack_from(data, 1)
+        if kind == FORMAT_DESCRIPTION:
+            # The algorithm byte and four bytes of checksum always close this event (log_event.h).
+            self._checksum = data[-5] == _CHECKSUM_CRC32
+            self._verify(data, kind, end)
+            return Event(timestamp, kind, server_id, size, end, flags, data[20:-5])
+        if kind == ROTATE and flags & FLAG_ARTIFICIAL:
+            # Comes before the file's own description; whether it has a checksum is seen from the checksum itself.
+            summed = zlib.crc32(data[1:-4]) == int.from_bytes(data[-4:], "little")
+            return Event(timestamp, kind, server_id, size, end, flags, data[20:-4] if summed else data[20:])
+        if not self._checksum:
+            return Event(timestamp, kind, server_id, size, end, flags, data[20:])
+        self._verify(data, kind, end)
+        return Event(timestamp, kind, server_id, size, end, flags, data[20:-4])
+
+    def _verify(self, data: bytes, kind: int, end: int) -> None:
+        if self._checksum and zlib.crc32(data[1:-4]) != int.from_bytes(data[-4:], "little"):
+            raise StopError(
+                f"{self._where}: event type {kind} ending at {end} has a wrong checksum",
+                hint="the log or the line is damaged",
+            )
+
+    def _explain(self, error: BaseException) -> ServerError | StopError:
+        if number(error) == _READ_BINLOG_FAILED:
+            return StopError(
+                f"{self._where} cannot send the binlog from the stored position: {text(error)}",
+                hint="if it was purged, changes are lost to this migration: start a new one and copy again",
+            )
+        told = explain(error, self._where)
+        return ServerError(told.message, hint=told.hint)
+
+    def close(self) -> None:
+        self._stream.close()

@@ -1,0 +1,205 @@
+"""The publisher: one source's binlog into the topic (DESIGN §3 rules 1 to 3, §4)."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import sqlalchemy as sa
+import structlog
+
+from migrate.kafka.producer import OrderedProducer
+from migrate.model.errors import MigrateError, StopError
+from migrate.model.table import Table
+from migrate.mysql.catalog import collation_charsets, load_table
+from migrate.mysql.connection import Connection, connect
+from migrate.mysql.errors import explained
+from migrate.publish import start
+from migrate.publish.acks import Acks, Batch
+from migrate.publish.binlog import BinlogReader
+from migrate.publish.emit import Emitter, Image, Transaction
+from migrate.publish.reader import TransactionReader
+from migrate.settings import Settings
+from migrate.state import migration as migrations
+from migrate.state import position as positions
+from migrate.state.database import in_transaction
+from migrate.state.lease import Held, Leases
+from migrate.state.position import Position
+
+log = structlog.get_logger("migrate.publish")
+_POLL_EVERY = 200  # events between two looks at delivery reports
+_LAST_FLUSH = 10.0
+
+
+def lease_name(source: str) -> str:
+    return f"publish:{source}"
+
+
+class Publisher:
+    """Reads, publishes, and moves the position only over what the broker has confirmed."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        source: str,
+        tables: Mapping[tuple[str, str], Table],
+        state: sa.Engine,
+        leases: Leases,
+        held: Held,
+        stop: threading.Event,
+    ) -> None:
+        self._settings = settings
+        self._source = settings.source(source)
+        self._tables = dict(tables)
+        self._state = state
+        self._leases = leases
+        self._held = held
+        self._stop = stop
+        with state.connect() as connection:
+            self._migration = migrations.get(connection, settings.name)
+        self._producer = OrderedProducer(settings.kafka, settings.publish.outstanding_bytes, stop)
+        self._position = self._start_position()
+        self._acks = Acks(self._position)
+        self._saved = self._position
+        self._emitters = {
+            key: Emitter(table, self._migration.partitions, settings.kafka.max_message_bytes)
+            for key, table in self._tables.items()
+        }
+        self._batch: Batch | None = None
+        self._buffer: list[tuple[int, bytes, bytes]] = []
+        self._buffered_rows = self._buffered_bytes = 0
+
+    def _start_position(self) -> Position:
+        """The stored position, or for a publisher that never ran the source's current one, stored at once (rule 1)."""
+        with self._state.connect() as state:
+            stored = positions.load(state, self._settings.name, self._source.name)
+        with_source = connect(self._source, f"source '{self._source.name}'")
+        try:
+            self._charsets = collation_charsets(with_source)
+            self._mariadb = with_source.flavour == "mariadb"
+            if stored is not None:
+                start.check_same_server(with_source, stored)
+                return stored
+            with explained(f"source '{self._source.name}'"):
+                first = start.first_position(with_source, self._settings, self._source, list(self._tables))
+            for table in self._tables.values():
+                self._check_definition(with_source, table)
+        finally:
+            with_source.close()
+        self._save(first)
+        log.info("starting at the source's current position", source=self._source.name, file=first.file, pos=first.pos)
+        return first
+
+    def _check_definition(self, connection: Connection, table: Table) -> None:
+        """A statement between init and our first position is not in the log we read, so look at what it would leave."""
+        now = load_table(connection, table.source, table.database, table.name, table.key)
+        if now != table:
+            raise StopError(
+                f"{connection.name}: {table.full_name} has another definition than at init",
+                hint="undo the change, or start a new migration",
+            )
+
+    def run(self) -> None:
+        """Publish until stopped. Raises StopError, OwnershipLost, ServerError; the position stays where it is safe."""
+        settings, position = self._settings.publish, self._position
+        binlog = BinlogReader(
+            self._source, position.replica_id, settings.heartbeat_seconds, position.file, position.pos
+        )
+        ignored = {(table.database, table.table) for table in self._settings.tables if table.ddl == "ignore"}
+        reader = TransactionReader(
+            self._source.name,
+            position.incarnation,
+            position.file,
+            self._tables,
+            ignored,
+            self._charsets,
+            self,
+            mariadb=self._mariadb,
+        )
+        binlog.open()
+        log.info("publishing", source=self._source.name, file=position.file, pos=position.pos)
+        next_flush = time.monotonic() + settings.flush_seconds
+        try:
+            for count, event in enumerate(binlog.events()):
+                reader.feed(event)
+                if count % _POLL_EVERY == 0 or time.monotonic() >= next_flush:
+                    self._producer.poll()
+                    if time.monotonic() >= next_flush:
+                        self._flush_position()
+                        next_flush = time.monotonic() + settings.flush_seconds
+                if self._stop.is_set():
+                    break
+        finally:
+            binlog.close()
+            self._finish()
+
+    def _finish(self) -> None:
+        """Give what was sent a chance to be confirmed, and keep the position that follows from it."""
+        try:
+            self._producer.flush(_LAST_FLUSH)
+            self._flush_position()
+        except MigrateError as error:  # what brought us here matters more
+            log.warning("not everything was delivered; it is sent again after the start", error=str(error))
+
+    # -- the sink of TransactionReader
+
+    def begin(self) -> None:
+        self._batch = self._acks.begin()
+
+    def rows(
+        self, table: Table, transaction: Transaction, event: int, rows: Sequence[tuple[Image | None, Image | None]]
+    ) -> None:
+        emitter = self._emitters[(table.database, table.name)]
+        key = table.full_name.encode()
+        for partition, value in emitter.messages(transaction, event, rows):
+            self._buffer.append((partition, key, value))
+            self._buffered_bytes += len(value)
+        self._buffered_rows += len(rows)
+        full = self._buffered_bytes >= self._settings.publish.outstanding_bytes // 4
+        if full or self._buffered_rows >= self._settings.publish.transaction_rows:
+            self._send()  # only a transaction larger than the buffer is split (DESIGN §4)
+
+    def boundary(self, file: str, pos: int, event_time: int) -> None:
+        """A transaction ended here: send what is buffered, and let the position move here once that is confirmed."""
+        self._send()
+        batch = self._batch or self._acks.begin()
+        self._batch = None
+        when = positions.from_timestamp(event_time)
+        self._position = replace(
+            self._position, file=file, pos=pos, event_time=when or self._position.event_time, batch=batch.id
+        )
+        self._acks.end(batch, self._position)
+
+    def _send(self) -> None:
+        batch = self._batch
+        if batch is None:
+            return
+        for partition, key, value in self._buffer:
+            self._acks.sent(batch)
+            self._producer.produce(
+                self._settings.topic,
+                partition,
+                value,
+                key,
+                lambda batch=batch: self._acks.confirmed(batch),  # type: ignore[misc]
+            )
+        self._buffer.clear()
+        self._buffered_rows = self._buffered_bytes = 0
+
+    # -- the position
+
+    def _flush_position(self) -> None:
+        self._leases.check(self._held.name)
+        if self._acks.acknowledged != self._saved:
+            self._save(self._acks.acknowledged)
+
+    def _save(self, position: Position) -> None:
+        def save(connection: sa.Connection) -> None:
+            self._leases.still_ours(connection, self._held)
+            positions.save(connection, self._settings.name, position)
+
+        in_transaction(self._state, save, self._stop)
+        self._saved = position
+        log.debug("position saved", source=self._source.name, file=position.file, pos=position.pos)

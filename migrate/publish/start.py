@@ -1,0 +1,89 @@
+"""Where a publisher starts: its stored position, or the source's current one, so that nothing is missed (rule 1)."""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import dataclass
+
+from migrate.model.errors import StopError
+from migrate.mysql.catalog import server_facts
+from migrate.mysql.connection import Connection
+from migrate.mysql.quoting import table as quoted_table
+from migrate.settings import Settings, Source
+from migrate.state.position import Position
+
+
+@dataclass(frozen=True, slots=True)
+class BinlogPosition:
+    file: str
+    pos: int
+    gtid_set: str
+
+
+def visible_position(connection: Connection, tables: list[tuple[str, str]]) -> BinlogPosition:
+    """A position whose every earlier transaction a SELECT already sees.
+
+    A commit that waits on semi-sync is in the log and not yet readable, so the log's plain end is not good enough.
+    MariaDB: the position of a consistent snapshot (knowledge base, "Enhancements for START TRANSACTION WITH CONSISTENT
+    SNAPSHOT"). MySQL: the position while the tables are locked for reading, which waits for commits in flight.
+    """
+    if connection.flavour == "mariadb":
+        connection.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT")
+        try:
+            status = dict(connection.query("SHOW STATUS LIKE 'binlog_snapshot_%%'"))
+        finally:
+            connection.execute("COMMIT")
+        file, pos = status["Binlog_snapshot_file"], int(status["Binlog_snapshot_position"])
+        row = connection.one("SELECT BINLOG_GTID_POS(%s, %s)", (file, pos))
+        return BinlogPosition(file, pos, str(row[0] or "") if row else "")
+    locks = ", ".join(f"{quoted_table(database, table)} READ" for database, table in tables)
+    connection.execute(f"LOCK TABLES {locks}")
+    try:
+        return log_end(connection)
+    finally:
+        connection.execute("UNLOCK TABLES")
+
+
+def log_end(connection: Connection) -> BinlogPosition:
+    """The binlog's current end. `SHOW MASTER STATUS` is gone from MySQL 8.4 on; MariaDB has only that."""
+    sql = "SHOW MASTER STATUS" if connection.flavour == "mariadb" else "SHOW BINARY LOG STATUS"
+    row = connection.one(sql)
+    if row is None:
+        raise StopError(f"{connection.name} writes no binlog", hint="start it with log_bin")
+    gtid = str(row[4]) if len(row) > 4 and row[4] else ""
+    return BinlogPosition(str(row[0]), int(row[1]), gtid.replace("\n", ""))
+
+
+def replica_id(settings: Settings, source: Source) -> int:
+    """Our id towards the source: configured, or derived from the names so that it stays the same and rarely clashes."""
+    return source.server_id or 1_000_000_000 + zlib.crc32(f"{settings.name}/{source.name}".encode()) % 3_000_000_000
+
+
+def first_position(
+    connection: Connection, settings: Settings, source: Source, tables: list[tuple[str, str]]
+) -> Position:
+    """The position of a publisher that never ran."""
+    facts = server_facts(connection)
+    found = visible_position(connection, tables)
+    return Position(
+        source=source.name,
+        address=f"{source.host}:{source.port}",
+        server_id=facts.server_id,
+        server_uuid=facts.uuid,
+        replica_id=replica_id(settings, source),
+        incarnation=1,
+        file=found.file,
+        pos=found.pos,
+        gtid_set=found.gtid_set,
+    )
+
+
+def check_same_server(connection: Connection, stored: Position) -> None:
+    """File and position mean something only on the server that wrote them. Raises StopError on another one."""
+    facts = server_facts(connection)
+    if (facts.server_id, facts.uuid) != (stored.server_id, stored.server_uuid):
+        raise StopError(
+            f"{connection.name} at {stored.address} is another server now (server_id {facts.server_id} {facts.uuid},"
+            f" was {stored.server_id} {stored.server_uuid}); {stored.file}:{stored.pos} means nothing there",
+            hint="bring the old server back, or start a new migration",
+        )

@@ -1,0 +1,119 @@
+"""What the decoder's tests share: raw row events from a running server's binlog."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from migrate.publish.decode import (
+    MARIADB_CHARSETS_SQL,
+    MYSQL_CHARSETS_SQL,
+    ROW_EVENTS,
+    Change,
+    DecoderCache,
+    charsets_from_rows,
+)
+from migrate.publish.tablemap import peek_table, peek_table_id
+from sandbox.database import DatabaseServer
+from sandbox.settings import Flavour
+
+RawEvent = tuple[bytes, int, bytes]
+"""Body of its table map, event type, body."""
+
+TABLE_MAP = 19
+PARTIAL_UPDATE_ROWS = 39
+SESSION: Final = ("SET NAMES utf8mb4", "SET sql_mode = 'ALLOW_INVALID_DATES'", "SET time_zone = '+00:00'")
+
+
+@dataclass
+class Capture:
+    """The row events that were written while it was recording."""
+
+    database: str
+    events: list[RawEvent] = field(default_factory=list)
+
+    def of(self, table: str) -> list[RawEvent]:
+        return [event for event in self.events if peek_table(event[0])[1:] == (self.database, table)]
+
+
+def position(server: DatabaseServer) -> tuple[str, int]:
+    """The end of the binlog: file name and offset."""
+    sql = "SHOW MASTER STATUS" if server.flavour is Flavour.MARIADB else "SHOW BINARY LOG STATUS"
+    file, offset = server.query(sql)[0][:2]
+    return str(file), int(offset)
+
+
+@contextmanager
+def recording(server: DatabaseServer, database: str) -> Iterator[Capture]:
+    """Everything the block changes in ``database`` is in the capture after it."""
+    capture = Capture(database)
+    file, start = position(server)
+    yield capture
+    last, end = position(server)
+    assert last == file, "the binlog was rotated while recording"
+    data = (server.data / file).read_bytes()[:end]
+    maps: dict[int, bytes] = {}
+    while start < end:
+        kind, size = data[start + 4], struct.unpack_from("<I", data, start + 9)[0]
+        body = data[start + 19 : start + size - 4]  # the last 4 bytes are the checksum
+        if kind == TABLE_MAP:
+            maps[peek_table_id(body)] = body
+        elif kind in ROW_EVENTS or kind == PARTIAL_UPDATE_ROWS:
+            table_map = maps[peek_table_id(body)]
+            if peek_table(table_map)[1] == database:
+                capture.events.append((table_map, kind, body))
+        start += size
+
+
+def decoder_cache(server: DatabaseServer, *, with_types: bool = True) -> DecoderCache:
+    """A cache as the publisher makes it, with the server's collations and column types."""
+    mariadb = server.flavour is Flavour.MARIADB
+    charsets = charsets_from_rows(server.query(MARIADB_CHARSETS_SQL if mariadb else MYSQL_CHARSETS_SQL))
+
+    def column_types(database: str, table: str) -> dict[str, str]:
+        rows = server.query(
+            "SELECT COLUMN_NAME, COLUMN_TYPE FROM information_schema.COLUMNS"
+            " WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s",
+            (database, table),
+        )
+        return {str(name): str(type_) for name, type_ in rows}
+
+    return DecoderCache(charsets, mariadb=mariadb, column_types=column_types if with_types else None)
+
+
+def changes(cache: DecoderCache, events: list[RawEvent]) -> list[Change]:
+    """The decoded changes of captured events, in order."""
+    return [change for table_map, kind, body in events for change in cache.get(table_map).decode(kind, body)]
+
+
+@contextmanager
+def server_variables(server: DatabaseServer, **wanted: str) -> Iterator[None]:
+    """Global variables set for the block; sessions opened in it see them too."""
+    before = {name: server.query(f"SELECT @@GLOBAL.{name}")[0][0] for name in wanted}
+    try:
+        for name, value in wanted.items():
+            server.query(f"SET GLOBAL {name} = %s", (int(value) if value.isdigit() else value,))
+        yield
+    finally:
+        for name, value in before.items():
+            server.query(f"SET GLOBAL {name} = %s", (value,))
+
+
+def run(server: DatabaseServer, database: str, *statements: str) -> list[RawEvent]:
+    """Run statements in one session of an empty database; the row events they wrote."""
+    server.execute(f"DROP DATABASE IF EXISTS {database}", f"CREATE DATABASE {database} CHARACTER SET utf8mb4")
+    with recording(server, database) as capture:
+        server.execute(*SESSION, *statements, database=database)
+    return capture.events
+
+
+def select(server: DatabaseServer, sql: str) -> list[tuple[Any, ...]]:
+    """The rows of a query in UTC."""
+    with closing(server.connect()) as connection, connection.cursor() as cursor:
+        for statement in SESSION:
+            cursor.execute(statement)
+        cursor.execute(sql)
+        return list(cursor.fetchall())

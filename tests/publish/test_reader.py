@@ -1,0 +1,284 @@
+"""What the publisher makes of the binlog of a real server: transactions, statements, what must stop it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import pytest
+
+from migrate.model.errors import StopError
+from migrate.model.table import Table
+from migrate.mysql.catalog import collation_charsets, load_table
+from migrate.mysql.connection import connect
+from migrate.publish.binlog import BinlogReader
+from migrate.publish.emit import Image, Transaction
+from migrate.publish.reader import TransactionReader
+from migrate.publish.start import BinlogPosition, log_end, visible_position
+from migrate.settings import Source
+from sandbox.database import DatabaseServer
+from sandbox.settings import Flavour
+from sandbox.stack import Sandbox
+
+DATABASE = "reader_test"
+
+
+@dataclass
+class Collected:
+    """A sink that keeps what it is given."""
+
+    rows_: list[tuple[str, Transaction, int, list[tuple[Image | None, Image | None]]]] = field(default_factory=list)
+    boundaries: list[tuple[str, int]] = field(default_factory=list)
+    begun: int = 0
+
+    def begin(self) -> None:
+        self.begun += 1
+
+    def rows(
+        self, table: Table, transaction: Transaction, event: int, rows: Sequence[tuple[Image | None, Image | None]]
+    ) -> None:
+        self.rows_.append((table.name, transaction, event, list(rows)))
+
+    def boundary(self, file: str, pos: int, event_time: int) -> None:
+        self.boundaries.append((file, pos))
+
+    @property
+    def keys(self) -> list[str | None]:
+        return [
+            image[0] for _, _, _, rows in self.rows_ for before, after in rows for image in (before or after,) if image
+        ]
+
+
+class Log:
+    """Statements on a source, and what the reader makes of the log they leave."""
+
+    def __init__(self, server: DatabaseServer) -> None:
+        self.server = server
+        self.source = Source(
+            name="main", host=server.host, port=server.port, user=server.user, password=server.password, server_id=4711
+        )
+        self.connection = connect(self.source, "source 'main'")
+        server.execute(f"DROP DATABASE IF EXISTS {DATABASE}", f"CREATE DATABASE {DATABASE}")
+        server.execute(
+            "CREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(50))",
+            "CREATE TABLE other (id INT PRIMARY KEY)",
+            "CREATE TABLE _migrate_fence (id INT PRIMARY KEY)",
+            database=DATABASE,
+        )
+        table = load_table(self.connection, "main", DATABASE, "t")
+        self.tables = {(DATABASE, "t"): table}
+        self.charsets = collation_charsets(self.connection)
+
+    def start(self) -> BinlogPosition:
+        return visible_position(self.connection, list(self.tables))
+
+    def run(self, *statements: str) -> Collected:
+        """Execute in one session, then read the log from before to after."""
+        start = self.start()
+        self.server.execute(*statements, database=DATABASE)
+        return self.read(start, log_end(self.connection))
+
+    def read(self, start: BinlogPosition, end: BinlogPosition) -> Collected:
+        collected = Collected()
+        reader = TransactionReader(
+            "main",
+            1,
+            start.file,
+            self.tables,
+            (),
+            self.charsets,
+            collected,
+            mariadb=self.connection.flavour == "mariadb",
+        )
+        binlog = BinlogReader(self.source, 4711, 1.0, start.file, start.pos)
+        binlog.open()
+        try:
+            for event in binlog.events():
+                reader.feed(event)
+                if collected.boundaries and collected.boundaries[-1] >= (end.file, end.pos):
+                    return collected
+        finally:
+            binlog.close()
+        raise AssertionError("the log ended early")
+
+
+@pytest.fixture(scope="module")
+def log(box: Sandbox) -> Iterator[Log]:
+    made = Log(box.source)
+    yield made
+    made.connection.close()
+
+
+@pytest.fixture(autouse=True)
+def _empty(log: Log) -> None:
+    log.server.execute("DELETE FROM t", database=DATABASE)
+
+
+def test_rows_carry_file_transaction_start_and_event_number(log: Log) -> None:
+    seen = log.run(
+        "BEGIN",
+        "INSERT INTO other VALUES (1)",
+        "INSERT INTO t VALUES (1, 'a'), (2, NULL)",
+        "UPDATE t SET v = 'b' WHERE id = 1",
+        "DELETE FROM other",
+        "COMMIT",
+        "DELETE FROM t WHERE id = 2",
+    )
+    first, second, third = seen.rows_
+    assert first[3] == [(None, ("1", "a")), (None, ("2", None))]
+    assert second[3] == [(("1", "a"), ("1", "b"))]
+    assert third[3] == [(("2", None), None)]
+    assert first[1].start == second[1].start < third[1].start
+    assert (first[2], second[2], third[2]) == (1, 2, 0)  # the unselected table's events count too
+    assert first[1].gtid != third[1].gtid
+    assert seen.begun == 2
+
+
+def test_a_transaction_that_touches_a_fence_is_dropped_whole(log: Log) -> None:
+    seen = log.run(
+        "BEGIN", "INSERT INTO _migrate_fence VALUES (1)", "INSERT INTO t VALUES (1, 'ours')", "COMMIT",
+        "DELETE FROM _migrate_fence",
+        "INSERT INTO t VALUES (2, 'theirs')",
+    )  # fmt: skip
+    assert seen.keys == ["2"]
+
+
+def test_the_log_is_followed_over_a_new_file(log: Log) -> None:
+    seen = log.run("INSERT INTO t VALUES (1, 'a')", "FLUSH BINARY LOGS", "INSERT INTO t VALUES (2, 'b')")
+    assert seen.keys == ["1", "2"]
+    assert seen.rows_[0][1].file + 1 == seen.rows_[1][1].file
+
+
+def test_savepoints_and_rolled_back_transactions_leave_only_committed_rows(log: Log) -> None:
+    seen = log.run(
+        "BEGIN", "INSERT INTO t VALUES (1, 'a')", "SAVEPOINT s", "INSERT INTO t VALUES (2, 'b')", "ROLLBACK TO s",
+        "COMMIT",
+        "BEGIN", "INSERT INTO t VALUES (3, 'c')", "ROLLBACK",
+        "INSERT INTO t VALUES (4, 'd')",
+    )  # fmt: skip
+    assert seen.keys == ["1", "4"]
+
+
+def test_a_rollback_to_a_savepoint_that_is_in_the_log_stops(log: Log, flavour: Flavour) -> None:
+    """With a table without transactions in it, MariaDB logs the rolled-back rows and the ROLLBACK TO behind them."""
+    log.server.execute("CREATE TABLE IF NOT EXISTS untouched (id INT) ENGINE=MyISAM", database=DATABASE)
+    statements = [
+        "BEGIN", "SAVEPOINT s", "INSERT INTO t VALUES (1, 'gone')", "INSERT INTO untouched VALUES (1)", "ROLLBACK TO s",
+        "INSERT INTO t VALUES (2, 'stays')", "COMMIT",
+    ]  # fmt: skip
+    if flavour == Flavour.MYSQL:  # enforce_gtid_consistency refuses the mixture itself
+        pytest.skip("MariaDB only")
+    with pytest.raises(StopError, match="rolled back in the log"):
+        log.run(*statements)
+
+
+def test_a_quiet_log_is_followed_to_its_end_after_a_rotation(log: Log) -> None:
+    """Or a drain would never end: nothing but descriptions stands in the new file."""
+    start = log.start()
+    log.server.execute("FLUSH BINARY LOGS")
+    end = log_end(log.connection)
+    assert log.read(start, end).boundaries[-1] == (end.file, end.pos)
+
+
+def test_a_statement_that_changes_rows_of_another_table_stops_too(log: Log) -> None:
+    """A trigger or a view may have changed a selected one."""
+    with pytest.raises(StopError, match="an INSERT was logged as a statement"):
+        log.run("SET SESSION binlog_format = STATEMENT", "INSERT INTO other VALUES (77)")
+
+
+def test_statements_on_other_tables_pass(log: Log) -> None:
+    seen = log.run(
+        "CREATE TABLE new_one (id INT)",
+        "ALTER TABLE new_one ADD COLUMN t INT",
+        "DROP TABLE new_one",
+        "CREATE VIEW seen AS SELECT * FROM t",
+        "DROP VIEW seen",
+        "INSERT INTO t VALUES (1, 'a')",
+    )
+    assert seen.keys == ["1"]
+
+
+def test_without_checksums_the_log_reads_the_same(log: Log) -> None:
+    before = log.connection.one("SELECT @@GLOBAL.binlog_checksum")
+    assert before is not None
+    try:
+        assert log.run("SET GLOBAL binlog_checksum = NONE", "INSERT INTO t VALUES (1, 'a')").keys == ["1"]
+        assert log.run("INSERT INTO t VALUES (2, 'b')").keys == ["2"]
+    finally:
+        log.server.execute(f"SET GLOBAL binlog_checksum = {before[0]}")
+
+
+@pytest.mark.parametrize(
+    ("statements", "message"),
+    [
+        (["TRUNCATE TABLE t"], "a statement may change reader_test.t: TRUNCATE TABLE t"),
+        (["ALTER TABLE t COMMENT 'x'"], "a statement may change reader_test.t: ALTER TABLE t"),
+        (["RENAME TABLE t TO t2, t2 TO t"], "a statement may change reader_test.t"),
+        (
+            ["SET SESSION binlog_format = STATEMENT", "INSERT INTO t VALUES (8, 's')"],
+            "an INSERT was logged as a statement",
+        ),
+        (["SET SESSION binlog_row_image = MINIMAL", "UPDATE t SET v = 'm'"], "binlog_row_image"),
+        (
+            ["XA START 'x'", "INSERT INTO t VALUES (9, 'x')", "XA END 'x'", "XA PREPARE 'x'", "XA COMMIT 'x'"],
+            "an XA transaction on selected tables",
+        ),
+    ],
+    ids=["truncate", "alter", "rename", "statement-format", "minimal-image", "xa"],
+)
+def test_what_cannot_be_followed_stops_and_says_what_it_was(log: Log, statements: list[str], message: str) -> None:
+    log.server.execute("INSERT INTO t VALUES (7, 'there')", database=DATABASE)
+    with pytest.raises(StopError, match=message):
+        log.run(*statements)
+
+
+def test_partial_json_updates_stop(log: Log, flavour: Flavour) -> None:
+    if flavour != Flavour.MYSQL:
+        pytest.skip("MySQL only")
+    log.server.execute("CREATE TABLE IF NOT EXISTS j (id INT PRIMARY KEY, d JSON)", database=DATABASE)
+    log.server.execute(
+        "REPLACE INTO j VALUES (1, JSON_OBJECT('a', 'long enough to matter', 'b', 2))", database=DATABASE
+    )
+    log.tables[(DATABASE, "j")] = load_table(log.connection, "main", DATABASE, "j")
+    try:
+        with pytest.raises(StopError, match=r"binlog_row_value_options|partial JSON"):
+            log.run(
+                "SET SESSION binlog_row_value_options = PARTIAL_JSON",
+                "UPDATE j SET d = JSON_SET(d, '$.b', 3) WHERE id = 1",
+            )
+    finally:
+        del log.tables[(DATABASE, "j")]
+
+
+def test_a_compressed_transaction_stops(log: Log, flavour: Flavour) -> None:
+    if flavour != Flavour.MYSQL:
+        pytest.skip("MySQL only")
+    with pytest.raises(StopError, match="compressed transaction"):
+        log.run("SET SESSION binlog_transaction_compression = ON", "INSERT INTO t VALUES (1, REPEAT('a', 50))")
+
+
+def test_a_position_that_is_gone_stops(log: Log) -> None:
+    gone = BinlogPosition("binlog.000000", 4, "")
+    with pytest.raises(StopError, match="cannot send the binlog from the stored position"):
+        log.read(gone, log_end(log.connection))
+
+
+def test_a_rebuilt_table_with_other_columns_stops(log: Log) -> None:
+    """Rows of other columns than at init, without the statement: as when the publisher starts behind it."""
+    log.server.execute("ALTER TABLE t ADD COLUMN extra INT", database=DATABASE)
+    try:
+        with pytest.raises(StopError, match=r"other columns in the log \(id, v, extra\) than at init \(id, v\)"):
+            log.run("INSERT INTO t VALUES (1, 'a', 5)")
+    finally:
+        log.server.execute("ALTER TABLE t DROP COLUMN extra", database=DATABASE)
+
+
+def test_the_start_position_waits_for_a_commit_in_flight(log: Log) -> None:
+    """Rule 1: what was committed before the position is visible to a SELECT at it."""
+    log.server.execute("INSERT INTO t VALUES (1, 'before')", database=DATABASE)
+    start = log.start()
+    rows = log.connection.query(f"SELECT id FROM {DATABASE}.t")
+    log.server.execute("INSERT INTO t VALUES (2, 'after')", database=DATABASE)
+    seen = log.read(start, log_end(log.connection))
+    assert [str(row[0]) for row in rows] == ["1"]
+    assert seen.keys == ["2"]
