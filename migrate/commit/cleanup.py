@@ -1,0 +1,89 @@
+"""Every five minutes: drop old committed records, and ledger entries that nobody comes back for (seed 003 §32)."""
+
+from __future__ import annotations
+
+import threading
+
+import sqlalchemy as sa
+import structlog
+from apscheduler.schedulers.background import BackgroundScheduler
+
+from migrate.settings import Settings
+from migrate.state import record
+from migrate.state.database import in_transaction
+from migrate.state.lease import Leases
+from migrate.target import chunk_fence, ledger
+from migrate.target.plan import Plan, TargetPool
+
+log = structlog.get_logger("migrate.cleanup")
+LEASE = "cleanup"
+_LIMIT = 10_000
+
+
+class Cleanup:
+    """Runs beside the committer, under a lease of its own; a second one stands by."""
+
+    def __init__(self, plan: Plan, state: sa.Engine, leases: Leases, stop: threading.Event) -> None:
+        self._plan = plan
+        self._settings: Settings = plan.settings
+        self._state = state
+        self._leases = leases
+        self._stop = stop
+        self._held = False
+
+    def schedule(self) -> BackgroundScheduler:
+        """Start the schedule: one instance, missed runs coalesced."""
+        scheduler = BackgroundScheduler(timezone="UTC")
+        seconds = self._settings.commit.cleanup_interval_seconds
+        scheduler.add_job(
+            self._run_safely,
+            "interval",
+            seconds=seconds,
+            id="cleanup",
+            max_instances=1,
+            coalesce=True,
+            misfire_grace_time=None,
+        )
+        scheduler.start()
+        return scheduler
+
+    def _run_safely(self) -> None:
+        try:
+            if not self._held and self._leases.acquire(LEASE) is None:
+                return
+            self._held = True
+            self._leases.check(LEASE)
+            self.run_once()
+        except Exception as error:  # the next run tries again; the committer beside must go on
+            self._held = False
+            self._leases.release(LEASE)
+            log.warning("cleanup failed, next run tries again", error=str(error))
+
+    def run_once(self) -> tuple[int, int]:
+        """Returns (records, ledger entries) deleted."""
+        age = self._settings.commit.cleanup_age_seconds
+
+        def clean(connection: sa.Connection) -> int:
+            return record.clean_up(connection, self._settings.name, age, _LIMIT)
+
+        records = 0
+        while deleted := in_transaction(self._state, clean, self._stop):
+            records += deleted
+            if deleted < _LIMIT or self._stop.is_set():
+                break
+        entries = self._clean_ledgers()
+        log.info("cleaned up", records=records, ledger_entries=entries)
+        return records, entries
+
+    def _clean_ledgers(self) -> int:
+        pool = TargetPool(self._settings)
+        deleted = 0
+        try:
+            for planned in self._plan.tables.values():
+                for database in sorted({place.database for place in planned.places}):
+                    connection = pool.get(database)
+                    if chunk_fence.is_closed(connection, self._settings.name, planned.table):
+                        deleted += ledger.clean_up(connection, self._settings.name, planned.table, _LIMIT)
+        finally:
+            pool.close()
+        return deleted

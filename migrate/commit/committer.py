@@ -1,0 +1,67 @@
+"""The committer: publishes the consumed prefix as the group's offsets (rule 7, seed 003 §29).
+
+Killed before its commit it selects the same prefix again; killed after it, before marking, it commits again and then
+marks (DESIGN §5). Nobody reads the group's offsets to resume; they are a copy for lag tools.
+"""
+
+from __future__ import annotations
+
+import threading
+
+import sqlalchemy as sa
+import structlog
+
+from migrate.kafka.reader import PartitionReader
+from migrate.settings import Settings
+from migrate.state import migration as migrations
+from migrate.state import record
+from migrate.state.database import in_transaction
+from migrate.state.lease import Leases
+from migrate.state.record import Partition
+
+log = structlog.get_logger("migrate.commit")
+LEASE = "commit"
+
+
+class Committer:
+    def __init__(self, settings: Settings, state: sa.Engine, leases: Leases, stop: threading.Event) -> None:
+        self._settings = settings
+        self._state = state
+        self._leases = leases
+        self._stop = stop
+        self._reader = PartitionReader(settings.kafka, settings.group)
+        with state.connect() as connection:
+            self._migration = migrations.get(connection, settings.name)
+
+    def run(self) -> None:
+        """Commit until stopped; waits `commit.idle_seconds` when there is nothing to do."""
+        try:
+            while not self._stop.is_set():
+                self._leases.check(LEASE)
+                if not self.commit_once():
+                    self._stop.wait(self._settings.commit.idle_seconds)
+        finally:
+            self._reader.close()
+
+    def commit_once(self) -> int:
+        """One pass over all partitions: select, commit at the broker, mark. Returns how many records were marked."""
+        partitions = [
+            Partition(self._settings.name, self._migration.topic_id, number)
+            for number in range(self._migration.partitions)
+        ]
+        ends = in_transaction(self._state, lambda connection: _prefixes(connection, partitions), self._stop)
+        if not ends:
+            return 0
+        self._reader.commit(self._settings.topic, {partition.number: end for partition, end in ends.items()})
+
+        def mark(connection: sa.Connection) -> int:
+            return sum(record.mark_committed(connection, partition, end) for partition, end in ends.items())
+
+        marked = in_transaction(self._state, mark, self._stop)
+        log.debug("committed", records=marked)
+        return marked
+
+
+def _prefixes(connection: sa.Connection, partitions: list[Partition]) -> dict[Partition, int]:
+    found = {partition: record.uncommitted_prefix(connection, partition) for partition in partitions}
+    return {partition: end for partition, end in found.items() if end is not None}

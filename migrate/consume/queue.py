@@ -1,0 +1,50 @@
+"""The swap read/write queue between the poll loop and the merger (seed 003 §23–24).
+
+Two lists and one ordinary lock, held only for append and swap. Bounded by bytes: a full queue makes the consumer
+pause its partitions.
+"""
+
+from __future__ import annotations
+
+import threading
+
+from migrate.model.message import Received
+
+
+class SwapQueue:
+    """`put` appends to the write list; `swap` takes that list and leaves an empty one."""
+
+    def __init__(self, limit_bytes: int) -> None:
+        self._limit = limit_bytes
+        self._write: list[Received] = []
+        self._lock = threading.Lock()
+        self._waiting = 0  # bytes put and not yet given back by `done`
+        self._full = threading.Event()
+
+    def put(self, items: list[Received]) -> None:
+        with self._lock:
+            self._write.extend(items)
+            self._waiting += sum(item.size for item in items)
+            if self._waiting >= self._limit:
+                self._full.set()
+
+    def swap(self) -> list[Received]:
+        """Everything put since the last swap, in order."""
+        with self._lock:
+            taken, self._write = self._write, []
+        return taken
+
+    def done(self, items: list[Received]) -> None:
+        """A swapped list was merged: its bytes are free again."""
+        with self._lock:
+            self._waiting -= sum(item.size for item in items)
+            if self._waiting < self._limit:
+                self._full.clear()
+
+    @property
+    def full(self) -> bool:
+        return self._full.is_set()
+
+    def wait_full(self, seconds: float) -> bool:
+        """Wait until the queue is full, at most `seconds`."""
+        return self._full.wait(seconds)

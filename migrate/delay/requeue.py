@@ -1,0 +1,111 @@
+"""The requeue process: brings delayed deletes back when they are due (rule 11, seed 003 §34).
+
+Each tier is a topic with the main topic's partitions. A message is read, waits in memory until it is due, goes to its
+partition of the main topic, and only then is its offset committed; a crash in between sends it twice, which the
+ledger recognises.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import structlog
+
+from migrate.kafka.producer import OrderedProducer
+from migrate.kafka.reader import PartitionReader
+from migrate.model.errors import ServerError, StopError
+from migrate.model.message import decode
+from migrate.settings import Settings
+from migrate.state.lease import Leases
+
+log = structlog.get_logger("migrate.requeue")
+LEASE = "requeue"
+_BUFFERED = 1000
+"""Messages held of one partition before it is paused; their due times only rise, so the head decides."""
+
+
+@dataclass(slots=True)
+class _Waiting:
+    messages: deque[tuple[int, int, bytes]] = field(default_factory=deque)  # (offset, due in ms, value)
+    paused: bool = False
+
+
+class Requeue:
+    def __init__(self, settings: Settings, partitions: int, leases: Leases, stop: threading.Event) -> None:
+        self._settings = settings
+        self._leases = leases
+        self._stop = stop
+        self._reader = PartitionReader(settings.kafka, f"{settings.group}.delay")
+        self._producer = OrderedProducer(settings.kafka)
+        self._waiting = {(topic, number): _Waiting() for topic in settings.delay_topics for number in range(partitions)}
+
+    def run(self) -> None:
+        """Requeue until stopped. Raises StopError, OwnershipLost, ServerError."""
+        try:
+            for topic, number in self._waiting:
+                low, high = self._reader.bounds(topic, number)
+                start = self._reader.committed(topic, number)
+                if start is not None and not low <= start <= high:
+                    raise StopError(
+                        f"{topic} [{number}]: reading goes on at offset {start}, the broker has {low} to {high}",
+                        hint="they were deleted before they came back: raise kafka.retention_hours, copy again",
+                    )
+                self._reader.assign(topic, number, low if start is None else start)
+            while not self._stop.is_set():
+                self._leases.check(LEASE)
+                self._read()
+                self._send_due()
+        finally:
+            self._reader.close()
+
+    def _read(self) -> None:
+        for raw in self._reader.poll(500, self._pause()):
+            message = decode(raw.value, raw.where, raw.offset)
+            if message.delay is None:
+                raise StopError(
+                    f"message {raw.where} is no delayed delete", hint="something else writes to the delay topics"
+                )
+            waiting = self._waiting[(raw.topic, raw.partition)]
+            waiting.messages.append((raw.offset, message.delay.due_ms, raw.value))
+        for part, waiting in self._waiting.items():
+            if len(waiting.messages) >= _BUFFERED and not waiting.paused:
+                self._reader.pause([part])
+                waiting.paused = True
+            elif waiting.paused and len(waiting.messages) < _BUFFERED // 2:
+                self._reader.resume([part])
+                waiting.paused = False
+
+    def _pause(self) -> float:
+        """Seconds to wait for messages: not past the next due time."""
+        due = [waiting.messages[0][1] for waiting in self._waiting.values() if waiting.messages]
+        left = (min(due) / 1000 - time.time()) if due else 1.0
+        return min(max(left, 0.01), 1.0)
+
+    def _send_due(self) -> None:
+        """1. produce what is due; 2. wait for the broker; 3. commit the offsets."""
+        ends: dict[str, dict[int, int]] = {}
+        sent = 0
+        for (topic, number), offset, value in self._due():
+            self._producer.produce(self._settings.topic, number, value)
+            ends.setdefault(topic, {})[number] = offset + 1
+            sent += 1
+        if not sent:
+            return
+        if not self._producer.flush(30.0):
+            raise ServerError(
+                "Kafka did not confirm requeued deletes within 30 s", hint="they are sent again after a restart"
+            )
+        for topic, offsets in ends.items():
+            self._reader.commit(topic, offsets)
+        log.info("requeued", deletes=sent)
+
+    def _due(self) -> Iterator[tuple[tuple[str, int], int, bytes]]:
+        now = time.time() * 1000
+        for part, waiting in self._waiting.items():
+            while waiting.messages and waiting.messages[0][1] <= now:
+                offset, _, value = waiting.messages.popleft()
+                yield part, offset, value

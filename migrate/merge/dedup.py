@@ -1,0 +1,56 @@
+"""Folding a batch: the last change of a key at each place wins (rule 2, seed 003 §25)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from migrate.model.change import Change, Key
+from migrate.model.coordinate import Coordinate
+from migrate.target.decide import Intent
+from migrate.target.plan import Place, PlannedTable, TargetDatabase
+
+Applied = Mapping[TargetDatabase, Coordinate | None]
+"""What each database already has of one partition and source."""
+_Where = tuple[Place, str, str]
+"""A place and the table whose rows go there: several tables may share it, each with a copy of its own."""
+
+
+class Fold:
+    """Collects, for each place, the state every touched key shall have.
+
+    A change says two things: at the place its old row routed to there is no row, at the place its new row routes to
+    there is this one. Kept per place with the last word winning, a row that moved s1→s2→s3 leaves a delete at s1 and
+    at s2 and a write at s3. Tables whose keys only the server can compare keep every change, in order.
+    """
+
+    def __init__(self) -> None:
+        self._last: dict[_Where, tuple[PlannedTable, dict[Key, Intent]]] = {}
+        self._all: dict[_Where, tuple[PlannedTable, list[Intent]]] = {}
+
+    def add(self, planned: PlannedTable, change: Change, applied: Applied) -> None:
+        """Take in one change, unless its database has it already."""
+        before = planned.route(change.before) if change.before is not None else None
+        after = planned.route(change.after) if change.after is not None else None
+        if before is not None and before != after:
+            self._put(planned, before, Intent(change.key, None, change.coordinate), applied)
+        if after is not None:
+            self._put(planned, after, Intent(change.key, change.after, change.coordinate), applied)
+
+    def _put(self, planned: PlannedTable, place: Place, intent: Intent, applied: Applied) -> None:
+        have = applied.get(place.database)
+        if have is not None and intent.coordinate <= have:
+            return
+        where = (place, planned.table.source, planned.table.full_name)
+        if not planned.table.key_is_exact:
+            self._all.setdefault(where, (planned, []))[1].append(intent)
+            return
+        intents = self._last.setdefault(where, (planned, {}))[1]
+        intents.pop(intent.key, None)  # re-inserted below, so that intents stay in coordinate order
+        intents[intent.key] = intent
+
+    def places(self) -> Iterable[tuple[Place, PlannedTable, list[Intent]]]:
+        """Every touched place with what it shall hold, in coordinate order; once for each table that shares it."""
+        for where, (planned, intents) in self._last.items():
+            yield where[0], planned, list(intents.values())
+        for where, (planned, every) in self._all.items():
+            yield where[0], planned, every

@@ -1,0 +1,147 @@
+"""From messages to work: repeats dropped, changes folded, split by database (DESIGN §6). No I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from migrate.merge.dedup import Fold
+from migrate.model.change import changes, key_json, key_of
+from migrate.model.coordinate import Coordinate
+from migrate.model.errors import StopError
+from migrate.model.message import Message, Received
+from migrate.state.record import Consumed, Partition
+from migrate.target.part import Part, Returned, Work
+from migrate.target.plan import Place, Plan, PlannedTable, TargetDatabase
+from migrate.target.rows import PlaceWriter
+
+Parts = dict[TargetDatabase, Part]
+CameBack = dict[Place, tuple[PlannedTable, list[Returned]]]
+
+
+@dataclass(slots=True)
+class Owned:
+    """A partition we write: its lease's epoch, what is merged of it, and what each database has."""
+
+    partition: Partition
+    epoch: int
+    watermark: dict[str, Coordinate]  # by source, over everything merged so far (rule 4)
+    applied: dict[str, dict[TargetDatabase, Coordinate | None]] = field(default_factory=dict)  # by source
+
+
+class Planner:
+    """Plans one partition's share of a batch: steps 1 to 3 of a merge."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._settings = plan.settings
+        self._writers: dict[tuple[str, str, Place], PlaceWriter] = {}
+
+    def plan_partition(self, owned: Owned, items: Sequence[Received]) -> tuple[Parts, Consumed]:
+        """What each database shall get, and what is consumed once it has it. `owned` is not changed.
+
+        Raises: StopError for a message that cannot be planned.
+        """
+        fold = Fold()
+        highest: dict[str, Coordinate] = {}
+        returned: CameBack = {}
+        rows = event_ms = 0
+        for item in items:
+            message = item.message
+            if message.is_ddl and item.apply:
+                self._refuse_ddl(message)
+            if not item.apply or not message.data:
+                continue
+            planned = self._plan.find(message.source, message.database, message.table)
+            if message.delay is not None:
+                self._take_back(planned, item, returned)
+                continue
+            rows += len(message.data)
+            event_ms = max(event_ms, message.es)
+            self._fold(fold, planned, item, owned, highest)
+        parts: Parts = {}
+        for place, planned, intents in fold.places():
+            if (part := parts.get(place.database)) is None:
+                part = parts[place.database] = _part(owned, place.database, highest)
+            part.work.append(Work(self._writer(planned, place), intents))
+        for place, (planned, came_back) in returned.items():
+            self._add_returned(parts, owned, highest, place, planned, came_back)
+        end = items[-1].offset + 1
+        return parts, Consumed(owned.partition, end, highest, len(items), rows, event_ms)
+
+    def _fold(
+        self, fold: Fold, planned: PlannedTable, item: Received, owned: Owned, highest: dict[str, Coordinate]
+    ) -> None:
+        source = item.message.source
+        seen = highest.get(source) or owned.watermark.get(source)
+        applied = owned.applied.get(source, {})
+        for change in changes(item.message, planned.table.key):
+            if seen is not None and change.coordinate <= seen:
+                continue  # a repeat (rule 4)
+            try:
+                fold.add(planned, change, applied)
+            except StopError as error:  # no place takes it
+                where = f"{planned.table.full_name} key {key_json(change.key)} at {tuple(change.coordinate)}"
+                raise StopError(f"{where}: {error.message}", hint=error.hint) from None
+            seen = highest[source] = change.coordinate
+
+    def _refuse_ddl(self, message: Message) -> None:
+        """A statement that another producer passes on (ours stops at it): never swallowed (rule 13)."""
+        for wanted in self._settings.tables:
+            if (wanted.database, wanted.table) == (message.database, message.table) and wanted.ddl == "stop":
+                raise StopError(
+                    f"{wanted.name}: a {message.type} statement is in the topic",
+                    hint="if it changes no rows and no columns, set tables[].ddl: ignore and start again",
+                )
+
+    def _take_back(self, planned: PlannedTable, item: Received, returned: CameBack) -> None:
+        message, delay = item.message, item.message.delay
+        if delay is None:
+            return
+        wanted = (delay.database, delay.table)
+        place = next((place for place in planned.places if (place.database.name, place.table) == wanted), None)
+        if place is None:
+            raise StopError(
+                f"a delayed delete speaks of {wanted[0]}.{wanted[1]}, which is no place of {planned.table.full_name}",
+                hint="the sharding rule changed while the migration ran",
+            )
+        came_back = returned.setdefault(place, (planned, []))[1]
+        for row, coordinate in zip(message.data, message.coordinates(), strict=True):
+            key = key_of(row, planned.table.key, planned.table.full_name)
+            came_back.append(Returned(key, coordinate, delay.tier))
+
+    def _add_returned(
+        self,
+        parts: Parts,
+        owned: Owned,
+        highest: Mapping[str, Coordinate],
+        place: Place,
+        planned: PlannedTable,
+        came_back: list[Returned],
+    ) -> None:
+        part = parts.get(place.database)
+        if part is None:
+            part = parts[place.database] = _part(owned, place.database, highest)
+            part.highest = part.highest or {planned.table.source: None}
+        writer = self._writer(planned, place)
+        for work in part.work:
+            if work.writer is writer:
+                work.returned.extend(came_back)
+                return
+        part.work.append(Work(writer, [], came_back))
+
+    def _writer(self, planned: PlannedTable, place: Place) -> PlaceWriter:
+        key = (planned.table.source, planned.table.full_name, place)
+        if key not in self._writers:
+            consume = self._settings.consume
+            self._writers[key] = PlaceWriter(planned.table, place.table, consume.lookup_keys, consume.write_rows)
+        return self._writers[key]
+
+
+def _part(owned: Owned, database: TargetDatabase, highest: Mapping[str, Coordinate]) -> Part:
+    """A part whose marks never lower a fence: after a crash a database can have more than this batch reaches."""
+    marks: dict[str, Coordinate | None] = {}
+    for source, coordinate in highest.items():
+        have = owned.applied.get(source, {}).get(database)
+        marks[source] = coordinate if have is None else max(have, coordinate)
+    return Part(owned.partition, owned.epoch, marks)

@@ -1,0 +1,56 @@
+"""Trying a target write again, in place, until it is done (rule 6, FAULTS F4, F22)."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import TypeVar
+
+import pymysql
+import structlog
+
+from migrate.model.errors import MigrateError, OwnershipLost, ServerError, StopError
+from migrate.mysql import errors as mysql_errors
+from migrate.settings import Consume
+
+log = structlog.get_logger("migrate.merge")
+T = TypeVar("T")
+
+
+def until_done(
+    action: Callable[[], T],
+    where: str,
+    settings: Consume,
+    stop: threading.Event,
+    *,
+    again: Callable[[], None],
+    refused: Callable[[BaseException], MigrateError | None],
+) -> T:
+    """Run `action` until it succeeds.
+
+    Errors that pass (server away, deadlock, lock wait) are tried again without end, with back-off; a duplicate key,
+    which a copy running beside can cause, until `refused_attempts` are over and `refused` finds the change that the
+    target does not take. `again` runs before each new attempt; `refused` makes the error, or None when it finds none.
+    Raises: what `refused` makes, of a StopError too; OwnershipLost as it comes; ServerError when `stop` was set.
+    """
+    pause, refusals = settings.retry_seconds, 0
+    while True:
+        try:
+            return action()
+        except OwnershipLost:
+            raise
+        except StopError as error:  # a warning, or a value that cannot be written
+            raise refused(error) or error from error
+        except (pymysql.MySQLError, OSError, ServerError) as error:
+            passing = isinstance(error, ServerError) or mysql_errors.passes(error)
+            if not passing:
+                refusals += 1
+                if mysql_errors.number(error) != mysql_errors.DUPLICATE_KEY or refusals >= settings.refused_attempts:
+                    refusals = 0
+                    if (told := refused(error)) is not None:
+                        raise told from error
+            log.warning("write failed, trying again", where=where, error=mysql_errors.text(error), pause_seconds=pause)
+            again()
+            if stop.wait(pause):
+                raise ServerError(f"{where}: stopped while a write was being tried again") from error
+            pause = min(pause * 2, settings.retry_max_seconds)

@@ -1,0 +1,100 @@
+"""The chunk fence in every target database: which copy attempt may write, and which chunks are closed (rule 10)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from migrate.model.errors import OwnershipLost
+from migrate.model.table import Table
+from migrate.mysql.connection import Connection
+from migrate.target.fence import CHUNK_FENCE
+
+WHOLE_TABLE = -1
+_TABLE = "migration = %s AND source = %s AND table_schema = %s AND table_name = %s"
+_CHUNK = f"{_TABLE} AND chunk = %s"
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """A key range `(low, high]` of one source table; None stands for the open end. Texts are JSON lists."""
+
+    number: int
+    low: str | None
+    high: str | None
+
+
+def _key(migration: str, table: Table) -> tuple[str, str, str, str]:
+    return migration, table.source, table.database, table.name
+
+
+def is_closed(connection: Connection, migration: str, table: Table) -> bool:
+    """Whether no copy transaction can insert into this table here any more.
+
+    To be asked inside the transaction that deletes, after its first statement: an answer from before could miss a
+    copy begun since (rule 11). While chunks are being planned every one of them counts as open.
+    """
+    row = connection.one(f"SELECT closed FROM {CHUNK_FENCE} WHERE {_CHUNK}", (*_key(migration, table), WHOLE_TABLE))
+    return row is not None and bool(row[0])
+
+
+def closed_tables(connection: Connection, migration: str) -> set[tuple[str, str, str]]:
+    """(source, database, table) of every table that is closed here; `is_closed` for all of them in one question."""
+    rows = connection.query(
+        f"SELECT source, table_schema, table_name FROM {CHUNK_FENCE}"
+        " WHERE migration = %s AND chunk = %s AND closed = 1",
+        (migration, WHOLE_TABLE),
+    )
+    return {(str(source), str(schema), str(table)) for source, schema, table in rows}
+
+
+def open_attempt(connection: Connection, migration: str, table: Table, chunk: Chunk, attempt: int) -> None:
+    """Raise a chunk's attempt before its SELECT; writes of earlier attempts are fenced off from here on.
+
+    Raises OwnershipLost when a later attempt was opened already.
+    """
+    key = _key(migration, table)
+    with connection.transaction():
+        row = connection.one(f"SELECT attempt FROM {CHUNK_FENCE} WHERE {_CHUNK} FOR UPDATE", (*key, chunk.number))
+        if row is None:
+            connection.execute(
+                f"INSERT INTO {CHUNK_FENCE} (migration, source, table_schema, table_name, chunk, low, high, attempt)"
+                " VALUES (%s, %s, %s, %s, %s, %s, %s, %s)",
+                (*key, chunk.number, chunk.low, chunk.high, attempt),
+            )
+        elif int(row[0]) > attempt:
+            raise _superseded(table, chunk.number, attempt)
+        else:
+            connection.execute(
+                f"UPDATE {CHUNK_FENCE} SET low = %s, high = %s, attempt = %s, closed = 0, writes = writes + 1"
+                f" WHERE {_CHUNK}",
+                (chunk.low, chunk.high, attempt, *key, chunk.number),
+            )
+
+
+def check(connection: Connection, migration: str, table: Table, chunk: int, attempt: int) -> None:
+    """First statement of each copy transaction: lock the chunk and check that this attempt may still write."""
+    found = connection.execute(
+        f"UPDATE {CHUNK_FENCE} SET writes = writes + 1 WHERE {_CHUNK} AND attempt = %s AND closed = 0",
+        (*_key(migration, table), chunk, attempt),
+    )
+    if found != 1:
+        raise _superseded(table, chunk, attempt)
+
+
+def close(
+    connection: Connection, migration: str, table: Table, chunks: Iterable[int], attempt: int | None = None
+) -> None:
+    """Close chunks (or the whole table) in this database; nothing can be inserted under them afterwards."""
+    for chunk in chunks:
+        wanted = "" if attempt is None else " AND attempt = %s"
+        arguments = (*_key(migration, table), chunk, *(() if attempt is None else (attempt,)))
+        found = connection.execute(
+            f"UPDATE {CHUNK_FENCE} SET closed = 1, writes = writes + 1 WHERE {_CHUNK}{wanted}", arguments
+        )
+        if found != 1:
+            raise _superseded(table, chunk, attempt or 0)
+
+
+def _superseded(table: Table, chunk: int, attempt: int) -> OwnershipLost:
+    return OwnershipLost(f"copy of {table.full_name}, chunk {chunk}: attempt {attempt} was superseded by a later one")

@@ -1,0 +1,152 @@
+"""The delete ledger in every target database (rule 11).
+
+While a table's copy is open, a delete leaves a row here in its own transaction. The copy, after inserting, takes out
+what the ledger names; a later write of the key removes the row; the delayed message of an empty delete closes it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from migrate.model.change import Key, key_json
+from migrate.model.coordinate import Coordinate
+from migrate.model.table import Column, Kind, Table
+from migrate.mysql.connection import Connection
+from migrate.mysql.values import parameter, placeholder
+
+LEDGER = "_migrate_ledger"
+_PLACE = "migration = %s AND source = %s AND place = %s"
+_FIELDS = "key_text, key_hash, incarnation, file_no, tx, ordinal, was_empty"
+_BATCH = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    key: Key
+    key_hash: bytes
+    coordinate: Coordinate
+    was_empty: bool
+
+
+def key_hashes(connection: Connection, table: Table, keys: Sequence[Key]) -> list[bytes]:
+    """SHA-256 of each key as the server compares it, so that 'ABC' and 'abc' meet under a _ci collation."""
+    if table.key_is_exact:
+        return [hashlib.sha256(key_json(key).encode()).digest() for key in keys]
+    return [_weighed(connection, table.key_columns, key) for key in keys]
+
+
+def _weighed(connection: Connection, columns: Sequence[Column], key: Key) -> bytes:
+    parts = [f"HEX({_weight(column)})" for column in columns]
+    row = connection.one(
+        f"SELECT SHA2(CONCAT_WS(',', {', '.join(parts)}), 256)",
+        [parameter(column)(text) for column, text in zip(columns, key, strict=True)],
+    )
+    return bytes.fromhex(str(row[0] if row else ""))
+
+
+def _weight(column: Column) -> str:
+    if column.kind not in (Kind.TEXT, Kind.RAWTEXT):
+        return placeholder(column)
+    text = f"CONVERT({placeholder(column)} USING {column.charset})"
+    pads = "_nopad_" not in str(column.collation) and "_0900_" not in str(column.collation)
+    trimmed = f"TRIM(TRAILING ' ' FROM {text})" if pads else text
+    return f"WEIGHT_STRING({trimmed} COLLATE {column.collation})"
+
+
+def put(
+    connection: Connection,
+    migration: str,
+    table: Table,
+    place: str,
+    deletes: Sequence[tuple[Key, bytes, Coordinate, bool]],
+) -> None:
+    """Note deletes: (key, its hash, coordinate, whether no row was there). A later delete replaces an earlier."""
+    for start in range(0, len(deletes), _BATCH):
+        part = deletes[start : start + _BATCH]
+        remove(connection, migration, table, place, [key_hash for _, key_hash, _, _ in part])
+        arguments: list[object] = []
+        for key, key_hash, at, was_empty in part:
+            arguments += (migration, table.source, place, key_hash, key_json(key), table.database, table.name)
+            arguments += (*at, int(was_empty))
+        marks = ", ".join(["(" + ", ".join(["%s"] * 12) + ")"] * len(part))
+        connection.execute(
+            f"INSERT INTO {LEDGER} (migration, source, place, key_hash, key_text, table_schema, table_name,"
+            f" incarnation, file_no, tx, ordinal, was_empty) VALUES {marks}",
+            arguments,
+        )
+
+
+def remove(connection: Connection, migration: str, table: Table, place: str, hashes: Sequence[bytes]) -> None:
+    """A key was written again, or its delete is settled."""
+    for start in range(0, len(hashes), _BATCH):
+        part = hashes[start : start + _BATCH]
+        marks = ", ".join(["%s"] * len(part))
+        connection.execute(
+            f"DELETE FROM {LEDGER} WHERE {_PLACE} AND key_hash IN ({marks})", (migration, table.source, place, *part)
+        )
+
+
+def noted_places(connection: Connection, migration: str) -> set[tuple[str, str]]:
+    """(source, place) of every place in this database that the ledger names a key of."""
+    rows = connection.query(f"SELECT DISTINCT source, place FROM {LEDGER} WHERE migration = %s", (migration,))
+    return {(str(source), str(place)) for source, place in rows}
+
+
+def any_locked(connection: Connection, migration: str, table: Table, place: str) -> bool:
+    """Whether the ledger names a key of this place, asked after every delete or write in flight there has ended.
+
+    The full copy asks so inside its transaction, once its rows are inserted.
+    """
+    row = (migration, table.source, place)
+    return connection.one(f"SELECT 1 FROM {LEDGER} WHERE {_PLACE} LIMIT 1 LOCK IN SHARE MODE", row) is not None
+
+
+def locked(connection: Connection, migration: str, table: Table, place: str) -> list[Entry]:
+    """Every entry of a place, locked: what the copy must take out again after inserting."""
+    rows = connection.query(
+        f"SELECT {_FIELDS} FROM {LEDGER} WHERE {_PLACE} FOR UPDATE",
+        (migration, table.source, place),
+    )
+    return [_entry(row) for row in rows]
+
+
+def find(
+    connection: Connection, migration: str, table: Table, place: str, hashes: Iterable[bytes]
+) -> dict[bytes, Entry]:
+    """The entries of these keys, locked, by hash."""
+    wanted = list(hashes)
+    found: dict[bytes, Entry] = {}
+    for start in range(0, len(wanted), _BATCH):
+        part = wanted[start : start + _BATCH]
+        marks = ", ".join(["%s"] * len(part))
+        rows = connection.query(
+            f"SELECT {_FIELDS} FROM {LEDGER} WHERE {_PLACE} AND key_hash IN ({marks}) FOR UPDATE",
+            (migration, table.source, place, *part),
+        )
+        found.update((entry.key_hash, entry) for entry in map(_entry, rows))
+    return found
+
+
+def waiting(connection: Connection, migration: str) -> int:
+    """How many empty deletes still wait for their delayed message in this database."""
+    row = connection.one(f"SELECT COUNT(*) FROM {LEDGER} WHERE migration = %s AND was_empty = 1", (migration,))
+    return int(row[0]) if row else 0
+
+
+def clean_up(connection: Connection, migration: str, table: Table, limit: int = 10_000) -> int:
+    """Drop the entries of a closed table that no delayed message will come back for. Returns how many."""
+    return connection.execute(
+        f"DELETE FROM {LEDGER} WHERE migration = %s AND source = %s AND table_schema = %s AND table_name = %s"
+        f" AND was_empty = 0 LIMIT {int(limit)}",
+        (migration, table.source, table.database, table.name),
+    )
+
+
+def _entry(row: tuple[Any, ...]) -> Entry:
+    text, key_hash, incarnation, file, transaction, ordinal, was_empty = row
+    at = Coordinate(*(int(str(part)) for part in (incarnation, file, transaction, ordinal)))
+    return Entry(tuple(json.loads(str(text))), bytes(key_hash), at, bool(was_empty))

@@ -1,0 +1,229 @@
+"""One partition's share of a batch in one database: one transaction (rule 8)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import pymysql
+
+from migrate.model.change import Key
+from migrate.model.coordinate import Coordinate
+from migrate.model.errors import StopError
+from migrate.model.table import Table
+from migrate.mysql.connection import Connection
+from migrate.mysql.errors import passes, text
+from migrate.state.record import Partition
+from migrate.target import chunk_fence, fence, ledger
+from migrate.target.decide import Intent, Note, Return, Write, decide, decide_return
+from migrate.target.rows import PlaceWriter
+
+
+@dataclass(frozen=True, slots=True)
+class Returned:
+    """A delayed delete that came back."""
+
+    key: Key
+    coordinate: Coordinate
+    tier: int
+
+
+@dataclass(frozen=True, slots=True)
+class EmptyDelete:
+    """A delete to be looked at again after a delay."""
+
+    table: Table
+    place: str
+    key: Key
+    coordinate: Coordinate
+    tier: int  # the delay topic it goes to
+
+
+@dataclass(slots=True)
+class Work:
+    """What one batch wants from one place."""
+
+    writer: PlaceWriter
+    intents: list[Intent] = field(default_factory=list)
+    returned: list[Returned] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Part:
+    partition: Partition
+    epoch: int
+    highest: dict[str, Coordinate | None]  # by source; None when only delayed deletes came
+    work: list[Work] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Done:
+    """Counts of what a part did."""
+
+    inserted: int = 0
+    updated: int = 0
+    deleted: int = 0
+    empty: int = 0
+
+    def add(self, other: Done) -> None:
+        self.inserted += other.inserted
+        self.updated += other.updated
+        self.deleted += other.deleted
+        self.empty += other.empty
+
+
+Requeue = Callable[[Sequence[EmptyDelete]], None]
+"""Hands empty deletes to the delay topics and returns when the broker has them."""
+
+
+def apply(connection: Connection, part: Part, last_tier: int, requeue: Requeue) -> Done:
+    """Apply a part in one transaction.
+
+    1. raise the fence of every source, checking the epoch; 2. lock the rows and decide; 3. write rows and ledger;
+    4. hand empty deletes to the delay topics, *before* the commit: a crash in between sends them twice, which the
+    ledger recognises, but never loses one; 5. commit.
+    Raises: OwnershipLost, StopError, or the driver's error; nothing was written then, unless the commit itself
+    failed, whose outcome the fence tells.
+    """
+    done = Done()
+    with connection.transaction():
+        for source, coordinate in part.highest.items():
+            fence.raise_to(connection, part.partition, source, part.epoch, coordinate)
+        # Asked inside the transaction: only an answer from after the first statement counts (rule 11).
+        closed = chunk_fence.closed_tables(connection, part.partition.migration)
+        noted = ledger.noted_places(connection, part.partition.migration)
+        empties: list[EmptyDelete] = []
+        for work in part.work:
+            table = work.writer.table
+            is_open = (table.source, table.database, table.name) not in closed
+            is_noted = (table.source, work.writer.name) in noted
+            step = _PlaceStep(connection, part.partition.migration, work.writer, is_open, is_noted)
+            for intents in _ordered(work):
+                done.add(step.apply(intents))
+            done.add(step.give_back(work.returned, last_tier))
+            empties += step.empties
+        if empties:
+            requeue(empties)
+    return done
+
+
+def find_refused(connection: Connection, part: Part) -> tuple[PlaceWriter, Intent, str] | None:
+    """The first change of a part that the target refuses, and why. Tries them one by one; nothing is kept.
+
+    Raises: the driver's error when the server is away or busy meanwhile.
+    """
+    connection.raw.begin()
+    try:
+        for work in part.work:
+            step = _PlaceStep(connection, part.partition.migration, work.writer, copy_open=False, noted=False)
+            for intent in work.intents:
+                try:
+                    step.apply([intent])
+                except (pymysql.MySQLError, StopError) as error:
+                    if passes(error):
+                        raise  # says nothing of the change
+                    return work.writer, intent, text(error)
+        return None
+    finally:
+        connection.raw.rollback()
+
+
+def _ordered(work: Work) -> list[list[Intent]]:
+    """All at once; one by one where only the server can tell whether two keys are one (rule 2)."""
+    if work.writer.table.key_is_exact:
+        return [work.intents] if work.intents else []
+    return [[intent] for intent in work.intents]
+
+
+class _PlaceStep:
+    """One place inside the transaction. `noted`: the ledger names keys of this place."""
+
+    def __init__(
+        self, connection: Connection, migration: str, writer: PlaceWriter, copy_open: bool, noted: bool
+    ) -> None:
+        self.empties: list[EmptyDelete] = []
+        self._connection = connection
+        self._migration = migration
+        self._writer = writer
+        self._open = copy_open
+        self._noted = noted
+
+    def apply(self, intents: Sequence[Intent]) -> Done:
+        connection, writer = self._connection, self._writer
+        self._note_before_looking([intent for intent in intents if intent.row is None])
+        present = writer.present(connection, [intent.key for intent in intents])
+        chosen: dict[Write, list[Intent]] = {write: [] for write in Write}
+        notes: dict[Note, list[Intent]] = {note: [] for note in Note}
+        for intent in intents:
+            decision = decide(intent.row is not None, intent.key in present, self._open)
+            chosen[decision.write].append(intent)
+            notes[decision.note].append(intent)
+        self._write(chosen)
+        self._settle(notes)
+        return Done(
+            len(chosen[Write.INSERT]), len(chosen[Write.UPDATE]), len(chosen[Write.DELETE]), len(chosen[Write.NOTHING])
+        )
+
+    def _write(self, chosen: Mapping[Write, Sequence[Intent]]) -> None:
+        writer, connection = self._writer, self._connection
+        writer.delete(connection, [intent.key for intent in chosen[Write.DELETE]])
+        # Updates first: where they delete and insert again, they free the unique values that inserts take.
+        if writer.table.unique_keys:
+            writer.delete(connection, [intent.key for intent in chosen[Write.UPDATE]])
+            both = [*chosen[Write.UPDATE], *chosen[Write.INSERT]]
+            writer.insert_taking(connection, [intent.row for intent in both if intent.row is not None])
+            return
+        writer.update(connection, [intent.row for intent in chosen[Write.UPDATE] if intent.row is not None])
+        writer.insert(connection, [intent.row for intent in chosen[Write.INSERT] if intent.row is not None])
+
+    def _note_before_looking(self, deletes: Sequence[Intent]) -> None:
+        """The entry stands before the look-up: a copy that inserts in between then waits for it or is waited for."""
+        if self._open and deletes:
+            self._put(deletes, was_empty=False)
+
+    def _settle(self, notes: Mapping[Note, Sequence[Intent]]) -> None:
+        if written := notes[Note.REMOVE]:
+            self._forget([intent.key for intent in written])
+        if empty := notes[Note.PUT_EMPTY]:
+            self._put(empty, was_empty=True)
+            self.empties += [
+                EmptyDelete(self._writer.table, self._writer.name, intent.key, intent.coordinate, 0) for intent in empty
+            ]
+
+    def _put(self, deletes: Sequence[Intent], was_empty: bool) -> None:
+        self._noted = True
+        hashes = ledger.key_hashes(self._connection, self._writer.table, [intent.key for intent in deletes])
+        entries = [
+            (intent.key, key_hash, intent.coordinate, was_empty)
+            for intent, key_hash in zip(deletes, hashes, strict=True)
+        ]
+        ledger.put(self._connection, self._migration, self._writer.table, self._writer.name, entries)
+
+    def _forget(self, keys: Sequence[Key]) -> None:
+        if not self._noted:
+            return
+        table, name = self._writer.table, self._writer.name
+        hashes = ledger.key_hashes(self._connection, table, keys)
+        ledger.remove(self._connection, self._migration, table, name, hashes)
+
+    def give_back(self, returned: Sequence[Returned], last_tier: int) -> Done:
+        """Judge delayed deletes, after this batch's own changes: those have settled the ledger already."""
+        done = Done()
+        if not returned:
+            return done
+        table, name = self._writer.table, self._writer.name
+        hashes = ledger.key_hashes(self._connection, table, [item.key for item in returned])
+        entries = ledger.find(self._connection, self._migration, table, name, hashes)
+        for item, key_hash in zip(returned, hashes, strict=True):
+            entry = entries.get(key_hash)
+            match decide_return(entry.coordinate if entry else None, item.coordinate, self._open):
+                case Return.AGAIN:
+                    tier = min(item.tier + 1, last_tier)
+                    self.empties.append(EmptyDelete(table, name, item.key, item.coordinate, tier))
+                case Return.DELETE:
+                    done.deleted += len(self._writer.present(self._connection, [item.key]))
+                    self._writer.delete(self._connection, [item.key])
+                    ledger.remove(self._connection, self._migration, table, name, [key_hash])
+                case Return.DROP:
+                    pass
+        return done

@@ -1,0 +1,161 @@
+"""Where every table's rows go: tables, their rules, and the physical places behind them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from functools import cached_property
+
+from migrate.model.errors import ConfigError, PreflightError, StopError
+from migrate.model.message import CANAL, Row
+from migrate.model.table import Table
+from migrate.mysql.connection import Connection, connect
+from migrate.settings import Settings, TableSettings
+from migrate.sharding.columns import column_types
+from migrate.sharding.rule import TableRule, build_rule
+
+TableId = tuple[str, str, str]
+"""(source, database, table)"""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class TargetDatabase:
+    """One physical database: `name` as the sharding rules say, on the server `target`, called `database` there."""
+
+    name: str
+    target: str
+    database: str
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Place:
+    """One physical target table in one database."""
+
+    database: TargetDatabase
+    table: str
+
+    def __str__(self) -> str:
+        return f"{self.database.target}/{self.database.database}.{self.table}"
+
+
+@dataclass(frozen=True)
+class PlannedTable:
+    table: Table
+    rule: TableRule
+    places: tuple[Place, ...]
+    spec: Mapping[str, object]
+
+    @cached_property
+    def _by_name(self) -> dict[tuple[str, str], Place]:
+        return {(place.database.name, place.table): place for place in self.places}
+
+    @cached_property
+    def databases(self) -> tuple[TargetDatabase, ...]:
+        return tuple(sorted({place.database for place in self.places}))
+
+    def route(self, row: Row) -> Place:
+        """The place of a row. Raises StopError when no place takes it."""
+        found = self.rule.route({name: row.get(name) for name in self.rule.columns})
+        return self._by_name[(found.database, found.table)]
+
+    @cached_property
+    def rule_hash(self) -> str:
+        """Changes when columns, key or sharding do: a copy begun under another hash is not resumed."""
+        columns = [{**asdict(column), "kind": column.kind.value} for column in self.table.columns]
+        text = json.dumps(
+            [columns, self.table.key, self.spec, [str(place) for place in self.places]], sort_keys=True, default=str
+        )
+        return hashlib.sha256(text.encode()).hexdigest()
+
+
+class Plan:
+    """The whole migration: every table with its rule and places."""
+
+    def __init__(self, settings: Settings, tables: Mapping[TableId, Table]) -> None:
+        self.settings = settings
+        self.databases = {
+            name: TargetDatabase(name, database.target, database.database)
+            for name, database in settings.databases.items()
+        }
+        self.tables: dict[TableId, PlannedTable] = {}
+        for wanted in settings.tables:
+            key = (settings.source_of(wanted), wanted.database, wanted.table)
+            if key not in tables:
+                raise ConfigError(f"table {wanted.name} was added after init", hint="run `migrate init` again")
+            self.tables[key] = self._plan(wanted, tables[key])
+        self._by_table = {key[1:]: planned for key, planned in self.tables.items()}
+
+    def _plan(self, wanted: TableSettings, table: Table) -> PlannedTable:
+        rule = build_rule(wanted.sharding, wanted.name, column_types(table))
+        for name in rule.columns:
+            if name not in table.by_name:
+                raise ConfigError(f"tables: {wanted.name}: sharding column '{name}' is not a column of the table")
+        places = []
+        for place in rule.places:
+            if place.database not in self.databases:
+                raise ConfigError(
+                    f"tables: {wanted.name}: database '{place.database}' of the sharding rule is not under 'databases'",
+                    hint=f"databases in the config: {', '.join(sorted(self.databases))}",
+                )
+            places.append(Place(self.databases[place.database], place.table))
+        return PlannedTable(table, rule, tuple(places), wanted.sharding)
+
+    def find(self, source: str, database: str, table: str) -> PlannedTable:
+        """The planned table a message speaks of. Raises StopError when it is not ours."""
+        anywhere = self._by_table if source == CANAL else {}
+        found = self.tables.get((source, database, table)) or anywhere.get((database, table))
+        if found is None:
+            raise StopError(
+                f"a message speaks of table {database}.{table} of source '{source}', which is not in the config",
+                hint="add it to 'tables' and run `migrate init` again, or clean the topic's producer",
+            )
+        return found
+
+    @cached_property
+    def used_databases(self) -> tuple[TargetDatabase, ...]:
+        return tuple(sorted({place.database for planned in self.tables.values() for place in planned.places}))
+
+
+def refuse_shared_places(tables: Iterable[PlannedTable]) -> None:
+    """Several source tables into one place have no order among them yet (rule 17). Raises PreflightError."""
+    owner: dict[Place, str] = {}
+    for planned in tables:
+        name = f"{planned.table.source}/{planned.table.full_name}"
+        for place in planned.places:
+            if owner.setdefault(place, name) != name:
+                raise PreflightError(
+                    f"{place} takes rows of {owner[place]} and of {name}",
+                    hint="give each source table target tables of its own",
+                )
+
+
+def connect_database(settings: Settings, database: TargetDatabase) -> Connection:
+    """A session in one target database. Raises ServerError."""
+    name = f"target '{database.target}'"
+    return connect(settings.target(database.target), name, database=database.database)
+
+
+class TargetPool:
+    """One session per target database, reopened when it broke. Not shared between threads."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._open: dict[TargetDatabase, Connection] = {}
+
+    def get(self, database: TargetDatabase) -> Connection:
+        connection = self._open.get(database)
+        if connection is None or not connection.open:
+            connection = connect_database(self._settings, database)
+            self._open[database] = connection
+        return connection
+
+    def drop(self, database: TargetDatabase) -> None:
+        """Forget a session whose state is unknown."""
+        if connection := self._open.pop(database, None):
+            connection.close()
+
+    def close(self) -> None:
+        for database in list(self._open):
+            self.drop(database)

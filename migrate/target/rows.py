@@ -1,0 +1,203 @@
+"""Statements on target rows: look up and lock, insert, update, delete. The only place that builds them.
+
+Every value is a parameter; every warning is an error (rule 13, see `Connection`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property
+
+import pymysql
+import structlog
+
+from migrate.model.change import Key
+from migrate.model.errors import StopError
+from migrate.model.message import Row
+from migrate.model.table import Kind, Table
+from migrate.mysql.connection import Connection
+from migrate.mysql.errors import DUPLICATE_KEY, number
+from migrate.mysql.quoting import quote, quote_all
+from migrate.mysql.values import Parameter, compared, from_server, key_placeholder, parameter, placeholder
+
+log = structlog.get_logger("migrate.target")
+STATEMENT_BYTES = 1_000_000
+"""Aimed size of one statement, far below max_allowed_packet's smallest default (16 MiB)."""
+
+
+class PlaceWriter:
+    """Writes rows of one source table into one physical table."""
+
+    def __init__(self, table: Table, name: str, lookup_keys: int = 200, write_rows: int = 1000) -> None:
+        self.table = table
+        self.name = name
+        self._lookup_keys = lookup_keys
+        self._write_rows = write_rows
+
+    # -- reading
+
+    def present(self, connection: Connection, keys: Sequence[Key]) -> set[Key]:
+        """Which of these keys are there, their rows locked; looked up `lookup_keys` at a time."""
+        found: set[Key] = set()
+        columns = self.table.key_columns
+        fields = ", ".join(compared(column) for column in columns)
+        readers = [from_server(column) for column in columns]
+        for part in _slices(keys, self._lookup_keys):
+            where, arguments = self._where(part)
+            rows = connection.query(f"SELECT {fields} FROM {quote(self.name)} WHERE {where} FOR UPDATE", arguments)
+            if not self.table.key_is_exact:
+                found.update(part[:1] if rows else ())  # looked up one by one: the server's equality decides
+                continue
+            for row in rows:
+                found.add(tuple(str(read(value)) for read, value in zip(readers, row, strict=True)))
+        return found
+
+    # -- writing
+
+    def insert(self, connection: Connection, rows: Sequence[Row]) -> None:
+        """Insert rows whose keys are absent. Raises the driver's IntegrityError when one is not."""
+        self.insert_values(connection, map(self._values, rows))
+
+    def insert_values(self, connection: Connection, rows: Iterable[Sequence[Parameter]]) -> None:
+        """As `insert`, of rows that are parameters already, in the order of `Table.stored`."""
+        for part, arguments in self._batches(rows):
+            self._write(connection, f"{self._insert} {self._marks(part)}", arguments)
+
+    def insert_taking(self, connection: Connection, rows: Sequence[Row]) -> None:
+        """Insert rows, and delete rows of other keys that hold one of their unique values.
+
+        Such a row came from the copy, which read the source later than the stream has come: its taking of the value is
+        still to come in the stream, with a full image (docs/decisions/0003).
+        """
+        connection.execute("SAVEPOINT taking")
+        try:
+            self.insert(connection, rows)
+        except pymysql.err.IntegrityError as error:
+            if number(error) != DUPLICATE_KEY:
+                raise
+            connection.execute("ROLLBACK TO SAVEPOINT taking")
+            for row in rows:
+                self._take(connection, row)
+
+    def _take(self, connection: Connection, row: Row) -> None:
+        try:
+            self.insert(connection, [row])
+            return
+        except pymysql.err.IntegrityError as error:
+            if number(error) != DUPLICATE_KEY:
+                raise
+        for names in self.table.unique_keys:
+            if all(name and row[name] is not None for name in names):
+                columns = [self.table.by_name[name] for name in names]
+                where = " AND ".join(f"{quote(column.name)} = {placeholder(column)}" for column in columns)
+                values = [parameter(column)(row[column.name]) for column in columns]
+                evicted = connection.execute(f"DELETE FROM {quote(self.name)} WHERE {where}", values)
+                if evicted:
+                    log.warning("the copy was ahead of the stream on a unique value", table=self.name, rows=evicted)
+        self.insert(connection, [row])
+
+    def update(self, connection: Connection, rows: Sequence[Row]) -> None:
+        """Overwrite rows whose keys are present and locked.
+
+        With further unique keys, rows are deleted and inserted again, so that values swapped among them never
+        collide and no other row is hit.
+        """
+        if self.table.unique_keys or not self.table.key_is_exact:
+            self.delete(connection, [self.key_of(row) for row in rows])
+            self.insert(connection, rows)
+            return
+        for part, arguments in self._batches(map(self._values, rows)):
+            statement = f"{self._insert} {self._marks(part)}{self._upsert(connection.flavour)}"
+            self._write(connection, statement, arguments)
+
+    def delete(self, connection: Connection, keys: Sequence[Key]) -> int:
+        """Delete what is there of these keys; returns how many rows."""
+        deleted = 0
+        for part in _slices(keys, self._lookup_keys):
+            where, arguments = self._where(part)
+            deleted += connection.execute(f"DELETE FROM {quote(self.name)} WHERE {where}", arguments)
+        return deleted
+
+    def key_of(self, row: Row) -> Key:
+        return tuple(str(row[name]) for name in self.table.key)
+
+    # -- statements
+
+    def _write(self, connection: Connection, statement: str, arguments: list[Parameter]) -> None:
+        """Execute; rows with an ENUM's error value (index 0), which no strict mode takes, without strict mode."""
+        width = len(self.table.stored)
+        invalid = [name for position, name in self._enums if 0 in arguments[position::width]]
+        if invalid:
+            connection.execute_lax(statement, arguments, invalid)
+        else:
+            connection.execute(statement, arguments)
+
+    @cached_property
+    def _enums(self) -> list[tuple[int, str]]:
+        return [(index, column.name) for index, column in enumerate(self.table.stored) if column.kind is Kind.ENUM]
+
+    @cached_property
+    def _parameters(self) -> list[tuple[str, Callable[[str | None], Parameter]]]:
+        return [(column.name, parameter(column)) for column in self.table.stored]
+
+    @cached_property
+    def _insert(self) -> str:
+        names = quote_all(column.name for column in self.table.stored)
+        return f"INSERT INTO {quote(self.name)} ({names}) VALUES"
+
+    @cached_property
+    def _row_mark(self) -> str:
+        return "(" + ", ".join(placeholder(column) for column in self.table.stored) + ")"
+
+    def _marks(self, rows: int) -> str:
+        return ", ".join([self._row_mark] * rows)
+
+    def _upsert(self, flavour: str) -> str:
+        others = [column.name for column in self.table.stored if column.name not in self.table.key] or list(
+            self.table.key
+        )
+        if flavour == "mariadb":
+            sets = ", ".join(f"{quote(name)} = VALUES({quote(name)})" for name in others)
+            return f" ON DUPLICATE KEY UPDATE {sets}"
+        sets = ", ".join(f"{quote(name)} = _new.{quote(name)}" for name in others)
+        return f" AS _new ON DUPLICATE KEY UPDATE {sets}"  # VALUES() is deprecated there and warns
+
+    def _values(self, row: Row) -> list[Parameter]:
+        return [convert(_value(row, name, self.table)) for name, convert in self._parameters]
+
+    def _batches(self, rows: Iterable[Sequence[Parameter]]) -> Iterator[tuple[int, list[Parameter]]]:
+        arguments: list[Parameter] = []
+        count = size = 0
+        for values in rows:
+            arguments += values
+            count += 1
+            size += sum([len(value) if isinstance(value, str | bytes) else 8 for value in values])
+            if count >= self._write_rows or size >= STATEMENT_BYTES:
+                yield count, arguments
+                arguments, count, size = [], 0, 0
+        if count:
+            yield count, arguments
+
+    def _where(self, keys: Sequence[Key]) -> tuple[str, list[Parameter]]:
+        columns = self.table.key_columns
+        mark = ", ".join(key_placeholder(column) for column in columns)
+        converts = [parameter(column) for column in columns]
+        arguments = [convert(text) for key in keys for convert, text in zip(converts, key, strict=True)]
+        if len(columns) == 1:
+            return f"{quote(columns[0].name)} IN ({', '.join([mark] * len(keys))})", arguments
+        return f"({quote_all(self.table.key)}) IN ({', '.join([f'({mark})'] * len(keys))})", arguments
+
+
+def _value(row: Row, name: str, table: Table) -> str | None:
+    try:
+        return row[name]
+    except KeyError:
+        raise StopError(
+            f"{table.full_name}: column {name} is missing in a row image",
+            hint="the source's columns changed; see `migrate ddl`, or run `migrate init` on a new migration",
+        ) from None
+
+
+def _slices(items: Sequence[Key], size: int) -> Iterator[Sequence[Key]]:
+    for start in range(0, len(items), size):
+        yield items[start : start + size]

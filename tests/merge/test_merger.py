@@ -1,0 +1,275 @@
+"""The merger on real targets: what it says of a refusal, what it tries again, and whom it makes way for."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
+
+import pytest
+from pydantic import SecretStr
+
+from migrate.merge.merger import Merger
+from migrate.model.coordinate import Coordinate
+from migrate.model.errors import OwnershipLost, ServerError, StopError
+from migrate.model.message import Message, Received
+from migrate.state.database import sql_steps
+from migrate.state.record import Consumed, Partition
+from migrate.target.part import Done, EmptyDelete
+from sandbox.stack import Sandbox
+from tests.helpers import address, make_settings, plain_table, plan_of, unique
+
+PARTITION = Partition("m", "topic", 0)
+
+
+class NoDelays:
+    def send(self, partition: int, database: str, empties: Sequence[EmptyDelete]) -> None:
+        raise AssertionError("every copy is closed")
+
+
+class Side:
+    """shop.t over two databases, one on each target server."""
+
+    def __init__(self, box: Sandbox) -> None:
+        self.box = box
+        self.names = [unique("merge"), unique("merge")]
+        self.stop = threading.Event()
+        settings = make_settings(
+            targets=[{"name": f"t{number}", **address(server)} for number, server in enumerate(box.targets)],
+            databases={f"ds_{number}": {"target": f"t{number}", "database": self.names[number]} for number in (0, 1)},
+            consume={"retry_seconds": 0.05, "retry_max_seconds": 0.1, "refused_attempts": 2},
+        )
+        self.plan = plan_of(plain_table(), settings=settings)
+        closed = (
+            "INSERT INTO _migrate_chunk_fence (migration, source, table_schema, table_name, chunk, attempt, closed)"
+        )
+        for server, name in zip(box.targets, self.names, strict=True):
+            server.execute(f"CREATE DATABASE {name} CHARACTER SET utf8mb4")
+            server.execute(*(part for _, parts in sql_steps("target") for part in parts), database=name)
+            for table in ("t_0", "t_1"):
+                server.execute(f"CREATE TABLE {table} (id INT PRIMARY KEY, shard INT, v VARCHAR(5))", database=name)
+            server.execute(f"{closed} VALUES ('m', 's', 'shop', 't', -1, 1, 1)", database=name)
+
+    def merger(self, epoch: int = 1) -> Merger:
+        made = Merger(self.plan, NoDelays(), self.stop)  # type: ignore[arg-type]
+        made.take(PARTITION, epoch, {})
+        return made
+
+    def rows(self, database: int, table: str = "t_0") -> list[tuple[object, ...]]:
+        return list(self.box.targets[database].query(f"SELECT id, v FROM {self.names[database]}.{table} ORDER BY id"))
+
+    def fence(self, database: int) -> tuple[object, ...]:
+        sql = f"SELECT epoch, tx, ordinal FROM {self.names[database]}._migrate_fence WHERE source = 's'"
+        return self.box.targets[database].query(sql)[0]
+
+    def drop(self) -> None:
+        for server, name in zip(self.box.targets, self.names, strict=True):
+            server.execute(f"DROP DATABASE {name}")
+
+
+@pytest.fixture
+def side(mariadb_box: Sandbox) -> Iterator[Side]:
+    made = Side(mariadb_box)
+    yield made
+    made.drop()
+
+
+def batch(*rows: tuple[str, str, str], transaction: int = 10, first: int = 0) -> list[Received]:
+    """One insert for each (id, shard, v)."""
+    return [
+        Received(
+            0,
+            first + number,
+            10,
+            Message(
+                database="shop",
+                table="t",
+                type="INSERT",
+                data=({"id": key, "shard": shard, "v": value},),
+                source="s",
+                incarnation=1,
+                file=1,
+                transaction=transaction,
+                rows=(2 * number,),
+            ),
+        )
+        for number, (key, shard, value) in enumerate(rows)
+    ]
+
+
+def until(condition: Callable[[], bool], seconds: float = 20.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "waited too long"
+        time.sleep(0.02)
+
+
+@contextmanager
+def running(action: Callable[[], tuple[list[Consumed], Done]]) -> Iterator[Callable[[], Done]]:
+    """The action in a thread; the value waits for its outcome."""
+    outcome: list[Done | BaseException] = []
+
+    def run() -> None:
+        try:
+            outcome.append(action()[1])
+        except BaseException as error:
+            outcome.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+
+    def result() -> Done:
+        thread.join(30)
+        (found,) = outcome
+        if isinstance(found, BaseException):
+            raise found
+        return found
+
+    yield result
+    thread.join(30)
+
+
+def test_a_batch_goes_to_all_databases_and_is_consumed(side: Side) -> None:
+    with closing(side.merger()) as merger:
+        (consumed,), done = merger.merge(batch(("1", "0", "a"), ("2", "1", "b"), ("3", "2", "c"), first=40))
+    assert done == Done(inserted=3)
+    assert (consumed.end, consumed.rows, consumed.highest) == (43, 3, {"s": Coordinate(1, 1, 10, 4)})
+    assert (side.rows(0), side.rows(0, "t_1"), side.rows(1)) == ([(1, "a")], [(3, "c")], [(2, "b")])
+    assert side.fence(0) == side.fence(1) == (1, 10, 4)
+
+
+@pytest.mark.parametrize(
+    ("row", "told"),
+    [
+        (("7", "1", "too long"), "Data too long for column 'v'"),
+        (("many", "1", "a"), "column id (int(11)): int value is not a number"),
+        (("99999999999", "1", "a"), "Out of range value for column 'id'"),
+    ],
+)
+def test_a_refused_change_is_named_with_place_table_key_coordinate_and_the_servers_words(
+    side: Side, row: tuple[str, str, str], told: str
+) -> None:
+    with closing(side.merger()) as merger:
+        with pytest.raises(StopError) as caught:
+            merger.merge(batch(("1", "0", "a"), ("2", "1", "b"), row))
+    place = f"t1/{side.names[1]}.t_0"
+    assert caught.value.message.startswith(
+        f'{place}: the target refuses shop.t key ["{row[0]}"] at (1, 1, 10, 4): {told}'
+    )
+    assert "nothing behind it was applied" in caught.value.hint
+    assert side.rows(1) == []
+    assert side.fence(1) == (1, 0, 0)
+
+
+def test_a_warning_is_named_too_and_rolled_back(side: Side) -> None:
+    side.box.targets[1].execute("ALTER TABLE t_0 MODIFY v DECIMAL(4,2)", database=side.names[1])
+    with closing(side.merger()) as merger:
+        with pytest.raises(StopError, match=r'shop\.t key \["2"\] at \(1, 1, 10, 2\): .*the server warned: .*1265'):
+            merger.merge(batch(("1", "1", "1.00"), ("2", "1", "1.005")))
+    assert side.rows(1) == []
+
+
+def test_a_missing_target_table_is_told(side: Side) -> None:
+    side.box.targets[1].execute("DROP TABLE t_0", database=side.names[1])
+    with closing(side.merger()) as merger:
+        with pytest.raises(StopError, match=r"t_0: the target refuses shop\.t key .* doesn't exist \(error 1146\)"):
+            merger.merge(batch(("1", "1", "a")))
+
+
+def test_a_part_that_was_written_is_not_written_again_after_a_crash(side: Side) -> None:
+    rows = [("1", "0", "a"), ("2", "1", "too long")]
+    with closing(side.merger()) as merger, pytest.raises(StopError):
+        merger.merge(batch(*rows))
+    assert (side.rows(0), side.rows(1)) == ([(1, "a")], [])
+    side.box.targets[0].execute("UPDATE t_0 SET v = 'mark'", database=side.names[0])
+    side.box.targets[1].execute("ALTER TABLE t_0 MODIFY v VARCHAR(50)", database=side.names[1])
+    with closing(side.merger(2)) as merger:
+        merger.merge(batch(*rows))
+    assert (side.rows(0), side.rows(1)) == ([(1, "mark")], [(2, "too long")])
+
+
+def test_a_locked_row_is_waited_for_and_the_write_tried_again_in_place(side: Side) -> None:
+    """FAULTS F4: the row arrives without a restart."""
+    database = side.plan.used_databases[1]
+    with closing(side.merger()) as merger:
+        merger.merge(batch(("1", "1", "a")))
+        pool = merger._pool[database]
+        first = pool.get(database)
+        first.query("SET SESSION innodb_lock_wait_timeout = 1")
+        with closing(side.box.targets[1].connect(side.names[1], autocommit=False)) as other, other.cursor() as cursor:
+            cursor.execute("SELECT * FROM t_0 FOR UPDATE")
+            with running(lambda: merger.merge(batch(("1", "1", "b"), transaction=20))) as result:
+                until(lambda: not first.open)  # the lock wait timed out, and the session was given up
+                other.rollback()
+                assert result() == Done(updated=1)
+    assert side.rows(1) == [(1, "b")]
+
+
+def test_a_killed_session_is_opened_again(side: Side) -> None:
+    with closing(side.merger()) as merger:
+        database = side.plan.used_databases[1]
+        row = merger._pool[database].get(database).one("SELECT CONNECTION_ID()")
+        assert row is not None
+        side.box.targets[1].execute(f"KILL {row[0]}")
+        assert merger.merge(batch(("1", "0", "a"), ("2", "1", "b")))[1] == Done(inserted=2)
+
+
+def test_a_read_only_target_is_waited_for(side: Side) -> None:
+    """FAULTS F22. The other target goes on meanwhile."""
+    server = side.box.targets[1]
+    user = unique("writer")[:30]
+    server.execute(
+        f"CREATE USER {user}@'127.0.0.1' IDENTIFIED BY 'canary-pw'",
+        f"GRANT ALL ON {side.names[1]}.* TO {user}@'127.0.0.1'",
+    )
+    settings = side.plan.settings
+    targets = (
+        settings.targets[0],
+        settings.targets[1].model_copy(update={"user": user, "password": SecretStr("canary-pw")}),
+    )
+    side.plan = plan_of(plain_table(), settings=settings.model_copy(update={"targets": targets}))
+    try:
+        with closing(side.merger()) as merger:
+            server.execute("SET GLOBAL read_only = 1")
+            with running(lambda: merger.merge(batch(("1", "0", "a"), ("2", "1", "b")))) as result:
+                until(lambda: side.rows(0) == [(1, "a")])
+                assert side.rows(1) == []
+                server.execute("SET GLOBAL read_only = 0")
+                assert result() == Done(inserted=2)
+    finally:
+        server.execute("SET GLOBAL read_only = 0", f"DROP USER {user}@'127.0.0.1'")
+
+
+def test_asked_to_stop_it_gives_up_waiting(side: Side) -> None:
+    with closing(side.merger()) as merger:
+        merger.merge(batch(("1", "1", "a")))
+        side.box.targets[1].execute("ALTER TABLE t_0 ADD UNIQUE (v)", database=side.names[1])
+        side.stop.set()
+        with pytest.raises(ServerError, match="stopped while a write was being tried again"):
+            merger.merge(batch(("2", "1", "a"), transaction=20))
+
+
+def test_a_duplicate_that_does_not_go_away_stops(side: Side) -> None:
+    side.box.targets[1].execute("ALTER TABLE t_0 ADD UNIQUE (v)", database=side.names[1])
+    with closing(side.merger()) as merger:
+        merger.merge(batch(("1", "1", "a")))
+        with pytest.raises(StopError, match=r'key \["2"\] at \(1, 1, 20, 0\): Duplicate entry'):
+            merger.merge(batch(("2", "1", "a"), transaction=20))
+
+
+def test_after_another_process_took_the_partition_nothing_more_is_written(side: Side) -> None:
+    with closing(side.merger(1)) as old, closing(side.merger(2)) as new:
+        with pytest.raises(OwnershipLost):
+            old.merge(batch(("1", "0", "old")))
+        new.merge(batch(("1", "0", "new")))
+        assert side.rows(0) == [(1, "new")]
+        with pytest.raises(OwnershipLost):
+            old.take(PARTITION, 1, {})
+
+
+def test_a_partition_that_was_dropped_is_not_merged(side: Side) -> None:
+    with closing(side.merger()) as merger:
+        merger.drop(0)
+        with pytest.raises(KeyError):
+            merger.merge(batch(("1", "0", "a")))

@@ -1,0 +1,250 @@
+"""What a batch wants of each database: repeats, watermarks, returned deletes, and what stops it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from migrate.merge.planner import Owned, Parts, Planner
+from migrate.model.coordinate import Coordinate
+from migrate.model.errors import StopError
+from migrate.model.message import CANAL, Delay, Message, Received, Row
+from migrate.state.record import Partition
+from migrate.target.part import Part
+from tests.helpers import make_settings, plain_table, plan_of, raw_settings
+
+PLAN = plan_of(plain_table())
+DS_0, DS_1 = PLAN.used_databases
+
+
+def owned(watermark: dict[str, Coordinate] | None = None, **applied: Coordinate) -> Owned:
+    databases = {"ds_0": DS_0, "ds_1": DS_1}
+    return Owned(
+        Partition("m", "topic", 3), 7, watermark or {}, {"s": {databases[name]: at for name, at in applied.items()}}
+    )
+
+
+def at(ordinal: int, transaction: int = 10) -> Coordinate:
+    return Coordinate(1, 1, transaction, ordinal)
+
+
+def message(kind: str, *rows: tuple[str, str, str], ordinals: tuple[int, ...] = (), **more: Any) -> Message:
+    parts: dict[str, Any] = {
+        "database": "shop",
+        "table": "t",
+        "source": "s",
+        "incarnation": 1,
+        "file": 1,
+        "transaction": 10,
+        "es": 99,
+        **more,
+    }
+    data: tuple[Row, ...] = tuple({"id": key, "shard": shard, "v": value} for key, shard, value in rows)
+    return Message(type=kind, data=data, rows=ordinals or tuple(2 * index for index in range(len(rows))), **parts)
+
+
+def batch(*messages: Message, first: int = 100, unread: tuple[int, ...] = ()) -> list[Received]:
+    return [
+        Received(3, first + 2 * index, 50, each, first + 2 * index not in unread) for index, each in enumerate(messages)
+    ]
+
+
+def wanted(parts: Parts) -> dict[str, dict[str, list[tuple[str, str | None]]]]:
+    """Database: table: (key, value or None) of each intent."""
+    return {
+        database.name: {
+            work.writer.name: [
+                (intent.key[0], None if intent.row is None else intent.row["v"]) for intent in work.intents
+            ]
+            for work in part.work
+        }
+        for database, part in parts.items()
+    }
+
+
+def test_a_batch_is_split_by_database_and_place_and_ends_behind_its_last_offset() -> None:
+    parts, consumed = Planner(PLAN).plan_partition(
+        owned(), batch(message("INSERT", ("1", "0", "a"), ("2", "1", "b"), ("3", "2", "c")))
+    )
+    assert wanted(parts) == {"ds_0": {"t_0": [("1", "a")], "t_1": [("3", "c")]}, "ds_1": {"t_0": [("2", "b")]}}
+    assert {(part.epoch, part.partition.number, part.highest["s"]) for part in parts.values()} == {(7, 3, at(4))}
+    assert (consumed.end, consumed.messages, consumed.rows, consumed.event_ms) == (101, 1, 3, 99)
+    assert consumed.highest == {"s": at(4)}
+
+
+def test_offsets_may_have_gaps() -> None:
+    items = batch(message("INSERT", ("1", "0", "a")), message("DELETE", ("1", "0", "a"), ordinals=(5,)))
+    _, consumed = Planner(PLAN).plan_partition(owned(), items)
+    assert (consumed.end, consumed.messages) == (103, 2)
+
+
+def test_a_replay_of_the_publisher_never_goes_back() -> None:
+    """A B A B C: canal#4839, FAULTS F7."""
+    a, b, c = (
+        message("INSERT", ("1", "0", "A"), ordinals=(0,)),
+        message("UPDATE", ("1", "0", "B"), ordinals=(2,)),
+        message("UPDATE", ("1", "0", "C"), ordinals=(4,)),
+    )
+    assert wanted(Planner(PLAN).plan_partition(owned(), batch(a, b, a, b, c))[0]) == {"ds_0": {"t_0": [("1", "C")]}}
+    assert wanted(Planner(PLAN).plan_partition(owned(), batch(a, b, a))[0]) == {"ds_0": {"t_0": [("1", "B")]}}
+
+
+def test_the_stored_watermark_is_enough_to_know_a_repeat() -> None:
+    parts, consumed = Planner(PLAN).plan_partition(
+        owned({"s": at(2)}),
+        batch(message("INSERT", ("1", "0", "A"), ("1", "0", "B"), ("2", "0", "C"), ordinals=(0, 2, 3))),
+    )
+    assert wanted(parts) == {"ds_0": {"t_0": [("2", "C")]}}
+    assert consumed.highest == {"s": at(3)}
+
+
+def test_repeats_alone_move_the_prefix_and_no_watermark_and_touch_no_database() -> None:
+    parts, consumed = Planner(PLAN).plan_partition(
+        owned({"s": at(9)}), batch(message("INSERT", ("1", "0", "A"), ordinals=(9,)))
+    )
+    assert (parts, consumed.highest, consumed.end) == ({}, {}, 101)
+
+
+def test_what_one_database_has_already_is_planned_for_the_others_only() -> None:
+    parts, consumed = Planner(PLAN).plan_partition(
+        owned(ds_0=at(2)), batch(message("INSERT", ("1", "0", "a"), ("2", "1", "b"), ("3", "2", "c")))
+    )
+    assert wanted(parts) == {"ds_0": {"t_1": [("3", "c")]}, "ds_1": {"t_0": [("2", "b")]}}
+    assert consumed.highest == {"s": at(4)}
+
+
+def test_sources_are_judged_apart() -> None:
+    settings = make_settings(
+        sources=[{**raw_settings()["sources"][0], "name": name, "port": port} for name, port in (("s", 1), ("z", 2))],
+        tables=[{**raw_settings()["tables"][0], "source": name} for name in ("s", "z")],
+    )
+    plan = plan_of(plain_table(), replace(plain_table(), source="z"), settings=settings)
+    mine = message("INSERT", ("1", "0", "s"), ordinals=(2,))
+    theirs = message("INSERT", ("2", "0", "z"), source="z", transaction=5)
+    parts, consumed = Planner(plan).plan_partition(owned({"s": at(0)}), batch(mine, theirs))
+    assert consumed.highest == {"s": at(2), "z": at(0, 5)}
+    (part,) = parts.values()
+    assert part.highest == {"s": at(2), "z": at(0, 5)}
+    assert len(part.work) == 2  # the same place, two tables
+
+
+def test_a_message_without_pos_counts_by_its_offset() -> None:
+    messages = [
+        message("INSERT", ("1", "0", "a"), source=CANAL, incarnation=0, file=0, transaction=offset, ordinals=(0,))
+        for offset in (100, 102)
+    ]
+    parts, consumed = Planner(PLAN).plan_partition(owned({CANAL: Coordinate(0, 0, 100, 0)}), batch(*messages))
+    assert wanted(parts) == {"ds_0": {"t_0": [("1", "a")]}}
+    assert consumed.highest == {CANAL: Coordinate(0, 0, 102, 0)}
+
+
+@pytest.mark.parametrize("kind", ["CREATE", "QUERY", "INSERT"])
+def test_a_message_without_rows_is_consumed_in_its_turn(kind: str) -> None:
+    parts, consumed = Planner(PLAN).plan_partition(owned(), batch(message(kind, table="unknown")))
+    assert (parts, consumed.end, consumed.rows) == ({}, 101, 0)
+
+
+def test_a_message_that_was_consumed_before_is_only_counted() -> None:
+    parts, consumed = Planner(PLAN).plan_partition(
+        owned(),
+        batch(message("INSERT", ("1", "0", "a")), message("INSERT", ("2", "0", "b"), transaction=11), unread=(100,)),
+    )
+    assert wanted(parts) == {"ds_0": {"t_0": [("2", "b")]}}
+    assert (consumed.end, consumed.messages) == (103, 2)
+
+
+@pytest.mark.parametrize(
+    ("bad", "told"),
+    [
+        (message("INSERT", ("1", "0", "a"), table="u"), "table shop.u of source 's', which is not in the config"),
+        (message("INSERT", ("1", "0", "a"), source="z"), "table shop.t of source 'z', which is not in the config"),
+        (message("ERASE", ("1", "0", "a")), "message type ERASE is not a row change"),
+        (message("INSERT", ("9", "x", "secret")), 'shop.t key ["9"] at (1, 1, 10, 0): table shop.t: column shard'),
+    ],
+)
+def test_what_cannot_be_planned_stops(bad: Message, told: str) -> None:
+    state = owned()
+    with pytest.raises(StopError) as caught:
+        Planner(PLAN).plan_partition(state, batch(message("INSERT", ("1", "0", "a"), transaction=9), bad))
+    assert told in caught.value.message
+    assert "secret" not in str(caught.value)
+    assert (state.watermark, state.applied["s"]) == ({}, {})
+
+
+# -- delayed deletes
+
+
+def delayed(key: str, database: str, table: str, ordinal: int = 0, tier: int = 1) -> Message:
+    return Message(
+        database="shop",
+        table="t",
+        type="DELETE",
+        data=({"id": key},),
+        source="s",
+        incarnation=1,
+        file=1,
+        transaction=10,
+        rows=(ordinal,),
+        delay=Delay(tier, 5, database, table),
+    )
+
+
+def only(parts: Parts) -> Part:
+    (part,) = parts.values()
+    return part
+
+
+def test_a_delayed_delete_goes_to_its_place_and_skips_the_watermark() -> None:
+    parts, consumed = Planner(PLAN).plan_partition(
+        owned({"s": at(50)}, ds_1=at(50)), batch(delayed("7", "ds_1", "t_1"))
+    )
+    (work,) = only(parts).work
+    assert (work.writer.name, work.intents) == ("t_1", [])
+    assert [(item.key, item.coordinate, item.tier) for item in work.returned] == [(("7",), at(0), 1)]
+    assert list(parts) == [DS_1]
+    assert only(parts).highest == {"s": None}  # the epoch is checked, the coordinate stays
+    assert (consumed.highest, consumed.end, consumed.rows) == ({}, 101, 0)
+
+
+def test_delayed_deletes_join_the_changes_of_their_place() -> None:
+    parts, _ = Planner(PLAN).plan_partition(
+        owned(), batch(message("INSERT", ("1", "0", "a")), delayed("7", "ds_0", "t_0"), delayed("8", "ds_0", "t_0"))
+    )
+    (work,) = only(parts).work
+    assert [intent.key for intent in work.intents] == [("1",)]
+    assert [item.key for item in work.returned] == [("7",), ("8",)]
+    assert only(parts).highest == {"s": at(0)}
+
+
+@pytest.mark.parametrize(("database", "table"), [("ds_0", "t_9"), ("ds_9", "t_0")])
+def test_a_delayed_delete_for_no_place_of_the_table_stops(database: str, table: str) -> None:
+    with pytest.raises(StopError, match=rf"speaks of {database}\.{table}, which is no place of shop\.t"):
+        Planner(PLAN).plan_partition(owned(), batch(delayed("7", database, table)))
+
+
+# -- the plan
+
+
+def test_the_rule_hash_changes_with_columns_key_and_rule_and_with_nothing_else() -> None:
+    def hash_of(table: Any = None, **changes: Any) -> str:
+        (planned,) = plan_of(table or plain_table(), settings=make_settings(**changes)).tables.values()
+        return planned.rule_hash
+
+    base = hash_of()
+    assert base == hash_of(consume={"write_rows": 7})
+    others = [
+        hash_of(plain_table(key=("id", "shard"))),
+        hash_of(databases={"ds_0": {"target": "t0", "database": "d0"}, "ds_1": {"target": "t1", "database": "dX"}}),
+    ]
+    assert len({base, *others}) == 3
+
+
+def test_a_part_never_lowers_the_fence_of_a_database_that_has_more() -> None:
+    """After a crash ds_0 is ahead; the first batch brings it a delayed delete only, and ends before that."""
+    delayed = message("DELETE", ("4", "0", "x"), ordinals=(1,), delay=Delay(0, 5, "ds_0", "t_0"))
+    first = batch(message("INSERT", ("5", "1", "y"), ordinals=(5,)), delayed)
+    parts, done = Planner(PLAN).plan_partition(owned(ds_0=at(9)), first)
+    assert {database.name: part.highest["s"] for database, part in parts.items()} == {"ds_0": at(9), "ds_1": at(5)}
+    assert done.highest == {"s": at(5)}

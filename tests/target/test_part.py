@@ -1,0 +1,277 @@
+"""One part in one transaction: rows, ledger and delayed deletes, all or nothing (rules 8 and 11)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pymysql
+import pytest
+
+from migrate.model.coordinate import Coordinate
+from migrate.model.errors import OwnershipLost, StopError
+from migrate.model.message import Row
+from migrate.model.table import Table
+from migrate.mysql.connection import Connection
+from migrate.state.record import Partition
+from migrate.target import chunk_fence, fence, ledger
+from migrate.target.chunk_fence import WHOLE_TABLE, Chunk
+from migrate.target.decide import Intent
+from migrate.target.part import Done, EmptyDelete, Part, Returned, Work, apply, find_refused
+from migrate.target.rows import PlaceWriter
+from tests.helpers import catalog_table, unique
+from tests.target.conftest import TargetSide
+
+LAST_TIER = 1
+
+
+def at(ordinal: int) -> Coordinate:
+    return Coordinate(1, 1, 10, ordinal)
+
+
+class Place:
+    """A physical table of one migration's, with its fence taken; `sent` holds the delayed deletes handed over."""
+
+    def __init__(self, side: TargetSide, columns: str = "id INT PRIMARY KEY, v INT", closed: bool = True) -> None:
+        name = unique("p")
+        side.one.execute(f"CREATE TABLE {name} ({columns})")
+        self.side = side
+        self.connection: Connection = side.one
+        self.table: Table = catalog_table(side.one, side.database, name)
+        self.writer = PlaceWriter(self.table, name)
+        self.partition = Partition(unique("m"), "topic", 0)
+        self.sent: list[EmptyDelete] = []
+        fence.take(side.one, self.partition, ["s"], 1)
+        chunk_fence.open_attempt(side.one, self.migration, self.table, Chunk(WHOLE_TABLE, None, None), 1)
+        if closed:
+            self.close()
+
+    @property
+    def migration(self) -> str:
+        return self.partition.migration
+
+    def close(self) -> None:
+        chunk_fence.close(self.connection, self.migration, self.table, [WHOLE_TABLE])
+
+    def part(self, *intents: Intent, returned: Sequence[Returned] = (), highest: int | None = 99) -> Part:
+        marks: dict[str, Coordinate | None] = {"s": None if highest is None else at(highest)}
+        return Part(self.partition, 1, marks, [Work(self.writer, list(intents), list(returned))])
+
+    def apply(self, *intents: Intent, returned: Sequence[Returned] = (), highest: int | None = 99) -> Done:
+        part = self.part(*intents, returned=returned, highest=highest)
+        return apply(self.connection, part, LAST_TIER, self.sent.extend)
+
+    @property
+    def rows(self) -> list[tuple[object, ...]]:
+        return self.side.rows(self.writer.name)
+
+    @property
+    def noted(self) -> dict[str, tuple[int, bool]]:
+        """Key: (ordinal, whether no row was there) of each ledger entry."""
+        with self.connection.transaction():
+            entries = ledger.locked(self.connection, self.migration, self.table, self.writer.name)
+        return {entry.key[0]: (entry.coordinate.ordinal, entry.was_empty) for entry in entries}
+
+    @property
+    def fence(self) -> Coordinate | None:
+        return fence.read(self.connection, self.partition, "s")
+
+
+def write(ordinal: int, key: str, value: str | None = "1", **more: str) -> Intent:
+    row: Row = {"id": key, "v": value, **more}
+    return Intent((key,), row, at(ordinal))
+
+
+def delete(ordinal: int, key: str) -> Intent:
+    return Intent((key,), None, at(ordinal))
+
+
+def test_rows_are_inserted_updated_and_deleted_and_the_fence_rises(side: TargetSide) -> None:
+    place = Place(side)
+    assert place.apply(write(0, "1"), write(2, "2"), write(4, "3"), highest=4) == Done(inserted=3)
+    done = place.apply(write(6, "2", "9"), delete(8, "1"), write(10, "4"), delete(12, "7"), highest=12)
+    assert done == Done(inserted=1, updated=1, deleted=1, empty=1)
+    assert place.rows == [(2, 9), (3, 1), (4, 1)]
+    assert place.fence == at(12)
+    assert (place.noted, place.sent) == ({}, [])
+
+
+def test_another_owner_means_nothing_is_written(side: TargetSide) -> None:
+    place = Place(side)
+    fence.take(side.two, place.partition, ["s"], 2)
+    with pytest.raises(OwnershipLost):
+        place.apply(write(0, "1"))
+    assert place.rows == []
+
+
+def test_a_refusal_rolls_everything_back_the_fence_too(side: TargetSide) -> None:
+    place = Place(side, closed=False)
+    with pytest.raises(pymysql.DataError):
+        place.apply(delete(0, "5"), write(2, "1"), write(4, "2", "99999999999"))
+    assert (place.rows, place.noted, place.sent, place.fence) == ([], {}, [], None)
+
+
+def test_delayed_deletes_are_handed_over_before_the_commit(side: TargetSide) -> None:
+    """The other way round, a crash in between would lose the delete for good."""
+    place = Place(side, closed=False)
+
+    def fail(_: Sequence[EmptyDelete]) -> None:
+        raise StopError("no broker")
+
+    with pytest.raises(StopError, match="no broker"):
+        apply(place.connection, place.part(write(0, "1"), delete(2, "5")), LAST_TIER, fail)
+    assert (place.rows, place.noted, place.fence) == ([], {}, None)
+
+
+def test_while_the_copy_is_open_every_delete_leaves_an_entry(side: TargetSide) -> None:
+    place = Place(side, closed=False)
+    place.apply(write(0, "1"), write(2, "2"))
+    assert place.noted == {}
+    assert place.apply(delete(4, "1"), delete(6, "7")) == Done(deleted=1, empty=1)
+    assert place.noted == {"1": (4, False), "7": (6, True)}
+    (sent,) = place.sent
+    assert (sent.key, sent.coordinate, sent.place, sent.tier) == (("7",), at(6), place.writer.name, 0)
+
+
+def test_a_later_write_takes_the_entry_away(side: TargetSide) -> None:
+    place = Place(side, closed=False)
+    place.apply(delete(0, "1"), delete(2, "2"))
+    place.apply(write(4, "1"))
+    assert place.noted == {"2": (2, True)}
+
+
+def test_entries_are_still_taken_away_after_the_copy_closed(side: TargetSide) -> None:
+    place = Place(side, closed=False)
+    place.apply(delete(0, "1"))
+    place.close()
+    place.apply(write(2, "1"))
+    assert place.noted == {}
+    assert place.apply(returned=[Returned(("1",), at(0), 0)], highest=None) == Done()
+    assert place.rows == [(1, 1)]
+
+
+def came_back(place: Place, ordinal: int, key: str, tier: int = 0) -> Done:
+    return place.apply(returned=[Returned((key,), at(ordinal), tier)], highest=None)
+
+
+def test_a_delete_that_comes_back_while_the_copy_is_open_goes_to_the_next_tier_and_the_last_repeats(
+    side: TargetSide,
+) -> None:
+    place = Place(side, closed=False)
+    place.apply(delete(0, "1"), highest=0)
+    for tier, then in ((0, 1), (1, 1)):
+        place.sent.clear()
+        came_back(place, 0, "1", tier)
+        assert [empty.tier for empty in place.sent] == [then]
+    assert place.noted == {"1": (0, True)}
+    assert place.fence == at(0)
+
+
+def test_once_the_copy_is_closed_it_deletes_what_the_copy_brought(side: TargetSide) -> None:
+    place = Place(side, closed=False)
+    place.apply(delete(0, "1"), delete(2, "2"))
+    side.one.execute(f"INSERT INTO {place.writer.name} VALUES (1, 5)")
+    place.close()
+    assert came_back(place, 0, "1") == Done(deleted=1)
+    assert came_back(place, 2, "2") == Done()
+    assert (place.rows, place.noted) == ([], {})
+    assert came_back(place, 0, "1") == Done()  # sent twice
+
+
+def test_a_row_written_again_survives_a_delete_that_comes_back(side: TargetSide) -> None:
+    """FAULTS F11."""
+    place = Place(side, closed=False)
+    place.apply(delete(0, "1"))
+    place.apply(write(2, "1", "7"))
+    place.close()
+    assert came_back(place, 0, "1") == Done()
+    assert place.rows == [(1, 7)]
+
+
+def test_an_older_delete_that_comes_back_leaves_a_newer_ones_entry(side: TargetSide) -> None:
+    place = Place(side, closed=False)
+    place.apply(delete(0, "1"))
+    place.apply(delete(2, "1"))
+    place.close()
+    came_back(place, 0, "1")
+    assert place.noted == {"1": (2, True)}
+    came_back(place, 2, "1")
+    assert place.noted == {}
+
+
+def test_a_write_in_the_same_batch_goes_first(side: TargetSide) -> None:
+    place = Place(side, closed=False)
+    place.apply(delete(0, "1"))
+    place.close()
+    place.apply(write(2, "1", "7"), returned=[Returned(("1",), at(0), 0)])
+    assert place.rows == [(1, 7)]
+
+
+def test_keys_that_only_the_server_can_compare_are_applied_one_by_one(side: TargetSide) -> None:
+    place = Place(
+        side, "id VARCHAR(9) CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci PRIMARY KEY, v INT", closed=False
+    )
+    place.apply(write(0, "ABC"), delete(2, "abc"), write(4, "Abc ", "2"), delete(6, "x"), delete(8, "X "))
+    assert place.rows == [("Abc ", 2)]
+    assert place.noted == {"X ": (8, True)}
+    place.apply(write(10, "X"))
+    assert place.noted == {}
+
+
+def test_unique_values_may_be_swapped_and_passed_on(side: TargetSide) -> None:
+    place = Place(side, "id INT PRIMARY KEY, v INT UNIQUE")
+    place.apply(write(0, "1", "10"), write(2, "2", "20"), write(4, "3", "30"))
+    place.apply(write(6, "1", "20"), write(8, "2", "10"), delete(10, "3"), write(12, "4", "30"))
+    assert place.rows == [(1, 20), (2, 10), (4, 30)]
+
+
+def test_doing_it_twice_ends_the_same(side: TargetSide) -> None:
+    """After a commit whose answer was lost."""
+    place = Place(side, "id INT PRIMARY KEY, v INT UNIQUE", closed=False)
+    place.apply(write(0, "1", "10"), write(2, "2", "20"))
+    for _ in range(2):
+        place.apply(write(4, "1", "20"), write(6, "3", "10"), delete(8, "2"), delete(10, "7"))
+    assert place.rows == [(1, 20), (3, 10)]
+    assert set(place.noted) == {"2", "7"}
+
+
+def test_an_enums_error_value_is_stored_and_nothing_else_is_bent(side: TargetSide) -> None:
+    place = Place(side, "id INT PRIMARY KEY, v ENUM('a','b'), d DECIMAL(4,2)")
+    place.apply(write(0, "1", "0", d="1.00"), write(2, "2", "2", d="2.00"))
+    assert side.one.query(f"SELECT id, CAST(v AS UNSIGNED), v FROM {place.writer.name}") == [(1, 0, ""), (2, 2, "b")]
+    for bad in ({"v": "0", "d": "1.005"}, {"v": "0", "d": "123.00"}, {"v": "3", "d": "1.00"}):
+        with pytest.raises((StopError, pymysql.MySQLError)):
+            place.apply(Intent(("3",), {"id": "3", **bad}, at(4)))
+    assert len(place.rows) == 2
+    mode = side.one.one("SELECT @@session.sql_mode")
+    assert mode is not None
+    assert "STRICT_ALL_TABLES" in mode[0]
+
+
+@pytest.mark.parametrize(
+    ("bad", "told"),
+    [
+        (write(2, "2", "99999999999"), "1264"),
+        (write(2, "2", "x"), "value is not a number"),
+        (Intent(("2",), {"id": "2"}, at(2)), "column v is missing"),
+    ],
+)
+def test_the_first_refused_change_is_found_and_nothing_is_kept(side: TargetSide, bad: Intent, told: str) -> None:
+    place = Place(side, closed=False)
+    part = place.part(write(0, "1"), bad, write(4, "3", "99999999999"))
+    found = find_refused(place.connection, part)
+    assert found is not None
+    writer, intent, reason = found
+    assert (writer, intent) == (place.writer, bad)
+    assert told in reason
+    assert (place.rows, place.noted, place.fence) == ([], {}, None)
+    assert find_refused(place.connection, place.part(write(0, "1"), delete(2, "7"))) is None
+    assert place.rows == []
+
+
+def test_a_server_that_is_busy_is_not_taken_for_a_refusal(side: TargetSide) -> None:
+    place = Place(side)
+    place.apply(write(0, "1"))
+    with side.one.transaction():
+        side.one.query(f"SELECT * FROM {place.writer.name} FOR UPDATE")
+        with pytest.raises(pymysql.OperationalError, match="1205"):
+            find_refused(side.two, place.part(write(2, "1", "2")))
