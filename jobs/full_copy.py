@@ -1,0 +1,284 @@
+"""The full copy as a Spark job: `run` for `migrate copy`, `main` for spark-submit.
+
+A wave of chunks is one Spark job, a chunk one partition: read → filter → dedup → route → write, without a shuffle.
+Two waves are under way at a time, so that no core waits for the last chunk of one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+import pyarrow as pa
+from py4j.protocol import Py4JError
+from pyspark import TaskContext
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from sqlalchemy.exc import DBAPIError
+
+from jobs.frames import Batches, map_in_arrow, mark_batch, row_batch, schema, transformed
+from jobs.session import lost, spark_session
+from migrate.model.errors import MigrateError
+from migrate.scroll.marks import Mark
+from migrate.scroll.marks import load as load_mark
+from migrate.scroll.outcome import End, Problem
+from migrate.scroll.sessions import Sessions
+from migrate.scroll.table_copy import Attempt, ChunkResult, TableCopy
+from migrate.scroll.tables import chosen_tables
+from migrate.scroll.tasks import CopyJob, WriteChunk, read_chunk
+from migrate.settings import Settings, load
+from migrate.state import database
+from migrate.state.detail import COUNTS, Counts
+
+_WAVES = 2
+_RESULT = ", ".join(["chunk int", "attempt int", "`end` string", "message string", "hint string"])
+_RESULT += "".join(f", {name} long" for name in COUNTS)
+
+
+@dataclass(frozen=True, slots=True)
+class CopyProgress:
+    """Where the copy stands, after each wave of chunks."""
+
+    table: str
+    tables_done: int
+    tables: int
+    rows_read: int  # of this table, with what an earlier run read
+    rows_estimate: int  # of this table, from the source's statistics
+    bytes_read: int
+    chunks_done: int
+    chunks_planned: int  # so far
+    seconds: float  # since this table began in this run
+    run_rows: int  # read in this run, of this table
+
+    @property
+    def rows_per_second(self) -> float:
+        return self.run_rows / self.seconds if self.seconds > 0 else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class TableCopied:
+    table: str
+    source: str
+    counts: Counts
+    chunks: int
+    seconds: float
+    run_rows: int  # read in this run
+    was_copied: bool = False  # before this run
+
+
+@dataclass(frozen=True, slots=True)
+class CopyResult:
+    tables: list[TableCopied] = field(default_factory=list)
+    seconds: float = 0.0  # without Spark's start
+    spark_seconds: float = 0.0  # Spark's start
+
+    @property
+    def rows_read(self) -> int:
+        """In this run."""
+        return sum(table.run_rows for table in self.tables)
+
+    @property
+    def rows_inserted(self) -> int:
+        """Over all runs of these tables' copies."""
+        return sum(table.counts.rows_inserted for table in self.tables)
+
+    @property
+    def rows_per_second(self) -> float:
+        return self.rows_read / self.seconds if self.seconds > 0 else 0.0
+
+    def as_dict(self) -> dict[str, object]:
+        return {**asdict(self), "rows_read": self.rows_read, "rows_per_second": round(self.rows_per_second)}
+
+
+Progress = Callable[[CopyProgress], None]
+
+
+def run(settings: Settings, tables: Sequence[str] | None = None, progress: Progress | None = None) -> CopyResult:
+    """Copy every table of the config (or those named "database.table") that is not copied yet.
+
+    Interrupted at any moment, it goes on from its finished chunks when called again.
+    Raises: PreflightError before `migrate init` or before the incremental began; ConfigError for an unknown table or
+    a changed rule; StopError for a row that cannot be written as it is; OwnershipLost when another copy took over;
+    ServerError when a server stays away.
+    """
+    state = database.engine(settings.state)
+    sessions = Sessions(settings)
+    try:
+        chosen = chosen_tables(settings, state, tables)
+        began = time.monotonic()
+        copied: list[TableCopied] = []
+        with spark_session(settings, settings.copy_.master) as spark:
+            started = time.monotonic()
+            for planned in chosen:
+                copy = TableCopy(settings, planned, state, sessions)
+                copied.append(_copy(spark, settings, copy, len(copied), len(chosen), progress))
+            return CopyResult(copied, time.monotonic() - started, started - began)
+    except DBAPIError as error:
+        raise database.explain_state(error, settings.state) from error
+    finally:
+        sessions.close()
+        state.dispose()
+
+
+def _copy(
+    spark: SparkSession, settings: Settings, copy: TableCopy, tables_done: int, tables: int, progress: Progress | None
+) -> TableCopied:
+    began = time.monotonic()
+    table = copy.planned.table
+    if not copy.begin():
+        return TableCopied(table.full_name, table.source, Counts(), 0, 0.0, 0, was_copied=True)
+    before = copy.counts.rows_read
+    job = CopyJob(settings, copy.planned)
+    waves: deque[Future[list[ChunkResult]]] = deque()
+    with ThreadPoolExecutor(_WAVES, thread_name_prefix="wave") as threads:
+        while True:
+            while len(waves) < _WAVES and (wave := copy.wave(settings.copy_.chunks_at_once)):
+                waves.append(threads.submit(run_wave, spark, job, wave))
+            if not waves:
+                break
+            copy.settle(waves.popleft().result())
+            if progress is not None:
+                progress(_progress(copy, tables_done, tables, began, before))
+    copy.finish()
+    seconds = time.monotonic() - began
+    return TableCopied(
+        table.full_name, table.source, copy.counts, copy.chunks_done, seconds, copy.counts.rows_read - before
+    )
+
+
+def _progress(copy: TableCopy, tables_done: int, tables: int, began: float, before: int) -> CopyProgress:
+    return CopyProgress(
+        copy.planned.table.full_name,
+        tables_done,
+        tables,
+        copy.counts.rows_read,
+        copy.estimate,
+        copy.counts.bytes_read,
+        copy.chunks_done,
+        copy.chunks_planned,
+        time.monotonic() - began,
+        copy.counts.rows_read - before,
+    )
+
+
+# -- one wave
+
+
+def run_wave(spark: SparkSession, job: CopyJob, wave: Sequence[Attempt]) -> list[ChunkResult]:
+    """Copy chunks whose attempts are open; a result for each.
+
+    When Spark loses a worker or an executor, every chunk of the wave gets a new attempt.
+    """
+    frame = written(transformed(source_rows(spark, job, wave), job.planned), job, wave)
+    try:
+        return [_result(row.asDict()) for row in frame.collect()]
+    except (PySparkException, Py4JError) as error:
+        if (reason := lost(error)) is None:
+            raise
+        again = Problem(End.AGAIN, reason)
+        return [ChunkResult(attempt.range.number, attempt.attempt, Counts(), again) for attempt in wave]
+
+
+def source_rows(spark: SparkSession, job: CopyJob, wave: Sequence[Attempt]) -> DataFrame:
+    """The chunks' rows as the source's own text, one chunk a partition, each with its mark at the end."""
+    attempts = list(wave)
+
+    def read(batches: Batches) -> Iterator[pa.RecordBatch]:
+        table = job.planned.table
+        for number in (number for batch in batches for number in batch.column(0).to_pylist()):
+            attempt = attempts[number]
+            chunk = attempt.range.number
+            if (again := _ran_before(job, chunk)) is not None:
+                yield mark_batch(table, chunk, again)
+                continue
+            for item in read_chunk(job, attempt):
+                yield mark_batch(table, chunk, item) if isinstance(item, Mark) else row_batch(table, chunk, item)
+
+    return map_in_arrow(spark.range(0, len(attempts), 1, len(attempts)), read, schema(job.planned.table))
+
+
+def _ran_before(job: CopyJob, chunk: int) -> Mark | None:
+    """A task that Spark runs again shares its attempt with a run that may still be writing (rule 10)."""
+    context = TaskContext.get()
+    if context is None or context.attemptNumber() == 0:
+        return None
+    return Mark(problem=Problem(End.AGAIN, f"{job.name_of(chunk)}: Spark ran the task again"))
+
+
+def written(frame: DataFrame, job: CopyJob, wave: Sequence[Attempt]) -> DataFrame:
+    """Write routed rows; the frame it gives has one row a chunk, what became of it."""
+    attempts = {attempt.range.number: attempt for attempt in wave}
+
+    def write(batches: Batches) -> Iterator[pa.RecordBatch]:
+        writers: dict[int, WriteChunk] = {}
+        for batch in batches:
+            for part in _by_chunk_and_mark(batch):
+                number = part.column("chunk")[0].as_py()
+                if number not in writers:
+                    writers[number] = WriteChunk(job, attempts[number])
+                if (mark := part.column("mark")[0].as_py()) is not None:
+                    writers[number].mark(load_mark(mark))
+                else:
+                    columns = [column.to_pylist() for column in part.columns[3:]]
+                    writers[number].rows(part.column("place").to_pylist(), columns)
+        for writer in writers.values():
+            yield _result_batch(writer.result())
+
+    return map_in_arrow(frame, write, _RESULT)
+
+
+def _by_chunk_and_mark(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """Slices of a batch whose rows are of one chunk, each mark alone."""
+    chunks, marks = batch.column("chunk").to_pylist(), batch.column("mark").to_pylist()
+    start = 0
+    for index in range(1, len(chunks) + 1):
+        if index == len(chunks) or chunks[index] != chunks[start] or marks[index] or marks[start]:
+            yield batch.slice(start, index - start)
+            start = index
+
+
+def _result_batch(result: ChunkResult) -> pa.RecordBatch:
+    problem = result.problem
+    told = (None, None, None) if problem is None else (problem.end.value, problem.message, problem.hint)
+    counts = [getattr(result.counts, name) for name in COUNTS]
+    values = [result.chunk, result.attempt, *told, *counts]
+    types = [pa.int32(), pa.int32(), pa.string(), pa.string(), pa.string(), *(pa.int64() for _ in COUNTS)]
+    arrays = [pa.array([value], kind) for value, kind in zip(values, types, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, names=["chunk", "attempt", "end", "message", "hint", *COUNTS])
+
+
+def _result(row: dict[str, object]) -> ChunkResult:
+    problem = None
+    if row["end"] is not None:
+        problem = Problem(End(str(row["end"])), str(row["message"]), str(row["hint"]))
+    counts = Counts(*(int(str(row[name])) for name in COUNTS))
+    return ChunkResult(int(str(row["chunk"])), int(str(row["attempt"])), counts, problem)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """`spark-submit jobs/full_copy.py --config FILE [--table DATABASE.TABLE …]`; returns the exit code."""
+    parser = argparse.ArgumentParser(prog="full_copy", description="Copy the source's rows to the sharded target.")
+    parser.add_argument("--config", type=Path, required=True)
+    parser.add_argument("--table", action="append", help="database.table; may be given several times")
+    options = parser.parse_args(arguments)
+    try:
+        result = run(load(options.config), options.table, _say)
+    except MigrateError as error:
+        sys.stderr.write(f"error: {error}\n")
+        return error.exit_code
+    sys.stdout.write(f"{result.rows_read} rows read in {result.seconds:.1f} s, {result.rows_per_second:.0f} rows/s\n")
+    return 0
+
+
+def _say(progress: CopyProgress) -> None:
+    sys.stderr.write(f"{progress.table}: {progress.rows_read} rows, {progress.rows_per_second:.0f} rows/s\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

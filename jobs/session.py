@@ -1,0 +1,150 @@
+"""The Spark session of this process: started once, shared by copy and verification.
+
+Nothing secret goes into Spark's configuration or on its command line; what tasks need travels in their closure.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import structlog
+from pyspark.errors import PySparkException, PythonException
+from pyspark.sql import SparkSession
+
+import migrate
+from migrate.model.errors import PreflightError
+from migrate.settings import Settings
+
+log = structlog.get_logger("migrate.spark")
+_open: SparkSession | None = None
+
+_LOG4J = """\
+rootLogger.level = error
+rootLogger.appenderRef.console.ref = console
+appender.console.type = Console
+appender.console.name = console
+appender.console.target = SYSTEM_ERR
+appender.console.layout.type = PatternLayout
+appender.console.layout.pattern = %d{HH:mm:ss} %p %c{1}: %m%n%ex
+"""
+
+
+def lost(error: Exception) -> str | None:
+    """Why Spark could not run a job, in one line; None when the error is one of our own code."""
+    if isinstance(error, PythonException):
+        return None
+    told = [line for line in str(error).splitlines() if line.strip()]
+    return f"Spark: {told[0].strip()[:300]}" if told else "Spark could not run the job"
+
+
+@contextmanager
+def spark_session(settings: Settings, master: str) -> Iterator[SparkSession]:
+    """The session this process has, or a new one that ends with the block.
+
+    Args: master: Spark's master URL, e.g. "local[*]"; under spark-submit its own wins.
+    Raises: PreflightError when Spark does not start.
+    """
+    global _open
+    if _open is not None:
+        yield _open
+        return
+    _open = _start(settings, master)
+    try:
+        yield _open
+    finally:
+        session, _open = _open, None
+        session.stop()
+        shutil.rmtree(_scratch((settings.run_dir / "spark").resolve()), ignore_errors=True)
+
+
+def _start(settings: Settings, master: str) -> SparkSession:
+    directory = (settings.run_dir / "spark").resolve()
+    directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+    began = time.monotonic()
+    try:
+        with _stderr_to(directory / "spark.log"):
+            session = _builder(settings, master, directory).getOrCreate()
+    except (PySparkException, OSError, RuntimeError) as error:
+        raise PreflightError(
+            f"Spark did not start: {str(error).splitlines()[0]}",
+            hint=f"it needs Java 17 or later (JAVA_HOME or `java` in PATH); {directory / 'spark.log'} says more",
+        ) from error
+    log.info("spark started", master=session.sparkContext.master, seconds=round(time.monotonic() - began, 1))
+    return session
+
+
+def _builder(settings: Settings, master: str, directory: Path) -> SparkSession.Builder:
+    builder = SparkSession.builder.appName(f"migrate {settings.name}")
+    options = {
+        # A speculative twin would write under the same attempt (rule 10), and so would a task run again.
+        "spark.speculation": "false",
+        "spark.task.maxFailures": "1",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.shuffle.partitions": "4",
+        "spark.sql.adaptive.enabled": "false",
+        # Rows may be megabytes: a batch between Python and the JVM ends by bytes too.
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "2000",
+        "spark.sql.execution.arrow.maxBytesPerBatch": str(8 * 1024 * 1024),
+        "spark.scheduler.mode": "FIFO",
+    }
+    if "PYSPARK_GATEWAY_PORT" not in os.environ:  # not started by spark-submit, which has its own settings
+        options |= _own_machine(master, directory)
+    for name, value in options.items():
+        builder = builder.config(name, value)
+    return builder
+
+
+def _own_machine(master: str, directory: Path) -> dict[str, str]:
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    log4j = directory / "log4j2.properties"
+    log4j.write_text(_LOG4J, encoding="utf-8")
+    options = {
+        "spark.master": master,
+        "spark.driver.memory": "1g",
+        "spark.local.dir": str(_scratch(directory)),
+        "spark.sql.warehouse.dir": str(directory / "warehouse"),
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={log4j.as_uri()} -XX:+UseSerialGC",
+        "spark.log.level": "ERROR",
+    }
+    if master.startswith("local"):
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+        root = str(Path(migrate.__file__).resolve().parent.parent)
+        paths = [root, *filter(None, [os.environ.get("PYTHONPATH")])]
+        options |= {
+            "spark.driver.host": "127.0.0.1",
+            "spark.driver.bindAddress": "127.0.0.1",
+            "spark.executorEnv.PYTHONPATH": os.pathsep.join(paths),
+            "spark.python.daemon.module": "jobs.daemon",
+        }
+    return options
+
+
+def _scratch(directory: Path) -> Path:
+    """This process's directory for Spark's files; what killed processes left is removed."""
+    for left in directory.glob("local-*"):
+        owner = left.name.removeprefix("local-")
+        if owner.isdigit() and not Path("/proc", owner).exists():
+            shutil.rmtree(left, ignore_errors=True)
+    return directory / f"local-{os.getpid()}"
+
+
+@contextmanager
+def _stderr_to(path: Path) -> Iterator[None]:
+    """Point file descriptor 2 at a file while the JVM starts, which keeps it: its own words go there for good."""
+    sys.stderr.flush()
+    before = os.dup(2)
+    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    try:
+        os.dup2(file, 2)
+        yield
+    finally:
+        os.dup2(before, 2)
+        os.close(before)
+        os.close(file)

@@ -1,0 +1,250 @@
+"""The verification as a Spark job: `run` for `migrate verify`, `main` for spark-submit.
+
+A wave of chunks is one Spark job, a chunk one task; what differs is looked at again by the driver.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+from sqlalchemy.exc import DBAPIError
+
+from jobs.frames import Batches, map_in_arrow
+from jobs.session import lost, spark_session
+from migrate.model.errors import DifferenceFound, MigrateError
+from migrate.mysql.connection import connect
+from migrate.scroll.check import Checked, CheckJob, check_chunk
+from migrate.scroll.digest import Suspects
+from migrate.scroll.keyrange import KeyRange
+from migrate.scroll.outcome import End, Problem
+from migrate.scroll.sessions import Sessions
+from migrate.scroll.tables import chosen_tables
+from migrate.settings import Settings, load
+from migrate.state import database, verification
+from migrate.target.plan import PlannedTable, refuse_shared_places
+from migrate.verify import certificate as certificates
+from migrate.verify.certificate import SourcePoint
+from migrate.verify.table_check import TableCheck, TableVerified
+
+_WAVES = 2
+_WAVE_CHUNKS = 8
+_RESULT = "chunk int, body string"
+
+
+@dataclass(frozen=True, slots=True)
+class VerifyProgress:
+    """Where the verification stands, after each wave of chunks."""
+
+    table: str
+    tables_done: int
+    tables: int
+    rows: int  # of this table, read at the source
+    rows_estimate: int  # of this table, from the source's statistics
+    chunks_done: int
+    suspects: int  # keys to be looked at again
+    seconds: float  # since this table began
+
+    @property
+    def rows_per_second(self) -> float:
+        return self.rows / self.seconds if self.seconds > 0 else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class VerifyResult:
+    verification: int  # number of the run in the state
+    tables: list[TableVerified] = field(default_factory=list)
+    seconds: float = 0.0  # without Spark's start
+    spark_seconds: float = 0.0
+    certificate: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def rows(self) -> int:
+        return sum(table.rows for table in self.tables)
+
+    @property
+    def total(self) -> int:
+        """Differences, named or not."""
+        return sum(table.differences for table in self.tables)
+
+    @property
+    def in_motion(self) -> int:
+        """Keys that kept changing while they were looked at."""
+        return sum(table.in_motion for table in self.tables)
+
+    @property
+    def clean(self) -> bool:
+        return all(table.clean for table in self.tables)
+
+    @property
+    def rows_per_second(self) -> float:
+        return self.rows / self.seconds if self.seconds > 0 else 0.0
+
+    def as_dict(self) -> dict[str, Any]:
+        figures = {"seconds": round(self.seconds, 1), "rows_per_second": round(self.rows_per_second)}
+        return {**self.certificate, **figures, "spark_seconds": round(self.spark_seconds, 1)}
+
+    def summary(self) -> str:
+        """The certificate as a page to read."""
+        return certificates.page(self.certificate)
+
+    def raise_first(self) -> None:
+        """Raise DifferenceFound, naming a table and a key, unless everything is equal."""
+        if self.clean:
+            return
+        named = [item for table in self.tables for item in table.named]
+        first = f"; first: {named[0].table} key {list(named[0].key)} {named[0].kind}" if named else ""
+        if self.in_motion:
+            first += f"; {self.in_motion} keys kept changing while they were looked at"
+        raise DifferenceFound(
+            f"{self.total} differences{first}", hint=f"`migrate verify --json`, verification {self.verification}"
+        )
+
+
+Progress = Callable[[VerifyProgress], None]
+
+
+def run(settings: Settings, tables: Sequence[str] | None = None, progress: Progress | None = None) -> VerifyResult:
+    """Compare every table of the config (or those named "database.table") with its places, row for row.
+
+    Differences are a result, not an error; they and the certificate are stored in the state.
+    Raises: PreflightError before `migrate init`; ConfigError for an unknown table; StopError for a row that cannot be
+    compared; ServerError when a server stays away.
+    """
+    state = database.engine(settings.state)
+    sessions = Sessions(settings)
+    try:
+        chosen = chosen_tables(settings, state, tables)
+        refuse_shared_places(chosen_tables(settings, state, None))
+        began = time.monotonic()
+        with spark_session(settings, settings.verify.master) as spark:
+            started = time.monotonic()
+            with state.begin() as connection:
+                number = verification.start(connection, settings.name)
+            start_time, before = certificates.utc_now(), _binlog_ends(settings, chosen)
+            found: list[TableVerified] = []
+            for planned in chosen:
+                check = TableCheck(settings, planned, sessions)
+                found.append(_check(spark, settings, check, len(found), len(chosen), progress))
+            after = _binlog_ends(settings, chosen)
+            points = [SourcePoint(name, before[name], after[name]) for name in before]
+            paper = certificates.make(settings.name, number, start_time, certificates.utc_now(), points, found)
+            with state.begin() as connection:
+                for planned, table in zip(chosen, found, strict=True):
+                    place = (planned.table.source, planned.table.database, planned.table.name)
+                    rows = [(item.key, item.kind.value, item.detail) for item in table.named]
+                    verification.add_difference(connection, settings.name, number, place, rows)
+                verification.finish(connection, number, paper)
+            return VerifyResult(number, found, time.monotonic() - started, started - began, paper)
+    except DBAPIError as error:
+        raise database.explain_state(error, settings.state) from error
+    finally:
+        sessions.close()
+        state.dispose()
+
+
+def _binlog_ends(settings: Settings, tables: Sequence[PlannedTable]) -> dict[str, str]:
+    ends: dict[str, str] = {}
+    for name in dict.fromkeys(planned.table.source for planned in tables):
+        connection = connect(settings.source(name), f"source '{name}'")
+        try:
+            ends[name] = certificates.binlog_end(connection)
+        finally:
+            connection.close()
+    return ends
+
+
+def _check(
+    spark: SparkSession, settings: Settings, check: TableCheck, done: int, tables: int, progress: Progress | None
+) -> TableVerified:
+    began = time.monotonic()
+    job = CheckJob(settings, check.planned)
+    waves: deque[Future[list[Checked]]] = deque()
+    with ThreadPoolExecutor(_WAVES, thread_name_prefix="wave") as threads:
+        while True:
+            while len(waves) < _WAVES and (wave := check.wave(_WAVE_CHUNKS)):
+                waves.append(threads.submit(run_wave, spark, job, wave))
+            if not waves:
+                break
+            check.settle(waves.popleft().result())
+            if progress is not None:
+                progress(_progress(check, done, tables, began))
+    return check.finish()
+
+
+def _progress(check: TableCheck, done: int, tables: int, began: float) -> VerifyProgress:
+    return VerifyProgress(
+        check.planned.table.full_name,
+        done,
+        tables,
+        check.rows,
+        check.estimate,
+        check.chunks_done,
+        len(check.suspects),
+        time.monotonic() - began,
+    )
+
+
+def run_wave(spark: SparkSession, job: CheckJob, wave: Sequence[KeyRange]) -> list[Checked]:
+    """Compare chunks, one a task; a result for each."""
+    ranges = list(wave)
+
+    def check(batches: Batches) -> Iterator[pa.RecordBatch]:
+        for number in (number for batch in batches for number in batch.column(0).to_pylist()):
+            checked = check_chunk(job, ranges[number])
+            arrays = [pa.array([checked.chunk], pa.int32()), pa.array([_dump(checked)], pa.string())]
+            yield pa.RecordBatch.from_arrays(arrays, names=["chunk", "body"])
+
+    frame = map_in_arrow(spark.range(0, len(ranges), 1, len(ranges)), check, _RESULT)
+    try:
+        return [_load(row["chunk"], row["body"]) for row in frame.collect()]
+    except (PySparkException, Py4JError) as error:
+        if (reason := lost(error)) is None:
+            raise
+        return [Checked(key_range.number, problem=Problem(End.AGAIN, reason)) for key_range in ranges]
+
+
+def _dump(checked: Checked) -> str:
+    problem = None if checked.problem is None else asdict(checked.problem)
+    keys = [list(key) for key in checked.suspects.keys]
+    return json.dumps([checked.rows, checked.target_rows, keys, checked.suspects.more, problem])
+
+
+def _load(chunk: int, body: str) -> Checked:
+    rows, target_rows, keys, more, problem = json.loads(body)
+    suspects = Suspects({tuple(key): None for key in keys}, more)
+    if problem is None:
+        return Checked(chunk, rows, target_rows, suspects)
+    return Checked(chunk, problem=Problem(End(problem["end"]), problem["message"], problem["hint"]))
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """`spark-submit jobs/verify.py --config FILE [--table DATABASE.TABLE …]`; returns the exit code."""
+    parser = argparse.ArgumentParser(prog="verify", description="Compare source and sharded target, row for row.")
+    parser.add_argument("--config", type=Path, required=True)
+    parser.add_argument("--table", action="append", help="database.table; may be given several times")
+    options = parser.parse_args(arguments)
+    try:
+        result = run(load(options.config), options.table)
+        sys.stdout.write(result.summary())
+        result.raise_first()
+    except MigrateError as error:
+        sys.stderr.write(f"error: {error}\n")
+        return error.exit_code
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

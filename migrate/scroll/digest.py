@@ -1,0 +1,172 @@
+"""Rows as digests, computed in the servers, and a chunk compared by sums of them.
+
+A row's digest is SHA-256 over the length of each value and then the values, so that no two different rows give one
+text (NULL is not '', 'a','bc' is not 'ab','c'). A place's share of a chunk is compared by its count and two sums over
+64-bit parts of the digests: sums add up over shards in any order, and unlike BIT_XOR they see two rows that swapped
+a value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+
+from migrate.model.change import Key
+from migrate.model.errors import StopError
+from migrate.model.table import Column, Kind, Table
+from migrate.mysql.connection import Connection
+from migrate.mysql.quoting import quote
+from migrate.mysql.quoting import table as full_name
+from migrate.mysql.values import compared, selected
+from migrate.scroll.carry import to_text
+from migrate.scroll.keyrange import KeyRange, condition
+from migrate.target.plan import PlannedTable, TargetPool
+
+DIGEST_HEX = 32
+"""Hex digits of a digest that are compared: 128 bits."""
+_LARGE = ("mediumtext", "longtext", "mediumblob", "longblob", "json", "vector")
+_BATCH_ROWS = 5000
+_ALL = "LIMIT 18446744073709551615"
+"""Makes the server compute the digest once a row: it would otherwise put the expression into each sum."""
+
+
+@dataclass(slots=True)
+class Sums:
+    """A place's share of a chunk."""
+
+    rows: int = 0
+    high: int = 0  # sum of the first 64 bits of the digests
+    low: int = 0  # sum of the next 64 bits
+
+
+@dataclass(slots=True)
+class Suspects:
+    """Keys of a chunk that differ at a first look; `more` of them are not named."""
+
+    keys: dict[Key, None] = field(default_factory=dict)  # in the order they were found
+    more: int = 0
+
+    def add(self, key: Key, limit: int) -> None:
+        if key in self.keys or len(self.keys) < limit:
+            self.keys[key] = None
+        else:
+            self.more += 1
+
+
+def row_digest(table: Table) -> str:
+    """The SQL expression of a row's digest, the same text on both sides."""
+    values = [compared(column) for column in table.stored]
+    lengths = ", ".join(f"COALESCE(LENGTH({value}), '-')" for value in values)
+    parts = ", ".join(f"COALESCE({_short(column)}, '')" for column in table.stored)
+    return f"LEFT(SHA2(CONCAT(CONCAT_WS(',', {lengths}), ':', {parts}), 256), {DIGEST_HEX})"
+
+
+def _short(column: Column) -> str:
+    """A value for the digest; of a large one its own digest: CONCAT gives NULL beyond max_allowed_packet."""
+    value = compared(column)
+    if column.kind is Kind.GEOMETRY or column.type.lower().startswith(_LARGE):
+        return f"UNHEX(SHA2({value}, 256))"
+    return value
+
+
+def source_rows(
+    connection: Connection, planned: PlannedTable, key_range: KeyRange
+) -> Iterator[tuple[list[Key], list[int], list[str]]]:
+    """The source's rows of a range in batches: keys, indexes of the places they route to, digests.
+
+    Raises StopError for a row that no place takes, or that has no digest.
+    """
+    table = planned.table
+    names = list(dict.fromkeys((*table.key, *planned.rule.columns)))
+    fields = ", ".join(selected(table.by_name[name]) for name in names)
+    where, arguments = condition(table, key_range.low, key_range.high)
+    name = full_name(table.database, table.name)
+    rows = connection.stream(f"SELECT {fields}, {row_digest(table)} FROM {name} WHERE {where}", arguments, _BATCH_ROWS)
+    while batch := list(islice(rows, _BATCH_ROWS)):
+        *raw, digests = zip(*batch, strict=True)
+        if None in digests:
+            raise _no_digest(table)
+        texts = {name: to_text(table.by_name[name])(column) for name, column in zip(names, raw, strict=True)}
+        keys: list[Key] = list(zip(*(map(str, texts[name]) for name in table.key), strict=True))
+        places = planned.rule.route_many([texts[name] for name in planned.rule.columns], rows=len(batch))
+        yield keys, places, [digest.decode() for digest in digests]
+
+
+def source_sums(connection: Connection, planned: PlannedTable, key_range: KeyRange) -> list[Sums]:
+    """What each place should hold of a range, by the source's rows and the table's rule."""
+    sums = [Sums() for _ in planned.places]
+    for _, places, digests in source_rows(connection, planned, key_range):
+        for place, digest in zip(places, digests, strict=True):
+            share = sums[place]
+            share.rows += 1
+            share.high += int(digest[:16], 16)
+            share.low += int(digest[16:], 16)
+    return sums
+
+
+def target_sums(pool: TargetPool, planned: PlannedTable, key_range: KeyRange) -> list[Sums]:
+    """What each place holds of a range, summed up in the servers: one statement a database."""
+    table = planned.table
+    where, arguments = condition(table, key_range.low, key_range.high)
+    sums = [Sums() for _ in planned.places]
+    for database in planned.databases:
+        places = [index for index, place in enumerate(planned.places) if place.database == database]
+        parts = [
+            f"SELECT {index}, COUNT(*), COUNT(d), {_sum('d', 1)}, {_sum('d', 17)} FROM (SELECT {row_digest(table)} AS d"
+            f" FROM {quote(planned.places[index].table)} WHERE {where} {_ALL}) AS p{index}"
+            for index in places
+        ]
+        for index, rows, digests, high, low in pool.get(database).query(
+            " UNION ALL ".join(parts), arguments * len(places)
+        ):
+            if rows != digests:
+                raise _no_digest(table)
+            sums[index] = Sums(int(rows), int(high or 0), int(low or 0))
+    return sums
+
+
+def _sum(digest: str, start: int) -> str:
+    return f"SUM(CAST(CONV(SUBSTR({digest}, {start}, 16), 16, 10) AS DECIMAL(20)))"
+
+
+def suspects(
+    connection: Connection,
+    pool: TargetPool,
+    planned: PlannedTable,
+    key_range: KeyRange,
+    places: Sequence[int],
+    limit: int,
+) -> Suspects:
+    """The keys of a range that differ at some of these places; memory is bounded by the source's rows in the range."""
+    wanted = set(places)
+    expected: dict[tuple[int, Key], str] = {}
+    for keys, routed, digests in source_rows(connection, planned, key_range):
+        for key, place, digest in zip(keys, routed, digests, strict=True):
+            if place in wanted:
+                expected[place, key] = digest
+    found = Suspects()
+    for place in places:
+        for key, digest in target_rows(pool, planned, key_range, place):
+            if expected.pop((place, key), None) != digest:
+                found.add(key, limit)
+    for _, key in expected:
+        found.add(key, limit)
+    return found
+
+
+def target_rows(pool: TargetPool, planned: PlannedTable, key_range: KeyRange, place: int) -> Iterator[tuple[Key, str]]:
+    """Keys and digests of a place's rows in a range."""
+    table = planned.table
+    where, arguments = condition(table, key_range.low, key_range.high)
+    fields = ", ".join(compared(column) for column in table.key_columns)
+    readers = [to_text(column) for column in table.key_columns]
+    statement = f"SELECT {fields}, {row_digest(table)} FROM {quote(planned.places[place].table)} WHERE {where}"
+    for *raw, digest in pool.get(planned.places[place].database).stream(statement, arguments):
+        yield tuple(str(read([value])[0]) for read, value in zip(readers, raw, strict=True)), str(digest)
+
+
+def _no_digest(table: Table) -> StopError:
+    return StopError(
+        f"{table.full_name}: a row is too large for the server to digest", hint="raise max_allowed_packet on both sides"
+    )

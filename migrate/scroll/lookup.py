@@ -1,0 +1,103 @@
+"""Single keys looked up on both sides: where they are, with which digest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from migrate.model.change import Key
+from migrate.model.table import Column, Table
+from migrate.mysql.connection import Connection
+from migrate.mysql.quoting import quote
+from migrate.mysql.quoting import table as full_name
+from migrate.mysql.values import compared, selected
+from migrate.scroll.carry import to_text
+from migrate.scroll.digest import row_digest
+from migrate.scroll.keyrange import among
+from migrate.scroll.sessions import Sessions
+from migrate.target.plan import PlannedTable
+
+_KEYS = 200
+
+
+@dataclass(slots=True)
+class Seen:
+    """A key at one look: its place and digest by the source, and the digests it has at places.
+
+    named: the key as the source writes it, where the server takes several texts for one key.
+    """
+
+    source: tuple[int, str] | None = None
+    targets: dict[int, str] = field(default_factory=dict)
+    named: Key | None = None
+
+
+def look_up(sessions: Sessions, planned: PlannedTable, keys: Sequence[Key]) -> dict[Key, Seen]:
+    """Each key at the source and at every place.
+
+    Where only the server can tell which keys are one, a key at a time.
+    """
+    seen: dict[Key, Seen] = {}
+    size = _KEYS if planned.table.key_is_exact else 1
+    for start in range(0, len(keys), size):
+        part = keys[start : start + size]
+        found = {key: Seen() for key in part}
+        alone = part[0] if size == 1 else None
+        for key, place, digest in _at_source(sessions.source(planned.table.source), planned, part):
+            found[alone or key].source = (place, digest)
+            found[alone or key].named = key
+        for key, place, digest in _at_targets(sessions, planned, part):
+            found[alone or key].targets[place] = digest
+        seen |= found
+    return seen
+
+
+def _at_source(connection: Connection, planned: PlannedTable, keys: Sequence[Key]) -> Iterator[tuple[Key, int, str]]:
+    table = planned.table
+    names = list(dict.fromkeys((*table.key, *planned.rule.columns)))
+    fields = ", ".join(selected(table.by_name[name]) for name in names)
+    where, arguments = among(table, keys)
+    name = full_name(table.database, table.name)
+    for *raw, digest in connection.query(f"SELECT {fields}, {row_digest(table)} FROM {name} WHERE {where}", arguments):
+        row = dict(zip(names, _texts([table.by_name[name] for name in names], raw), strict=True))
+        place = planned.rule.route_many([[row[name]] for name in planned.rule.columns], rows=1)[0]
+        yield _key(table, row), place, digest.decode()
+
+
+def _at_targets(sessions: Sessions, planned: PlannedTable, keys: Sequence[Key]) -> Iterator[tuple[Key, int, str]]:
+    table = planned.table
+    where, arguments = among(table, keys)
+    fields = ", ".join(compared(column) for column in table.key_columns)
+    for database in planned.databases:
+        places = [index for index, place in enumerate(planned.places) if place.database == database]
+        parts = [
+            f"SELECT {index}, {fields}, {row_digest(table)} FROM {quote(planned.places[index].table)} WHERE {where}"
+            for index in places
+        ]
+        rows = sessions.targets.get(database).query(" UNION ALL ".join(parts), arguments * len(places))
+        for index, *raw, digest in rows:
+            row = dict(zip(table.key, _texts(table.key_columns, raw), strict=True))
+            yield _key(table, row), int(index), str(digest)
+
+
+def differing_columns(sessions: Sessions, planned: PlannedTable, key: Key, place: int) -> list[str]:
+    """The columns whose stored bytes differ between the source's row and the row at a place."""
+    table = planned.table
+    fields = ", ".join(f"COALESCE(SHA2({compared(column)}, 256), '-')" for column in table.stored)
+    where, arguments = among(table, [key])
+    name = full_name(table.database, table.name)
+    here = sessions.source(table.source).one(f"SELECT {fields} FROM {name} WHERE {where}", arguments)
+    connection = sessions.targets.get(planned.places[place].database)
+    there = connection.one(f"SELECT {fields} FROM {quote(planned.places[place].table)} WHERE {where}", arguments)
+    if here is None or there is None:
+        return []
+    pairs = zip(table.stored, here, there, strict=True)
+    return [column.name for column, mine, theirs in pairs if mine.decode() != str(theirs)]
+
+
+def _texts(columns: Sequence[Column], raw: Sequence[bytes | None]) -> list[str | None]:
+    return [to_text(column)([value])[0] for column, value in zip(columns, raw, strict=True)]
+
+
+def _key(table: Table, row: dict[str, str | None]) -> Key:
+    return tuple(str(row[name]) for name in table.key)

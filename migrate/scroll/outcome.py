@@ -1,0 +1,70 @@
+"""What became of one attempt at one chunk, as it travels from a task to the driver."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import StrEnum
+
+import pymysql
+
+from migrate.model.errors import MigrateError, OwnershipLost, ServerError, StopError
+from migrate.mysql import errors
+
+
+class End(StrEnum):
+    DONE = "done"
+    AGAIN = "again"  # a new attempt with a new read: the server was away or busy, or a commit's outcome is unknown
+    LOST = "lost"  # a later attempt took over
+    FAILED = "failed"  # nothing that a new attempt would mend (rule 13)
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    end: End
+    message: str
+    hint: str = ""
+
+    def error(self) -> MigrateError:
+        """The problem as an error of this process."""
+        kinds = {End.AGAIN: ServerError, End.LOST: OwnershipLost, End.FAILED: StopError}
+        return kinds[self.end](self.message, hint=self.hint)
+
+
+class Stopped(Exception):  # noqa: N818 - it stops a task, and is not an error of this process
+    """A problem on its way up inside a task."""
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem.message)
+        self.problem = problem
+
+
+@contextmanager
+def judged(what: str) -> Iterator[None]:
+    """Turn any known error inside into `Stopped`; `what` names table and chunk.
+
+    Defects pass as they are.
+    """
+    try:
+        yield
+    except (MigrateError, pymysql.MySQLError, ConnectionError, TimeoutError) as error:
+        raise Stopped(judge(error, what)) from error
+
+
+def judge(error: Exception, what: str) -> Problem:
+    """What an error means for the attempt."""
+    if isinstance(error, OwnershipLost):
+        return Problem(End.LOST, error.message, error.hint)
+    if isinstance(error, MigrateError):
+        return Problem(End.AGAIN if may_pass(error) else End.FAILED, f"{what}: {error.message}", error.hint)
+    if may_pass(error):
+        return Problem(End.AGAIN, f"{what}: {errors.text(error)}")
+    return Problem(End.FAILED, f"{what}: {errors.text(error)}", "mend the row or the target table, then run it again")
+
+
+def may_pass(error: BaseException) -> bool:
+    """Whether trying again later makes sense: not for a wrong password, though that is a ServerError too."""
+    if isinstance(error, ServerError):
+        return error.__cause__ is None or errors.passes(error.__cause__)
+    return errors.passes(error)

@@ -1,0 +1,71 @@
+"""Chunks as keyset pages, planned one after the other while copying goes on.
+
+`SELECT key … WHERE key > low ORDER BY key LIMIT 1 OFFSET n - 1` reads n entries of an index, so the cost of a page
+does not depend on gaps in the key nor on how far the table was read before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from migrate.model.change import Key
+from migrate.model.table import Table
+from migrate.mysql.connection import Connection
+from migrate.mysql.quoting import table as full_name
+from migrate.mysql.values import from_server, selected
+from migrate.scroll.keyrange import KeyRange, condition, order
+
+
+class Planner:
+    """Finds the bounds of pages of `rows` keys on the source; `connection` gives raw results."""
+
+    def __init__(self, connection: Connection, table: Table, rows: int) -> None:
+        self._connection = connection
+        self._table = table
+        self._rows = rows
+        self._fields = ", ".join(selected(column) for column in table.key_columns)
+        self._readers = [from_server(column) for column in table.key_columns]
+
+    def copied(self, number: int, low: Key | None, until: Key | None) -> Iterator[KeyRange]:
+        """Pages above `low` up to `until`, the last key when the copy began; none when there is no key.
+
+        Rows beyond `until` were committed after that, so the stream brings them (rule 1).
+        """
+        while until is not None and low != until:
+            high = self._page_end(low, until)
+            if high is None:
+                if self.last_key(low, until) is None:
+                    return
+                high = until
+            yield KeyRange(number, low, high)
+            number, low = number + 1, high
+
+    def covering(self, number: int = 0, low: Key | None = None) -> Iterator[KeyRange]:
+        """Pages that leave no key above `low` out: the first begins at `low`, the last has no upper bound."""
+        while (high := self._page_end(low, None)) is not None:
+            yield KeyRange(number, low, high)
+            number, low = number + 1, high
+        yield KeyRange(number, low, None)
+
+    def last_key(self, low: Key | None = None, until: Key | None = None) -> Key | None:
+        """The highest key there is in `(low, until]`."""
+        return self._key(low, until, f"{order(self._table, descending=True)} LIMIT 1")
+
+    def estimate(self) -> int:
+        """Rows of the table as the server's statistics say."""
+        row = self._connection.one(
+            "SELECT TABLE_ROWS FROM information_schema.TABLES WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s",
+            (self._table.database, self._table.name),
+        )
+        return int(row[0] or 0) if row else 0
+
+    def _page_end(self, low: Key | None, until: Key | None) -> Key | None:
+        return self._key(low, until, f"{order(self._table)} LIMIT 1 OFFSET {self._rows - 1}")
+
+    def _key(self, low: Key | None, until: Key | None, tail: str) -> Key | None:
+        where, arguments = condition(self._table, low, until)
+        name = full_name(self._table.database, self._table.name)
+        row = self._connection.one(f"SELECT {self._fields} FROM {name} WHERE {where} ORDER BY {tail}", arguments)
+        if row is None:
+            return None
+        return tuple(str(read(value)) for read, value in zip(self._readers, row, strict=True))

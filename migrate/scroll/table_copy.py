@@ -1,0 +1,204 @@
+"""The copy of one table as its driver sees it: phase, chunks, attempts. Spark is not known here."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+import structlog
+
+from migrate.model.change import Key
+from migrate.model.errors import ConfigError, PreflightError
+from migrate.scroll.keyrange import KeyRange, load
+from migrate.scroll.outcome import Problem
+from migrate.scroll.patience import Patience
+from migrate.scroll.planner import Planner
+from migrate.scroll.sessions import Sessions
+from migrate.settings import Settings
+from migrate.state import detail, phase, position
+from migrate.state.detail import ChunkState, Counts
+from migrate.state.phase import Phase, TablePhase
+from migrate.target import chunk_fence
+from migrate.target.chunk_fence import WHOLE_TABLE, Chunk
+from migrate.target.plan import PlannedTable
+
+log = structlog.get_logger("migrate.copy")
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """A chunk to be copied now; only this attempt may write it (rule 10)."""
+
+    range: KeyRange
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkResult:
+    chunk: int
+    attempt: int
+    counts: Counts
+    problem: Problem | None = None
+
+
+class TableCopy:
+    """Plans, hands out and books the chunks of one table. Call `begin`, then `wave` and `settle`, then `finish`.
+
+    counts, chunks_done, chunks_planned: so far, with what an earlier run did; estimate: rows of the table as the
+    source's statistics say.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        planned: PlannedTable,
+        state: sa.Engine,
+        sessions: Sessions,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self.planned = planned
+        self.counts = Counts()
+        self.chunks_done = self.chunks_planned = self.estimate = 0
+        self._settings = settings
+        self._state = state
+        self._sessions = sessions
+        self._run = 0
+        self._queue: deque[KeyRange] = deque()
+        self._ranges: dict[int, KeyRange] = {}  # handed out
+        self._until: Key | None = None
+        self._next: tuple[int, Key | None] = (0, None)
+        self._pages: Iterator[KeyRange] | None = None
+        self._patience = Patience(settings, f"copy of {planned.table.full_name}", self._forget, sleep)
+
+    def begin(self) -> bool:
+        """Start or resume; False when the table is copied already.
+
+        From here on its chunk fence stands open in every target database. Raises: PreflightError when the
+        incremental has not begun (rule 1); ConfigError when the rule changed since the copy began.
+        """
+        table, name = self.planned.table, self._settings.name
+        with self._state.begin() as connection:
+            if position.load(connection, name, table.source) is None:
+                raise PreflightError(
+                    f"copy of {table.full_name}: the incremental of source '{table.source}' has not begun",
+                    hint="start `migrate run` first, and copy once `migrate status` shows a position",
+                )
+            before = phase.lock(connection, name, table)
+            self._check_rule(before)
+            if before.phase is Phase.COPIED:
+                return False
+            self._run = before.attempt + 1
+            phase.put(connection, name, table, TablePhase(Phase.COPYING, self._run, self.planned.rule_hash))
+            known = detail.load(connection, name, table)
+        self._patience.call(self._open_table)
+        self._resume(known)
+        return True
+
+    def wave(self, size: int) -> list[Attempt]:
+        """Up to `size` chunks to copy next, their attempts opened in every target database; none when all are out."""
+        return self._patience.call(lambda: self._wave(size))
+
+    def settle(self, results: Iterable[ChunkResult]) -> None:
+        """Book what became of handed-out chunks; those to be tried again are handed out again.
+
+        Raises: StopError or OwnershipLost as a task met it; ServerError when nothing succeeded for many rounds.
+        """
+        done: dict[int, tuple[int, Counts]] = {}
+        problems: list[Problem] = []
+        for result in results:
+            key_range = self._ranges.pop(result.chunk)
+            if result.problem is None:
+                done[result.chunk] = (result.attempt, result.counts)
+                self.counts += result.counts
+                self.chunks_done += 1
+                continue
+            problems.append(result.problem)
+            self._queue.appendleft(key_range)
+            log.info("chunk not done", chunk=result.chunk, attempt=result.attempt, reason=result.problem.message)
+        with self._state.begin() as connection:
+            detail.finish(connection, self._settings.name, self.planned.table, done)
+        self._patience.judge(problems, succeeded=bool(done))
+
+    def finish(self) -> None:
+        """Close the table's chunk fence in every target database; deletes leave no ledger rows from here on."""
+        self._patience.call(self._close_table)
+        done = TablePhase(Phase.COPIED, self._run, self.planned.rule_hash)
+        with self._state.begin() as connection:
+            phase.put(connection, self._settings.name, self.planned.table, done)
+
+    # -- steps
+
+    def _check_rule(self, before: TablePhase) -> None:
+        if before.phase is Phase.CREATED or before.rule_hash == self.planned.rule_hash:
+            return
+        raise ConfigError(
+            f"copy of {self.planned.table.full_name}: columns, key, sharding rule or places changed since it began",
+            hint="restore them, or start a new migration under another name",
+        )
+
+    def _open_table(self) -> None:
+        for database in self.planned.databases:
+            session = self._sessions.targets.get(database)
+            whole = Chunk(WHOLE_TABLE, None, None)
+            chunk_fence.open_attempt(session, self._settings.name, self.planned.table, whole, self._run)
+
+    def _close_table(self) -> None:
+        for database in self.planned.databases:
+            session = self._sessions.targets.get(database)
+            chunk_fence.close(session, self._settings.name, self.planned.table, [WHOLE_TABLE], self._run)
+
+    def _resume(self, known: list[detail.Detail]) -> None:
+        for chunk in known:
+            key_range = KeyRange(chunk.chunk, load(chunk.low), load(chunk.high))
+            self._next = (chunk.chunk + 1, key_range.high)
+            if chunk.state is ChunkState.DONE:
+                self.counts += chunk.counts
+                self.chunks_done += 1
+            else:
+                self._queue.append(key_range)
+        self.chunks_planned = len(known)
+        self._patience.call(self._look)
+
+    def _look(self) -> None:
+        planner = self._planner()
+        self._until, self.estimate = planner.last_key(), planner.estimate()
+
+    def _planner(self) -> Planner:
+        source = self._sessions.source(self.planned.table.source)
+        return Planner(source, self.planned.table, self._settings.copy_.chunk_rows)
+
+    def _wave(self, size: int) -> list[Attempt]:
+        self._plan(size - len(self._queue))
+        chosen = list(self._queue)[:size]
+        if not chosen:
+            return []
+        table, name = self.planned.table, self._settings.name
+        ranges = [(item.number, item.chunk.low, item.chunk.high) for item in chosen]
+        with self._state.begin() as connection:
+            attempts = detail.begin(connection, name, table, self._run, ranges)
+        for database in self.planned.databases:
+            session = self._sessions.targets.get(database)
+            for item in chosen:
+                chunk_fence.open_attempt(session, name, table, item.chunk, attempts[item.number])
+        for item in chosen:
+            self._queue.popleft()
+            self._ranges[item.number] = item
+        return [Attempt(item, attempts[item.number]) for item in chosen]
+
+    def _plan(self, pages: int) -> None:
+        if self._pages is None:
+            self._pages = self._planner().copied(*self._next, self._until)
+        for _ in range(pages):
+            page = next(self._pages, None)
+            if page is None:
+                return
+            self._queue.append(page)
+            self._next = (page.number + 1, page.high)
+            self.chunks_planned += 1
+
+    def _forget(self) -> None:
+        self._sessions.close()
+        self._pages = None

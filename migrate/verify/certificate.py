@@ -1,0 +1,113 @@
+"""The outcome of a verification: a certificate as JSON and as a page to read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from migrate.mysql.connection import Connection
+from migrate.publish.start import log_end
+from migrate.verify.table_check import TableVerified
+
+VERSION = 1
+METHOD = (
+    "Every row of the source was read as (key, sharding columns, digest) and routed with the table's rule. "
+    "Per chunk of the key's whole range, the count and two sums of 64-bit parts of the rows' SHA-256 digests were "
+    "compared with what each place computed for the same range. Where they differed, keys were compared one by one, "
+    "and looked at again."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SourcePoint:
+    """A source's binlog end before and after the comparison."""
+
+    source: str
+    before: str  # file:position, with the GTID set where there is one
+    after: str
+
+
+def binlog_end(connection: Connection) -> str:
+    """Where the source's binlog ends now, as text. Raises StopError when it writes none."""
+    end = log_end(connection)
+    gtid = end.gtid_set or _mariadb_gtid(connection)
+    return f"{end.file}:{end.pos}" + (f" {gtid}" if gtid else "")
+
+
+def _mariadb_gtid(connection: Connection) -> str:
+    row = connection.one("SELECT @@gtid_binlog_pos") if connection.flavour == "mariadb" else None
+    return str(row[0]) if row and row[0] else ""
+
+
+def utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
+def make(
+    migration: str,
+    verification: int,
+    started: datetime,
+    finished: datetime,
+    sources: Sequence[SourcePoint],
+    tables: Sequence[TableVerified],
+) -> dict[str, Any]:
+    """The certificate as JSON-ready values."""
+    return {
+        "version": VERSION,
+        "migration": migration,
+        "verification": verification,
+        "started": started.isoformat(timespec="milliseconds"),
+        "finished": finished.isoformat(timespec="milliseconds"),
+        "method": METHOD,
+        "sources": [asdict(point) for point in sources],
+        "tables": [_table(table) for table in tables],
+        "rows": sum(table.rows for table in tables),
+        "differences": sum(table.differences for table in tables),
+        "in_motion": sum(table.in_motion for table in tables),
+        "clean": all(table.clean for table in tables),
+    }
+
+
+def _table(table: TableVerified) -> dict[str, Any]:
+    entry = asdict(table)
+    entry |= {"key": list(table.key), "columns": list(table.columns), "seconds": round(table.seconds, 1)}
+    entry["named"] = [{"key": list(item.key), "kind": item.kind.value, "detail": item.detail} for item in table.named]
+    return entry
+
+
+def page(certificate: Mapping[str, Any]) -> str:
+    """The certificate as a page to read."""
+    verdict = "CLEAN: source and target are equal" if certificate["clean"] else _verdict(certificate)
+    lines = [
+        f"Verification {certificate['verification']} of migration {certificate['migration']}",
+        verdict,
+        "",
+        f"started   {certificate['started']}",
+        f"finished  {certificate['finished']}",
+    ]
+    for point in certificate["sources"]:
+        lines += [f"source    {point['source']}: from {point['before']}", f"          to {point['after']}"]
+    lines += ["", "how       " + certificate["method"], ""]
+    for table in certificate["tables"]:
+        lines.append(
+            f"{table['table']}: {table['rows']} rows in {table['chunks']} chunks over {table['places']} places, "
+            f"{table['differences']} differences" + _moving(table["in_motion"])
+        )
+        lines += [f"  {item['kind']} {_key(item['key'])}: {item['detail']}" for item in table["named"]]
+        if (more := table["differences"] - len(table["named"])) > 0:
+            lines.append(f"  and {more} more")
+    return "\n".join(lines) + "\n"
+
+
+def _verdict(certificate: Mapping[str, Any]) -> str:
+    return f"NOT CLEAN: {certificate['differences']} differences" + _moving(certificate["in_motion"])
+
+
+def _moving(keys: int) -> str:
+    return f", {keys} keys kept changing while they were looked at" if keys else ""
+
+
+def _key(parts: Sequence[str]) -> str:
+    return "(" + ", ".join(parts) + ")"

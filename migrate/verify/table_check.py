@@ -1,0 +1,196 @@
+"""The verification of one table as its driver sees it. Spark is not known here."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
+
+import structlog
+
+from migrate.model.change import Key
+from migrate.scroll.check import Checked, CheckJob, check_chunk
+from migrate.scroll.keyrange import KeyRange
+from migrate.scroll.outcome import Problem
+from migrate.scroll.patience import Patience
+from migrate.scroll.planner import Planner
+from migrate.scroll.sessions import Sessions
+from migrate.settings import Settings
+from migrate.target.plan import PlannedTable
+from migrate.verify.looks import Difference, describe, look_again, look_up_keys
+
+log = structlog.get_logger("migrate.verify")
+MAX_TABLE_SUSPECTS = 20_000
+"""Keys of one table that are looked at one by one; chunks beyond that as a whole."""
+MAX_CROWDS = 64
+"""Chunks that are looked at again as a whole."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableVerified:
+    """What the verification of one table found."""
+
+    table: str
+    source: str
+    key: tuple[str, ...]
+    columns: tuple[str, ...]
+    places: int
+    chunks: int
+    rows: int  # read at the source
+    target_rows: int  # found at the places
+    differences: int
+    in_motion: int  # keys that kept changing while they were looked at: behind, not different
+    named: tuple[Difference, ...] = ()  # at most settings.verify.max_named
+    seconds: float = 0.0
+
+    @property
+    def clean(self) -> bool:
+        return self.differences == 0 and self.in_motion == 0
+
+
+@dataclass(slots=True)
+class _Crowd:
+    """A chunk with more suspects than it named."""
+
+    key_range: KeyRange
+    more: int = 0
+    keys: dict[Key, None] = field(default_factory=dict)
+
+
+class TableCheck:
+    """Plans and books the chunks of one table, then settles what differed. Call `wave` and `settle`, then `finish`."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        planned: PlannedTable,
+        sessions: Sessions,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self.planned = planned
+        self.rows = self.target_rows = self.estimate = self.chunks_done = self.chunks_planned = 0
+        self.suspects: dict[Key, None] = {}
+        self._settings = settings
+        self._sessions = sessions
+        self._sleep = sleep
+        self._patience = Patience(settings, f"verification of {planned.table.full_name}", self._forget, sleep)
+        self._queue: deque[KeyRange] = deque()
+        self._ranges: dict[int, KeyRange] = {}
+        self._crowds: list[_Crowd] = []
+        self._next: tuple[int, Key | None] | None = (0, None)
+        self._pages: Iterator[KeyRange] | None = None
+        self._began = time.monotonic()
+
+    def wave(self, size: int) -> list[KeyRange]:
+        """Up to `size` chunks to compare next; none when all are out. Raises ServerError, PreflightError."""
+        return self._patience.call(lambda: self._wave(size))
+
+    def settle(self, results: Iterable[Checked]) -> None:
+        """Book first looks at chunks. Raises StopError as a task met it, ServerError when servers stay away."""
+        problems: list[Problem] = []
+        done = 0
+        for checked in results:
+            key_range = self._ranges.pop(checked.chunk)
+            if checked.problem is None:
+                done += 1
+                self._book(key_range, checked)
+            else:
+                problems.append(checked.problem)
+                self._queue.appendleft(key_range)
+        self._patience.judge(problems, succeeded=done > 0)
+
+    def finish(self) -> TableVerified:
+        """Look at what differed again, and name what still does."""
+        crowded = self._disperse()
+        look = look_up_keys(self._sessions, self.planned)
+        verify = self._settings.verify
+        looked = look_again(
+            self.suspects,
+            lambda keys: self._patience.call(partial(look, keys)),
+            verify.rechecks,
+            verify.recheck_seconds,
+            self._sleep,
+        )
+        named = [
+            self._patience.call(partial(describe, self._sessions, self.planned, key, verdict))
+            for key, verdict in list(looked.verdicts.items())[: verify.max_named]
+        ]
+        table = self.planned.table
+        return TableVerified(
+            table.full_name,
+            table.source,
+            table.key,
+            tuple(column.name for column in table.stored),
+            len(self.planned.places),
+            self.chunks_done,
+            self.rows,
+            self.target_rows,
+            len(looked.verdicts) + crowded,
+            looked.in_motion,
+            tuple(named),
+            time.monotonic() - self._began,
+        )
+
+    # -- steps
+
+    def _book(self, key_range: KeyRange, checked: Checked) -> None:
+        self.rows += checked.rows
+        self.target_rows += checked.target_rows
+        self.chunks_done += 1
+        found = checked.suspects
+        if found.more:
+            self._crowds.append(_Crowd(key_range, found.more, found.keys))
+        elif len(self.suspects) < MAX_TABLE_SUSPECTS:
+            self.suspects |= found.keys
+        elif found.keys:
+            self._crowds.append(_Crowd(key_range, len(found.keys), {}))
+
+    def _disperse(self) -> int:
+        """Look at crowded chunks again, whole; returns how many keys of them differ still and are not named.
+
+        Where very many are crowded it is no matter of lag, and the others count as they were seen first.
+        """
+        verify = self._settings.verify
+        for left in range(verify.rechecks, 0, -1):
+            if not any(crowd.more for crowd in self._crowds):
+                break
+            log.info("looks again", table=self.planned.table.full_name, chunks=len(self._crowds), looks_left=left)
+            self._sleep(verify.recheck_seconds)
+            for crowd in self._crowds[:MAX_CROWDS]:
+                checked = self._patience.call(partial(self._check, crowd.key_range))
+                crowd.more, crowd.keys = checked.suspects.more, checked.suspects.keys
+        for crowd in self._crowds:
+            if len(self.suspects) < MAX_TABLE_SUSPECTS:
+                self.suspects |= crowd.keys
+            else:
+                crowd.more += len(crowd.keys)
+        return sum(crowd.more for crowd in self._crowds)
+
+    def _check(self, key_range: KeyRange) -> Checked:
+        checked = check_chunk(CheckJob(self._settings, self.planned), key_range)
+        if checked.problem is not None:
+            raise checked.problem.error()
+        return checked
+
+    def _wave(self, size: int) -> list[KeyRange]:
+        if self._pages is None and self._next is not None:
+            source = self._sessions.source(self.planned.table.source)
+            planner = Planner(source, self.planned.table, self._settings.verify.chunk_rows)
+            self.estimate = self.estimate or planner.estimate()
+            self._pages = planner.covering(*self._next)
+        while self._pages is not None and len(self._queue) < size:
+            page = next(self._pages, None)
+            if page is None:
+                break
+            self._queue.append(page)
+            self._next = None if page.high is None else (page.number + 1, page.high)
+            self.chunks_planned += 1
+        chosen = [self._queue.popleft() for _ in range(min(size, len(self._queue)))]
+        self._ranges.update((item.number, item) for item in chosen)
+        return chosen
+
+    def _forget(self) -> None:
+        self._sessions.close()
+        self._pages = None

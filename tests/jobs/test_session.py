@@ -1,0 +1,64 @@
+"""Spark's session: one a process, started with nothing secret, and a plain word when it does not start."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from jobs.session import spark_session
+from tests.helpers import make_settings
+
+_ROOT = Path(__file__).resolve().parents[2]
+_START = """
+from pathlib import Path
+from jobs.session import spark_session
+from migrate.model.errors import MigrateError
+from tests.helpers import make_settings
+try:
+    with spark_session(make_settings(run_dir={directory!r}), "local[1]"):
+        pass
+except MigrateError as error:
+    print(error.exit_code, error)
+"""
+
+
+def test_a_process_has_one_session(spark: SparkSession, tmp_path: Path) -> None:
+    with spark_session(make_settings(run_dir=str(tmp_path)), "local[1]") as again:
+        assert again is spark
+    assert spark.range(1).count() == 1, "the inner block ended the session"
+
+
+def test_no_task_runs_twice(spark: SparkSession) -> None:
+    settings = dict(spark.sparkContext.getConf().getAll())
+    assert (settings["spark.speculation"], settings["spark.task.maxFailures"]) == ("false", "1")
+
+
+def test_without_java_it_says_what_is_missing(tmp_path: Path) -> None:
+    script = _START.format(directory=str(tmp_path))
+    env = {**os.environ, "JAVA_HOME": str(tmp_path / "nowhere")}
+    ran = subprocess.run(
+        [sys.executable, "-c", script], cwd=_ROOT, env=env, capture_output=True, text=True, timeout=120
+    )
+    assert ran.stdout.startswith("3 Spark did not start: "), ran.stdout + ran.stderr
+    assert "it needs Java 17 or later" in ran.stdout
+    assert "nowhere/bin/java" in (tmp_path / "spark" / "spark.log").read_text()
+    assert ran.stderr == ""
+
+
+def test_what_killed_processes_left_is_removed(tmp_path: Path) -> None:
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    left = tmp_path / "spark" / f"local-{ended.pid}"
+    other = tmp_path / "spark" / f"local-{os.getppid()}"
+    for directory in (left, other):
+        directory.mkdir(parents=True)
+    script = _START.format(directory=str(tmp_path))
+    subprocess.run([sys.executable, "-c", script], cwd=_ROOT, check=True, timeout=120, capture_output=True)
+    names = {entry.name for entry in (tmp_path / "spark").iterdir()}
+    assert left.name not in names
+    assert other.name in names, "another process's files were removed"
+    assert not [name for name in names if name.startswith("local-") and name != other.name]

@@ -1,0 +1,244 @@
+"""The copy's driver: phases, attempts, resuming, refusing. Spark is left out: a chunk is copied in this process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from migrate.model.errors import ConfigError, OwnershipLost, PreflightError, ServerError, StopError
+from migrate.scroll.marks import Mark
+from migrate.scroll.outcome import End, Problem
+from migrate.scroll.sessions import Sessions, forget
+from migrate.scroll.table_copy import Attempt, ChunkResult, TableCopy
+from migrate.scroll.tasks import CopyJob, WriteChunk, read_chunk
+from migrate.settings import Settings
+from migrate.state import detail, phase, position
+from migrate.state.detail import ChunkState
+from migrate.state.phase import Phase
+from migrate.target import chunk_fence
+from migrate.target.plan import PlannedTable
+from sandbox.stack import Sandbox
+from tests.scroll.setup import Laid, lay, spread
+
+CREATE = "CREATE TABLE {t} (id INT PRIMARY KEY, v VARCHAR(20))"
+NUMBERS = "WITH RECURSIVE seq (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM seq WHERE n < 95)"
+ROWS = f"INSERT INTO {{t}} {NUMBERS} SELECT n, n FROM seq"
+
+
+@pytest.fixture
+def laid(box: Sandbox, tmp_path: Path) -> Laid:
+    few = {"copy": {"chunk_rows": 10, "master": "local[2]"}}
+    return lay(box, tmp_path, CREATE, spread("id", "t"), fill=[ROWS], extra=few)
+
+
+@contextmanager
+def copying(laid: Laid, settings: Settings | None = None, planned: PlannedTable | None = None) -> Iterator[TableCopy]:
+    settings = settings or laid.settings
+    state, sessions = laid.state(), Sessions(settings)
+    try:
+        yield TableCopy(settings, planned or laid.table, state, sessions, sleep=lambda _seconds: None)
+    finally:
+        sessions.close()
+        state.dispose()
+        forget()
+
+
+def copied(laid: Laid, attempt: Attempt, planned: PlannedTable | None = None) -> ChunkResult:
+    """Copy one chunk as a task does."""
+    job = CopyJob(laid.settings, planned or laid.table)
+    writer = WriteChunk(job, attempt)
+    key = [column.name for column in job.planned.table.stored].index("id")
+    for item in read_chunk(job, attempt):
+        if isinstance(item, Mark):
+            writer.mark(item)
+        else:
+            ids = [str(value.decode()) for value in item[key] if value is not None]
+            writer.rows(job.planned.rule.route_many([ids]), item)
+    return writer.result()
+
+
+def copy_all(laid: Laid, copy: TableCopy) -> None:
+    while wave := copy.wave(3):
+        copy.settle([copied(laid, attempt) for attempt in wave])
+    copy.finish()
+
+
+def closed(laid: Laid) -> set[bool]:
+    """Whether the whole table is closed, over all target databases."""
+    sessions = Sessions(laid.settings)
+    found = {
+        chunk_fence.is_closed(sessions.targets.get(database), laid.settings.name, laid.table.table)
+        for database in laid.table.databases
+    }
+    sessions.close()
+    return found
+
+
+def keys_at_target(laid: Laid) -> list[int]:
+    return sorted(row[0] for rows in laid.target_rows("id").values() for row in rows)
+
+
+def phase_of(laid: Laid) -> phase.TablePhase:
+    with laid.state().connect() as connection:
+        return phase.get(connection, laid.settings.name, laid.table.table)
+
+
+def details(laid: Laid) -> list[detail.Detail]:
+    with laid.state().connect() as connection:
+        return detail.load(connection, laid.settings.name, laid.table.table)
+
+
+def test_a_copy_opens_the_table_books_its_chunks_and_closes_it(laid: Laid) -> None:
+    with copying(laid) as copy:
+        assert copy.begin()
+        assert (phase_of(laid).phase, closed(laid)) == (Phase.COPYING, {False})
+        copy_all(laid, copy)
+        assert (copy.counts.rows_inserted, copy.chunks_done) == (95, 10)
+    assert keys_at_target(laid) == list(range(1, 96))
+    assert (phase_of(laid).phase, phase_of(laid).attempt, closed(laid)) == (Phase.COPIED, 1, {True})
+    assert {chunk.state for chunk in details(laid)} == {ChunkState.DONE}
+    assert [(chunk.low, chunk.high) for chunk in details(laid)][:2] == [(None, '["10"]'), ('["10"]', '["20"]')]
+    assert sum(chunk.counts.rows_read for chunk in details(laid)) == 95
+
+
+def test_a_copied_table_is_left_alone(laid: Laid) -> None:
+    with copying(laid) as copy:
+        copy.begin()
+        copy_all(laid, copy)
+    with copying(laid) as copy:
+        assert not copy.begin()
+
+
+def test_an_empty_table_is_copied_at_once(box: Sandbox, tmp_path: Path) -> None:
+    laid = lay(box, tmp_path, CREATE, spread("id", "t"))
+    with copying(laid) as copy:
+        copy.begin()
+        assert copy.wave(8) == []
+        copy.finish()
+    assert (phase_of(laid).phase, closed(laid)) == (Phase.COPIED, {True})
+
+
+def test_an_interrupted_copy_goes_on_with_new_attempts_for_what_was_not_done(laid: Laid) -> None:
+    with copying(laid) as copy:
+        copy.begin()
+        first = copy.wave(3)
+        copy.settle([copied(laid, first[0])])
+        lost = copied(laid, first[1])  # written, and killed before it was booked
+        assert lost.problem is None
+    laid.box.source.execute("INSERT INTO t VALUES (1000, 'new')", database=laid.source)
+    with copying(laid) as copy:
+        copy.begin()
+        again = copy.wave(2)
+        assert [(item.range.number, item.attempt) for item in again] == [(1, 2), (2, 2)]
+        results = [copied(laid, item) for item in again]
+        assert (results[0].counts.rows_present, results[0].counts.rows_inserted) == (10, 0)
+        copy.settle(results)
+        copy_all(laid, copy)
+        assert copy.counts.rows_read == 96
+    assert keys_at_target(laid) == [*range(1, 96), 1000]
+    assert phase_of(laid).attempt == 2
+
+
+def test_an_attempt_of_the_run_before_can_write_no_more(laid: Laid) -> None:
+    with copying(laid) as copy:
+        copy.begin()
+        (old,) = copy.wave(1)
+    with copying(laid) as copy:
+        copy.begin()
+        (new,) = copy.wave(1)
+        late = copied(laid, old)
+        assert late.problem is not None
+        assert late.problem.end is End.LOST
+        assert copied(laid, new).counts.rows_inserted == 10
+
+
+def test_of_two_copies_at_once_the_earlier_stops(laid: Laid) -> None:
+    with copying(laid) as earlier, copying(laid) as later:
+        earlier.begin()
+        earlier.wave(1)
+        later.begin()
+        with pytest.raises(OwnershipLost, match="run 1 was superseded by run 2"):
+            earlier.wave(1)
+        later.wave(1)
+
+
+def test_a_chunk_to_be_tried_again_gets_a_new_attempt_and_a_new_read(laid: Laid) -> None:
+    busy = Problem(End.AGAIN, "deadlock")
+    with copying(laid) as copy:
+        copy.begin()
+        (first,) = copy.wave(1)
+        copy.settle([ChunkResult(first.range.number, first.attempt, detail.Counts(), busy)])
+        (second,) = copy.wave(1)
+        assert (second.range, second.attempt) == (first.range, 2)
+
+
+def test_a_copy_gives_up_when_nothing_succeeds_for_many_rounds(laid: Laid) -> None:
+    away = Problem(End.AGAIN, "the server does not answer")
+
+    def fail(copy: TableCopy) -> None:
+        for _ in range(20):
+            (attempt,) = copy.wave(1)
+            copy.settle([ChunkResult(attempt.range.number, attempt.attempt, detail.Counts(), away)])
+
+    with copying(laid) as copy:
+        copy.begin()
+        with pytest.raises(ServerError, match="gives up: the server does not answer"):
+            fail(copy)
+
+
+def test_a_problem_that_no_retry_mends_stops_the_copy(laid: Laid) -> None:
+    with copying(laid) as copy:
+        copy.begin()
+        (attempt,) = copy.wave(1)
+        bad = Problem(End.FAILED, "copy of a.t, chunk 0: Data too long", "mend it")
+        with pytest.raises(StopError, match="Data too long"):
+            copy.settle([ChunkResult(attempt.range.number, attempt.attempt, detail.Counts(), bad)])
+
+
+def test_a_copy_is_not_resumed_under_another_rule(laid: Laid) -> None:
+    with copying(laid) as copy:
+        copy.begin()
+    other = replace(laid.table, places=tuple(reversed(laid.table.places)))
+    with (
+        copying(laid, planned=other) as copy,
+        pytest.raises(ConfigError, match=r"copy of .*\.t: .*sharding rule.*changed"),
+    ):
+        copy.begin()
+
+
+def test_a_copy_does_not_begin_before_the_incremental(laid: Laid) -> None:
+    with laid.state().begin() as connection:
+        connection.execute(position.table.delete())
+    with copying(laid) as copy, pytest.raises(PreflightError, match="the incremental of source 'main' has not begun"):
+        copy.begin()
+    assert phase_of(laid).phase is Phase.CREATED
+
+
+def test_a_target_that_went_away_between_waves_is_met_again(laid: Laid) -> None:
+    """The driver's sessions are dead after the restart; the wave is handed out all the same."""
+    with copying(laid) as copy:
+        copy.begin()
+        copy.settle([copied(laid, attempt) for attempt in copy.wave(1)])
+        forget()
+        laid.box.targets[1].kill()
+        laid.box.targets[1].start()
+        copy_all(laid, copy)
+    assert keys_at_target(laid) == list(range(1, 96))
+
+
+def test_a_row_that_the_target_refuses_names_table_chunk_and_column(box: Sandbox, tmp_path: Path) -> None:
+    laid = lay(box, tmp_path, CREATE, spread("id", "t"), fill=["INSERT INTO {t} VALUES (5, 'far too long')"])
+    for index, place in enumerate(laid.table.places):
+        laid.connect(index).execute(f"ALTER TABLE {place.table} MODIFY v VARCHAR(3)")
+    with copying(laid) as copy:
+        copy.begin()
+        (attempt,) = copy.wave(1)
+        result = copied(laid, attempt)
+        assert result.problem is not None
+        assert result.problem.end is End.FAILED
+        with pytest.raises(StopError, match=r"copy of src_\w+\.t, chunk 0: Data too long for column 'v'"):
+            copy.settle([result])
