@@ -1,0 +1,256 @@
+"""The command line: every command, its options, and how errors are told."""
+
+from __future__ import annotations
+
+import json
+import sys
+import traceback
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table as RichTable
+from sqlalchemy.exc import DBAPIError
+
+from migrate.model.errors import ConfigError, MigrateError
+from migrate.ops import drain as draining
+from migrate.ops import init as initialising
+from migrate.ops import logs, processes, supervisor
+from migrate.ops import status as statuses
+from migrate.ops.parent import follow_parent
+from migrate.ops.progress import RowsBar
+from migrate.preflight import run as preflights
+from migrate.settings import Settings, load_with_text
+from migrate.state import database
+
+app = typer.Typer(
+    name="migrate",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    help=(
+        "Move MySQL and MariaDB tables to many databases and tables while the application keeps writing.\n\n"
+        "First migration: preflight → init → run (keeps running) → copy → drain → verify.\n\n"
+        "Exit codes: 0 done, 1 differences found, 2 config, 3 preflight, 4 server, 5 stopped at something unknown,"
+        " 6 another process took over, 70 a defect in this program."
+    ),
+)
+out = Console(highlight=False, soft_wrap=True)
+Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+Tables = Annotated[list[str] | None, typer.Option("--table", help="Only this table (database.table); may be repeated.")]
+
+
+class _Context:
+    """The config file, read when a command first needs it."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._loaded: tuple[Settings, str] | None = None
+
+    def load(self, process: str = "") -> Settings:
+        if self._loaded is None:
+            self._loaded = load_with_text(self.path)
+        logs.configure(self._loaded[0].logging, process)
+        return self._loaded[0]
+
+    @property
+    def text(self) -> str:
+        return self._loaded[1] if self._loaded else ""
+
+
+@app.callback()
+def _options(
+    context: typer.Context,
+    config: Annotated[
+        Path,
+        typer.Option(
+            "--config", "-c", envvar="MIGRATE_CONFIG", help="The migration's YAML file; see config/example.yaml."
+        ),
+    ] = Path("migrate.yaml"),
+) -> None:
+    context.obj = _Context(config)
+
+
+@app.command()
+def preflight(context: typer.Context, as_json: Json = False) -> None:
+    """Look at the source, its tables and the targets; say what must be mended, and how. Changes nothing."""
+    settings = context.obj.load()
+    report = preflights.run(settings)
+    if as_json:
+        rows = [
+            {"check": r.check, "subject": r.subject, "verdict": r.verdict, "message": r.message, "mend": r.mend}
+            for r in report.results
+        ]
+        _print_json({"ok": not report.problems, "results": rows})
+    else:
+        told = ""
+        for result in report.results:
+            out.print(f"{result.verdict:>14}  {result.message}", markup=False)
+            if result.mend and result.mend != told:
+                out.print(f"{'':16}→ {result.mend}", markup=False)
+            told = result.mend
+    if report.problems:
+        raise typer.Exit(3)
+
+
+@app.command()
+def init(context: typer.Context) -> None:
+    """Create the state database, the topics and the target tables. Running it again changes nothing that is there."""
+    settings = context.obj.load()
+    done = initialising.initialise(settings, context.obj.text, out.print)
+    out.print(f"migration {settings.name} is ready; next: `migrate run`, then `migrate copy`")
+    out.print(f"{done.tables_created} target tables and {done.topics_created} topics created")
+
+
+@app.command()
+def run(context: typer.Context) -> None:
+    """Run every process of the migration under one supervisor, until SIGTERM or Ctrl-C."""
+    settings = context.obj.load("run")
+    names = ", ".join(supervisor.process_names(settings))
+    out.print(f"supervising {names}; logs in {settings.run_dir / 'logs'}")
+    sys.stdout.flush()
+    supervisor.run(settings, context.obj.path)
+
+
+@app.command()
+def publish(
+    context: typer.Context,
+    source: Annotated[str | None, typer.Option(help="Which source; needed when there are several.")] = None,
+) -> None:
+    """Publish one source's binlog to the topic."""
+    settings = context.obj.load()
+    if source is None and len(settings.sources) > 1:
+        names = ", ".join(item.name for item in settings.sources)
+        raise ConfigError("there are several sources", hint=f"choose one with --source: {names}")
+    name = source or settings.sources[0].name
+    settings = context.obj.load(f"publish:{name}")
+    follow_parent()
+    processes.publish(settings, name)
+
+
+@app.command()
+def consume(context: typer.Context) -> None:
+    """Read the topic, record every message, merge and write to the target."""
+    follow_parent()
+    processes.consume(context.obj.load("consume"))
+
+
+@app.command()
+def commit(context: typer.Context) -> None:
+    """Commit the offsets of consumed messages, and clean up old records."""
+    follow_parent()
+    processes.commit(context.obj.load("commit"))
+
+
+@app.command()
+def requeue(context: typer.Context) -> None:
+    """Bring deletes that found nothing back when their delay is over."""
+    follow_parent()
+    processes.requeue(context.obj.load("requeue"))
+
+
+@app.command()
+def copy(context: typer.Context, table: Tables = None, as_json: Json = False) -> None:
+    """Copy every row that is there now, with Spark. Resumes where an earlier run stopped."""
+    from jobs import full_copy  # pyspark is slow to import; only this command needs it
+
+    settings = context.obj.load("copy")
+    with RowsBar("copying") as bar:
+        result = full_copy.run(settings, table, lambda step: bar.update(step.table, step.rows_read, step.rows_estimate))
+    if as_json:
+        _print_json(result.as_dict())
+        return
+    for one in result.tables:
+        before = " (before this run)" if one.was_copied else ""
+        counts = one.counts
+        out.print(
+            f"{one.table}: {counts.rows_inserted} rows inserted, {counts.rows_present} were there already{before}"
+        )
+    out.print(f"copied {result.rows_read} rows in {result.seconds:.1f} s, {result.rows_per_second:.0f} rows/s")
+    out.print("next: `migrate drain`, then `migrate verify`")
+
+
+@app.command()
+def verify(context: typer.Context, table: Tables = None, as_json: Json = False) -> None:
+    """Compare source and target row by row, with Spark. Exit code 1 and the rows' names when they differ."""
+    from jobs import verify as verification  # as above
+
+    settings = context.obj.load("verify")
+    with RowsBar("verifying") as bar:
+        result = verification.run(settings, table, lambda step: bar.update(step.table, step.rows, step.rows_estimate))
+    if as_json:
+        _print_json(result.as_dict())
+    else:
+        out.print(result.summary(), markup=False)
+    result.raise_first()
+
+
+@app.command()
+def drain(
+    context: typer.Context,
+    timeout: Annotated[float, typer.Option(help="Seconds to wait at most.")] = 600.0,
+    as_json: Json = False,
+) -> None:
+    """Wait until everything the sources have logged up to now is at the target."""
+    settings = context.obj.load("drain")
+    state = database.engine(settings.state)
+    try:
+        now = draining.drain(settings, state, timeout)
+    except DBAPIError as error:
+        raise database.explain_state(error, settings.state) from error
+    finally:
+        state.dispose()
+    if as_json:
+        _print_json(now.as_dict())
+    else:
+        out.print(f"drained: {now.rows_applied} row changes applied, none waiting")
+
+
+@app.command()
+def status(context: typer.Context, as_json: Json = False) -> None:
+    """Say where the migration stands and what holds it back."""
+    settings = context.obj.load("status")
+    state = database.engine(settings.state)
+    try:
+        now = statuses.read(settings, state)
+    except DBAPIError as error:
+        raise database.explain_state(error, settings.state) from error
+    finally:
+        state.dispose()
+    if as_json:
+        _print_json(now.as_dict())
+        return
+    out.print(f"migration {now.migration}, topic {now.topic}, lag {now.lag_seconds:.1f} s")
+    for source in now.sources:
+        behind = "caught up" if source.caught_up else "behind" if source.log_end else "does not answer"
+        published = source.published or "nothing yet"
+        out.print(f"source {source.name}: published {published}, log at {source.log_end or '?'}: {behind}")
+    parts = RichTable("partition", "consumed to", "topic end", "waiting", "rows applied")
+    for part in now.partitions:
+        parts.add_row(*(str(value) for value in (part.partition, part.consumed, part.end, part.waiting, part.rows)))
+    out.print(parts)
+    out.print("records: " + ", ".join(f"{count} {name}" for name, count in now.records.items()))
+    out.print(f"empty deletes waiting: {now.empty_deletes}")
+    for name, phase in now.tables.items():
+        out.print(f"table {name}: {phase}")
+    for halted in now.halted:
+        told = f"STOPPED {halted['process']} at {halted['at']}: {halted['reason']}\n        → {halted['hint']}"
+        out.print(told, markup=False)
+
+
+def _print_json(value: Any) -> None:
+    sys.stdout.write(json.dumps(value, indent=2, default=str, ensure_ascii=False) + "\n")
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the command line; every MigrateError is one line and an exit code."""
+    try:
+        app(arguments, standalone_mode=True)
+    except MigrateError as error:
+        sys.stdout.flush()
+        sys.stderr.write(f"migrate: {error.message}\n" + (f"  hint: {error.hint}\n" if error.hint else ""))
+        raise SystemExit(error.exit_code) from None
+    except Exception:
+        traceback.print_exc()  # a defect; its exit code must not look like an outcome
+        raise SystemExit(MigrateError.exit_code) from None

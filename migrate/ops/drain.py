@@ -1,0 +1,57 @@
+"""Waiting until everything the sources have logged is at the target."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import sqlalchemy as sa
+
+from migrate.model.errors import ServerError, StopError
+from migrate.ops import status
+from migrate.ops.status import Status
+from migrate.settings import Settings
+from migrate.state import migration as migrations
+
+_POLL = 0.5
+
+
+def drain(
+    settings: Settings,
+    state: sa.Engine,
+    timeout_seconds: float,
+    progress: Callable[[Status], None] = lambda _status: None,
+) -> Status:
+    """Wait until the target has what the sources had logged when this was called, and no delete waits to come back.
+
+    Asks the consumer to merge at once. Raises: StopError when a process stopped for good, ServerError on time-out.
+    """
+    ends = status.source_ends(settings)
+    deadline = time.monotonic() + timeout_seconds
+    while True:
+        with state.begin() as connection:
+            migrations.ask_drain(connection, settings.name)
+        now = status.read(settings, state, ends)
+        progress(now)
+        if now.drained:
+            return now
+        if now.halted:
+            first = now.halted[0]
+            raise StopError(f"{first['process']} stopped for good: {first['reason']}", hint=first["hint"])
+        if time.monotonic() > deadline:
+            raise ServerError(
+                f"not drained within {timeout_seconds:.0f} s: {_left(now)}", hint="is `migrate run` running?"
+            )
+        time.sleep(_POLL)
+
+
+def _left(now: Status) -> str:
+    parts = [
+        f"source '{item.name}' is published to {item.published or 'nothing'}"
+        for item in now.sources
+        if not item.caught_up
+    ]
+    parts.append(
+        f"{now.waiting_messages} messages, {now.records.get('new', 0)} records, {now.empty_deletes} empty deletes wait"
+    )
+    return "; ".join(parts)

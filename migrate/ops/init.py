@@ -1,0 +1,208 @@
+"""`migrate init`: state, topics, target tables. Running it again changes nothing that is there."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import sqlalchemy as sa
+from sqlalchemy.exc import DBAPIError
+
+from migrate.kafka import admin
+from migrate.model.coordinate import Coordinate
+from migrate.model.errors import ConfigError, PreflightError
+from migrate.mysql import catalog, definition
+from migrate.mysql.connection import Connection, connect
+from migrate.mysql.errors import explained
+from migrate.mysql.quoting import quote
+from migrate.preflight import run as preflight
+from migrate.settings import Settings
+from migrate.state import database, phase, position, schema_history
+from migrate.state import migration as migrations
+from migrate.target.plan import (
+    Place,
+    Plan,
+    PlannedTable,
+    TargetDatabase,
+    connect_database,
+    refuse_shared_places,
+)
+
+Say = Callable[[str], None]
+_WRITTEN_OUT = re.compile(r"""(password["']?\s*[:=]\s*["']?)(?!["']?\$\{)[^"'\s,}]+""", re.I)
+
+
+@dataclass(frozen=True, slots=True)
+class Initialised:
+    migration: migrations.Migration
+    tables_created: int
+    topics_created: int
+
+
+def initialise(settings: Settings, config: str = "", say: Say = lambda _line: None) -> Initialised:
+    """Prepare a migration.
+
+    1. preflight; 2. the state database; 3. the topics; 4. the target databases, the service's tables in them, and the
+    physical tables from the source's own definition; 5. the migration's row and the tables' definitions.
+    Raises: PreflightError, ConfigError, ServerError.
+    """
+    report = preflight.run(settings)
+    report.raise_first()
+    plan = Plan(settings, report.tables)
+    refuse_shared_places(plan.tables.values())
+    applied = database.create(settings.state)
+    say(f"state database {settings.state.database}: {'version ' + str(applied[-1]) if applied else 'up to date'}")
+    topics = _create_topics(settings, say)
+    state = database.engine(settings.state)
+    try:
+        with state.connect() as connection:
+            first = migrations.find(connection, settings.name) is None
+        created = _create_targets(settings, plan, first, say)
+        topic = admin.require(settings.kafka, settings.topic)
+        migration = migrations.Migration(settings.name, topic.name, topic.id, topic.partitions)
+        with state.begin() as connection:
+            migrations.create(connection, migration, masked(config))
+            _store_definitions(connection, plan)
+            _store_rules(connection, plan)
+        return Initialised(migration, created, topics)
+    except DBAPIError as error:
+        raise database.explain_state(error, settings.state) from error
+    finally:
+        state.dispose()
+
+
+def _create_topics(settings: Settings, say: Say) -> int:
+    """The main topic, and delay topics with as many partitions as it really has."""
+    created, partitions = 0, settings.kafka.partitions
+    for name in (settings.topic, *settings.delay_topics):
+        if admin.create_topic(settings.kafka, name, partitions):
+            created += 1
+            say(f"topic {name}: created with {partitions} partitions")
+        found = admin.require(settings.kafka, name)
+        if name == settings.topic:
+            partitions = found.partitions
+        elif found.partitions != partitions:
+            raise PreflightError(
+                f"topic {name} has {found.partitions} partitions, {settings.topic} has {partitions}",
+                hint="delete the delay topic, so that init creates it",
+            )
+    return created
+
+
+def masked(config: str) -> str:
+    """The config's text with passwords that are written out taken from it; those from the environment stay as names."""
+    return _WRITTEN_OUT.sub(r"\1***", config)
+
+
+def _store_definitions(connection: sa.Connection, plan: Plan) -> None:
+    known = schema_history.latest(connection, plan.settings.name)
+    for key, planned in plan.tables.items():
+        before = known.get(key)
+        if before is None:
+            schema_history.add(connection, plan.settings.name, planned.table, Coordinate(0, 0, 0, 0))
+        elif before != planned.table:
+            raise PreflightError(
+                f"{planned.table.full_name} has another definition than at the first init",
+                hint="undo the change at the source, or start a new migration",
+            )
+
+
+def _store_rules(connection: sa.Connection, plan: Plan) -> None:
+    """Remember each table's rule once its source is being read: rows written under one rule stay where it put them."""
+    name = plan.settings.name
+    for key, planned in plan.tables.items():
+        before = phase.get(connection, name, planned.table)
+        if position.load(connection, name, key[0]) is None or not before.rule_hash:
+            phase.put(connection, name, planned.table, replace(before, rule_hash=planned.rule_hash))
+        elif before.rule_hash != planned.rule_hash:
+            raise ConfigError(
+                f"{planned.table.full_name}: columns, key, sharding rule or places changed since the migration began",
+                hint="restore them, or start a new migration under another name",
+            )
+
+
+# -- targets
+
+
+def _create_targets(settings: Settings, plan: Plan, first: bool, say: Say) -> int:
+    for target_database in plan.used_databases:
+        _create_database(settings, target_database)
+    created = 0
+    for planned in plan.tables.values():
+        made = _create_places(settings, planned, first)
+        created += made
+        say(f"{planned.table.full_name}: {made} of {len(planned.places)} target tables created")
+    return created
+
+
+def _create_database(settings: Settings, wanted: TargetDatabase) -> None:
+    name = f"target '{wanted.target}'"
+    connection = connect(settings.target(wanted.target), name)
+    try:
+        with explained(f"{name}, database {wanted.database}"):
+            exists = connection.query(
+                "SELECT 1 FROM information_schema.SCHEMATA WHERE SCHEMA_NAME = %s", (wanted.database,)
+            )
+            if not exists:
+                connection.execute(f"CREATE DATABASE {quote(wanted.database)}")
+            connection.execute(f"USE {quote(wanted.database)}")
+            present = _tables(connection)
+            for _, parts in database.sql_steps("target"):
+                for part in parts:
+                    table = part.split("(", 1)[0].split()[-1]
+                    if table not in present:
+                        connection.execute(part.replace("%", "%%"))
+    finally:
+        connection.close()
+
+
+def _tables(connection: Connection) -> set[str]:
+    rows = connection.query("SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE()")
+    return {str(row[0]) for row in rows}
+
+
+def _create_places(settings: Settings, planned: PlannedTable, first: bool) -> int:
+    table = planned.table
+    source = connect(settings.source(table.source), f"source '{table.source}'")
+    try:
+        with explained(f"source '{table.source}', table {table.full_name}"):
+            statement = definition.show_create(source, table.database, table.name)
+    finally:
+        source.close()
+    created = 0
+    by_database: dict[TargetDatabase, list[Place]] = {}
+    for place in planned.places:
+        by_database.setdefault(place.database, []).append(place)
+    for target_database, places in by_database.items():
+        connection = connect_database(settings, target_database)
+        try:
+            present = _tables(connection)
+            for place in places:
+                with explained(str(place)):
+                    if place.table in present:
+                        _check_existing(connection, planned, place, first)
+                    else:
+                        connection.execute(definition.create_as(statement, place.table))
+                        created += 1
+        finally:
+            connection.close()
+    return created
+
+
+def _check_existing(connection: Connection, planned: PlannedTable, place: Place, first: bool) -> None:
+    """An existing table must have the source's columns; at the first init it must be empty too."""
+    there = catalog.load_table(
+        connection, planned.table.source, place.database.database, place.table, planned.table.key
+    )
+    mine, theirs = planned.table.columns, there.columns
+    if mine != theirs:
+        names = [column.name for column in mine if column not in theirs] or [
+            column.name for column in theirs if column not in mine
+        ]
+        raise PreflightError(
+            f"{place} has other columns than {planned.table.full_name}: {', '.join(names) or 'in another order'}",
+            hint="drop it, so that init creates it, or alter it to match",
+        )
+    if first and connection.one(f"SELECT 1 FROM {quote(place.table)} LIMIT 1") is not None:
+        raise PreflightError(f"{place} has rows already", hint="empty it, or name other target tables")

@@ -1,0 +1,54 @@
+"""Structured logs on standard error: one line an event, key=value or JSON. Never a row value (FAULTS S12)."""
+
+from __future__ import annotations
+
+import logging
+import sys
+
+import structlog
+
+from migrate.mysql.connection import log_statements
+from migrate.settings import Logging
+
+
+def configure(settings: Logging, process: str) -> None:
+    """Set up logging for one process; `process` is named in every line."""
+    logging.basicConfig(
+        stream=sys.stderr, level=logging.WARNING, format="%(levelname)s %(name)s %(message)s", force=True
+    )
+    renderer: structlog.typing.Processor = (
+        structlog.processors.JSONRenderer()
+        if settings.format == "json"
+        else structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())
+    )
+    structlog.configure(
+        processors=[
+            structlog.contextvars.merge_contextvars,
+            structlog.processors.add_log_level,
+            _logger_name,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            renderer,
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelName(settings.level)),
+        logger_factory=_named_logger,
+        cache_logger_on_first_use=False,
+    )
+    structlog.contextvars.clear_contextvars()
+    if process:
+        structlog.contextvars.bind_contextvars(process=process)
+    log_statements(settings.log_sql)
+
+
+class _Logger(structlog.PrintLogger):
+    def __init__(self, name: str) -> None:
+        super().__init__(sys.stderr)
+        self.name = name
+
+
+def _named_logger(*args: object) -> _Logger:
+    return _Logger(str(args[0]) if args else "migrate")
+
+
+def _logger_name(logger: object, _method: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:
+    event["logger"] = getattr(logger, "name", "migrate")
+    return event

@@ -1,0 +1,91 @@
+"""The stages wired up as processes: `migrate publish | consume | commit | requeue`."""
+
+from __future__ import annotations
+
+import structlog
+
+from migrate.commit.cleanup import Cleanup
+from migrate.commit.committer import LEASE as COMMIT_LEASE
+from migrate.commit.committer import Committer
+from migrate.consume.consumer import Consumer
+from migrate.delay.requeue import LEASE as REQUEUE_LEASE
+from migrate.delay.requeue import Requeue
+from migrate.kafka import admin
+from migrate.merge.merger import Merger
+from migrate.ops.runtime import Runtime, run_process
+from migrate.publish.publisher import Publisher, lease_name
+from migrate.settings import Settings
+from migrate.state import migration as migrations
+from migrate.target.requeue import DelaySender
+
+log = structlog.get_logger("migrate.run")
+
+
+def _check_topic(runtime: Runtime) -> migrations.Migration:
+    """The stored migration, once the broker's topic is seen to be the one it began with; waits for it to appear."""
+    with runtime.state.connect() as connection:
+        known = migrations.get(connection, runtime.settings.name)
+    while not runtime.stop.is_set():
+        found = admin.describe(runtime.settings.kafka, known.topic)
+        if found is not None:
+            migrations.check(known, migrations.Migration(known.name, found.name, found.id, found.partitions))
+            break
+        log.warning("the topic is not there", topic=known.topic)
+        runtime.stop.wait(runtime.settings.consume.idle_seconds)
+    return known
+
+
+def publish(settings: Settings, source: str) -> None:
+    """Publish one source's binlog until told to stop."""
+    settings.source(source)
+
+    def body(runtime: Runtime) -> None:
+        tables = {key[1:]: planned.table for key, planned in runtime.plan().tables.items() if key[0] == source}
+        _check_topic(runtime)
+        held = runtime.wait_for(lease_name(source))
+        if held is not None:
+            Publisher(settings, source, tables, runtime.state, runtime.leases, held, runtime.stop).run()
+
+    run_process(settings, f"publish:{source}", body)
+
+
+def consume(settings: Settings) -> None:
+    """Consume, merge and write until told to stop."""
+
+    def body(runtime: Runtime) -> None:
+        plan = runtime.plan()
+        _check_topic(runtime)
+        merger = Merger(plan, DelaySender(settings), runtime.stop)
+        try:
+            Consumer(settings, runtime.state, runtime.leases, merger, runtime.stop).run()
+        finally:
+            merger.close()
+
+    run_process(settings, "consume", body)
+
+
+def commit(settings: Settings) -> None:
+    """Commit consumed prefixes, and clean up, until told to stop."""
+
+    def body(runtime: Runtime) -> None:
+        plan = runtime.plan()
+        _check_topic(runtime)
+        scheduler = Cleanup(plan, runtime.state, runtime.leases, runtime.stop).schedule()
+        try:
+            if runtime.wait_for(COMMIT_LEASE) is not None:
+                Committer(settings, runtime.state, runtime.leases, runtime.stop).run()
+        finally:
+            scheduler.shutdown(wait=True)
+
+    run_process(settings, "commit", body)
+
+
+def requeue(settings: Settings) -> None:
+    """Bring delayed deletes back until told to stop."""
+
+    def body(runtime: Runtime) -> None:
+        known = _check_topic(runtime)
+        if runtime.wait_for(REQUEUE_LEASE) is not None:
+            Requeue(settings, known.partitions, runtime.leases, runtime.stop).run()
+
+    run_process(settings, "requeue", body)

@@ -1,0 +1,58 @@
+"""Progress on a terminal as a bar, elsewhere as plain lines."""
+
+from __future__ import annotations
+
+import sys
+import time
+from types import TracebackType
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeRemainingColumn
+
+_LINE_EVERY = 5.0
+
+
+class RowsBar:
+    """Shows rows done of rows expected, a line a table."""
+
+    def __init__(self, verb: str) -> None:
+        self._verb = verb
+        self._console = Console(stderr=True, highlight=False)
+        self._bar: Progress | None = None
+        self._tasks: dict[str, TaskID] = {}
+        self._said: dict[str, float] = {}
+
+    def __enter__(self) -> RowsBar:
+        if sys.stderr.isatty():
+            columns = (
+                SpinnerColumn(),
+                TextColumn("{task.description}"),
+                BarColumn(),
+                TextColumn("{task.completed:,.0f} rows"),
+            )
+            self._bar = Progress(*columns, TimeRemainingColumn(), console=self._console)
+            self._bar.start()
+        return self
+
+    def __exit__(
+        self, _kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
+    ) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def update(self, table: str, rows: int, expected: int) -> None:
+        """Take in how far one table is: rows done, and the estimate of all its rows (0 when not known)."""
+        if self._bar is None:
+            self._line(table, rows, expected)
+            return
+        if table not in self._tasks:
+            self._tasks[table] = self._bar.add_task(f"{self._verb} {table}", total=expected or None)
+        self._bar.update(self._tasks[table], completed=rows, total=max(expected, rows) or None)
+
+    def _line(self, table: str, rows: int, expected: int) -> None:
+        now = time.monotonic()
+        if now - self._said.get(table, 0.0) < _LINE_EVERY and rows < expected:
+            return
+        self._said[table] = now
+        of = f" of about {expected:,}" if expected else ""
+        self._console.print(f"{self._verb} {table}: {rows:,} rows{of}")

@@ -1,0 +1,115 @@
+"""One long-running process: signals, leases, state, and what happens when it must stop for good."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+import structlog
+from sqlalchemy.exc import DBAPIError
+
+from migrate.model.errors import ConfigError, MigrateError, PreflightError, StopError
+from migrate.settings import Settings
+from migrate.state import database, halt, phase, schema_history
+from migrate.state.database import explain_state
+from migrate.state.lease import Held, Leases
+from migrate.target.plan import Plan
+
+log = structlog.get_logger("migrate.run")
+FOR_GOOD = (StopError, PreflightError, ConfigError)
+"""Errors that a restart meets again: noted in the state for `migrate status`."""
+
+
+@dataclass(frozen=True)
+class Runtime:
+    settings: Settings
+    process: str
+    state: sa.Engine
+    leases: Leases
+    stop: threading.Event
+
+    def plan(self) -> Plan:
+        """Tables, rules and places as `migrate init` stored them."""
+        return stored_plan(self.settings, self.state)
+
+    def wait_for(self, lease: str) -> Held | None:
+        """Stand by for a singleton's lease; None when we are to stop first."""
+        return self.leases.wait(lease, self.stop)
+
+
+def stored_plan(settings: Settings, state: sa.Engine) -> Plan:
+    """The plan from the definitions that `migrate init` stored. Raises PreflightError before init."""
+    with state.connect() as connection:
+        tables = schema_history.latest(connection, settings.name)
+        begun = phase.rule_hashes(connection, settings.name)
+    if not tables:
+        raise PreflightError(f"migration '{settings.name}' is not there yet", hint="run `migrate init` first")
+    plan = Plan(settings, tables)
+    for key, planned in plan.tables.items():
+        if begun.get(key, planned.rule_hash) != planned.rule_hash:
+            raise ConfigError(
+                f"{planned.table.full_name}: columns, key, sharding rule or places changed since the migration began",
+                hint="restore them, or start a new migration under another name",
+            )
+    return plan
+
+
+@contextmanager
+def stop_on_signals() -> Iterator[threading.Event]:
+    """An event that SIGTERM and SIGINT set; a second signal ends the process at once."""
+    stop = threading.Event()
+
+    def handle(number: int, _frame: object) -> None:
+        if stop.is_set():
+            os._exit(128 + number)
+        stop.set()
+
+    before = {number: signal.signal(number, handle) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def run_process(settings: Settings, process: str, body: Callable[[Runtime], None]) -> None:
+    """Run one stage until it is told to stop.
+
+    A clean stop returns. An error that a restart would meet again is noted in the state first. Raises MigrateError.
+    """
+    state = database.engine(settings.state)
+    leases = Leases(state, settings.name, settings.lease.seconds)
+    try:
+        with stop_on_signals() as stop:
+            leases.start()
+            _note(settings, state, process, None)
+            log.info("started", pid=os.getpid())
+            body(Runtime(settings, process, state, leases, stop))
+            log.info("stopped")
+    except DBAPIError as error:
+        raise explain_state(error, settings.state) from error
+    except FOR_GOOD as error:
+        log.error("stopped for good", reason=error.message, hint=error.hint)
+        _note(settings, state, process, error)
+        raise
+    finally:
+        leases.close()
+        state.dispose()
+
+
+def _note(settings: Settings, state: sa.Engine, process: str, error: MigrateError | None) -> None:
+    try:
+        with state.begin() as connection:
+            if error is None:
+                halt.clear(connection, settings.name, process)
+            else:
+                halt.note(connection, settings.name, process, error)
+    except DBAPIError as refused:
+        if error is None:
+            raise
+        log.warning("the reason could not be stored", error=str(refused.orig))

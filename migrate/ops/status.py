@@ -1,0 +1,165 @@
+"""Where a migration stands, read from the state, the source and the targets."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import sqlalchemy as sa
+
+from migrate.kafka.reader import PartitionReader
+from migrate.model.coordinate import file_number
+from migrate.model.errors import MigrateError
+from migrate.mysql.connection import connect
+from migrate.mysql.errors import explained
+from migrate.ops.runtime import stored_plan
+from migrate.publish.start import BinlogPosition, log_end
+from migrate.settings import Settings
+from migrate.state import halt, phase, position, record
+from migrate.state import migration as migrations
+from migrate.target import ledger
+from migrate.target.plan import TargetPool
+
+
+@dataclass(slots=True)
+class SourceStatus:
+    name: str
+    published: str  # file:position delivered
+    log_end: str  # file:position the source is at; "" when it does not answer
+    caught_up: bool
+    event_time: str
+
+
+@dataclass(slots=True)
+class PartitionStatus:
+    partition: int
+    consumed: int  # next offset
+    end: int  # the topic's end
+    messages: int
+    rows: int
+
+    @property
+    def waiting(self) -> int:
+        return self.end - self.consumed
+
+
+@dataclass(slots=True)
+class Status:
+    migration: str
+    topic: str
+    sources: list[SourceStatus] = field(default_factory=list)
+    partitions: list[PartitionStatus] = field(default_factory=list)
+    records: dict[str, int] = field(default_factory=dict)
+    empty_deletes: int = 0  # waiting for their delayed message
+    tables: dict[str, str] = field(default_factory=dict)  # phase of each table's copy
+    halted: list[dict[str, str]] = field(default_factory=list)
+    lag_seconds: float = 0.0
+
+    @property
+    def waiting_messages(self) -> int:
+        return sum(part.waiting for part in self.partitions)
+
+    @property
+    def rows_applied(self) -> int:
+        return sum(part.rows for part in self.partitions)
+
+    @property
+    def drained(self) -> bool:
+        """Everything the sources logged up to now is at the target, and no delete waits to come back."""
+        caught_up = all(source.caught_up for source in self.sources)
+        return caught_up and not self.waiting_messages and not self.records.get("new", 0) and not self.empty_deletes
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            **asdict(self),
+            "waiting_messages": self.waiting_messages,
+            "rows_applied": self.rows_applied,
+            "drained": self.drained,
+        }
+
+
+def read(settings: Settings, state: sa.Engine, upto: dict[str, BinlogPosition] | None = None) -> Status:
+    """The status now; `upto` gives the source positions that count as its end (by default: where it is now).
+
+    Raises: PreflightError before init, ServerError when a server does not answer.
+    """
+    with state.connect() as connection:
+        known = migrations.get(connection, settings.name)
+        status = Status(settings.name, known.topic)
+        stored = {source.name: position.load(connection, settings.name, source.name) for source in settings.sources}
+        totals = {row[0]: row for row in record.totals(connection, settings.name)}
+        status.records = {name.name.lower(): count for name, count in record.counts(connection, settings.name).items()}
+        status.halted = [
+            {"process": process, "reason": reason, "hint": hint, "at": at.isoformat()}
+            for process, reason, hint, at in halt.every(connection, settings.name)
+        ]
+        phases = phase.every(connection, settings.name)
+    for name, where in stored.items():
+        end = upto[name] if upto else _source_end(settings, name)
+        status.sources.append(_source_status(name, where, end))
+    _partitions(settings, known, totals, status)
+    plan = stored_plan(settings, state)
+    for key, planned in plan.tables.items():
+        status.tables[planned.table.full_name] = phases.get(key, phase.Phase.CREATED).value
+    pool = TargetPool(settings)
+    try:
+        with explained("targets"):
+            status.empty_deletes = sum(
+                ledger.waiting(pool.get(database), settings.name) for database in plan.used_databases
+            )
+    finally:
+        pool.close()
+    newest = max((row[4] for row in totals.values()), default=0)
+    if newest and not (status.waiting_messages == 0 and all(source.caught_up for source in status.sources)):
+        status.lag_seconds = max(0.0, round(time.time() - newest / 1000, 1))
+    return status
+
+
+def source_ends(settings: Settings) -> dict[str, BinlogPosition]:
+    """Where each source's log ends now. Raises ServerError."""
+    ends = {}
+    for source in settings.sources:
+        connection = connect(source, f"source '{source.name}'")
+        try:
+            with explained(f"source '{source.name}'"):
+                ends[source.name] = log_end(connection)
+        finally:
+            connection.close()
+    return ends
+
+
+def _source_end(settings: Settings, name: str) -> BinlogPosition | None:
+    try:
+        connection = connect(settings.source(name), f"source '{name}'")
+    except MigrateError:
+        return None
+    try:
+        with explained(f"source '{name}'"):
+            return log_end(connection)
+    finally:
+        connection.close()
+
+
+def _source_status(name: str, where: position.Position | None, end: BinlogPosition | None) -> SourceStatus:
+    published = f"{where.file}:{where.pos}" if where else ""
+    caught_up = (
+        where is not None
+        and end is not None
+        and (file_number(where.file), where.pos) >= (file_number(end.file), end.pos)
+    )
+    event_time = where.event_time.isoformat() if where and where.event_time else ""
+    return SourceStatus(name, published, f"{end.file}:{end.pos}" if end else "", caught_up, event_time)
+
+
+def _partitions(
+    settings: Settings, known: migrations.Migration, totals: dict[int, tuple[int, int, int, int, int]], status: Status
+) -> None:
+    reader = PartitionReader(settings.kafka, f"{settings.group}.status")
+    try:
+        for number in range(known.partitions):
+            _, end = reader.bounds(known.topic, number)
+            _, consumed, messages, rows, _ = totals.get(number, (number, 0, 0, 0, 0))
+            status.partitions.append(PartitionStatus(number, consumed, end, messages, rows))
+    finally:
+        reader.close()

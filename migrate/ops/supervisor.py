@@ -1,0 +1,73 @@
+"""`migrate run`: all processes of a migration on one machine, under supervisord.
+
+supervisord starts them, restarts what dies, and stops them with it. A process that ends because a restart would meet
+the same error again (exit codes 2, 3 and 5) stays down; `migrate status` says why.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from pathlib import Path
+
+from migrate.settings import Settings
+
+STAY_DOWN = (0, 2, 3, 5)
+_STOP_SECONDS = 30
+
+
+def process_names(settings: Settings) -> dict[str, list[str]]:
+    """The processes of a migration: name → arguments of `migrate`."""
+    publishers = {f"publish-{source.name}": ["publish", "--source", source.name] for source in settings.sources}
+    return {**publishers, "consume": ["consume"], "commit": ["commit"], "requeue": ["requeue"]}
+
+
+def write_config(settings: Settings, config: Path, directory: Path) -> Path:
+    """Write supervisord's config file below `directory` and return it. It holds no secret."""
+    logs = directory / "logs"
+    logs.mkdir(parents=True, exist_ok=True)
+    directory.chmod(0o700)
+    sections = [
+        "[supervisord]",
+        "nodaemon = true",
+        "silent = true",
+        f"logfile = {_value(logs / 'supervisord.log')}",
+        f"pidfile = {_value(directory / 'supervisord.pid')}",
+        f"childlogdir = {_value(logs)}",
+        "identifier = migrate",
+    ]
+    for name, arguments in process_names(settings).items():
+        command = [sys.executable, "-m", "migrate", "--config", str(config.resolve()), *arguments]
+        sections += [
+            "",
+            f"[program:{name}]",
+            f"command = {_value(shlex.join(command))}",
+            f"directory = {_value(Path.cwd())}",
+            'environment = MIGRATE_SUPERVISED="1"',
+            "autorestart = unexpected",
+            f"exitcodes = {','.join(map(str, STAY_DOWN))}",
+            "startsecs = 3",
+            "startretries = 1000000",
+            f"stopwaitsecs = {_STOP_SECONDS}",
+            "stopsignal = TERM",
+            "redirect_stderr = true",
+            f"stdout_logfile = {_value(logs / (name + '.log'))}",
+            "stdout_logfile_maxbytes = 50MB",
+            "stdout_logfile_backups = 5",
+        ]
+    path = directory / "supervisord.conf"
+    path.write_text("\n".join(sections) + "\n", encoding="utf-8")
+    path.chmod(0o600)
+    return path
+
+
+def _value(value: Path | str) -> str:
+    return str(value).replace("%", "%%")
+
+
+def run(settings: Settings, config: Path) -> None:
+    """Become supervisord; returns only by exception."""
+    directory = settings.run_dir.resolve()
+    path = write_config(settings, config, directory)
+    os.execv(sys.executable, [sys.executable, "-m", "supervisor.supervisord", "-c", str(path)])  # noqa: S606 - fixed words

@@ -1,0 +1,78 @@
+"""All checks, in order; every one runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import pymysql
+
+from migrate.model.errors import MigrateError, PreflightError
+from migrate.model.table import Table
+from migrate.mysql.connection import connect
+from migrate.mysql.errors import explain
+from migrate.preflight import binlog, cascades, grants, tables
+from migrate.preflight.result import Result, Verdict, guarded
+from migrate.settings import Settings, Source
+from migrate.target.plan import TableId
+
+
+@dataclass(slots=True)
+class Report:
+    results: list[Result] = field(default_factory=list)
+    tables: dict[TableId, Table] = field(default_factory=dict)
+
+    @property
+    def problems(self) -> list[Result]:
+        return [result for result in self.results if result.verdict in (Verdict.PROBLEM, Verdict.UNKNOWN)]
+
+    def raise_first(self) -> None:
+        """Raise PreflightError for the first problem, saying how many there are."""
+        if problems := self.problems:
+            more = f" (and {len(problems) - 1} more; see `migrate preflight`)" if len(problems) > 1 else ""
+            raise PreflightError(problems[0].message + more, hint=problems[0].mend)
+
+
+def run(settings: Settings) -> Report:
+    """Look at every source, its tables, and every target. Raises ServerError only when a source does not answer."""
+    report = Report()
+    for source in settings.sources:
+        _source(settings, source, report)
+    for target in settings.targets:
+        report.results += guarded("target", target.name, lambda target=target: _target(settings, target.name))  # type: ignore[misc]
+    return report
+
+
+def _source(settings: Settings, source: Source, report: Report) -> None:
+    name = f"source '{source.name}'"
+    connection = connect(source, name)
+    wanted = [table for table in settings.tables if settings.source_of(table) == source.name]
+    try:
+        report.results += binlog.check(connection)
+        report.results += grants.check(connection)
+        for table_settings in wanted:
+            table, results = tables.check(connection, source.name, table_settings)
+            report.results += results
+            if table is not None:
+                report.tables[(source.name, table.database, table.name)] = table
+        there = [(table.database, table.table) for table in wanted]
+        there = [pair for pair in there if (source.name, *pair) in report.tables]
+        report.results += cascades.check(connection, there)
+    except pymysql.MySQLError as error:
+        raise explain(error, name) from error
+    finally:
+        connection.close()
+
+
+def _target(settings: Settings, name: str) -> list[Result]:
+    connection = connect(settings.target(name), f"target '{name}'")
+    try:
+        row = connection.one("SELECT VERSION()")
+        return [
+            Result(
+                "target", name, Verdict.PASS, f"target '{name}' answers: {connection.flavour} {row[0] if row else ''}"
+            )
+        ]
+    except MigrateError as error:
+        return [Result("target", name, Verdict.PROBLEM, error.message, error.hint)]
+    finally:
+        connection.close()

@@ -1,0 +1,23 @@
+"""The selected tables: there, InnoDB, with a usable key and known types."""
+
+from __future__ import annotations
+
+from migrate.model.errors import MigrateError
+from migrate.model.table import Table
+from migrate.mysql.catalog import load_table
+from migrate.mysql.connection import Connection
+from migrate.preflight.result import Result, Verdict
+from migrate.settings import TableSettings
+
+
+def check(connection: Connection, source: str, wanted: TableSettings) -> tuple[Table | None, list[Result]]:
+    """The table as the catalog has it, and what was found about it."""
+    try:
+        table = load_table(connection, source, wanted.database, wanted.table, wanted.key)
+    except MigrateError as error:
+        return None, [Result("table", wanted.name, Verdict.PROBLEM, error.message, error.hint)]
+    if not table.one_partition:
+        return table, [Result("table", wanted.name, Verdict.PASS, f"{wanted.name}: key ({', '.join(table.key)})")]
+    why = "further unique keys" if table.key_is_exact else "a key that only the server can compare"
+    message = f"{wanted.name}: key ({', '.join(table.key)}); with {why} all its changes travel in one partition"
+    return table, [Result("table", wanted.name, Verdict.NOTE, message)]
