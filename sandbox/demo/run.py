@@ -1,0 +1,165 @@
+"""The demo's course: start, load, migrate live, verify, print."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+from migrate.model.errors import MigrateError
+from migrate.ops import logs
+from migrate.ops import status as statuses
+from migrate.settings import load
+from migrate.state import database
+from sandbox.demo import config
+from sandbox.demo.migration import Migration
+from sandbox.demo.writer import Writer
+from sandbox.demo_data import create_orders, load_sakila
+from sandbox.stack import Sandbox
+
+
+def say(line: str = "") -> None:
+    print(line, flush=True)
+
+
+class LagWatch(threading.Thread):
+    """Samples the lag while the writers write."""
+
+    def __init__(self, migration: Migration) -> None:
+        super().__init__(name="lag", daemon=True)
+        self._settings = load(migration.config, migration.environment)
+        logs.configure(self._settings.logging, "")
+        self._ended = threading.Event()
+        self.seconds: list[float] = []
+
+    def run(self) -> None:
+        state = database.engine(self._settings.state)
+        while not self._ended.wait(2.0):
+            try:
+                self.seconds.append(statuses.read(self._settings, state).lag_seconds)
+            except MigrateError:
+                continue  # a sample less
+        state.dispose()
+
+    def stop(self) -> None:
+        self._ended.set()
+        self.join()
+
+    @property
+    def typical(self) -> float:
+        return sorted(self.seconds)[len(self.seconds) // 2] if self.seconds else 0.0
+
+
+class Demo:
+    """The steps, one method each, so that a test can put something between them."""
+
+    def __init__(self, box: Sandbox, directory: Path, orders: int = 200_000, writers: int = 2) -> None:
+        self.box = box
+        self.migration = Migration(box, directory, config.text(box, directory))
+        self._orders = orders
+        self._writers = [Writer(box.source, seed) for seed in range(1, writers + 1)]
+        self._lag: LagWatch | None = None
+        self._write_seconds = 0.0
+
+    def load(self) -> None:
+        load_sakila(self.box.source)
+        create_orders(self.box.source, self._orders)
+
+    def prepare(self) -> None:
+        """Preflight, init, and the processes."""
+        say(self.migration.do("preflight"))
+        say(self.migration.do("init"))
+        self.migration.start()
+        say("publisher, consumer, committer and requeue run")
+
+    def start_writing(self) -> None:
+        for writer in self._writers:
+            writer.start()
+        self._began = time.monotonic()
+        self._lag = LagWatch(self.migration)
+        self._lag.start()
+
+    def copy(self) -> dict[str, Any]:
+        answer: dict[str, Any] = self.migration.ask("copy")
+        return answer
+
+    def stop_writing(self) -> int:
+        """Ends the writers; returns how many rows they changed."""
+        for writer in self._writers:
+            writer.stop()
+        self._write_seconds = time.monotonic() - self._began
+        if self._lag is not None:
+            self._lag.stop()
+        return sum(writer.changes for writer in self._writers)
+
+    def drain(self) -> dict[str, Any]:
+        answer: dict[str, Any] = self.migration.ask("drain", "--timeout", "300")
+        return answer
+
+    def verify(self) -> dict[str, Any]:
+        answer: dict[str, Any] = self.migration.ask("verify", accept=(0, 1))
+        return answer
+
+    @property
+    def lag_seconds(self) -> float:
+        return self._lag.typical if self._lag else 0.0
+
+    @property
+    def write_seconds(self) -> float:
+        return self._write_seconds
+
+
+def named(verified: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+    """(table, difference) of every difference that a verification names."""
+    return [(table["table"], difference) for table in verified["tables"] for difference in table["named"]]
+
+
+def run(box: Sandbox, directory: Path, orders: int, keep_writing_seconds: float = 5.0) -> int:
+    """The whole demo. Returns the number of differences."""
+    demo = Demo(box, directory, orders)
+    say(f"loading Sakila and {orders:,} orders into the source")
+    demo.load()
+    demo.prepare()
+    try:
+        say("two writers insert, update, delete, and change keys and sharding keys; the copy starts")
+        demo.start_writing()
+        copied = demo.copy()
+        say(f"the copy is done; the writers go on for {keep_writing_seconds:.0f} s")
+        time.sleep(keep_writing_seconds)  # the application's own time, nothing is awaited
+        changed = demo.stop_writing()
+        say("the writers have stopped; draining")
+        began = time.monotonic()
+        drained = demo.drain()
+        drain_seconds = time.monotonic() - began
+        verified = demo.verify()
+    finally:
+        demo.migration.stop()
+    _report(demo, copied, changed, drained, drain_seconds, verified)
+    return int(verified["differences"]) + int(verified["in_motion"])
+
+
+def _report(
+    demo: Demo,
+    copied: dict[str, Any],
+    changed: int,
+    drained: dict[str, Any],
+    drain_seconds: float,
+    verified: dict[str, Any],
+) -> None:
+    say()
+    say(f"{'table':24}{'rows compared':>16}{'differences':>14}")
+    for table in verified["tables"]:
+        say(f"{table['table']:24}{table['rows']:>16,}{table['differences']:>14,}")
+    say()
+    say(f"rows copied         {copied['rows_read']:>12,}   {copied['rows_per_second']:,} rows/s")
+    say(f"rows changed        {changed:>12,}   {changed / max(demo.write_seconds, 0.001):,.0f} rows/s by the writers")
+    say(f"changes applied     {drained['rows_applied']:>12,}   those made by triggers included")
+    say(f"lag while writing   {demo.lag_seconds:>12.1f} s")
+    say(f"drained in          {drain_seconds:>12.1f} s")
+    say(f"rows verified       {verified['rows']:>12,}   {verified['rows_per_second']:,} rows/s")
+    say(f"differences         {verified['differences']:>12,}")
+    for table, difference in named(verified)[:20]:
+        say(f"  {table} key {difference['key']}: {difference['kind']}: {difference['detail']}")
+    sys.stdout.flush()

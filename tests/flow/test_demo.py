@@ -1,0 +1,91 @@
+"""The demo itself, small: equal at the end; differences made by hand are named; kills do not matter."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sandbox.demo.migration import PROCESSES
+from sandbox.demo.run import Demo, named
+from sandbox.settings import Flavour
+from sandbox.stack import Sandbox
+
+_ORDERS = 4_000
+pytestmark = pytest.mark.timeout(900)  # each test starts Spark; a slow machine is not a failure
+
+
+@pytest.fixture(scope="module")
+def demo_box(flavour: Flavour) -> Iterator[Sandbox]:
+    with Sandbox(flavour, targets=2, kafka=True) as box:
+        yield box
+
+
+@pytest.fixture(scope="module")
+def demo(demo_box: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
+    """A demo after its copy, its writers and its drain, with every process killed once meanwhile."""
+    made = Demo(demo_box, Path(tmp_path_factory.mktemp("demo")), _ORDERS)
+    made.load()
+    made.prepare()
+    try:
+        made.start_writing()
+        killed = {process: made.migration.kill(process) for process in PROCESSES}
+        made.copy()
+        killed |= {process: made.migration.kill(process) for process in reversed(PROCESSES)}
+        changed = made.stop_writing()
+        made.drain()
+        assert changed > 100
+        assert all(made.migration.pid(process) not in (None, pid) for process, pid in killed.items())
+        yield made
+    finally:
+        made.migration.stop()
+
+
+def differences(demo: Demo) -> list[tuple[str, str, str]]:
+    """(table, key, kind) of each; the command must have told them by its exit code too."""
+    done = demo.migration.run("verify", "--json")
+    assert done.returncode == 1
+    found = json.loads(done.stdout)
+    each = [(table, item["key"][0], item["kind"]) for table, item in named(found)]
+    assert found["differences"] == len(each)
+    return each
+
+
+def test_with_every_process_killed_twice_while_writers_wrote_nothing_differs(demo: Demo) -> None:
+    found = demo.verify()
+    assert named(found) == []
+    assert (found["clean"], found["differences"], found["in_motion"]) == (True, 0, 0)
+    assert len(found["tables"]) == 17
+    assert sum(table["rows"] for table in found["tables"]) > 47_000
+
+
+def _first_order(demo: Demo) -> tuple[Any, str, str, int]:
+    """Some order at the target: its server, database, table and id."""
+    for number in range(4):
+        server = demo.box.targets[number // 2]
+        for table in range(4):
+            rows = server.query(f"SELECT id FROM shop_{number}.orders_{table} ORDER BY id LIMIT 1")
+            if rows:
+                return server, f"shop_{number}", f"orders_{table}", int(rows[0][0])
+    raise AssertionError("no orders at the target")
+
+
+def test_what_was_broken_by_hand_is_named_with_table_and_key(demo: Demo) -> None:
+    """A deleted row, a changed byte, and a change that was never published: all three found in one verification."""
+    demo.drain()
+    server, database, table, order = _first_order(demo)
+    server.execute(f"DELETE FROM {table} WHERE id = {order}", database=database)
+    demo.box.targets[0].execute("UPDATE film SET title = CONCAT(title, '.') WHERE film_id = 7", database="sakila")
+    demo.migration.stop()  # too early: the publisher does not see what follows
+    demo.box.source.execute("INSERT INTO language (name) VALUES ('Esperanto')", database="sakila")
+    language = demo.box.source.query("SELECT MAX(language_id) FROM sakila.language")[0][0]
+    assert sorted(differences(demo)) == sorted(
+        [
+            ("shop.orders", str(order), "missing"),
+            ("sakila.film", "7", "different"),
+            ("sakila.language", str(language), "missing"),
+        ]
+    )

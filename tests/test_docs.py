@@ -1,0 +1,283 @@
+"""The documents hold: commands, options, tasks, links, config, messages and grants in them are the code's."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+import typer
+import yaml
+from pydantic import BaseModel
+
+from migrate.cli import app
+from migrate.model import errors
+from migrate.model.change import partition_of
+from migrate.model.errors import MigrateError
+from migrate.model.message import decode, encode
+from migrate.settings import Settings, parse
+from migrate.sharding.rule import build_rule
+from sandbox.__main__ import _arguments as sandbox_arguments
+from sandbox.settings import IMAGES, KAFKA_VERSION
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+USER_PAGES = [page for page in PAGES if page.name == "README.md" or page.parent == ROOT / "docs"]
+CLI: Any = typer.main.get_command(app)
+TASKS = set(re.findall(r"^([a-z]+):.*## ", (ROOT / "Makefile").read_text(), re.M))
+ENVIRONMENT = {f"{name}_PASSWORD": "x-long-and-random" for name in ("STATE", "SOURCE", "TARGET", "KAFKA")}
+
+_FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.S | re.M)
+_INLINE = re.compile(r"`([^`\n]+)`")
+_LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+_MIGRATE = re.compile(r"^(?:\.venv/bin/)?migrate( |$)")
+
+
+@dataclass(frozen=True)
+class Snippet:
+    page: Path
+    language: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.page.relative_to(ROOT)}: {self.text.strip().splitlines()[0]}"
+
+
+def snippets(*languages: str) -> list[Snippet]:
+    found = [
+        Snippet(page, language, text) for page in PAGES for language, text in _FENCE.findall(page.read_text("utf-8"))
+    ]
+    return [snippet for snippet in found if snippet.language in languages]
+
+
+def commands() -> Iterator[tuple[str, str]]:
+    """(page, command line) of each shell line and of each inline code that begins with a command of ours."""
+    for snippet in snippets("sh", "console"):
+        for line in snippet.text.splitlines():
+            if line.strip():
+                yield snippet.page.name, line.split("#", 1)[0].strip().removeprefix("$ ")
+    for page in PAGES:
+        for code in _INLINE.findall(_FENCE.sub("", page.read_text("utf-8"))):
+            if _MIGRATE.match(code) or code.startswith("make "):
+                # `migrate publish | consume` is a list of commands
+                yield page.name, code
+
+
+def words_of(line: str) -> list[str]:
+    """The command line's words, without the variables set before it."""
+    words = shlex.split(line)
+    while words and re.match(r"^[A-Z_]+=", words[0]):
+        words.pop(0)
+    return words
+
+
+def check_migrate(words: list[str]) -> None:
+    """Raise when `migrate` with these words would not be understood."""
+    if not words:
+        return
+    main = CLI.make_context("migrate", list(words))
+    rest = [*main._protected_args, *main.args]
+    command = CLI.commands[rest[0]]
+    command.parse_args(type(main)(command, info_name=rest[0], parent=main), rest[1:])
+
+
+# -- commands and tasks
+
+
+def test_every_command_is_documented() -> None:
+    text = "\n".join(page.read_text("utf-8") for page in USER_PAGES)
+    missing = [name for name in CLI.commands if not re.search(rf"\bmigrate {name}\b", text)]
+    assert CLI.commands
+    assert missing == []
+
+
+def test_every_task_of_the_makefile_is_documented() -> None:
+    text = "\n".join(page.read_text("utf-8") for page in PAGES)
+    assert TASKS
+    assert [task for task in sorted(TASKS) if not re.search(rf"\bmake {task}\b", text)] == []
+
+
+def test_every_option_of_every_command_is_documented() -> None:
+    text = "\n".join(page.read_text("utf-8") for page in USER_PAGES)
+    options = {
+        option
+        for command in [CLI, *CLI.commands.values()]
+        for parameter in command.params
+        for option in parameter.opts
+        if option.startswith("--") and option != "--help"
+    }
+    assert "--config" in options
+    assert [option for option in sorted(options) if not re.search(rf"{option}\b", text)] == []
+
+
+@pytest.mark.parametrize(("page", "line"), sorted(set(commands())), ids=str)
+def test_a_quoted_command_is_understood(page: str, line: str) -> None:
+    words = words_of(line)
+    match words:
+        case ["migrate" | ".venv/bin/migrate", *rest]:
+            check_migrate(rest)
+        case ["make", *rest]:
+            tasks = [word for word in rest if "=" not in word]
+            assert set(tasks) <= TASKS, f"{page}: no such task"
+        case [".venv/bin/python", "-m", "sandbox", *rest]:
+            sandbox_arguments(rest)
+        case [".venv/bin/python", "-m", "pytest", *rest]:
+            paths = [word for word in rest if word.startswith("tests/")]
+            assert paths
+            assert all((ROOT / path).exists() for path in paths)
+        case _:
+            assert words == [] or words[0] in ("export", ".", ".venv/bin/pre-commit"), f"{page}: {line} is not checked"
+
+
+def test_an_option_or_command_that_does_not_exist_would_be_seen() -> None:
+    """Negative control of the check above."""
+    for wrong in (["status", "--jsonn"], ["cutover"], ["drain", "--timeout", "soon"], ["--conf", "x", "status"]):
+        with pytest.raises(Exception, match=r"No such|no such|cutover|not a valid|valid number"):
+            check_migrate(wrong)
+
+
+def test_commands_that_do_not_exist_yet_are_promised_nowhere() -> None:
+    for page in PAGES:
+        for name in re.findall(r"`migrate ([a-z]+)", page.read_text("utf-8")):
+            assert name in CLI.commands, f"{page.name} speaks of `migrate {name}`"
+
+
+# -- links
+
+
+def anchors(page: Path) -> set[str]:
+    headings = re.findall(r"^#+ (.+)$", _FENCE.sub("", page.read_text("utf-8")), re.M)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_relative_link_resolves(page: Path) -> None:
+    broken = []
+    for link in _LINK.findall(_FENCE.sub("", page.read_text("utf-8"))):
+        path, _, anchor = link.partition("#")
+        if re.match(r"^[a-z]+:", link):
+            continue
+        target = (page.parent / path).resolve() if path else page
+        if not target.exists() or (anchor and target.suffix == ".md" and anchor not in anchors(target)):
+            broken.append(link)
+    assert broken == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_file_of_the_project_that_is_named_exists(page: Path) -> None:
+    named = _INLINE.findall(_FENCE.sub("", page.read_text("utf-8")))
+    paths = [code for code in named if re.match(r"^(migrate|jobs|tests|sandbox|sql|config|docs)/[\w./-]+$", code)]
+    assert [path for path in paths if not (ROOT / path).exists()] == []
+
+
+# -- config
+
+
+def readme_config() -> dict[str, Any]:
+    whole = [yaml.safe_load(snippet.text) for snippet in snippets("yaml")]
+    configs: list[dict[str, Any]] = [item for item in whole if "sources" in item]
+    assert len(configs) == 1, "the README has one config that can be copied"
+    return configs[0]
+
+
+@pytest.mark.parametrize("snippet", snippets("yaml"), ids=str)
+def test_a_config_snippet_loads(snippet: Snippet) -> None:
+    written = yaml.safe_load(snippet.text)
+    if "sharding" in written:  # the part of one table
+        build_rule(written["sharding"], "orders", {"user_id": "bigint(20)", "id": "bigint(20)"})
+        written = {"tables": [{"name": "shop.orders", **written}]}
+    assert parse({**readme_config(), **written}, ENVIRONMENT)
+
+
+def test_the_readme_config_routes_to_databases_it_names() -> None:
+    settings = parse(readme_config(), ENVIRONMENT)
+    for table in settings.tables:
+        rule = build_rule(table.sharding, table.name, {"user_id": "bigint(20) unsigned", "id": "bigint(20) unsigned"})
+        assert {place.database for place in rule.places} == set(settings.databases)
+        assert rule.route({"user_id": "7", "id": "42"}) in rule.places
+
+
+def keys_of(model: type[BaseModel], prefix: str = "") -> Iterator[str]:
+    for name, field in model.model_fields.items():
+        key = prefix + (field.alias or name)
+        yield key
+        for kind in (field.annotation, *get_args(field.annotation)):
+            if isinstance(kind, type) and issubclass(kind, BaseModel):
+                many = "" if kind is field.annotation else "[]"
+                yield from keys_of(kind, f"{key}{many}.")
+
+
+def test_every_setting_that_is_named_exists() -> None:
+    known = set(keys_of(Settings))
+    first = {key.split(".")[0].split("[")[0] for key in known}
+    assert "consume.merge_interval_seconds" in known
+    assert "tables[].ddl" in known
+    unknown = []
+    for page in PAGES:
+        for code in _INLINE.findall(_FENCE.sub("", page.read_text("utf-8"))):
+            match = re.match(r"^([a-z_]+)(\[\])?\.(?!log$)[a-z_.]+(?=$|:)", code)
+            if match and match.group(1) in first - {"name"} and match.group(0) not in known:
+                unknown.append(f"{page.name}: {code}")
+    assert unknown == []
+
+
+# -- messages
+
+
+@pytest.mark.parametrize("snippet", snippets("json"), ids=str)
+def test_a_message_in_the_docs_is_what_the_code_reads_and_writes(snippet: Snippet) -> None:
+    written = json.loads(snippet.text)
+    assert json.loads(encode(decode(snippet.text.encode(), "docs", 0))) == written
+
+
+@pytest.mark.parametrize("snippet", snippets("python"), ids=str)
+def test_python_in_the_docs_runs(snippet: Snippet) -> None:
+    assert "assert" in snippet.text
+    exec(compile(snippet.text, str(snippet), "exec"), {})  # noqa: S102 - our own documents
+
+
+def test_the_partition_in_the_docs_is_the_codes() -> None:
+    assert partition_of("shop", "orders", ("42",), 8) == 6
+
+
+# -- facts repeated in the docs
+
+
+def test_exit_codes_are_the_codes() -> None:
+    table = re.findall(r"^\| (\d+) \|", (ROOT / "docs/operations.md").read_text("utf-8"), re.M)
+    classes = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, MigrateError)]
+    assert [int(code) for code in table] == sorted({0, *(kind.exit_code for kind in classes)})
+
+
+def test_decisions_are_numbered_and_have_their_parts() -> None:
+    files = sorted((ROOT / "docs/decisions").glob("*.md"))
+    assert [file.name[:4] for file in files] == [f"{number:04d}" for number in range(1, len(files) + 1)]
+    for file in files:
+        text = file.read_text("utf-8")
+        assert text.startswith(f"# {file.name[:4]} ")
+        parts = re.findall(r"^\*\*(Context|Decision|Why|Consequences)\.?\*\*", text, re.M)
+        assert parts == ["Context", "Decision", "Why", "Consequences"], file.name
+
+
+def test_the_licence_is_the_one_that_the_package_declares() -> None:
+    text = (ROOT / "LICENSE").read_text("utf-8")
+    assert "Apache License\n                           Version 2.0, January 2004" in text
+    assert "END OF TERMS AND CONDITIONS" in text
+
+
+def test_versions_in_the_readme_are_those_of_the_sandbox() -> None:
+    readme = (ROOT / "README.md").read_text("utf-8")
+    versions = {"Kafka": KAFKA_VERSION, **{image.split(":")[0]: image.split(":")[1] for image in IMAGES.values()}}
+    for product, version in versions.items():
+        short = ".".join(version.split(".")[:2])
+        assert re.search(rf"\b{product} {re.escape(short)}\b", readme, re.I), f"{product} {short}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_no_page_names_a_path_of_one_machine(page: Path) -> None:
+    assert re.findall(r"(?<![\w.])/(?:work|home|root|tmp|opt)/\S*", page.read_text("utf-8")) == []
