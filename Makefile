@@ -6,7 +6,7 @@ BIN     := $(VENV)/bin
 FLAVOUR ?= mariadb
 
 .DEFAULT_GOAL := help
-.PHONY: help setup servers demo test lint types clean distclean lock
+.PHONY: help setup servers demo test lint typecheck clean distclean lock
 
 help: ## list the tasks
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -34,7 +34,7 @@ lint: setup ## check style (ruff)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
-types: setup ## check types (mypy, strict)
+typecheck: setup ## check types (mypy, strict)
 	$(BIN)/mypy
 
 clean: ## remove server data, caches and build leftovers

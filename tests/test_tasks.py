@@ -9,7 +9,7 @@ import pytest
 
 from sandbox.paths import PROJECT
 
-STEPS = ["setup", "servers", "lint", "types", "test"]
+STEPS = ["setup", "servers", "lint", "typecheck", "test"]
 
 MAKE = """#!/bin/sh
 echo "$1" >> "$CALLS"
@@ -39,7 +39,7 @@ def test_ci_passes_when_every_task_does(tmp_path: Path) -> None:
     assert re.search(r"=== summary\n(  \w+ +\d+ s  ok\n){5}  all +\d+ s  passed\n$", output)
 
 
-@pytest.mark.parametrize("failing", ["lint", "types", "test"])
+@pytest.mark.parametrize("failing", ["lint", "typecheck", "test"])
 def test_ci_goes_on_after_a_failed_check_and_fails(tmp_path: Path, failing: str) -> None:
     status, output, called = ci(tmp_path, failing)
     assert (status, called) == (1, STEPS)
