@@ -12,6 +12,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -20,7 +21,6 @@ from py4j.protocol import Py4JError
 from pyspark import TaskContext
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
-from sqlalchemy.exc import DBAPIError
 
 from jobs.frames import Batches, map_in_arrow, mark_batch, row_batch, schema, transformed
 from jobs.session import lost, spark_session
@@ -107,9 +107,7 @@ def run(settings: Settings, tables: Sequence[str] | None = None, progress: Progr
     a changed rule; StopError for a row that cannot be written as it is; OwnershipLost when another copy took over;
     ServerError when a server stays away.
     """
-    state = database.engine(settings.state)
-    sessions = Sessions(settings)
-    try:
+    with database.opened(settings.state) as state, closing(Sessions(settings)) as sessions:
         chosen = chosen_tables(settings, state, tables)
         began = time.monotonic()
         copied: list[TableCopied] = []
@@ -119,11 +117,6 @@ def run(settings: Settings, tables: Sequence[str] | None = None, progress: Progr
                 copy = TableCopy(settings, planned, state, sessions)
                 copied.append(_copy(spark, settings, copy, len(copied), len(chosen), progress))
             return CopyResult(copied, time.monotonic() - started, started - began)
-    except DBAPIError as error:
-        raise database.explain_state(error, settings.state) from error
-    finally:
-        sessions.close()
-        state.dispose()
 
 
 def _copy(

@@ -12,6 +12,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,6 @@ import pyarrow as pa
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
-from sqlalchemy.exc import DBAPIError
 
 from jobs.frames import Batches, map_in_arrow
 from jobs.session import lost, spark_session
@@ -123,9 +123,7 @@ def run(settings: Settings, tables: Sequence[str] | None = None, progress: Progr
     Raises: PreflightError before `migrate init`; ConfigError for an unknown table; StopError for a row that cannot be
     compared; ServerError when a server stays away.
     """
-    state = database.engine(settings.state)
-    sessions = Sessions(settings)
-    try:
+    with database.opened(settings.state) as state, closing(Sessions(settings)) as sessions:
         chosen = chosen_tables(settings, state, tables)
         refuse_shared_places(chosen_tables(settings, state, None))
         began = time.monotonic()
@@ -148,11 +146,6 @@ def run(settings: Settings, tables: Sequence[str] | None = None, progress: Progr
                     verification.add_difference(connection, settings.name, number, place, rows)
                 verification.finish(connection, number, paper)
             return VerifyResult(number, found, time.monotonic() - started, started - began, paper)
-    except DBAPIError as error:
-        raise database.explain_state(error, settings.state) from error
-    finally:
-        sessions.close()
-        state.dispose()
 
 
 def _binlog_ends(settings: Settings, tables: Sequence[PlannedTable]) -> dict[str, str]:

@@ -11,7 +11,6 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 from rich.table import Table as RichTable
-from sqlalchemy.exc import DBAPIError
 
 from migrate.model.errors import ConfigError, MigrateError
 from migrate.ops import drain as draining
@@ -194,13 +193,8 @@ def drain(
 ) -> None:
     """Wait until everything the sources have logged up to now is at the target."""
     settings = context.obj.load("drain")
-    state = database.engine(settings.state)
-    try:
+    with database.opened(settings.state) as state:
         now = draining.drain(settings, state, timeout)
-    except DBAPIError as error:
-        raise database.explain_state(error, settings.state) from error
-    finally:
-        state.dispose()
     if as_json:
         _print_json(now.as_dict())
     else:
@@ -211,13 +205,8 @@ def drain(
 def status(context: typer.Context, as_json: Json = False) -> None:
     """Say where the migration stands and what holds it back."""
     settings = context.obj.load("status")
-    state = database.engine(settings.state)
-    try:
+    with database.opened(settings.state) as state:
         now = statuses.read(settings, state)
-    except DBAPIError as error:
-        raise database.explain_state(error, settings.state) from error
-    finally:
-        state.dispose()
     if as_json:
         _print_json(now.as_dict())
         return

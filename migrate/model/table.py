@@ -35,8 +35,6 @@ class Kind(StrEnum):
 BYTES_KINDS = frozenset({Kind.RAWTEXT, Kind.BINARY, Kind.GEOMETRY, Kind.VECTOR})
 """Kinds whose text maps one character to one byte (Latin-1)."""
 
-BINARY_COLLATIONS = frozenset({"binary", "utf8mb4_bin", "utf8mb3_bin", "utf8_bin", "ascii_bin"})
-
 
 @dataclass(frozen=True, slots=True)
 class Column:

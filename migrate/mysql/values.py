@@ -16,7 +16,6 @@ Parameter = str | bytes | int | None
 
 _NUMBERS = frozenset({Kind.INT, Kind.BIT, Kind.ENUM, Kind.SET})
 _AS_NUMBER = frozenset({Kind.BIT, Kind.ENUM, Kind.SET})
-_AS_TEXT = frozenset({Kind.UUID, Kind.INET})
 _TEXT_OF_BYTES = frozenset({Kind.UUID, Kind.INET})
 _ZEROFILLED = frozenset({Kind.INT, Kind.DECIMAL})
 
@@ -78,7 +77,7 @@ def selected(column: Column) -> str:
         return f"CAST({name} AS UNSIGNED)"  # "+ 0" makes a DOUBLE of a SET on MySQL, a signed number on MariaDB
     if column.kind in _ZEROFILLED and "zerofill" in column.type.lower():
         return f"{name} + 0"  # without the zeros it is shown with
-    if column.kind in _AS_TEXT:
+    if column.kind in _TEXT_OF_BYTES:
         return f"CAST({name} AS CHAR)"  # cast to BINARY directly they become their 16 or 4 bytes
     if column.kind is Kind.FLOAT:
         return f"{name} + 0E0"  # as DOUBLE: FLOAT itself prints six digits only

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import sqlalchemy as sa
-from sqlalchemy.exc import DBAPIError
 
 from migrate.kafka import admin
 from migrate.model.coordinate import Coordinate
@@ -54,8 +53,7 @@ def initialise(settings: Settings, config: str = "", say: Say = lambda _line: No
     applied = database.create(settings.state)
     say(f"state database {settings.state.database}: {'version ' + str(applied[-1]) if applied else 'up to date'}")
     topics = _create_topics(settings, say)
-    state = database.engine(settings.state)
-    try:
+    with database.opened(settings.state) as state:
         with state.connect() as connection:
             first = migrations.find(connection, settings.name) is None
         created = _create_targets(settings, plan, first, say)
@@ -66,10 +64,6 @@ def initialise(settings: Settings, config: str = "", say: Say = lambda _line: No
             _store_definitions(connection, plan)
             _store_rules(connection, plan)
         return Initialised(migration, created, topics)
-    except DBAPIError as error:
-        raise database.explain_state(error, settings.state) from error
-    finally:
-        state.dispose()
 
 
 def _create_topics(settings: Settings, say: Say) -> int:

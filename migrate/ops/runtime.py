@@ -6,7 +6,7 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 
 import sqlalchemy as sa
@@ -16,7 +16,6 @@ from sqlalchemy.exc import DBAPIError
 from migrate.model.errors import ConfigError, MigrateError, PreflightError, StopError
 from migrate.settings import Settings
 from migrate.state import database, halt, phase, schema_history
-from migrate.state.database import explain_state
 from migrate.state.lease import Held, Leases
 from migrate.target.plan import Plan
 
@@ -82,24 +81,21 @@ def run_process(settings: Settings, process: str, body: Callable[[Runtime], None
 
     A clean stop returns. An error that a restart would meet again is noted in the state first. Raises MigrateError.
     """
-    state = database.engine(settings.state)
-    leases = Leases(state, settings.name, settings.lease.seconds)
-    try:
-        with stop_on_signals() as stop:
-            leases.start()
-            _note(settings, state, process, None)
-            log.info("started", pid=os.getpid())
-            body(Runtime(settings, process, state, leases, stop))
-            log.info("stopped")
-    except DBAPIError as error:
-        raise explain_state(error, settings.state) from error
-    except FOR_GOOD as error:
-        log.error("stopped for good", reason=error.message, hint=error.hint)
-        _note(settings, state, process, error)
-        raise
-    finally:
-        leases.close()
-        state.dispose()
+    with (
+        database.opened(settings.state) as state,
+        closing(Leases(state, settings.name, settings.lease.seconds)) as leases,
+    ):
+        try:
+            with stop_on_signals() as stop:
+                leases.start()
+                _note(settings, state, process, None)
+                log.info("started", pid=os.getpid())
+                body(Runtime(settings, process, state, leases, stop))
+                log.info("stopped")
+        except FOR_GOOD as error:
+            log.error("stopped for good", reason=error.message, hint=error.hint)
+            _note(settings, state, process, error)
+            raise
 
 
 def _note(settings: Settings, state: sa.Engine, process: str, error: MigrateError | None) -> None:

@@ -72,13 +72,10 @@ class Algorithm(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Mod:
-    """value mod count, never negative; with offsets, of a piece of the value's text."""
+class _Counted:
+    """Algorithms whose buckets are given as a count, and which leave no value without one."""
 
     count: int
-    start: int = 0
-    stop: int = 0
-    zero_padding: bool = False
 
     @property
     def buckets(self) -> int:
@@ -87,6 +84,18 @@ class Mod:
     @property
     def complete(self) -> bool:
         return True
+
+    def suffix(self, bucket: int) -> str:
+        return str(bucket)
+
+
+@dataclass(frozen=True, slots=True)
+class Mod(_Counted):
+    """value mod count, never negative; with offsets, of a piece of the value's text."""
+
+    start: int = 0
+    stop: int = 0
+    zero_padding: bool = False
 
     def suffix(self, bucket: int) -> str:
         return str(bucket).rjust(len(str(self.count - 1)), "0") if self.zero_padding else str(bucket)
@@ -112,21 +121,8 @@ class Mod:
 
 
 @dataclass(frozen=True, slots=True)
-class HashMod:
+class HashMod(_Counted):
     """|hashCode()| mod count."""
-
-    count: int
-
-    @property
-    def buckets(self) -> int:
-        return self.count
-
-    @property
-    def complete(self) -> bool:
-        return True
-
-    def suffix(self, bucket: int) -> str:
-        return str(bucket)
 
     def bucket(self, java: JavaType) -> Callable[[Any], int]:
         hash_code, count = HASHES[java], self.count

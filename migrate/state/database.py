@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from importlib import resources
 from pathlib import Path
 from typing import TypeVar
@@ -51,6 +52,18 @@ def engine(settings: State, *, pool: int = 5) -> sa.Engine:
         isolation_level="READ COMMITTED",
         connect_args=arguments,
     )
+
+
+@contextmanager
+def opened(settings: State) -> Iterator[sa.Engine]:
+    """An engine for the time of the block; what the state database refuses there becomes one ServerError line."""
+    state = engine(settings)
+    try:
+        yield state
+    except DBAPIError as error:
+        raise explain_state(error, settings) from error
+    finally:
+        state.dispose()
 
 
 def sql_steps(folder: str) -> list[tuple[int, list[str]]]:

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from migrate.model.errors import OwnershipLost
 from migrate.model.table import Table
-from migrate.state import phase
+from migrate.state import columns, phase
 from migrate.state.database import metadata, now
 
 
@@ -23,10 +23,7 @@ class ChunkState(StrEnum):
 table = sa.Table(
     "copy_detail",
     metadata,
-    sa.Column("migration", sa.String(48), primary_key=True),
-    sa.Column("source", sa.String(48), primary_key=True),
-    sa.Column("table_schema", sa.String(64), primary_key=True),
-    sa.Column("table_name", sa.String(64), primary_key=True),
+    *columns.of_table(key=True),
     sa.Column("chunk", sa.Integer, primary_key=True),
     sa.Column("low", sa.Text),
     sa.Column("high", sa.Text),
@@ -73,8 +70,8 @@ class Detail:
 
 def load(connection: sa.Connection, migration: str, definition: Table) -> list[Detail]:
     """Every planned chunk of a table, in order."""
-    columns = [table.c[name] for name in ("chunk", "low", "high", "state", "attempt", *COUNTS)]
-    rows = connection.execute(sa.select(*columns).where(*_of(migration, definition)).order_by(table.c.chunk))
+    wanted = [table.c[name] for name in ("chunk", "low", "high", "state", "attempt", *COUNTS)]
+    rows = connection.execute(sa.select(*wanted).where(*_of(migration, definition)).order_by(table.c.chunk))
     return [Detail(row[0], row[1], row[2], ChunkState(row[3]), row[4], Counts(*map(int, row[5:]))) for row in rows]
 
 

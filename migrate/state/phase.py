@@ -9,6 +9,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects.mysql import insert
 
 from migrate.model.table import Table
+from migrate.state import columns
 from migrate.state.database import metadata
 
 
@@ -21,10 +22,7 @@ class Phase(StrEnum):
 table = sa.Table(
     "phase",
     metadata,
-    sa.Column("migration", sa.String(48), primary_key=True),
-    sa.Column("source", sa.String(48), primary_key=True),
-    sa.Column("table_schema", sa.String(64), primary_key=True),
-    sa.Column("table_name", sa.String(64), primary_key=True),
+    *columns.of_table(key=True),
     sa.Column("phase", sa.String(16)),
     sa.Column("attempt", sa.Integer),
     sa.Column("rule_hash", sa.String(64)),

@@ -10,6 +10,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects.mysql import insert
 
 from migrate.model.coordinate import Coordinate
+from migrate.state import columns
 from migrate.state.database import metadata, now
 
 
@@ -22,25 +23,18 @@ class State(IntEnum):
 table = sa.Table(
     "record",
     metadata,
-    sa.Column("migration", sa.String(48)),
-    sa.Column("topic_id", sa.String(36), primary_key=True),
-    sa.Column("partition_no", sa.Integer, primary_key=True),
+    *columns.of_partition(),
     sa.Column("message_offset", sa.BigInteger, primary_key=True),
     sa.Column("state", sa.SmallInteger),
     sa.Column("source", sa.String(48)),
-    sa.Column("incarnation", sa.Integer),
-    sa.Column("file_no", sa.BigInteger),
-    sa.Column("tx", sa.BigInteger),
-    sa.Column("ordinal", sa.BigInteger),
+    *columns.of_coordinate(),
     sa.Column("row_count", sa.Integer),
     sa.Column("updated", sa.DateTime),
 )
 consumed = sa.Table(
     "consumed",
     metadata,
-    sa.Column("migration", sa.String(48)),
-    sa.Column("topic_id", sa.String(36), primary_key=True),
-    sa.Column("partition_no", sa.Integer, primary_key=True),
+    *columns.of_partition(),
     sa.Column("next_offset", sa.BigInteger),
     sa.Column("messages", sa.BigInteger),
     sa.Column("row_count", sa.BigInteger),
@@ -49,14 +43,9 @@ consumed = sa.Table(
 watermark = sa.Table(
     "watermark",
     metadata,
-    sa.Column("migration", sa.String(48)),
-    sa.Column("topic_id", sa.String(36), primary_key=True),
-    sa.Column("partition_no", sa.Integer, primary_key=True),
+    *columns.of_partition(),
     sa.Column("source", sa.String(48), primary_key=True),
-    sa.Column("incarnation", sa.Integer),
-    sa.Column("file_no", sa.BigInteger),
-    sa.Column("tx", sa.BigInteger),
-    sa.Column("ordinal", sa.BigInteger),
+    *columns.of_coordinate(),
 )
 
 
@@ -91,8 +80,8 @@ class Record:
     rows: int
 
 
-def _of(columns: sa.Table, partition: Partition) -> tuple[sa.ColumnElement[bool], ...]:
-    return columns.c.topic_id == partition.topic_id, columns.c.partition_no == partition.number
+def _of(rows: sa.Table, partition: Partition) -> tuple[sa.ColumnElement[bool], ...]:
+    return rows.c.topic_id == partition.topic_id, rows.c.partition_no == partition.number
 
 
 def insert_new(connection: sa.Connection, partition: Partition, records: Sequence[Record]) -> None:

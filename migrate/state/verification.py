@@ -11,6 +11,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from migrate.model.change import Key, key_json
+from migrate.state import columns
 from migrate.state.database import metadata, now
 
 table = sa.Table(
@@ -29,11 +30,8 @@ table = sa.Table(
 difference = sa.Table(
     "verification_difference",
     metadata,
-    sa.Column("migration", sa.String(48)),
     sa.Column("verification", sa.BigInteger),
-    sa.Column("source", sa.String(48)),
-    sa.Column("table_schema", sa.String(64)),
-    sa.Column("table_name", sa.String(64)),
+    *columns.of_table(key=False),
     sa.Column("key_text", sa.Text),
     sa.Column("kind", sa.String(16)),
     sa.Column("detail", sa.Text),

@@ -18,8 +18,6 @@ FENCE = "_migrate_fence"
 CHUNK_FENCE = "_migrate_chunk_fence"
 FENCE_TABLES = frozenset({FENCE, CHUNK_FENCE})
 _ROW = "migration = %s AND topic_id = %s AND partition_no = %s AND source = %s"
-NOTHING = Coordinate(0, 0, 0, 0)
-"""Lower than any change: incarnations start at 1, and a Canal message's ordinals follow its offset."""
 
 
 def take(

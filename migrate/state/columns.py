@@ -1,0 +1,26 @@
+"""Groups of columns that several state tables share, under the same names and types."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+
+
+def of_table(*, key: bool) -> list[sa.Column[str]]:
+    """Migration, source, database and table; with `key`, as parts of the primary key."""
+    lengths = {"migration": 48, "source": 48, "table_schema": 64, "table_name": 64}
+    return [sa.Column(name, sa.String(length), primary_key=key) for name, length in lengths.items()]
+
+
+def of_partition() -> list[sa.Column[str] | sa.Column[int]]:
+    """Migration, topic id and partition; the last two are parts of the primary key."""
+    return [
+        sa.Column("migration", sa.String(48)),
+        sa.Column("topic_id", sa.String(36), primary_key=True),
+        sa.Column("partition_no", sa.Integer, primary_key=True),
+    ]
+
+
+def of_coordinate() -> list[sa.Column[int]]:
+    """Incarnation, file number, start of the transaction, ordinal (`migrate.model.coordinate`)."""
+    names = ("file_no", "tx", "ordinal")
+    return [sa.Column("incarnation", sa.Integer), *(sa.Column(name, sa.BigInteger) for name in names)]
