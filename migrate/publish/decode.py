@@ -10,10 +10,12 @@ Sources: MySQL's ``libs/mysql/binlog/event/rows_event.h``; MariaDB's "Rows event
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from migrate.model.errors import StopError
+from migrate.publish.decode_codecs import Codec
 from migrate.publish.decode_columns import codec_for
 from migrate.publish.decode_compile import Image as Image
 from migrate.publish.decode_compile import RowFunctions
@@ -24,12 +26,12 @@ from migrate.publish.tablemap import TableMap, parse_table_map
 Change = tuple[Image | None, Image | None]
 ColumnTypes = Callable[[str, str], Mapping[str, str] | None]
 
-_WRITE: Final = frozenset({23, 30, 166, 169})
-_UPDATE: Final = frozenset({24, 31, 167, 170})
-_DELETE: Final = frozenset({25, 32, 168, 171})
+WRITE: Final = frozenset({23, 30, 166, 169})
+UPDATE: Final = frozenset({24, 31, 167, 170})
+DELETE: Final = frozenset({25, 32, 168, 171})
 _VERSION_2: Final = frozenset({30, 31, 32, 169, 170, 171})
 _COMPRESSED: Final = frozenset(range(166, 172))
-ROW_EVENTS: Final = _WRITE | _UPDATE | _DELETE
+ROW_EVENTS: Final = WRITE | UPDATE | DELETE
 """WRITE, UPDATE, DELETE_ROWS: version 1 (23 to 25, MariaDB), 2 (30 to 32, MySQL), compressed (MariaDB)."""
 
 PARTIAL_UPDATE_ROWS: Final = 39
@@ -57,9 +59,10 @@ def ends_statement(body: bytes) -> bool:
 class RowDecoder:
     """Decodes the row events of one table layout."""
 
-    def __init__(self, table_map: TableMap, rows: RowFunctions) -> None:
+    def __init__(self, table_map: TableMap, codecs: Sequence[Codec]) -> None:
         self.table_map = table_map
-        self._rows = rows
+        self.codecs = tuple(codecs)
+        self._rows = RowFunctions(codecs, [column.nullable for column in table_map.columns])
         self._width = len(table_map.columns)
         self._bitmap_bytes = (self._width + 7) // 8
         ones = (1 << self._width) - 1
@@ -75,21 +78,26 @@ class RowDecoder:
         delete no after image. StopError for an event type that carries no full rows, for images that leave
         columns out, and for bytes that do not decode to the last one.
         """
-        if event_type not in ROW_EVENTS:
-            raise self._unknown_event(event_type)
-        images = 2 if event_type in _UPDATE else 1
-        at = self._skip_head(body, images, version_2=event_type in _VERSION_2)
-        if event_type in _COMPRESSED:
-            body, at = self._uncompressed(body, at), 0
+        body, at = self.images(event_type, body)
         found = self._images(body, at)
-        if event_type in _WRITE:
+        if event_type in WRITE:
             return [(None, image) for image in found]
-        if event_type in _DELETE:
+        if event_type in DELETE:
             return [(image, None) for image in found]
         if len(found) % 2:
             raise self._stop("an update has a before image and no after image")
         pairs = iter(found)
         return list(zip(pairs, pairs, strict=True))
+
+    def images(self, event_type: int, body: bytes) -> tuple[bytes, int]:
+        """The bytes that hold the row images, and the offset in them of the first one's NULL bitmap.
+
+        StopError for an event type that carries no full rows, and for images that leave columns out.
+        """
+        if event_type not in ROW_EVENTS:
+            raise self._unknown_event(event_type)
+        at = self._skip_head(body, 2 if event_type in UPDATE else 1, version_2=event_type in _VERSION_2)
+        return (self._uncompressed(body, at), 0) if event_type in _COMPRESSED else (body, at)
 
     def _images(self, body: bytes, at: int) -> list[Image]:
         end = len(body)
@@ -186,7 +194,22 @@ def compile_table(
         except ValueError as error:
             label = repr(column.name) if column.name else f"number {index + 1}"
             raise StopError(f"{table_map.full_name}: column {label} {error}") from error
-    return RowDecoder(table_map, RowFunctions(codecs, [column.nullable for column in table_map.columns]))
+    return RowDecoder(table_map, codecs)
+
+
+@dataclass(frozen=True, slots=True)
+class RowEvent:
+    """One row event of a table, not yet decoded; iterate for its (before, after) images.
+
+    ``body`` is what follows the 19-byte header, without the checksum.
+    """
+
+    decoder: RowDecoder
+    type: int
+    body: bytes
+
+    def __iter__(self) -> Iterator[Change]:
+        return iter(self.decoder.decode(self.type, self.body))
 
 
 class DecoderCache:

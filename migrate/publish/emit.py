@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from migrate.model.change import key_json, key_of, partition_of
@@ -11,6 +11,7 @@ from migrate.model.coordinate import ordinal
 from migrate.model.errors import StopError
 from migrate.model.message import Message, Op, Row, encode
 from migrate.model.table import Table
+from migrate.publish.decode import RowEvent
 
 Image = Sequence[str | None]
 _ROOM = 1024  # bytes left for the record's own fields below the broker's limit
@@ -41,20 +42,27 @@ class Emitter:
     """Makes messages for one table."""
 
     def __init__(self, table: Table, partitions: int, limit_bytes: int) -> None:
-        self._table = table
         self._partitions = partitions
         self._limit = limit_bytes - _ROOM
+        self.table = table
+        self.key = table.full_name.encode()  # of the Kafka records
         self._names = tuple(column.name for column in table.columns)
         self._types = {column.name: column.type for column in table.columns}
         self._only = partition_of(table.database, table.name, None, partitions) if table.one_partition else None
 
+    def encoded(self, transaction: Transaction, event: int, rows: RowEvent) -> tuple[int, list[tuple[int, bytes]]]:
+        """How many rows the event has, and its (partition, message)s as `messages` makes them."""
+        changes = list(rows)
+        return len(changes), list(self.messages(transaction, event, changes))
+
     def messages(
-        self, transaction: Transaction, event: int, rows: Sequence[tuple[Image | None, Image | None]]
+        self, transaction: Transaction, event: int, rows: Iterable[tuple[Image | None, Image | None]]
     ) -> Iterator[tuple[int, bytes]]:
         """(partition, message) of one row event's rows, in order within each partition.
 
-        event: index of the row event in its transaction. An update that changes the key becomes a delete and an
-        insert (rule 2). Raises StopError when a single row is above the limit.
+        event: index of the row event in its transaction. rows: (before, after); a row that is to be left out keeps
+        its place as (None, None), so that the others keep their ordinals. An update that changes the key becomes a
+        delete and an insert (rule 2). Raises StopError when a single row is above the limit.
         """
         runs: list[_Run] = []
         latest: dict[int, _Run] = {}
@@ -84,17 +92,17 @@ class Emitter:
             yield self._partition(new), Op.INSERT, new, None, 0 if old is None else 1
 
     def _key(self, row: Row) -> tuple[str, ...]:
-        return key_of(row, self._table.key, self._table.full_name)
+        return key_of(row, self.table.key, self.table.full_name)
 
     def _partition(self, row: Row) -> int:
         if self._only is not None:
             return self._only
-        return partition_of(self._table.database, self._table.name, self._key(row), self._partitions)
+        return partition_of(self.table.database, self.table.name, self._key(row), self._partitions)
 
     def _message(self, transaction: Transaction, run: _Run) -> Message:
         return Message(
-            database=self._table.database,
-            table=self._table.name,
+            database=self.table.database,
+            table=self.table.name,
             type=run.op,
             data=tuple(run.data),
             old=tuple(run.old) if run.op is Op.UPDATE else None,
@@ -103,7 +111,7 @@ class Emitter:
             file=transaction.file,
             transaction=transaction.start,
             rows=tuple(run.rows),
-            pk_names=self._table.key,
+            pk_names=self.table.key,
             mysql_type=self._types,
             es=transaction.es,
             ts=int(time.time() * 1000),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 
 import sqlalchemy as sa
@@ -19,7 +19,8 @@ from migrate.mysql.errors import explained
 from migrate.publish import start
 from migrate.publish.acks import Acks, Batch
 from migrate.publish.binlog import BinlogReader
-from migrate.publish.emit import Emitter, Image, Transaction
+from migrate.publish.decode import RowEvent
+from migrate.publish.emit import Emitter, Transaction
 from migrate.publish.reader import TransactionReader
 from migrate.settings import Settings
 from migrate.state import migration as migrations
@@ -63,10 +64,7 @@ class Publisher:
         self._position = self._start_position()
         self._acks = Acks(self._position)
         self._saved = self._position
-        self._emitters = {
-            key: Emitter(table, self._migration.partitions, settings.kafka.max_message_bytes)
-            for key, table in self._tables.items()
-        }
+        self._emitters: dict[tuple[str, str], Emitter] = {}
         self._batch: Batch | None = None
         self._buffer: list[tuple[int, bytes, bytes]] = []
         self._buffered_rows = self._buffered_bytes = 0
@@ -148,15 +146,16 @@ class Publisher:
     def begin(self) -> None:
         self._batch = self._acks.begin()
 
-    def rows(
-        self, table: Table, transaction: Transaction, event: int, rows: Sequence[tuple[Image | None, Image | None]]
-    ) -> None:
-        emitter = self._emitters[(table.database, table.name)]
-        key = table.full_name.encode()
-        for partition, value in emitter.messages(transaction, event, rows):
-            self._buffer.append((partition, key, value))
+    def rows(self, table: Table, transaction: Transaction, event: int, rows: RowEvent) -> None:
+        emitter = self._emitters.get((table.database, table.name))
+        if emitter is None or emitter.table is not table:  # new to us, or its definition changed
+            emitter = Emitter(table, self._migration.partitions, self._settings.kafka.max_message_bytes)
+            self._emitters[(table.database, table.name)] = emitter
+        count, messages = emitter.encoded(transaction, event, rows)
+        for partition, value in messages:
+            self._buffer.append((partition, emitter.key, value))
             self._buffered_bytes += len(value)
-        self._buffered_rows += len(rows)
+        self._buffered_rows += count
         full = self._buffered_bytes >= self._settings.publish.outstanding_bytes // 4
         if full or self._buffered_rows >= self._settings.publish.transaction_rows:
             self._send()  # only a transaction larger than the buffer is split (DESIGN §4)

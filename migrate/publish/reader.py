@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from typing import Protocol
 
 import structlog
@@ -12,8 +12,8 @@ from migrate.model.errors import StopError
 from migrate.model.table import Table
 from migrate.publish import binlog
 from migrate.publish.binlog import Event
-from migrate.publish.decode import DecoderCache, RowDecoder
-from migrate.publish.emit import Image, Transaction
+from migrate.publish.decode import DecoderCache, RowDecoder, RowEvent
+from migrate.publish.emit import Transaction
 from migrate.publish.statement import Statement, concerned, first_word, parse_query
 from migrate.publish.tablemap import peek_table, peek_table_id
 from migrate.target.fence import FENCE_TABLES
@@ -46,9 +46,7 @@ class Sink(Protocol):
     """What happens with what is read."""
 
     def begin(self) -> None: ...
-    def rows(
-        self, table: Table, transaction: Transaction, event: int, rows: Sequence[tuple[Image | None, Image | None]]
-    ) -> None: ...
+    def rows(self, table: Table, transaction: Transaction, event: int, rows: RowEvent) -> None: ...
     def boundary(self, file: str, pos: int, event_time: int) -> None: ...
 
 
@@ -229,7 +227,7 @@ class TransactionReader:
             self._begun = True
             self._sink.begin()
         self._selected = True
-        self._sink.rows(table, self._transaction(event), number, decoder.decode(event.type, event.body))
+        self._sink.rows(table, self._transaction(event), number, RowEvent(decoder, event.type, event.body))
 
     # -- statements
 

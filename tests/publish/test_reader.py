@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 import pytest
@@ -35,7 +35,7 @@ class Collected:
         self.begun += 1
 
     def rows(
-        self, table: Table, transaction: Transaction, event: int, rows: Sequence[tuple[Image | None, Image | None]]
+        self, table: Table, transaction: Transaction, event: int, rows: Iterable[tuple[Image | None, Image | None]]
     ) -> None:
         self.rows_.append((table.name, transaction, event, list(rows)))
 
