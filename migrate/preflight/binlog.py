@@ -10,7 +10,6 @@ _WANTED = {
     "log_bin": ("ON", "start the server with log_bin"),
     "binlog_format": ("ROW", "SET GLOBAL binlog_format = 'ROW'"),
     "binlog_row_image": ("FULL", "SET GLOBAL binlog_row_image = 'FULL'"),
-    "binlog_row_metadata": ("FULL", "SET GLOBAL binlog_row_metadata = 'FULL'"),
     "binlog_row_value_options": ("", "SET GLOBAL binlog_row_value_options = ''"),
     "binlog_transaction_compression": ("OFF", "SET GLOBAL binlog_transaction_compression = OFF"),
     "log_bin_compress": ("OFF", "SET GLOBAL log_bin_compress = OFF"),

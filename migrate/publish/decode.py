@@ -217,7 +217,8 @@ class DecoderCache:
     are cheap.
 
     ``column_types`` gives the COLUMN_TYPE by column name of a (database, table). A DDL can change those and
-    leave the table map as it was (BINARY(16) to UUID): call ``clear`` when one is seen.
+    leave the table map as it was (BINARY(16) to UUID): call ``clear`` when one is seen. ``complete`` adds what
+    the log leaves out, and refuses a table map that contradicts the table's definition.
     """
 
     def __init__(
@@ -226,11 +227,13 @@ class DecoderCache:
         *,
         mariadb: bool,
         column_types: ColumnTypes | None = None,
+        complete: Callable[[TableMap], TableMap] | None = None,
         limit: int = 4096,
     ) -> None:
         self._charsets = charsets
         self._mariadb = mariadb
         self._column_types = column_types
+        self._complete = complete
         self._limit = limit
         self._decoders: dict[bytes, RowDecoder] = {}
 
@@ -240,6 +243,8 @@ class DecoderCache:
         decoder = self._decoders.get(key)
         if decoder is None:
             table_map = parse_table_map(body, mariadb=self._mariadb)
+            if self._complete is not None:
+                table_map = self._complete(table_map)
             types = self._column_types(table_map.database, table_map.table) if self._column_types else None
             if len(self._decoders) >= self._limit:
                 self._decoders.clear()

@@ -12,6 +12,7 @@ from migrate.model.errors import StopError
 from migrate.model.table import Table
 from migrate.publish import binlog
 from migrate.publish.binlog import Event
+from migrate.publish.complete import complete
 from migrate.publish.decode import DecoderCache, RowDecoder, RowEvent
 from migrate.publish.emit import Transaction
 from migrate.publish.statement import Statement, concerned, first_word, parse_query
@@ -71,9 +72,13 @@ class TransactionReader:
         self._tables = tables
         self._ignore_ddl = ignore_ddl
         self._sink = sink
-        types = {key: {column.name: column.type for column in table.columns} for key, table in tables.items()}
         self._decoders = DecoderCache(
-            charsets, mariadb=mariadb, column_types=lambda database, name: types[(database, name)]
+            charsets,
+            mariadb=mariadb,
+            column_types=lambda database, name: {
+                column.name: column.type for column in self._tables[(database, name)].columns
+            },
+            complete=lambda logged: complete(logged, self._tables[(logged.database, logged.table)], charsets),
         )
         self._maps: dict[int, tuple[Table, RowDecoder] | None] = {}
         self._end = 0  # of the last event of this file
@@ -194,19 +199,6 @@ class TransactionReader:
             self._maps[table_id] = None
             return
         decoder = self._decoders.get(event.body)
-        logged = tuple(column.name for column in decoder.table_map.columns)
-        wanted = tuple(column.name for column in table.columns)
-        if None in logged:
-            raise StopError(
-                f"{self._at(event)}: the log does not name the columns of {table.full_name}",
-                hint="SET GLOBAL binlog_row_metadata = 'FULL'",
-            )
-        if logged != wanted:
-            raise StopError(
-                f"{self._at(event)}: {table.full_name} has other columns in the log ({', '.join(map(str, logged))})"
-                f" than at init ({', '.join(wanted)})",
-                hint="its definition changed while the migration ran; undo that or start a new migration",
-            )
         self._maps[table_id] = (table, decoder)
 
     def _rows(self, event: Event) -> None:

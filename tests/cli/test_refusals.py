@@ -192,7 +192,6 @@ def variable(server: DatabaseServer, name: str, value: str) -> Iterator[None]:
         ("binlog_format", "MIXED", "ROW"),
         ("binlog_row_image", "MINIMAL", "FULL"),
         ("binlog_row_image", "NOBLOB", "FULL"),
-        ("binlog_row_metadata", "MINIMAL", "FULL"),
     ],
 )
 def test_a_binlog_that_does_not_hold_whole_rows(
