@@ -25,6 +25,7 @@ from pydantic import (
 from migrate import config_text
 from migrate.model.errors import ConfigError
 from migrate.model.message import CANAL
+from migrate.model.rowfilter import Comparison
 
 _TABLE = re.compile(r"[^.\x00]{1,64}\.[^\x00\n]{1,64}")
 SAMPLE_PASSWORDS = frozenset({"", "changeme", "change-me", "password", "secret"})
@@ -105,12 +106,47 @@ class Kafka(_Model):
         return value
 
 
+class RowCondition(_Model):
+    """One condition on a table's rows: a column, and exactly one comparison."""
+
+    column: str
+    is_: Any = Field(default=None, alias="is")
+    is_not: Any = None
+    in_: tuple[Any, ...] = Field(default=(), alias="in")
+    at_least: Any = None
+    above: Any = None
+    at_most: Any = None
+    below: Any = None
+
+    @model_validator(mode="after")
+    def _one_comparison(self) -> RowCondition:
+        if len(self.model_fields_set - {"column"}) != 1:
+            tests = ", ".join(Comparison)
+            raise ValueError(f"column '{self.column}' needs exactly one of {tests}")
+        if self.test is Comparison.IN and not self.in_:
+            raise ValueError(f"column '{self.column}': the list of 'in' is empty")
+        return self
+
+    @property
+    def test(self) -> Comparison:
+        (name,) = self.model_fields_set - {"column"}
+        return Comparison(name.rstrip("_"))
+
+    @property
+    def values(self) -> tuple[object, ...]:
+        (name,) = self.model_fields_set - {"column"}
+        value = getattr(self, name)
+        return value if self.test is Comparison.IN else (value,)
+
+
 class TableSettings(_Model):
     name: str
     source: Name | None = None
     key: tuple[str, ...] | None = None
     ddl: Literal["stop", "ignore"] = "stop"
     """What a statement in the source's log that may change this table does to the publisher."""
+    rows: tuple[RowCondition, ...] = ()
+    """Only rows that meet all of these belong to the migration."""
     sharding: dict[str, Any]
 
     @field_validator("name")

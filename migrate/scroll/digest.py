@@ -18,6 +18,7 @@ from migrate.model.table import Column, Kind, Table
 from migrate.mysql.connection import Connection
 from migrate.mysql.quoting import quote
 from migrate.mysql.quoting import table as full_name
+from migrate.mysql.rowfilter import and_rows
 from migrate.mysql.values import compared, selected
 from migrate.scroll.carry import to_text
 from migrate.scroll.keyrange import KeyRange, condition
@@ -80,7 +81,7 @@ def source_rows(
     table = planned.table
     names = list(dict.fromkeys((*table.key, *planned.rule.columns)))
     fields = ", ".join(selected(table.by_name[name]) for name in names)
-    where, arguments = condition(table, key_range.low, key_range.high)
+    where, arguments = and_rows(*condition(table, key_range.low, key_range.high), planned.rows)
     name = full_name(table.database, table.name)
     rows = connection.stream(f"SELECT {fields}, {row_digest(table)} FROM {name} WHERE {where}", arguments, _BATCH_ROWS)
     while batch := list(islice(rows, _BATCH_ROWS)):

@@ -10,6 +10,7 @@ from migrate.model.table import Column, Table
 from migrate.mysql.connection import Connection
 from migrate.mysql.quoting import quote
 from migrate.mysql.quoting import table as full_name
+from migrate.mysql.rowfilter import and_rows
 from migrate.mysql.values import compared, selected
 from migrate.scroll.carry import to_text
 from migrate.scroll.digest import row_digest
@@ -56,7 +57,7 @@ def _at_source(connection: Connection, planned: PlannedTable, keys: Sequence[Key
     table = planned.table
     names = list(dict.fromkeys((*table.key, *planned.rule.columns)))
     fields = ", ".join(selected(table.by_name[name]) for name in names)
-    where, arguments = among(table, keys)
+    where, arguments = and_rows(*among(table, keys), planned.rows)
     name = full_name(table.database, table.name)
     for *raw, digest in connection.query(f"SELECT {fields}, {row_digest(table)} FROM {name} WHERE {where}", arguments):
         row = dict(zip(names, _texts([table.by_name[name] for name in names], raw), strict=True))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from migrate.mysql.quoting import table as full_name
+from migrate.mysql.rowfilter import and_rows
 from migrate.mysql.values import selected
 from migrate.scroll.carry import Raw, to_parameters
 from migrate.scroll.keyrange import condition
@@ -43,7 +44,7 @@ def read_chunk(job: CopyJob, attempt: Attempt) -> Iterator[list[Raw] | Mark]:
     """
     table, key_range = job.planned.table, attempt.range
     fields = ", ".join(selected(column) for column in table.stored)
-    where, arguments = condition(table, key_range.low, key_range.high)
+    where, arguments = and_rows(*condition(table, key_range.low, key_range.high), job.planned.rows)
     statement = f"SELECT {fields} FROM {full_name(table.database, table.name)} WHERE {where}"
     rows = size = 0
     try:

@@ -10,6 +10,7 @@ from functools import cached_property
 
 from migrate.model.errors import ConfigError, PreflightError, StopError
 from migrate.model.message import CANAL, Row
+from migrate.model.rowfilter import RowFilter, make_filter
 from migrate.model.table import Table
 from migrate.mysql.connection import Connection, connect
 from migrate.settings import Settings, TableSettings
@@ -46,6 +47,7 @@ class PlannedTable:
     rule: TableRule
     places: tuple[Place, ...]
     spec: Mapping[str, object]
+    rows: RowFilter | None = None
 
     @cached_property
     def _by_name(self) -> dict[tuple[str, str], Place]:
@@ -62,11 +64,12 @@ class PlannedTable:
 
     @cached_property
     def rule_hash(self) -> str:
-        """Changes when columns, key or sharding do: a copy begun under another hash is not resumed."""
+        """Changes when columns, key, sharding or row conditions do: a copy begun under another hash is not resumed."""
         columns = [{**asdict(column), "kind": column.kind.value} for column in self.table.columns]
-        text = json.dumps(
-            [columns, self.table.key, self.spec, [str(place) for place in self.places]], sort_keys=True, default=str
-        )
+        parts: list[object] = [columns, self.table.key, self.spec, [str(place) for place in self.places]]
+        if self.rows is not None:
+            parts.append([(item.column.name, item.test, item.values) for item in self.rows.conditions])
+        text = json.dumps(parts, sort_keys=True, default=str)
         return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -100,7 +103,8 @@ class Plan:
                     hint=f"databases in the config: {', '.join(sorted(self.databases))}",
                 )
             places.append(Place(self.databases[place.database], place.table))
-        return PlannedTable(table, rule, tuple(places), wanted.sharding)
+        rows = make_filter(table, [(item.column, item.test, item.values) for item in wanted.rows])
+        return PlannedTable(table, rule, tuple(places), wanted.sharding, rows)
 
     def find(self, source: str, database: str, table: str) -> PlannedTable:
         """The planned table a message speaks of. Raises StopError when it is not ours."""
