@@ -8,7 +8,7 @@ digits, text by its bytes and only for equality.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from enum import StrEnum
@@ -79,7 +79,7 @@ class RowFilter:
         return all(condition.holds(row[condition.column.name]) for condition in self.conditions)
 
 
-def make_filter(table: Table, wanted: Sequence[tuple[str, Comparison, Sequence[object]]]) -> RowFilter | None:
+def make_filter(table: Table, wanted: Iterable[tuple[str, Comparison, Iterable[object]]]) -> RowFilter | None:
     """The filter of a table from (column, test, values) as configured; None without conditions.
 
     Raises: ConfigError that names table and column for one that cannot be judged alike everywhere.

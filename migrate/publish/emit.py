@@ -10,6 +10,7 @@ from migrate.model.change import key_json, key_of, partition_of
 from migrate.model.coordinate import ordinal
 from migrate.model.errors import StopError
 from migrate.model.message import Message, Op, Row, encode
+from migrate.model.rowfilter import RowFilter
 from migrate.model.table import Table
 from migrate.publish.decode import RowEvent
 
@@ -41,8 +42,9 @@ class _Run:
 class Emitter:
     """Makes messages for one table."""
 
-    def __init__(self, table: Table, partitions: int, limit_bytes: int) -> None:
+    def __init__(self, table: Table, partitions: int, limit_bytes: int, kept: RowFilter | None = None) -> None:
         self._partitions = partitions
+        self._kept = kept
         self._limit = limit_bytes - _ROOM
         self.table = table
         self.key = table.full_name.encode()  # of the Kafka records
@@ -52,8 +54,16 @@ class Emitter:
 
     def encoded(self, transaction: Transaction, event: int, rows: RowEvent) -> tuple[int, list[tuple[int, bytes]]]:
         """How many rows the event has, and its (partition, message)s as `messages` makes them."""
-        changes = list(rows)
+        changes = list(rows) if self._kept is None else [self._judged(self._kept, *change) for change in rows]
         return len(changes), list(self.messages(transaction, event, changes))
+
+    def _judged(self, kept: RowFilter, before: Image | None, after: Image | None) -> tuple[Image | None, Image | None]:
+        """A change as the kept rows see it: in to out is a delete, out to in an insert (DESIGN §4)."""
+
+        def judged(image: Image | None) -> Image | None:
+            return image if image is not None and kept.keeps(dict(zip(self._names, image, strict=True))) else None
+
+        return judged(before), judged(after)
 
     def messages(
         self, transaction: Transaction, event: int, rows: Iterable[tuple[Image | None, Image | None]]

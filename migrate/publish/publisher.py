@@ -12,6 +12,7 @@ import structlog
 
 from migrate.kafka.producer import OrderedProducer
 from migrate.model.errors import MigrateError, StopError
+from migrate.model.rowfilter import RowFilter
 from migrate.model.table import Table
 from migrate.mysql.catalog import collation_charsets, load_table
 from migrate.mysql.connection import Connection, connect
@@ -46,6 +47,7 @@ class Publisher:
         settings: Settings,
         source: str,
         tables: Mapping[tuple[str, str], Table],
+        filters: Mapping[tuple[str, str], RowFilter],
         state: sa.Engine,
         leases: Leases,
         held: Held,
@@ -54,6 +56,7 @@ class Publisher:
         self._settings = settings
         self._source = settings.source(source)
         self._tables = dict(tables)
+        self._filters = filters
         self._state = state
         self._leases = leases
         self._held = held
@@ -149,7 +152,8 @@ class Publisher:
     def rows(self, table: Table, transaction: Transaction, event: int, rows: RowEvent) -> None:
         emitter = self._emitters.get((table.database, table.name))
         if emitter is None or emitter.table is not table:  # new to us, or its definition changed
-            emitter = Emitter(table, self._migration.partitions, self._settings.kafka.max_message_bytes)
+            kept = self._filters.get((table.database, table.name))
+            emitter = Emitter(table, self._migration.partitions, self._settings.kafka.max_message_bytes, kept)
             self._emitters[(table.database, table.name)] = emitter
         count, messages = emitter.encoded(transaction, event, rows)
         for partition, value in messages:

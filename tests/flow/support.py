@@ -21,7 +21,9 @@ _COLUMNS = (
 class Pipeline:
     """Table `orders` in a database of its own, over 4 databases × 4 tables: user_id % 4 and id % 4."""
 
-    def __init__(self, box: Sandbox, kafka: KafkaBroker, directory: Path, name: str, more: str = "") -> None:
+    def __init__(
+        self, box: Sandbox, kafka: KafkaBroker, directory: Path, name: str, more: str = "", table: str = ""
+    ) -> None:
         self.box = box
         self.name = name
         self.source = f"{name}_src"
@@ -39,12 +41,13 @@ class Pipeline:
             "consume: {merge_interval_seconds: 0.3, idle_seconds: 0.5}\ncommit: {idle_seconds: 0.5}\n"
             "delay: {tiers_seconds: [0.5, 1]}\nlease: {seconds: 2}\n"
             f"run_dir: {directory / 'run'}\n{more}"
-            f"tables:\n  - name: {self.source}.orders\n    sharding:\n"
+            f"tables:\n  - name: {self.source}.orders\n{table}    sharding:\n"
             '      nodes: "ds_${0..3}.orders_${0..3}"\n'
             "      database: {column: user_id, algorithm: MOD, props: {sharding-count: 4}}\n"
             "      table: {column: id, algorithm: MOD, props: {sharding-count: 4}}\n"
         )
         self.migration = Migration(box, directory, config)
+        self.part = "1 = 1"  # which rows of the source belong to the migration
 
     def sql(self, *statements: str) -> None:
         self.box.source.execute(*statements, database=self.source)
@@ -53,7 +56,7 @@ class Pipeline:
         """Every row that is not exactly where and as it shall be; read with the servers' own clients."""
         select = "SELECT id, user_id, amount, status+0, flags+0, CAST(detail AS CHAR), at, seen, note, bits+0, HEX(bin)"
         wanted: dict[int, tuple[Any, ...]] = {
-            row[0]: row for row in self.box.source.query(f"{select} FROM {self.source}.orders")
+            row[0]: row for row in self.box.source.query(f"{select} FROM {self.source}.orders WHERE {self.part}")
         }
         found: list[str] = []
         for database in range(4):

@@ -84,7 +84,7 @@ def test_with_null_in_the_column_only_is_null_holds(comparison: Comparison) -> N
 
 
 def test_all_conditions_must_hold() -> None:
-    both = [("id", Comparison.IS, [10]), ("note", Comparison.IS, ["other"])]
+    both: list[tuple[str, Comparison, list[object]]] = [("id", Comparison.IS, [10]), ("note", Comparison.IS, ["other"])]
     rows = make_filter(TABLE, both)
     assert rows is not None
     assert not rows.keeps(ROW)
@@ -110,7 +110,8 @@ def test_all_conditions_must_hold() -> None:
 def test_what_two_places_could_judge_differently_is_refused(
     column: str, comparison: str, value: object, why: str
 ) -> None:
+    wanted: list[tuple[str, Comparison, list[object]]] = [(column, Comparison(comparison), [value])]
     with pytest.raises(ConfigError) as refused:
-        make_filter(TABLE, [(column, Comparison(comparison), [value])])
+        make_filter(TABLE, wanted)
     assert "shop.t" in refused.value.message
     assert why in refused.value.message

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from migrate.model.change import changes, partition_of
 from migrate.model.errors import StopError
 from migrate.model.message import Message, Op, decode
+from migrate.model.rowfilter import Comparison, make_filter
 from migrate.model.table import Table
 from migrate.publish.emit import Emitter, Image, Transaction
 from tests.helpers import plain_table
@@ -197,3 +198,31 @@ def test_within_a_partition_coordinates_only_rise_and_nothing_is_lost(
             if after is not None:
                 expected[str(after[0])].append((Op.INSERT, tuple(after)))
     assert by_key == expected
+
+
+def test_with_row_conditions_both_images_decide_and_ordinals_stay() -> None:
+    kept = make_filter(plain_table(), [("shard", Comparison.BELOW, [10])])
+    emitter = Emitter(plain_table(), 1, 100_000, kept)
+    changes = [
+        (("1", "1", "a"), ("1", "2", "a")),  # stays in
+        (("2", "1", "a"), ("2", "10", "a")),  # leaves
+        (("3", "10", "a"), ("3", "1", "a")),  # comes in
+        (("4", "10", "a"), ("4", "11", "a")),  # stays out
+        (("5", "1", "a"), ("6", "10", "a")),  # leaves under another key
+        (None, ("7", "10", "a")),
+        (("8", "9", "a"), None),
+    ]
+    count, messages = emitter.encoded(TRANSACTION, 0, changes)  # type: ignore[arg-type]
+    found = [
+        (message.type, row["id"], place)
+        for message in (decode(raw, "t", 0) for _, raw in messages)
+        for row, place in zip(message.data, message.rows, strict=True)
+    ]
+    assert count == len(changes)
+    assert found == [
+        ("UPDATE", "1", 0),
+        ("DELETE", "2", 2),
+        ("INSERT", "3", 4),
+        ("DELETE", "5", 8),
+        ("DELETE", "8", 12),
+    ]

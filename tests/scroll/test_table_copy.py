@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from migrate.model.errors import ConfigError, OwnershipLost, PreflightError, ServerError, StopError
+from migrate.model.rowfilter import Comparison, make_filter
+from migrate.scroll.digest import source_sums, target_sums
+from migrate.scroll.keyrange import KeyRange
+from migrate.scroll.lookup import look_up
 from migrate.scroll.marks import Mark
 from migrate.scroll.outcome import End, Problem
 from migrate.scroll.sessions import Sessions, forget
@@ -242,3 +246,25 @@ def test_a_row_that_the_target_refuses_names_table_chunk_and_column(box: Sandbox
         assert result.problem.end is End.FAILED
         with pytest.raises(StopError, match=r"copy of src_\w+\.t, chunk 0: Data too long for column 'v'"):
             copy.settle([result])
+
+
+def test_only_the_rows_that_meet_the_conditions_are_copied_and_compared(laid: Laid) -> None:
+    wanted: list[tuple[str, Comparison, list[object]]] = [
+        ("id", Comparison.ABOVE, [10]),
+        ("v", Comparison.IN, ["11", "12", "90"]),
+    ]
+    part = replace(laid.table, rows=make_filter(laid.table.table, wanted))
+    with copying(laid, planned=part) as copy:
+        copy.begin()
+        while wave := copy.wave(3):
+            copy.settle([copied(laid, attempt, part) for attempt in wave])
+        copy.finish()
+        assert copy.counts.rows_read == 3
+    assert keys_at_target(laid) == [11, 12, 90]
+    everything = KeyRange(0, None, None)
+    with closing(Sessions(laid.settings)) as sessions:
+        source = sessions.source("main")
+        found = target_sums(sessions.targets, part, everything)
+        assert source_sums(source, part, everything) == found
+        assert source_sums(source, laid.table, everything) != found
+        assert look_up(sessions, part, [("9",), ("11",)])[("9",)].source is None
