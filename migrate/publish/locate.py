@@ -1,0 +1,224 @@
+"""A place in a server's binlog by time (seed 001): where to go on after a failover without GTID.
+
+Header timestamps are those of a statement's start, or whatever the session said (`SET timestamp`); they do not rise
+with the log. So the place is before the *first* transaction at or after the wanted time, and a transaction before that
+time has to stand in front of it; the clocks of two servers are never compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+import structlog
+
+from migrate.model.coordinate import file_number
+from migrate.model.errors import StopError
+from migrate.mysql.connection import Connection
+from migrate.publish import binlog
+from migrate.publish.binlog import BinlogReader, Event
+from migrate.publish.start import log_end
+from migrate.publish.statement import first_word, parse_query
+from migrate.settings import Source
+
+log = structlog.get_logger("migrate.publish")
+_GROUP_STARTS = frozenset({binlog.GTID, binlog.ANONYMOUS_GTID, binlog.GTID_TAGGED, binlog.MARIADB_GTID})
+_GROUP_ENDS = frozenset({binlog.XID, binlog.XA_PREPARE, binlog.TRANSACTION_PAYLOAD})
+_IDLE = frozenset({binlog.HEARTBEAT, binlog.HEARTBEAT_V2})
+_STANDALONE = 1  # MariaDB: a GTID whose event has no terminating commit
+_HEARTBEAT_SECONDS = 1.0
+_FIRST_EVENT = 4  # behind the magic number
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """One transaction, or one statement outside transactions, as it stands in the log."""
+
+    file: str
+    start: int
+    end: int
+    server_id: int  # of the server that first logged it
+    oldest: int  # header timestamps of its events, seconds since 1970
+    newest: int
+
+
+@dataclass(slots=True)
+class Groups:
+    """Puts events together to groups; knows the boundary behind the last complete one."""
+
+    file: str
+    boundary: tuple[str, int] = ("", 0)
+    _start: int | None = None
+    _block: bool = False
+    _times: list[int] = field(default_factory=list)
+
+    def feed(self, event: Event) -> Group | None:
+        """Take in one event; the group that it completes, if any."""
+        if event.flags & binlog.FLAG_ARTIFICIAL or event.type in _IDLE or event.type == binlog.ROTATE:
+            if event.type == binlog.ROTATE:
+                self._rotate(event)
+            return None
+        if event.type in _GROUP_STARTS or (self._start is None and event.type == binlog.QUERY):
+            self._start, self._times = event.end - event.size, []
+            self._block = event.type == binlog.MARIADB_GTID and not event.body[12] & _STANDALONE
+        if self._start is None:
+            self.boundary = (self.file, max(event.end, _FIRST_EVENT))
+            return None
+        if event.timestamp:
+            self._times.append(event.timestamp)
+        return self._close(event) if self._ends(event) else None
+
+    def _rotate(self, event: Event) -> None:
+        name = event.body[8:].decode("ascii")
+        if name != self.file or not self.boundary[0]:
+            self.file, self._start = name, None
+            self.boundary = (name, int.from_bytes(event.body[:8], "little"))
+
+    def _ends(self, event: Event) -> bool:
+        if event.type in _GROUP_ENDS:
+            return True
+        if event.type not in (binlog.QUERY, binlog.QUERY_COMPRESSED):
+            return False
+        if event.type == binlog.QUERY_COMPRESSED:
+            return not self._block
+        sql = parse_query(event.body).sql
+        word = first_word(sql)
+        if word == "BEGIN" or sql.upper().startswith("XA START"):
+            self._block = True
+            return False
+        if word in ("COMMIT", "ROLLBACK") and "TO" not in sql.upper().split():
+            return True
+        return not self._block
+
+    def _close(self, event: Event) -> Group:
+        start = self._start if self._start is not None else event.end - event.size
+        times = self._times or [0]
+        self._start, self._block = None, False
+        self.boundary = (self.file, event.end)
+        return Group(self.file, start, event.end, event.server_id, min(times), max(times))
+
+
+@dataclass(slots=True)
+class Search:
+    """Judges groups in log order: where is the boundary before the first one at or after `wanted`? No I/O.
+
+    `own`: the id of the server whose log this is, when another server wrote what we had before. Its own transactions
+    at the log's end were written since the switch: the boundary is not behind them, whatever their timestamps say, and
+    only a transaction of another server proves that the log reaches back far enough.
+    `known`: the newest time that we had; the search is over once a later one of another server is met.
+    """
+
+    wanted: int
+    own: int | None = None
+    known: int | None = None
+    late: tuple[str, int] | None = None
+    tail: tuple[str, int] | None = None
+    reached: int = 0  # newest time of what other servers wrote (without `own`: of all)
+    proven: bool = False  # something older than wanted stands before the boundary
+
+    def feed(self, group: Group) -> None:
+        start = (group.file, group.start)
+        own = group.server_id == self.own
+        if own:
+            self.tail = self.tail or start
+        else:
+            self.tail = None
+            self.reached = max(self.reached, group.newest)
+        if self.late is None:
+            if group.newest >= self.wanted:
+                self.late = start
+            elif not own:
+                self.proven = True
+
+    @property
+    def over(self) -> bool:
+        known = self.known is None or self.reached > self.known
+        return self.late is not None and (self.tail is None or self.tail == self.late) and known
+
+    def boundary(self, end: tuple[str, int]) -> tuple[str, int]:
+        """The place, when the log was read up to `end`."""
+        found = [place for place in (self.late, self.tail) if place is not None]
+        return min(found, key=lambda place: (file_number(place[0]), place[1])) if found else end
+
+
+@dataclass(frozen=True, slots=True)
+class Located:
+    file: str
+    pos: int
+    reached: int  # newest time, seconds since 1970, that the log was seen to hold of other servers' transactions
+
+
+class Locator:
+    """Looks for a place in the log of the server behind `connection`."""
+
+    def __init__(self, source: Source, replica_id: int, connection: Connection) -> None:
+        self._source = source
+        self._replica_id = replica_id
+        self._connection = connection
+        end = log_end(connection)
+        self._end = (file_number(end.file), end.pos)  # the search ends here, however much is written meanwhile
+        self._files = [str(row[0]) for row in connection.query("SHOW BINARY LOGS")]
+
+    def find(self, wanted: int, *, own: int | None = None, known: int | None = None) -> Located:
+        """The boundary before the first transaction at or after `wanted` (seconds since 1970).
+
+        Args: `own` and `known` as `Search` has them.
+        Raises: StopError, naming the oldest time there is, when the log does not reach back far enough; ServerError.
+        """
+        oldest = 0
+        for name in reversed(self._files):
+            created = self._created(name)
+            oldest = created or oldest
+            if created >= wanted:
+                continue
+            search = Search(wanted, own, known)
+            groups = Groups(name)
+            with self._events(name) as events:
+                for event in events:
+                    group = groups.feed(event)
+                    if group is not None:
+                        search.feed(group)
+                        if search.over:
+                            break
+                    if self._is_end(groups.file, event):
+                        break
+            if search.proven or (own is None and self._files.index(name) == 0):
+                file, pos = search.boundary(groups.boundary)
+                log.info("located by time", source=self._source.name, wanted=_time(wanted), file=file, pos=pos)
+                return Located(file, pos, search.reached)
+        raise StopError(
+            f"{self._connection.name}: no transaction boundary before {_time(wanted)} is in its binlog; the oldest"
+            f" file, {self._files[0] if self._files else '(none)'}, begins at {_time(oldest)}",
+            hint="take a server whose binlog reaches back further, or start a new migration and copy again",
+        )
+
+    def _created(self, name: str) -> int:
+        """When a file was begun, by its first event's header."""
+        with self._events(name) as events:
+            for event in events:
+                if event.type == binlog.FORMAT_DESCRIPTION and event.timestamp:
+                    return event.timestamp
+                if event.type in _IDLE:
+                    break
+        return 0
+
+    @contextmanager
+    def _events(self, name: str) -> Iterator[Iterator[Event]]:
+        reader = BinlogReader(self._source, self._replica_id, _HEARTBEAT_SECONDS, name, _FIRST_EVENT)
+        with closing(reader):
+            reader.open()
+            yield reader.events()
+
+    def _is_end(self, file: str, event: Event) -> bool:
+        number = file_number(file)
+        if event.type in _IDLE:  # the server has nothing more to send
+            return number >= self._end[0]
+        if event.flags & binlog.FLAG_ARTIFICIAL or event.type == binlog.ROTATE:  # in the file before
+            return number > self._end[0]
+        return (number, event.end) >= self._end
+
+
+def _time(seconds: int) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
