@@ -23,8 +23,8 @@ _CODE: Final = re.compile(r"\d*[a-zA-Z]")
 
 
 @dataclass(slots=True)
-class _Source:
-    """Source text under construction, and the column each line of it is about."""
+class Source:
+    """Source text of a function under construction, and the column each line of it is about."""
 
     lines: list[str] = field(default_factory=lambda: ["def row(b, o, nulls=0):"])
     columns: list[int | None] = field(default_factory=lambda: [None])
@@ -105,8 +105,8 @@ class NullError(ValueError):
         self.column = column
 
 
-def _row_source(codecs: Sequence[Codec], nulls: int | None, allowed: int) -> _Source:
-    source = _Source()
+def _row_source(codecs: Sequence[Codec], nulls: int | None, allowed: int) -> Source:
+    source = Source()
     results: list[str] = []
     region: list[int] = []
     for index, codec in enumerate(codecs):
@@ -129,7 +129,7 @@ def _row_source(codecs: Sequence[Codec], nulls: int | None, allowed: int) -> _So
     return source
 
 
-def _emit_either(source: _Source, codecs: Sequence[Codec], index: int, results: list[str]) -> None:
+def _emit_either(source: Source, codecs: Sequence[Codec], index: int, results: list[str]) -> None:
     """A column that may be NULL, in the function for any set of NULL columns."""
     source.add(f"if nulls & {1 << index}: v{index} = None")
     source.add("else:")
@@ -141,12 +141,12 @@ def _emit_either(source: _Source, codecs: Sequence[Codec], index: int, results: 
     results[index] = f"v{index}"
 
 
-def _emit_region(source: _Source, codecs: Sequence[Codec], region: list[int], results: list[str]) -> None:
+def _emit_region(source: Source, codecs: Sequence[Codec], region: list[int], results: list[str]) -> None:
     """Columns that follow each other at known distances, up to and with the length of a variable one."""
     if not region:
         return
-    numbers = {index: _numbers(index, codecs[index]) for index in region}
-    size = _emit_unpack(source, codecs, region, numbers)
+    wanted = {index: numbers(index, codecs[index]) for index in region}
+    size = unpack_region(source, codecs, region, wanted)
     last = region[-1]
     payload = codecs[last].payload
     if payload:
@@ -165,27 +165,32 @@ def _emit_region(source: _Source, codecs: Sequence[Codec], region: list[int], re
     region.clear()
 
 
-def _emit_unpack(source: _Source, codecs: Sequence[Codec], region: list[int], numbers: dict[int, list[str]]) -> int:
-    """Read the numbers of a region, each byte order past what the other one reads. The region's bytes."""
-    total = 0
+def unpack_region(
+    source: Source, codecs: Sequence[Codec], region: list[int], wanted: dict[int, list[str]], skip: int = 0
+) -> int:
+    """Read the numbers of a region, each byte order past what the other one reads. The region's bytes.
+
+    ``wanted`` names the numbers of each column; ``skip`` bytes come before the region, and are counted with it.
+    """
+    total = skip
     names: dict[bool, list[str]] = {False: [], True: []}
-    layouts = {False: "<", True: ">"}
+    layouts = {False: f"<{skip}x", True: f">{skip}x"}
     for index in region:
         codec = codecs[index]
         size = struct.calcsize("<" + codec.codes)
         total += size
-        names[codec.big_endian] += numbers[index]
+        names[codec.big_endian] += wanted[index]
         layouts[codec.big_endian] += codec.codes
         layouts[not codec.big_endian] += f"{size}x"
-    for big_endian, wanted in names.items():
-        if wanted:
-            source.add(f"{', '.join(wanted)}, = {source.unpacker(layouts[big_endian])}(b, o)")
+    for big_endian, known in names.items():
+        if known:
+            source.add(f"{', '.join(known)}, = {source.unpacker(layouts[big_endian])}(b, o)")
     return total
 
 
-def _numbers(index: int, codec: Codec) -> list[str]:
-    source_codes = _CODE.findall(codec.codes)
-    return [f"c{index}_{number}" for number in range(len(source_codes))]
+def numbers(index: int, codec: Codec, prefix: str = "c") -> list[str]:
+    """The names that a column's numbers have in the source."""
+    return [f"{prefix}{index}_{number}" for number in range(len(_CODE.findall(codec.codes)))]
 
 
 def _named(template: str, index: int) -> str:

@@ -5,17 +5,24 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
+from migrate.model.errors import StopError
+from migrate.model.message import Message, decode
+from migrate.model.table import Column, Kind, Table
 from migrate.publish.decode import (
     MARIADB_CHARSETS_SQL,
     MYSQL_CHARSETS_SQL,
     ROW_EVENTS,
     Change,
     DecoderCache,
+    RowDecoder,
+    RowEvent,
     charsets_from_rows,
 )
+from migrate.publish.emit import Emitter, Transaction
+from migrate.publish.row_json import ERRORS
 from migrate.publish.tablemap import peek_table, peek_table_id
 from sandbox.database import DatabaseServer
 from sandbox.settings import Flavour
@@ -117,3 +124,30 @@ def select(server: DatabaseServer, sql: str) -> list[tuple[Any, ...]]:
             cursor.execute(statement)
         cursor.execute(sql)
         return list(cursor.fetchall())
+
+
+def both_ways(
+    decoder: RowDecoder, kind: int, body: bytes, key: tuple[str, ...], limit: int = 1_000_000
+) -> tuple[list[tuple[int, Message]] | None, list[tuple[int, Message]] | str]:
+    """An event's (partition, message)s from its bytes, and from its texts.
+
+    None for what the fast path leaves to the other, and a text for what that refuses.
+    """
+    columns = tuple(Column(str(column.name), "any type", Kind.INT) for column in decoder.table_map.columns)
+    emitter = Emitter(Table("s", decoder.table_map.database, decoder.table_map.table, columns, key), 3, limit)
+    transaction = Transaction("s", 1, 12, 345, "gtid:1", 1_700_000_000_000)
+    event = RowEvent(decoder, kind, body)
+    try:
+        found: list[tuple[int, bytes]] | None = emitter._fast(transaction, 2, event)[1]
+    except ERRORS:
+        found = None
+    try:
+        slow: list[tuple[int, Message]] | str = read(list(emitter.messages(transaction, 2, list(event))))
+    except StopError as error:
+        slow = error.message
+    return None if found is None else read(found), slow
+
+
+def read(messages: list[tuple[int, bytes]]) -> list[tuple[int, Message]]:
+    """Parsed, without the time at which they were made."""
+    return [(partition, replace(decode(raw, "t", 0), ts=0)) for partition, raw in messages]

@@ -8,7 +8,7 @@ from contextlib import closing
 from dataclasses import dataclass
 
 import pytest
-from decode_support import SESSION, RawEvent, changes, decoder_cache, recording
+from decode_support import SESSION, RawEvent, both_ways, changes, decoder_cache, recording
 from pymysql.cursors import Cursor
 from types_matrix import Case, cases_of
 
@@ -92,3 +92,18 @@ def test_a_value_of_each_type_is_decoded_as_the_server_prints_it(
         *zip(outcome.inserted, outcome.updated, strict=True),
         *((row, None) for row in outcome.updated),
     ]
+
+
+@pytest.mark.parametrize(
+    ("flavour", "case"),
+    [pytest.param(flavour, case, id=f"{flavour}-{case.name}") for flavour in FLAVOURS for case in cases_of(flavour)],
+)
+def test_the_fast_path_writes_the_same_text_for_a_value_of_each_type(
+    outcomes: Callable[[str], dict[str, Outcome]], flavour: str, case: Case
+) -> None:
+    outcome = outcomes(flavour)[case.name]
+
+    for table_map, kind, body in outcome.events:
+        fast, slow = both_ways(outcome.decoder.get(table_map), kind, body, key=("id",))
+        assert fast is not None
+        assert fast == slow
