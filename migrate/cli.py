@@ -16,6 +16,7 @@ from migrate.model.errors import ConfigError, MigrateError
 from migrate.ops import drain as draining
 from migrate.ops import init as initialising
 from migrate.ops import logs, processes, supervisor
+from migrate.ops import repartition as repartitioning
 from migrate.ops import status as statuses
 from migrate.ops.parent import follow_parent
 from migrate.ops.progress import RowsBar
@@ -199,6 +200,18 @@ def drain(
         _print_json(now.as_dict())
     else:
         out.print(f"drained: {now.rows_applied} row changes applied, none waiting")
+
+
+@app.command()
+def repartition(
+    context: typer.Context,
+    partitions: Annotated[int, typer.Argument(help="How many there shall be; more than there are.")],
+) -> None:
+    """Give the topics more partitions. Only while nothing runs and everything published is at the target."""
+    settings = context.obj.load("repartition")
+    with database.opened(settings.state) as state:
+        now = repartitioning.repartition(settings, state, partitions)
+    out.print(f"topic {now.topic} has {now.partitions} partitions; next: `migrate run`")
 
 
 @app.command()

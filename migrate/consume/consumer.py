@@ -102,6 +102,9 @@ class Consumer:
             start = record.next_offset(connection, partition)
             watermark = record.watermarks(connection, partition)
             self._recorded[number] = record.last_offset(connection, partition)
+            partitions = migrations.get(connection, self._settings.name).partitions
+        if partitions != self._migration.partitions:
+            raise ServerError(f"the migration has {partitions} partitions now", hint="this process starts again")
         low, high = self._reader.bounds(self._settings.topic, number)
         if start is None:
             start = 0

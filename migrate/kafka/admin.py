@@ -8,7 +8,7 @@ from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import AdminClient
-from confluent_kafka.cimpl import NewTopic
+from confluent_kafka.cimpl import NewPartitions, NewTopic
 
 from migrate.model.errors import PreflightError, ServerError
 from migrate.settings import Kafka
@@ -67,6 +67,22 @@ def create_topic(settings: Kafka, name: str, partitions: int) -> bool:
         raise explain(error, settings) from error
     _await_topic(settings, name)
     return True
+
+
+def add_partitions(settings: Kafka, name: str, partitions: int) -> None:
+    """Let a topic have that many partitions; nothing when it has. Raises ServerError."""
+    if require(settings, name).partitions >= partitions:
+        return
+    admin = AdminClient(client_options(settings))
+    try:
+        admin.create_partitions([NewPartitions(name, partitions)])[name].result(_TIMEOUT * 2)
+    except KafkaException as error:
+        raise explain(error, settings) from error
+    deadline = time.monotonic() + _TIMEOUT
+    while require(settings, name).partitions < partitions:
+        if time.monotonic() > deadline:
+            raise ServerError(f"Kafka at {settings.bootstrap}: {name} does not show its new partitions")
+        time.sleep(_POLL)
 
 
 def _await_topic(settings: Kafka, name: str) -> None:

@@ -86,8 +86,9 @@ def requeue(settings: Settings) -> None:
     """Bring delayed deletes back until told to stop."""
 
     def body(runtime: Runtime) -> None:
-        known = _check_topic(runtime)
+        _check_topic(runtime)
         if runtime.wait_for(REQUEUE_LEASE) is not None:
+            known = _check_topic(runtime)  # it may have got more partitions while we stood by
             Requeue(settings, known.partitions, runtime.leases, runtime.stop).run()
 
     run_process(settings, "requeue", body)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 import sqlalchemy as sa
@@ -61,8 +61,14 @@ def check(known: Migration, seen: Migration) -> None:
     if known.partitions != seen.partitions:
         raise PreflightError(
             f"topic {seen.topic} has {seen.partitions} partitions, the migration began with {known.partitions}",
-            hint="keys would change partitions and overtake each other; restore the topic or start a new migration",
+            hint=f"if they were added by hand, stop and drain, and `migrate repartition {seen.partitions}`",
         )
+
+
+def set_partitions(connection: sa.Connection, known: Migration, partitions: int) -> Migration:
+    """Store another number of partitions; only for a drained migration (`migrate.ops.repartition`)."""
+    connection.execute(sa.update(table).where(table.c.name == known.name).values(partitions=partitions))
+    return replace(known, partitions=partitions)
 
 
 def find(connection: sa.Connection, name: str) -> Migration | None:
