@@ -3,9 +3,24 @@
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
-from migrate.state.position import Position
+import structlog
+
+from migrate.publish.gtid import GtidSet
+from migrate.state.position import Position, from_timestamp
+
+log = structlog.get_logger("migrate.publish")
+
+
+class Boundary(NamedTuple):
+    """A place between transactions, and the transaction that ended there."""
+
+    file: str
+    pos: int
+    event_time: int = 0  # seconds since 1970; 0 where the log tells none
+    gtid: str | None = None  # "" for an anonymous transaction, None when none ended here
 
 
 @dataclass(slots=True)
@@ -14,16 +29,22 @@ class Batch:
 
     id: int
     unconfirmed: int = 0
-    end: Position | None = None  # None while the transaction is still being read
+    end: Boundary | None = None  # None while the transaction is still being read
 
 
 class Acks:
-    """Ids only rise; the acknowledged position is the end of the last batch before the first unconfirmed one."""
+    """Ids only rise; the acknowledged position is the end of the last batch before the first unconfirmed one.
 
-    def __init__(self, start: Position) -> None:
+    gtids: what is delivered up to `start`; None when that is not known, and then it is not kept.
+    """
+
+    def __init__(self, start: Position, gtids: GtidSet | None = None) -> None:
         self._batches: deque[Batch] = deque()
         self._last_id = start.batch
-        self.acknowledged = start
+        self._position = start
+        self._gtids = gtids
+        self._done: Batch | None = None  # the last acknowledged one, not yet in `_position`
+        self._event_time = 0
 
     def begin(self) -> Batch:
         """A new transaction's batch."""
@@ -40,18 +61,41 @@ class Acks:
         batch.unconfirmed -= 1
         self._advance()
 
-    def end(self, batch: Batch, position: Position) -> None:
-        """The transaction is complete; `position` is the boundary behind it."""
-        batch.end = position
+    def end(self, batch: Batch, boundary: Boundary) -> None:
+        """The transaction is complete; `boundary` is behind it."""
+        batch.end = boundary
         self._advance()
 
     def _advance(self) -> None:
         while self._batches:
             first = self._batches[0]
-            if first.unconfirmed or first.end is None:
+            end = first.end
+            if first.unconfirmed or end is None:
                 return
-            self.acknowledged = first.end
-            self._batches.popleft()
+            self._done = self._batches.popleft()
+            if end.event_time:
+                self._event_time = end.event_time
+            if end.gtid and self._gtids is not None:
+                self._gtids.add(end.gtid)
+            elif end.gtid == "" and self._gtids is not None:
+                log.warning("an anonymous transaction: the position goes on by file only", file=end.file, pos=end.pos)
+                self._gtids = None
+
+    @property
+    def acknowledged(self) -> Position:
+        """Built when asked for: writing out a GTID set for every transaction would cost more than the transaction."""
+        if self._done is not None and self._done.end is not None:
+            end = self._done.end
+            self._position = replace(
+                self._position,
+                file=end.file,
+                pos=end.pos,
+                event_time=from_timestamp(self._event_time) or self._position.event_time,
+                gtid_set="" if self._gtids is None else str(self._gtids),
+                batch=self._done.id,
+            )
+            self._done = None
+        return self._position
 
     @property
     def outstanding(self) -> int:

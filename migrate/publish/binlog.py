@@ -18,6 +18,8 @@ from pymysqlreplication import BinLogStreamReader
 from migrate.model.errors import ServerError, StopError
 from migrate.mysql.connection import driver_options
 from migrate.mysql.errors import explain, number, text
+from migrate.publish import dump
+from migrate.publish.gtid import GtidSet
 from migrate.settings import Source
 
 QUERY, STOP, ROTATE, INTVAR, RAND, USER_VAR, FORMAT_DESCRIPTION, XID = 2, 3, 4, 5, 13, 14, 15, 16
@@ -56,12 +58,23 @@ def _connect(**options: Any) -> pymysql.connections.Connection[Any]:
 
 
 class BinlogReader:
-    """Events from (file, position) on, as they come, with heartbeats while the source is idle."""
+    """Events from (file, position) or from a GTID set on, as they come, with heartbeats while the source is idle."""
 
-    def __init__(self, source: Source, replica_id: int, heartbeat_seconds: float, file: str, position: int) -> None:
+    def __init__(
+        self,
+        source: Source,
+        replica_id: int,
+        heartbeat_seconds: float,
+        file: str,
+        position: int,
+        gtids: GtidSet | None = None,
+    ) -> None:
         self._where = f"source '{source.name}'"
+        self._from = f"{file}:{position}" + (f", GTID set {str(gtids)[:500]}" if gtids is not None else "")
+        self._gtids, self._replica_id, self._heartbeat = gtids, replica_id, heartbeat_seconds
         options = driver_options(source)
         options["read_timeout"] = max(30.0, heartbeat_seconds * 10)
+        self._options = options
         self._stream = BinLogStreamReader(
             connection_settings=options,
             server_id=replica_id,
@@ -78,9 +91,19 @@ class BinlogReader:
     def open(self) -> None:
         """Connect and ask for the dump. Raises ServerError."""
         try:
-            self._stream._BinLogStreamReader__connect_to_stream()
+            if self._gtids is not None:
+                self._open_by_gtid(self._gtids)
+            else:
+                self._stream._BinLogStreamReader__connect_to_stream()
         except (pymysql.MySQLError, OSError) as error:
             raise explain(error, self._where) from error
+
+    def _open_by_gtid(self, gtids: GtidSet) -> None:
+        connection = _connect(**self._options)
+        self._stream._stream_connection = connection
+        self._stream._BinLogStreamReader__connected_stream = True  # so that it closes it
+        dump.prepare(connection, self._heartbeat)
+        dump.by_gtid(connection, self._replica_id, gtids)
 
     def events(self) -> Iterator[Event]:
         """Raises: StopError when the source no longer has what we need or an event is damaged; ServerError when the
@@ -125,7 +148,7 @@ class BinlogReader:
     def _explain(self, error: BaseException) -> ServerError | StopError:
         if number(error) == _READ_BINLOG_FAILED:
             return StopError(
-                f"{self._where} cannot send the binlog from the stored position: {text(error)}",
+                f"{self._where} cannot send the binlog from the stored position {self._from}: {text(error)}",
                 hint="if it was purged, changes are lost to this migration: start a new one and copy again",
             )
         told = explain(error, self._where)

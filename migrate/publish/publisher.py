@@ -5,12 +5,12 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Mapping
-from dataclasses import replace
 
 import sqlalchemy as sa
 import structlog
 
 from migrate.kafka.producer import OrderedProducer
+from migrate.model.coordinate import file_number
 from migrate.model.errors import MigrateError, StopError
 from migrate.model.rowfilter import RowFilter
 from migrate.model.table import Table
@@ -18,7 +18,7 @@ from migrate.mysql.catalog import collation_charsets, load_table
 from migrate.mysql.connection import Connection, connect
 from migrate.mysql.errors import explained
 from migrate.publish import start
-from migrate.publish.acks import Acks, Batch
+from migrate.publish.acks import Acks, Batch, Boundary
 from migrate.publish.binlog import BinlogReader
 from migrate.publish.decode import RowEvent
 from migrate.publish.emit import Emitter, Transaction
@@ -65,7 +65,10 @@ class Publisher:
             self._migration = migrations.get(connection, settings.name)
         self._producer = OrderedProducer(settings.kafka, settings.publish.outstanding_bytes, stop)
         self._position = self._start_position()
-        self._acks = Acks(self._position)
+        self._acks = Acks(self._position, self._resume.gtids)
+        self._floor: tuple[int, int] | None = None  # with a resume by GTID: the file and position it should begin at
+        if self._resume.by_gtid:
+            self._floor = file_number(self._position.file), self._position.pos
         self._saved = self._position
         self._emitters: dict[tuple[str, str], Emitter] = {}
         self._batch: Batch | None = None
@@ -82,9 +85,11 @@ class Publisher:
             self._mariadb = with_source.flavour == "mariadb"
             if stored is not None:
                 start.check_same_server(with_source, stored)
+                self._resume = start.resume(with_source, stored)
                 return stored
             with explained(f"source '{self._source.name}'"):
                 first = start.first_position(with_source, self._settings, self._source, list(self._tables))
+                self._resume = start.resume(with_source, first)
             for table in self._tables.values():
                 self._check_definition(with_source, table)
         finally:
@@ -106,7 +111,12 @@ class Publisher:
         """Publish until stopped. Raises StopError, OwnershipLost, ServerError; the position stays where it is safe."""
         settings, position = self._settings.publish, self._position
         binlog = BinlogReader(
-            self._source, position.replica_id, settings.heartbeat_seconds, position.file, position.pos
+            self._source,
+            position.replica_id,
+            settings.heartbeat_seconds,
+            position.file,
+            position.pos,
+            self._resume.gtids if self._resume.by_gtid else None,
         )
         ignored = {(table.database, table.table) for table in self._settings.tables if table.ddl == "ignore"}
         reader = TransactionReader(
@@ -120,7 +130,8 @@ class Publisher:
             mariadb=self._mariadb,
         )
         binlog.open()
-        log.info("publishing", source=self._source.name, file=position.file, pos=position.pos)
+        scheme = "GTID" if self._resume.by_gtid else "file"
+        log.info("publishing", source=self._source.name, file=position.file, pos=position.pos, by=scheme)
         next_flush = time.monotonic() + settings.flush_seconds
         try:
             for count, event in enumerate(binlog.events()):
@@ -164,16 +175,33 @@ class Publisher:
         if full or self._buffered_rows >= self._settings.publish.transaction_rows:
             self._send()  # only a transaction larger than the buffer is split (DESIGN §4)
 
-    def boundary(self, file: str, pos: int, event_time: int) -> None:
+    def boundary(self, file: str, pos: int, event_time: int, gtid: str | None) -> None:
         """A transaction ended here: send what is buffered, and let the position move here once that is confirmed."""
+        if self._floor is not None:
+            if (file_number(file), pos) > self._floor:
+                self._floor = None
+            elif gtid is None:
+                return  # what heads the file that the server began with
+            else:
+                file, pos = self._below_floor(file, pos, gtid)
         self._send()
         batch = self._batch or self._acks.begin()
         self._batch = None
-        when = positions.from_timestamp(event_time)
-        self._position = replace(
-            self._position, file=file, pos=pos, event_time=when or self._position.event_time, batch=batch.id
-        )
-        self._acks.end(batch, self._position)
+        self._acks.end(batch, Boundary(file, pos, event_time, gtid))
+
+    def _below_floor(self, file: str, pos: int, gtid: str) -> tuple[str, int]:
+        """By GTID the server sent a transaction from before our position: it was still committing when we took that.
+
+        Our tables were locked then. Rows of ours would have coordinates below what is sent already, and would be taken
+        for repeats.
+        """
+        if self._batch is not None:
+            raise StopError(
+                f"source '{self._source.name}' sent {gtid}, which ends at {file}:{pos}, before the stored position"
+                f" {self._position.file}:{self._position.pos}, and is not in its GTID set",
+                hint="the log was rewritten: publish again from before it with `migrate publish --from`",
+            )
+        return self._position.file, self._position.pos
 
     def _send(self) -> None:
         batch = self._batch

@@ -15,6 +15,7 @@ from migrate.publish.binlog import Event
 from migrate.publish.complete import complete
 from migrate.publish.decode import DecoderCache, RowDecoder, RowEvent
 from migrate.publish.emit import Transaction
+from migrate.publish.gtid_event import gtid_of
 from migrate.publish.statement import Statement, concerned, first_word, parse_query
 from migrate.publish.tablemap import peek_table, peek_table_id
 from migrate.target.fence import FENCE_TABLES
@@ -48,7 +49,10 @@ class Sink(Protocol):
 
     def begin(self) -> None: ...
     def rows(self, table: Table, transaction: Transaction, event: int, rows: RowEvent) -> None: ...
-    def boundary(self, file: str, pos: int, event_time: int) -> None: ...
+    def boundary(self, file: str, pos: int, event_time: int, gtid: str | None) -> None:
+        """A place between transactions. `gtid` is that of the transaction that ends here: "" for an anonymous one, None
+        where none ends."""
+        ...
 
 
 class TransactionReader:
@@ -139,7 +143,7 @@ class TransactionReader:
         if event.end > self._end:
             self._end = event.end
             if self._start is None and event.type in _NOTHING_TO_US:
-                self._sink.boundary(self._file, event.end, 0)
+                self._sink.boundary(self._file, event.end, 0, None)
 
     def _at(self, event: Event) -> str:
         return f"source '{self._source}' {self._file}:{event.end}"
@@ -155,7 +159,7 @@ class TransactionReader:
             raise StopError(f"{self._at(event)}: a transaction begins inside another one")
         self._reset(event.end - event.size)
         self._block = event.type == binlog.MARIADB_GTID and not event.body[12] & _STANDALONE
-        self._gtid = _gtid(event)
+        self._gtid = gtid_of(event.type, event.server_id, event.body)
 
     def _reset(self, start: int | None) -> None:
         self._start = start
@@ -164,9 +168,10 @@ class TransactionReader:
         self._ours = self._selected = self._begun = self._block = False
 
     def _close(self, event: Event) -> None:
+        gtid = self._gtid
         self._reset(None)
         self._maps.clear()
-        self._sink.boundary(self._file, event.end, event.timestamp)
+        self._sink.boundary(self._file, event.end, event.timestamp, gtid)
 
     def _rotate(self, event: Event) -> None:
         name = event.body[8:].decode("ascii")
@@ -183,7 +188,7 @@ class TransactionReader:
         self._file = name
         self._end = 0
         self._maps.clear()
-        self._sink.boundary(name, pos, event.timestamp)
+        self._sink.boundary(name, pos, event.timestamp, None)
 
     # -- rows
 
@@ -270,16 +275,3 @@ class TransactionReader:
                 hint="XA is not supported on the migrated tables",
             )
         self._close(event)
-
-
-def _gtid(event: Event) -> str:
-    """The event's GTID as text; empty for anonymous and tagged ones."""
-    body = event.body
-    if event.type == binlog.MARIADB_GTID:
-        sequence, domain = int.from_bytes(body[:8], "little"), int.from_bytes(body[8:12], "little")
-        return f"{domain}-{event.server_id}-{sequence}"
-    if event.type == binlog.GTID:
-        sid = body[1:17].hex()
-        uuid = "-".join((sid[:8], sid[8:12], sid[12:16], sid[16:20], sid[20:]))
-        return f"{uuid}:{int.from_bytes(body[17:25], 'little')}"
-    return ""

@@ -6,9 +6,11 @@ import zlib
 from dataclasses import dataclass
 
 from migrate.model.errors import StopError
-from migrate.mysql.catalog import server_facts
+from migrate.mysql.catalog import server_facts, show_variables
 from migrate.mysql.connection import Connection
 from migrate.mysql.quoting import table as quoted_table
+from migrate.publish import gtid
+from migrate.publish.gtid import GtidSet
 from migrate.settings import Settings, Source
 from migrate.state.position import Position
 
@@ -34,8 +36,7 @@ def visible_position(connection: Connection, tables: list[tuple[str, str]]) -> B
         finally:
             connection.execute("COMMIT")
         file, pos = status["Binlog_snapshot_file"], int(status["Binlog_snapshot_position"])
-        row = connection.one("SELECT BINLOG_GTID_POS(%s, %s)", (file, pos))
-        return BinlogPosition(file, pos, str(row[0] or "") if row else "")
+        return BinlogPosition(file, pos, binlog_gtid_pos(connection, file, pos) or "")
     locks = ", ".join(f"{quoted_table(database, table)} READ" for database, table in tables)
     connection.execute(f"LOCK TABLES {locks}")
     try:
@@ -50,13 +51,50 @@ def log_end(connection: Connection) -> BinlogPosition:
     row = connection.one(sql)
     if row is None:
         raise StopError(f"{connection.name} writes no binlog", hint="start it with log_bin")
-    gtid = str(row[4]) if len(row) > 4 and row[4] else ""
-    return BinlogPosition(str(row[0]), int(row[1]), gtid.replace("\n", ""))
+    gtid_set = str(row[4]) if len(row) > 4 and row[4] else ""
+    return BinlogPosition(str(row[0]), int(row[1]), gtid_set.replace("\n", ""))
+
+
+def binlog_gtid_pos(connection: Connection, file: str, pos: int) -> str | None:
+    """MariaDB: the set that belongs to a place in the log; None when there is no such place. It reads that file."""
+    row = connection.one("SELECT BINLOG_GTID_POS(%s, %s)", (file, pos))
+    return None if row is None or row[0] is None else str(row[0])
 
 
 def replica_id(settings: Settings, source: Source) -> int:
     """Our id towards the source: configured, or derived from the names so that it stays the same and rarely clashes."""
     return source.server_id or 1_000_000_000 + zlib.crc32(f"{settings.name}/{source.name}".encode()) % 3_000_000_000
+
+
+def offers_gtid(connection: Connection) -> bool:
+    """Whether every transaction the source commits now has a GTID, and it can send its log by them."""
+    return connection.flavour == "mariadb" or show_variables(connection, "gtid_mode").get("gtid_mode") == "ON"
+
+
+@dataclass(frozen=True, slots=True)
+class Resume:
+    """How to go on from a position."""
+
+    by_gtid: bool
+    gtids: GtidSet | None  # what is delivered up to there; None when that is not known
+
+
+def resume(connection: Connection, position: Position) -> Resume:
+    """In the scheme the position was written in, as long as the source still offers it.
+
+    A position by file gets a set as well where the source can say which one belongs to it.
+    """
+    offered = offers_gtid(connection)
+    if position.gtid_set:
+        return Resume(offered, gtid.parse(position.gtid_set, connection.flavour))
+    if not offered:
+        return Resume(False, None)
+    if connection.flavour == "mariadb":
+        known = binlog_gtid_pos(connection, position.file, position.pos)
+        return Resume(False, None if known is None else gtid.parse(known, "mariadb"))
+    end = log_end(connection)
+    at_end = (end.file, end.pos) == (position.file, position.pos)
+    return Resume(False, gtid.parse(end.gtid_set, "mysql") if at_end else None)
 
 
 def first_position(
@@ -74,7 +112,7 @@ def first_position(
         incarnation=1,
         file=found.file,
         pos=found.pos,
-        gtid_set=found.gtid_set,
+        gtid_set=found.gtid_set if offers_gtid(connection) else "",
     )
 
 

@@ -39,7 +39,7 @@ class Collected:
     ) -> None:
         self.rows_.append((table.name, transaction, event, list(rows)))
 
-    def boundary(self, file: str, pos: int, event_time: int) -> None:
+    def boundary(self, file: str, pos: int, event_time: int, gtid: str | None) -> None:
         self.boundaries.append((file, pos))
 
     @property

@@ -1,0 +1,162 @@
+"""A source with one table, and what a publisher of it puts into the topic.
+
+The publisher is the real one, in a thread; what came out is read from the topic by a plain Kafka consumer.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import sqlalchemy as sa
+from confluent_kafka import Consumer, TopicPartition
+
+from migrate.ops.init import initialise
+from migrate.ops.runtime import stored_plan
+from migrate.publish.publisher import Publisher, lease_name
+from migrate.settings import Settings, parse
+from migrate.state import database, position
+from migrate.state.lease import Leases
+from migrate.state.position import Position
+from sandbox.broker import KafkaBroker
+from sandbox.database import DatabaseServer
+from tests.helpers import address, unique
+
+
+class Publishing:
+    """`t (id, v)` on `source`, with state and target on `other`; partitions: 1, so that the order is the topic's."""
+
+    def __init__(self, source: DatabaseServer, other: DatabaseServer, kafka: KafkaBroker, **publish: Any) -> None:
+        self.source, self.other, self.kafka = source, other, kafka
+        self.name = unique("publishing")
+        self.database = f"{self.name}_src"
+        source.execute(
+            f"CREATE DATABASE {self.database}", f"CREATE TABLE {self.database}.t (id INT PRIMARY KEY, v VARCHAR(50))"
+        )
+        self.raw: dict[str, Any] = {
+            "name": self.name,
+            "state": {**address(other), "database": f"{self.name}_state"},
+            "sources": [{"name": "main", **address(source)}],
+            "targets": [{"name": "t0", **address(other)}],
+            "databases": {"ds_0": {"target": "t0", "database": f"{self.name}_target"}},
+            "kafka": {"bootstrap": kafka.bootstrap, "partitions": 1},
+            "tables": [{"name": f"{self.database}.t", "sharding": {"nodes": "ds_0.t"}}],
+            "publish": {"flush_seconds": 0.1, "heartbeat_seconds": 0.2, **publish},
+            "lease": {"seconds": 5},
+        }
+        initialise(self.settings)
+        self.state = database.engine(self.settings.state)
+
+    @property
+    def settings(self) -> Settings:
+        return parse(self.raw, {})
+
+    def sql(self, *statements: str) -> None:
+        self.source.execute(*statements, database=self.database)
+
+    def close(self) -> None:
+        self.state.dispose()
+        self.source.execute(f"DROP DATABASE IF EXISTS {self.database}")
+        for part in ("state", "target"):
+            self.other.execute(f"DROP DATABASE IF EXISTS {self.name}_{part}")
+
+    # -- the publisher
+
+    @contextmanager
+    def running(self) -> Iterator[Publisher]:
+        """A publisher for the time of the block. Raises what it raised."""
+        stop, failed = threading.Event(), []
+        settings = self.settings
+        plan = stored_plan(settings, self.state)
+        tables = {key[1:]: planned.table for key, planned in plan.tables.items()}
+        leases = Leases(self.state, self.name, settings.lease.seconds).start()
+        held = leases.wait(lease_name("main"), stop)
+        assert held is not None
+        try:
+            publisher = Publisher(settings, "main", tables, {}, self.state, leases, held, stop)
+
+            def run() -> None:
+                try:
+                    publisher.run()
+                except BaseException as error:
+                    failed.append(error)
+
+            thread = threading.Thread(target=run, daemon=True)
+            thread.start()
+            self._failed = failed
+            try:
+                yield publisher
+            finally:
+                stop.set()
+                thread.join(30)
+                assert not thread.is_alive()
+        finally:
+            leases.close()
+        if failed:
+            raise failed[0]
+
+    def until(self, condition: Callable[[], Any], what: str, seconds: float = 30.0) -> None:
+        deadline = time.monotonic() + seconds
+        while not condition():
+            if self._failed:
+                return  # `running` raises it
+            assert time.monotonic() < deadline, f"waited {seconds} s for {what}: {self.keys()}, {self.position}"
+            time.sleep(0.05)
+
+    def publish(self, *keys: int) -> None:
+        """Run a publisher until the topic ends with these keys, and the position is behind them."""
+        with self.running():
+            self.until(lambda: self.keys()[-len(keys) :] == list(keys), f"the topic to end with {keys}")
+            self.until_at_end()
+
+    def until_at_end(self) -> None:
+        end = self.log_end()
+        self.until(lambda: (found := self.position) and (found.file, found.pos) >= end, f"the position to reach {end}")
+
+    def log_end(self) -> tuple[str, int]:
+        sql = "SHOW MASTER STATUS" if self.source.flavour == "mariadb" else "SHOW BINARY LOG STATUS"
+        file, pos = self.source.query(sql)[0][:2]
+        return str(file), int(pos)
+
+    # -- what came out
+
+    @property
+    def position(self) -> Position | None:
+        with self.state.connect() as connection:
+            return position.load(connection, self.name, "main")
+
+    def store(self, stored: Position) -> None:
+        with self.state.begin() as connection:
+            position.save(connection, self.name, stored)
+
+    def messages(self) -> list[dict[str, Any]]:
+        """Every message of the topic."""
+        consumer = Consumer(
+            {"bootstrap.servers": self.kafka.bootstrap, "group.id": "tests", "enable.partition.eof": True}
+        )
+        consumer.assign([TopicPartition(self.settings.topic, 0, 0)])
+        found: list[dict[str, Any]] = []
+        try:
+            while (message := consumer.poll(10.0)) is not None and message.error() is None:
+                found.append(json.loads(message.value() or b"{}"))
+            return found
+        finally:
+            consumer.close()
+
+    def keys(self) -> list[int]:
+        return [int(row["id"]) for message in self.messages() for row in message["data"] or ()]
+
+    def coordinates(self) -> list[tuple[int, int, int, int]]:
+        return [
+            (pos["inc"], pos["file"], pos["tx"], row)
+            for pos in (message["pos"] for message in self.messages())
+            for row in pos["rows"]
+        ]
+
+    def scalar(self, sql: str) -> Any:
+        with self.state.connect() as connection:
+            return connection.execute(sa.text(sql)).scalar()
