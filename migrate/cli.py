@@ -236,6 +236,12 @@ def status(context: typer.Context, as_json: Json = False) -> None:
     out.print(f"empty deletes waiting: {now.empty_deletes}")
     for name, phase in now.tables.items():
         out.print(f"table {name}: {phase}")
+    for row in now.oversized:
+        out.print(
+            f"LEFT OUT {row['operation']} of {row['database']}.{row['table']} key {row['key']}: its message has"
+            f" {row['size']} bytes; the target lacks it until the row changes again or is repaired",
+            markup=False,
+        )
     for halted in now.halted:
         told = f"STOPPED {halted['process']} at {halted['at']}: {halted['reason']}\n        → {halted['hint']}"
         out.print(told, markup=False)

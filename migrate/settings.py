@@ -170,6 +170,8 @@ class Publish(_Model):
     heartbeat_seconds: Seconds = 1.0
     transaction_rows: Positive = 1024
     outstanding_bytes: Positive = 64 * 1024 * 1024
+    oversized: Literal["stop", "park"] = "stop"
+    """A row that makes a message above kafka.max_message_bytes: stop, or go on without it and name it in the status."""
 
 
 class Consume(_Model):

@@ -41,12 +41,10 @@ def publish(settings: Settings, source: str) -> None:
 
     def body(runtime: Runtime) -> None:
         planned = {key[1:]: one for key, one in runtime.plan().tables.items() if key[0] == source}
-        tables = {name: one.table for name, one in planned.items()}
-        filters = {name: one.rows for name, one in planned.items() if one.rows is not None}
         _check_topic(runtime)
         held = runtime.wait_for(lease_name(source))
         if held is not None:
-            Publisher(settings, source, tables, filters, runtime.state, runtime.leases, held, runtime.stop).run()
+            Publisher(settings, source, planned, runtime.state, runtime.leases, held, runtime.stop).run()
 
     run_process(settings, f"publish:{source}", body)
 

@@ -16,7 +16,7 @@ from migrate.mysql.errors import explained
 from migrate.ops.runtime import stored_plan
 from migrate.publish.start import BinlogPosition, log_end
 from migrate.settings import Settings
-from migrate.state import halt, phase, position, record
+from migrate.state import halt, oversized, phase, position, record
 from migrate.state import migration as migrations
 from migrate.target import ledger
 from migrate.target.plan import TargetPool
@@ -54,6 +54,7 @@ class Status:
     empty_deletes: int = 0  # waiting for their delayed message
     tables: dict[str, str] = field(default_factory=dict)  # phase of each table's copy
     halted: list[dict[str, str]] = field(default_factory=list)
+    oversized: list[dict[str, Any]] = field(default_factory=list)  # rows left out of the stream
     lag_seconds: float = 0.0
 
     @property
@@ -95,6 +96,7 @@ def read(settings: Settings, state: sa.Engine, upto: dict[str, BinlogPosition] |
             for process, reason, hint, at in halt.every(connection, settings.name)
         ]
         phases = phase.every(connection, settings.name)
+        status.oversized = [asdict(row) for row in oversized.every(connection, settings.name)]
     for name, where in stored.items():
         end = upto[name] if upto else _source_end(settings, name)
         status.sources.append(_source_status(name, where, end))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -17,6 +17,7 @@ from migrate.model.rowfilter import RowFilter
 from migrate.model.table import Table
 from migrate.publish.decode import DELETE, UPDATE, RowDecoder, RowEvent
 from migrate.publish.row_json import ERRORS, JsonRows, UnsuitedError
+from migrate.state.oversized import Oversized
 
 Image = Sequence[str | None]
 _WRITERS = 64  # layouts of one table to keep at a time
@@ -56,7 +57,23 @@ class _Run:
 class Emitter:
     """Makes messages for one table."""
 
-    def __init__(self, table: Table, partitions: int, limit_bytes: int, kept: RowFilter | None = None) -> None:
+    def __init__(
+        self,
+        table: Table,
+        partitions: int,
+        limit_bytes: int,
+        kept: RowFilter | None = None,
+        *,
+        routing: Sequence[str] | None = None,
+        park: Callable[[Oversized], None] | None = None,
+    ) -> None:
+        """kept: only these rows.
+
+        routing: the sharding columns; of a row above the limit, `old` and a delete's `data` keep those and the key
+        alone. park: takes note of a row that is above the limit even so, and is left out; without it, StopError.
+        """
+        self._needed = None if routing is None else frozenset((*table.key, *routing))
+        self._park = park
         self._partitions = partitions
         self._kept = kept
         self._limit = limit_bytes - _ROOM
@@ -198,6 +215,30 @@ class Emitter:
             gtid=transaction.gtid,
         )
 
+    def _slimmed(self, message: Message) -> bytes | None:
+        """A single row's message without the values that no consumer of ours needs."""
+        needed = self._needed
+        if needed is None or message.type == Op.INSERT:
+            return None
+
+        def slim(rows: tuple[Row, ...]) -> tuple[Row, ...]:
+            return tuple({name: value for name, value in row.items() if name in needed} for row in rows)
+
+        if message.type == Op.DELETE:
+            return encode(replace(message, data=slim(message.data)))
+        return encode(replace(message, old=slim(message.old or ())))
+
+    def _oversized(self, message: Message, size: int) -> Oversized:
+        return Oversized(
+            message.source,
+            message.database,
+            message.table,
+            message.type,
+            key_json(self._key(message.data[0])),
+            message.coordinate,
+            size,
+        )
+
     def _encode(self, message: Message, partition: int) -> Iterator[tuple[int, bytes]]:
         """The message, halved until every part is below the limit."""
         value = encode(message)
@@ -206,10 +247,18 @@ class Emitter:
             return
         if len(message.data) == 1:
             row = message.data[0]
+            value = self._slimmed(message) or value
+            if len(value) <= self._limit:
+                yield partition, value
+                return
+            if self._park is not None:
+                self._park(self._oversized(message, len(value)))
+                return
             raise StopError(
                 f"{message.database}.{message.table} key {key_json(self._key(row))} at {tuple(message.coordinate)}:"
                 f" one row makes a message of {len(value)} bytes, above kafka.max_message_bytes",
-                hint="raise kafka.max_message_bytes and the topic's max.message.bytes, then start the publisher again",
+                hint="raise kafka.max_message_bytes and the topic's max.message.bytes, then start the publisher again;"
+                " or let it go on without such rows: publish.oversized: park",
             )
         half = len(message.data) // 2
         for part in (slice(None, half), slice(half, None)):

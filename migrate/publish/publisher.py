@@ -12,7 +12,6 @@ import structlog
 from migrate.kafka.producer import OrderedProducer
 from migrate.model.coordinate import file_number
 from migrate.model.errors import MigrateError, StopError
-from migrate.model.rowfilter import RowFilter
 from migrate.model.table import Table
 from migrate.mysql.catalog import collation_charsets, load_table
 from migrate.mysql.connection import Connection, connect
@@ -25,10 +24,13 @@ from migrate.publish.emit import Emitter, Transaction
 from migrate.publish.reader import TransactionReader
 from migrate.settings import Settings
 from migrate.state import migration as migrations
+from migrate.state import oversized
 from migrate.state import position as positions
 from migrate.state.database import in_transaction
 from migrate.state.lease import Held, Leases
+from migrate.state.oversized import Oversized
 from migrate.state.position import Position
+from migrate.target.plan import PlannedTable
 
 log = structlog.get_logger("migrate.publish")
 _POLL_EVERY = 200  # events between two looks at delivery reports
@@ -46,8 +48,7 @@ class Publisher:
         self,
         settings: Settings,
         source: str,
-        tables: Mapping[tuple[str, str], Table],
-        filters: Mapping[tuple[str, str], RowFilter],
+        planned: Mapping[tuple[str, str], PlannedTable],
         state: sa.Engine,
         leases: Leases,
         held: Held,
@@ -55,8 +56,8 @@ class Publisher:
     ) -> None:
         self._settings = settings
         self._source = settings.source(source)
-        self._tables = dict(tables)
-        self._filters = filters
+        self._planned = planned
+        self._tables = {name: one.table for name, one in planned.items()}
         self._state = state
         self._leases = leases
         self._held = held
@@ -163,9 +164,7 @@ class Publisher:
     def rows(self, table: Table, transaction: Transaction, event: int, rows: RowEvent) -> None:
         emitter = self._emitters.get((table.database, table.name))
         if emitter is None or emitter.table is not table:  # new to us, or its definition changed
-            kept = self._filters.get((table.database, table.name))
-            emitter = Emitter(table, self._migration.partitions, self._settings.kafka.max_message_bytes, kept)
-            self._emitters[(table.database, table.name)] = emitter
+            emitter = self._emitters[(table.database, table.name)] = self._new_emitter(table)
         count, messages = emitter.encoded(transaction, event, rows)
         for partition, value in messages:
             self._buffer.append((partition, emitter.key, value))
@@ -174,6 +173,22 @@ class Publisher:
         full = self._buffered_bytes >= self._settings.publish.outstanding_bytes // 4
         if full or self._buffered_rows >= self._settings.publish.transaction_rows:
             self._send()  # only a transaction larger than the buffer is split (DESIGN §4)
+
+    def _new_emitter(self, table: Table) -> Emitter:
+        planned = self._planned[(table.database, table.name)]
+        return Emitter(
+            table,
+            self._migration.partitions,
+            self._settings.kafka.max_message_bytes,
+            planned.rows,
+            routing=planned.rule.columns,
+            park=self._park if self._settings.publish.oversized == "park" else None,
+        )
+
+    def _park(self, row: Oversized) -> None:
+        """Name a row that is left out; before the position can move past it."""
+        log.error("row left out, too large for Kafka", table=f"{row.database}.{row.table}", bytes=row.size)
+        in_transaction(self._state, lambda state: oversized.note(state, self._settings.name, row), self._stop)
 
     def boundary(self, file: str, pos: int, event_time: int, gtid: str | None) -> None:
         """A transaction ended here: send what is buffered, and let the position move here once that is confirmed."""

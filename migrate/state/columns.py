@@ -20,7 +20,7 @@ def of_partition() -> list[sa.Column[str] | sa.Column[int]]:
     ]
 
 
-def of_coordinate() -> list[sa.Column[int]]:
+def of_coordinate(*, key: bool = False) -> list[sa.Column[int]]:
     """Incarnation, file number, start of the transaction, ordinal (`migrate.model.coordinate`)."""
-    names = ("file_no", "tx", "ordinal")
-    return [sa.Column("incarnation", sa.Integer), *(sa.Column(name, sa.BigInteger) for name in names)]
+    types = {"incarnation": sa.Integer, "file_no": sa.BigInteger, "tx": sa.BigInteger, "ordinal": sa.BigInteger}
+    return [sa.Column(name, type_, primary_key=key) for name, type_ in types.items()]

@@ -156,3 +156,19 @@ CREATE TABLE IF NOT EXISTS halt (
   at DATETIME(6) NOT NULL DEFAULT CURRENT_TIMESTAMP(6),
   PRIMARY KEY (migration, process)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
+
+CREATE TABLE IF NOT EXISTS oversized (
+  migration VARCHAR(48) NOT NULL,
+  source VARCHAR(48) NOT NULL,
+  table_schema VARCHAR(64) NOT NULL,
+  table_name VARCHAR(64) NOT NULL,
+  incarnation INT NOT NULL,
+  file_no BIGINT NOT NULL,
+  tx BIGINT NOT NULL,
+  ordinal BIGINT UNSIGNED NOT NULL,
+  operation VARCHAR(8) NOT NULL COMMENT 'INSERT, UPDATE or DELETE',
+  key_text TEXT NOT NULL COMMENT 'JSON list of key texts',
+  message_bytes BIGINT NOT NULL,
+  at DATETIME(6) NOT NULL DEFAULT CURRENT_TIMESTAMP(6),
+  PRIMARY KEY (migration, source, incarnation, file_no, tx, ordinal)
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;

@@ -22,7 +22,14 @@ class Pipeline:
     """Table `orders` in a database of its own, over 4 databases × 4 tables: user_id % 4 and id % 4."""
 
     def __init__(
-        self, box: Sandbox, kafka: KafkaBroker, directory: Path, name: str, more: str = "", table: str = ""
+        self,
+        box: Sandbox,
+        kafka: KafkaBroker,
+        directory: Path,
+        name: str,
+        more: str = "",
+        table: str = "",
+        kafka_more: str = "",
     ) -> None:
         self.box = box
         self.name = name
@@ -37,7 +44,7 @@ class Pipeline:
             f"  ds_{number}: {{target: target{1 + number // 2}, database: {name}_{number}}}\n" for number in range(4)
         )
         config = (
-            f"name: {name}\n{servers}kafka: {{bootstrap: '{kafka.bootstrap}'}}\ndatabases:\n{databases}"
+            f"name: {name}\n{servers}kafka: {{bootstrap: '{kafka.bootstrap}'{kafka_more}}}\ndatabases:\n{databases}"
             "consume: {merge_interval_seconds: 0.3, idle_seconds: 0.5}\ncommit: {idle_seconds: 0.5}\n"
             "delay: {tiers_seconds: [0.5, 1]}\nlease: {seconds: 2}\n"
             f"run_dir: {directory / 'run'}\n{more}"

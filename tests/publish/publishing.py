@@ -72,12 +72,12 @@ class Publishing:
         stop, failed = threading.Event(), []
         settings = self.settings
         plan = stored_plan(settings, self.state)
-        tables = {key[1:]: planned.table for key, planned in plan.tables.items()}
+        planned = {key[1:]: one for key, one in plan.tables.items()}
         leases = Leases(self.state, self.name, settings.lease.seconds).start()
         held = leases.wait(lease_name("main"), stop)
         assert held is not None
         try:
-            publisher = Publisher(settings, "main", tables, {}, self.state, leases, held, stop)
+            publisher = Publisher(settings, "main", planned, self.state, leases, held, stop)
 
             def run() -> None:
                 try:

@@ -10,11 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from migrate.model.change import changes, partition_of
+from migrate.model.coordinate import ordinal
 from migrate.model.errors import StopError
 from migrate.model.message import Message, Op, decode
 from migrate.model.rowfilter import Comparison, make_filter
 from migrate.model.table import Table
 from migrate.publish.emit import Emitter, Image, Transaction
+from migrate.state.oversized import Oversized
 from tests.helpers import plain_table
 
 TRANSACTION = Transaction("s", 1, 12, 345, "0-1-2", 1_700_000_000_000)
@@ -226,3 +228,26 @@ def test_with_row_conditions_both_images_decide_and_ordinals_stay() -> None:
         ("DELETE", "5", 8),
         ("DELETE", "8", 12),
     ]
+
+
+def test_a_row_above_the_limit_can_be_left_out_and_named() -> None:
+    left_out: list[Oversized] = []
+    emitter = Emitter(plain_table(), 1, 2_000, park=left_out.append)
+    changes = [(None, ("1", "0", "a")), (None, ("2", "0", "x" * 2_000)), (None, ("3", "0", "c"))]
+    found = [decode(raw, "t", 0) for _, raw in emitter.messages(TRANSACTION, 7, changes)]
+    assert [row["id"] for message in found for row in message.data] == ["1", "3"]
+    (row,) = left_out
+    assert (row.source, row.database, row.table, row.operation, row.key) == ("s", "shop", "t", "INSERT", '["2"]')
+    assert row.coordinate == (1, 12, 345, ordinal(7, 1, 0))
+    assert row.size > 2_000
+
+
+def test_a_single_row_above_the_limit_goes_without_what_no_consumer_needs() -> None:
+    large = "x" * 1_200
+    emitter = Emitter(plain_table(), 1, 2_500, routing=["shard"])
+    changes = [(("1", "0", large), ("1", "5", "small")), (("2", "1", large * 2), None)]
+    update, delete = (decode(raw, "t", 0) for _, raw in emitter.messages(TRANSACTION, 0, changes))
+    assert (update.data, update.old) == (({"id": "1", "shard": "5", "v": "small"},), ({"shard": "0"},))
+    assert (delete.type, delete.data) == ("DELETE", ({"id": "2", "shard": "1"},))
+    with pytest.raises(StopError, match=r'\["3"\] .* above kafka.max_message_bytes'):
+        list(emitter.messages(TRANSACTION, 0, [(None, ("3", "1", large * 2))]))
