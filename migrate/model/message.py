@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
+from json.encoder import encode_basestring_ascii as _quoted
 from typing import Any
 
 from migrate.model.coordinate import Coordinate
@@ -139,7 +140,7 @@ class Frame:
 def tail(gtid: str, source: str, incarnation: int, file: int, transaction: int) -> str:
     """The end of a message of a transaction, up to `rows`."""
     return (
-        f',"gtid":{_ascii(gtid)},"pos":{{"source":{_ascii(source)},"inc":{incarnation},"file":{file},"tx":{transaction}'
+        f',"gtid":{_quoted(gtid)},"pos":{{"source":{_quoted(source)},"inc":{incarnation},"file":{file},"tx":{transaction}'
         ',"rows":'
     )
 

@@ -10,9 +10,10 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import pymysql
+from pymysql.err import raise_mysql_exception
 from pymysqlreplication import BinLogStreamReader
 
 from migrate.model.errors import ServerError, StopError
@@ -20,6 +21,7 @@ from migrate.mysql.connection import driver_options
 from migrate.mysql.errors import explain, number, text
 from migrate.publish import dump
 from migrate.publish.gtid import GtidSet
+from migrate.publish.packets import packets
 from migrate.settings import Source
 
 QUERY, STOP, ROTATE, INTVAR, RAND, USER_VAR, FORMAT_DESCRIPTION, XID = 2, 3, 4, 5, 13, 14, 15, 16
@@ -37,6 +39,13 @@ FLAG_IGNORABLE = 0x80
 _HEADER = struct.Struct("<IBIIIH")  # timestamp, type, server id, size, end position, flags
 _CHECKSUM_CRC32 = 1
 _READ_BINLOG_FAILED = 1236
+_ABOUT_CHECKSUMS = frozenset({FORMAT_DESCRIPTION, ROTATE})
+_ERROR = b"\xff"
+
+# The CRC-32 of bytes followed by their own CRC-32 is always the same number; and the zero byte before an event in its
+# packet changes nothing when CRC-32 starts with this one. So an event is checked without a copy of it.
+_WITH_ITSELF = 0x2144DF1C
+_BEFORE_ZERO = 0x0F6A7026  # crc32(b"\0", this) == 0
 
 
 class Event(NamedTuple):
@@ -109,18 +118,27 @@ class BinlogReader:
         """Raises: StopError when the source no longer has what we need or an event is damaged; ServerError when the
         connection ends."""
         connection = self._stream._stream_connection
-        read = connection._read_packet
-        while True:
-            try:
-                packet = read()
-            except (pymysql.MySQLError, OSError) as error:
-                raise self._explain(error) from error
-            data = packet._data
-            if packet.is_eof_packet():
-                raise ServerError(
-                    f"{self._where} ended the binlog stream", hint="it is opened again from the stored position"
-                )
-            yield self._parse(data)
+        connection._sock.settimeout(connection._read_timeout)
+        unpack, crc32, new, parse = _HEADER.unpack_from, zlib.crc32, tuple.__new__, self._parse
+        try:
+            for data in packets(connection._sock, connection._next_seq_id):
+                if not data or data[0]:
+                    self._refuse(data)
+                timestamp, kind, server_id, size, end, flags = unpack(data, 1)
+                if not self._checksum or kind in _ABOUT_CHECKSUMS:
+                    yield parse(data)
+                    continue
+                if crc32(data, _BEFORE_ZERO) != _WITH_ITSELF:
+                    raise self._damaged(kind, end)
+                yield new(Event, (timestamp, kind, server_id, size, end, flags, data[20:-4]))
+        except pymysql.MySQLError as error:
+            raise self._explain(error) from error
+
+    def _refuse(self, data: bytes) -> NoReturn:
+        """Raise what a packet says that is no event."""
+        if data[:1] == _ERROR:
+            raise_mysql_exception(data)
+        raise ServerError(f"{self._where} ended the binlog stream", hint="it is opened again from the stored position")
 
     def _parse(self, data: bytes) -> Event:
         timestamp, kind, server_id, size, end, flags = _HEADER.unpack_from(data, 1)
@@ -140,10 +158,13 @@ class BinlogReader:
 
     def _verify(self, data: bytes, kind: int, end: int) -> None:
         if self._checksum and zlib.crc32(data[1:-4]) != int.from_bytes(data[-4:], "little"):
-            raise StopError(
-                f"{self._where}: event type {kind} ending at {end} has a wrong checksum",
-                hint="the log or the line is damaged",
-            )
+            raise self._damaged(kind, end)
+
+    def _damaged(self, kind: int, end: int) -> StopError:
+        return StopError(
+            f"{self._where}: event type {kind} ending at {end} has a wrong checksum",
+            hint="the log or the line is damaged",
+        )
 
     def _explain(self, error: BaseException) -> ServerError | StopError:
         if number(error) == _READ_BINLOG_FAILED:

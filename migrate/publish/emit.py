@@ -5,8 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from migrate.model.change import key_json, key_of, partition_of
@@ -28,7 +27,7 @@ Encoded = list[tuple[int, bytes]]
 """(partition, message)s"""
 
 
-@dataclass
+@dataclass(slots=True)
 class Transaction:
     """Where the rows stand: the part of the coordinate that all of them share. Not changed once made."""
 
@@ -39,10 +38,10 @@ class Transaction:
     gtid: str
     es: int  # Unix milliseconds
 
-    @cached_property
-    def tail(self) -> str:
-        """The end of its messages, up to the ordinals."""
-        return tail(self.gtid, self.source, self.incarnation, self.file, self.start)
+    tail: str = field(init=False, compare=False)  # the end of its messages, up to the ordinals
+
+    def __post_init__(self) -> None:
+        self.tail = tail(self.gtid, self.source, self.incarnation, self.file, self.start)
 
 
 @dataclass(slots=True)

@@ -6,6 +6,8 @@ integers say by the 1-bits at the end of their first byte how many bytes follow;
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from migrate.model.errors import StopError
 
 _GTID, _TAGGED, _MARIADB = 33, 42, 162
@@ -25,6 +27,7 @@ def gtid_of(kind: int, server_id: int, body: bytes) -> str:
     return ""
 
 
+@lru_cache(maxsize=64)
 def uuid_text(raw: bytes) -> str:
     digits = raw.hex()
     return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))

@@ -84,6 +84,11 @@ def parse_query(body: bytes) -> Statement:
         raise StopError(f"a query event cannot be read: {error}") from None
 
 
+def is_begin(body: bytes) -> bool:
+    """Whether a QUERY_EVENT is a bare BEGIN, as nearly every one is; other forms of it are found by `parse_query`."""
+    return body[-6:] == b"\0BEGIN" and len(body) == 19 + body[8] + int.from_bytes(body[11:13], "little")
+
+
 def first_word(sql: str) -> str:
     match = re.match(r"[\s(]*([A-Za-z]+)", _without_comments(sql))
     return match.group(1).upper() if match else ""
