@@ -53,13 +53,14 @@ class Acks:
         self._batches.append(batch)
         return batch
 
-    def sent(self, batch: Batch) -> None:
-        batch.unconfirmed += 1
+    def sent(self, batch: Batch, messages: int = 1) -> None:
+        batch.unconfirmed += messages
 
     def confirmed(self, batch: Batch) -> None:
         """The broker has one message of the batch."""
         batch.unconfirmed -= 1
-        self._advance()
+        if not batch.unconfirmed:
+            self._advance()
 
     def end(self, batch: Batch, boundary: Boundary) -> None:
         """The transaction is complete; `boundary` is behind it."""

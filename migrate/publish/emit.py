@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -87,8 +86,10 @@ class Emitter:
     def encoded(self, transaction: Transaction, event: int, rows: RowEvent) -> tuple[int, Encoded]:
         """How many rows the event has, and the (partition, message)s that `messages` makes of it, made faster."""
         if self._kept is None:
-            with suppress(*ERRORS):  # what is really wrong with the event is said by its decoder
+            try:
                 return self._fast(transaction, event, rows)
+            except ERRORS:  # what is really wrong with the event is said by its decoder
+                pass
         changes = list(rows) if self._kept is None else [self._judged(self._kept, *change) for change in rows]
         return len(changes), list(self.messages(transaction, event, changes))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Mapping
+from functools import partial
 
 import sqlalchemy as sa
 import structlog
@@ -73,7 +74,8 @@ class Publisher:
         self._saved = self._position
         self._emitters: dict[tuple[str, str], Emitter] = {}
         self._batch: Batch | None = None
-        self._buffer: list[tuple[int, bytes, bytes]] = []
+        self._buffer: list[tuple[int, bytes | None, bytes]] = []
+        self._topic = settings.topic
         self._buffered_rows = self._buffered_bytes = 0
 
     def _start_position(self) -> Position:
@@ -222,15 +224,9 @@ class Publisher:
         batch = self._batch
         if batch is None:
             return
-        for partition, key, value in self._buffer:
-            self._acks.sent(batch)
-            self._producer.produce(
-                self._settings.topic,
-                partition,
-                value,
-                key,
-                lambda batch=batch: self._acks.confirmed(batch),  # type: ignore[misc]
-            )
+        if self._buffer:
+            self._acks.sent(batch, len(self._buffer))
+            self._producer.send(self._topic, self._buffer, partial(self._acks.confirmed, batch))
         self._buffer.clear()
         self._buffered_rows = self._buffered_bytes = 0
 
