@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -28,6 +28,9 @@ from migrate.model.message import CANAL
 from migrate.model.rowfilter import Comparison
 
 _TABLE = re.compile(r"[^.\x00]{1,64}\.[^\x00\n]{1,64}")
+_PASSING = re.compile(r"_migrate_.*|_.*_(gho|ghc|del|new|old)", re.DOTALL)
+"""Tables of this service, and of online schema changes under way (gh-ost, pt-online-schema-change)."""
+_PLACEHOLDER = re.compile(r"(?<!\$)\{table\}")
 SAMPLE_PASSWORDS = frozenset({"", "changeme", "change-me", "password", "secret"})
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,48}$")]
@@ -141,6 +144,9 @@ class RowCondition(_Model):
 
 class TableSettings(_Model):
     name: str
+    """database.table; with * and ? a pattern for every table of that kind that `migrate init` finds."""
+    exclude: tuple[str, ...] = ()
+    """Names or patterns that the pattern leaves out."""
     source: Name | None = None
     key: tuple[str, ...] | None = None
     ddl: Literal["stop", "ignore"] = "stop"
@@ -155,6 +161,31 @@ class TableSettings(_Model):
         if not _TABLE.fullmatch(value):
             raise ValueError(f"{value!r} is not written as database.table")
         return value
+
+    @model_validator(mode="after")
+    def _excludes_from_a_pattern(self) -> TableSettings:
+        if self.exclude and not self.is_pattern:
+            raise ValueError(f"{self.name} is one table; 'exclude' belongs to a pattern")
+        return self
+
+    @property
+    def is_pattern(self) -> bool:
+        return "*" in self.name or "?" in self.name
+
+    def matches(self, database: str, table: str) -> bool:
+        """Whether the pattern takes a table of this name, letter for letter but for * and ?.
+
+        Never one of this service, nor the passing ones of an online schema change (`_t_gho`, `_t_new` and so on).
+        """
+        name = f"{database}.{table}"
+        if _PASSING.fullmatch(table):
+            return False
+        return _like(self.name, name) and not any(_like(left_out, name) for left_out in self.exclude)
+
+    def for_table(self, database: str, table: str) -> TableSettings:
+        """The settings of one table that the pattern takes; `{table}` in its sharding rule is the table's name."""
+        sharding = _with_table(self.sharding, table)
+        return self.model_copy(update={"name": f"{database}.{table}", "exclude": (), "sharding": sharding})
 
     @property
     def database(self) -> str:
@@ -289,6 +320,19 @@ class Settings(_Model):
     def source_of(self, table: TableSettings) -> str:
         return table.source or self.sources[0].name
 
+    def choose(self, source: str, names: Iterable[tuple[str, str]]) -> list[TableSettings]:
+        """The settings of each table of a source: those named, and those among (database, table) that a pattern takes.
+
+        A name goes before a pattern, an earlier pattern before a later one.
+        """
+        mine = [table for table in self.tables if self.source_of(table) == source]
+        chosen = {(table.database, table.table): table for table in mine if not table.is_pattern}
+        patterns = [table for table in mine if table.is_pattern]
+        for name in sorted(set(names) - chosen.keys()):
+            if pattern := next((table for table in patterns if table.matches(*name)), None):
+                chosen[name] = pattern.for_table(*name)
+        return list(chosen.values())
+
     def source(self, name: str) -> Source:
         """The source of that name; ConfigError when there is none."""
         for source in self.sources:
@@ -302,6 +346,20 @@ class Settings(_Model):
             if target.name == name:
                 return target
         raise ConfigError(f"there is no target named '{name}'")
+
+
+def _like(pattern: str, name: str) -> bool:
+    parts = (".*" if sign == "*" else "." if sign == "?" else re.escape(sign) for sign in pattern)
+    return re.fullmatch("".join(parts), name, re.DOTALL) is not None
+
+
+def _with_table(value: Any, table: str) -> Any:
+    """A sharding rule with `{table}` replaced in every text; `${table}` is an expression and stays."""
+    if isinstance(value, dict):
+        return {key: _with_table(item, table) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_with_table(item, table) for item in value]
+    return _PLACEHOLDER.sub(lambda _found: table, value) if isinstance(value, str) else value
 
 
 def _unique(where: str, names: list[str]) -> None:

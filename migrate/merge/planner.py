@@ -87,10 +87,11 @@ class Planner:
 
     def _refuse_ddl(self, message: Message) -> None:
         """A statement that another producer passes on (ours stops at it): never swallowed (rule 13)."""
-        for wanted in self._settings.tables:
-            if (wanted.database, wanted.table) == (message.database, message.table) and wanted.ddl == "stop":
+        for planned in self._plan.tables.values():
+            table = planned.table
+            if (table.database, table.name) == (message.database, message.table) and planned.ddl == "stop":
                 raise StopError(
-                    f"{wanted.name}: a {message.type} statement is in the topic",
+                    f"{table.full_name}: a {message.type} statement is in the topic",
                     hint="if it changes no rows and no columns, set tables[].ddl: ignore and start again",
                 )
 

@@ -55,6 +55,16 @@ _GEOMETRY_TYPES = frozenset(
 _PLAIN_CHARSETS = frozenset({"utf8mb4", "utf8mb3", "utf8", "ascii"})
 
 
+def base_tables(connection: Connection) -> list[tuple[str, str]]:
+    """(database, table) of every table of the server that we may see; no views, nothing of the server's own."""
+    rows = connection.query(
+        "SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES"
+        " WHERE TABLE_TYPE IN ('BASE TABLE', 'SYSTEM VERSIONED')"
+        " AND TABLE_SCHEMA NOT IN ('mysql', 'sys', 'information_schema', 'performance_schema')"
+    )
+    return [(str(database), str(name)) for database, name in rows]
+
+
 def kind_of(data_type: str, charset: str | None) -> Kind | None:
     """The kind of a column from information_schema's DATA_TYPE and CHARACTER_SET_NAME; None when unknown."""
     if data_type in _TEXT_TYPES:

@@ -8,6 +8,7 @@ import pymysql
 
 from migrate.model.errors import MigrateError, PreflightError
 from migrate.model.table import Table
+from migrate.mysql.catalog import base_tables
 from migrate.mysql.connection import connect
 from migrate.mysql.errors import explain
 from migrate.preflight import binlog, cascades, grants, tables
@@ -45,8 +46,9 @@ def run(settings: Settings) -> Report:
 def _source(settings: Settings, source: Source, report: Report) -> None:
     name = f"source '{source.name}'"
     connection = connect(source, name)
-    wanted = [table for table in settings.tables if settings.source_of(table) == source.name]
     try:
+        wanted = settings.choose(source.name, base_tables(connection))
+        report.results += tables.unmatched(settings, source.name, wanted)
         report.results += binlog.check(connection)
         report.results += grants.check(connection)
         for table_settings in wanted:

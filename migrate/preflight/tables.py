@@ -2,12 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from migrate.model.errors import MigrateError
 from migrate.model.table import Table
 from migrate.mysql.catalog import load_table
 from migrate.mysql.connection import Connection
 from migrate.preflight.result import Result, Verdict
-from migrate.settings import TableSettings
+from migrate.settings import Settings, TableSettings
+
+
+def unmatched(settings: Settings, source: str, chosen: Sequence[TableSettings]) -> list[Result]:
+    """The patterns that take no table of the source."""
+    names = [(table.database, table.table) for table in chosen]
+    return [
+        Result(
+            "table",
+            pattern.name,
+            Verdict.PROBLEM,
+            f"source '{source}' has no table like {pattern.name}",
+            "mend the pattern; * stands for any letters, ? for one",
+        )
+        for pattern in settings.tables
+        if pattern.is_pattern and settings.source_of(pattern) == source
+        if not any(pattern.matches(*name) for name in names)
+    ]
 
 
 def check(connection: Connection, source: str, wanted: TableSettings) -> tuple[Table | None, list[Result]]:

@@ -121,7 +121,7 @@ class Publisher:
             position.pos,
             self._resume.gtids if self._resume.by_gtid else None,
         )
-        ignored = {(table.database, table.table) for table in self._settings.tables if table.ddl == "ignore"}
+        ignored = {name for name, planned in self._planned.items() if planned.ddl == "ignore"}
         reader = TransactionReader(
             self._source.name,
             position.incarnation,

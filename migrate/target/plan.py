@@ -48,6 +48,7 @@ class PlannedTable:
     places: tuple[Place, ...]
     spec: Mapping[str, object]
     rows: RowFilter | None = None
+    ddl: str = "stop"  # what a statement in the log that may change the table does: stop, ignore
 
     @cached_property
     def _by_name(self) -> dict[tuple[str, str], Place]:
@@ -83,11 +84,13 @@ class Plan:
             for name, database in settings.databases.items()
         }
         self.tables: dict[TableId, PlannedTable] = {}
-        for wanted in settings.tables:
-            key = (settings.source_of(wanted), wanted.database, wanted.table)
-            if key not in tables:
-                raise ConfigError(f"table {wanted.name} was added after init", hint="run `migrate init` again")
-            self.tables[key] = self._plan(wanted, tables[key])
+        for source in settings.sources:
+            there = [key[1:] for key in tables if key[0] == source.name]
+            for wanted in settings.choose(source.name, there):
+                key = (source.name, wanted.database, wanted.table)
+                if key not in tables:
+                    raise ConfigError(f"table {wanted.name} was added after init", hint="run `migrate init` again")
+                self.tables[key] = self._plan(wanted, tables[key])
         self._by_table = {key[1:]: planned for key, planned in self.tables.items()}
 
     def _plan(self, wanted: TableSettings, table: Table) -> PlannedTable:
@@ -104,7 +107,7 @@ class Plan:
                 )
             places.append(Place(self.databases[place.database], place.table))
         rows = make_filter(table, [(item.column, item.test, item.values) for item in wanted.rows])
-        return PlannedTable(table, rule, tuple(places), wanted.sharding, rows)
+        return PlannedTable(table, rule, tuple(places), wanted.sharding, rows, wanted.ddl)
 
     def find(self, source: str, database: str, table: str) -> PlannedTable:
         """The planned table a message speaks of. Raises StopError when it is not ours."""

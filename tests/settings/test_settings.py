@@ -310,3 +310,35 @@ def test_a_key_written_twice_is_refused(tmp_path: Path) -> None:
     )
     with pytest.raises(ConfigError, match=r"is not YAML: .*key 'ds_0' is there twice.* line 5"):
         load(path, {})
+
+
+def test_patterns_take_the_tables_that_no_name_and_no_earlier_pattern_takes() -> None:
+    settings = make_settings(
+        tables=[
+            {"name": "shop.log_a", "sharding": {"nodes": "ds_1.kept"}},
+            {
+                "name": "shop.log_*",
+                "exclude": ["shop.log_old*", "*.log_?x"],
+                "sharding": {"nodes": "ds_0.{table}_${0..1}"},
+            },
+            {"name": "s?op.*", "sharding": {"nodes": "ds_1.{table}", "note": ["${table}", "{table}"]}},
+        ]
+    )
+    there = ["log_a", "log_b", "log_bx", "log_old1", "x", "_migrate_fence", "_x_gho", "_x_new", "_mine", "log[1]"]
+    chosen = settings.choose("s", [("shop", name) for name in there] + [("shops", "y"), ("Shop", "z"), ("other", "x")])
+    assert {table.name: table.sharding["nodes"] for table in chosen} == {
+        "shop.log_a": "ds_1.kept",
+        "shop.log_b": "ds_0.log_b_${0..1}",
+        "shop.log[1]": "ds_1.log[1]",
+        "shop.log_bx": "ds_1.log_bx",
+        "shop.log_old1": "ds_1.log_old1",
+        "shop.x": "ds_1.x",
+        "shop._mine": "ds_1._mine",
+    }
+    assert next(table for table in chosen if table.name == "shop.x").sharding["note"] == ["${table}", "x"]
+    assert settings.choose("another", [("shop", "x")]) == []
+
+
+def test_exclude_without_a_pattern_is_refused() -> None:
+    with pytest.raises(ConfigError, match="belongs to a pattern"):
+        make_settings(tables=[{"name": "shop.t", "exclude": ["shop.x"], "sharding": {"nodes": "ds_0.t"}}])
