@@ -38,7 +38,11 @@ def demo(demo_box: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterato
         changed = made.stop_writing()
         made.drain()
         assert changed > 100
-        assert all(made.migration.pid(process) not in (None, pid) for process, pid in killed.items())
+        made.migration.wait(
+            lambda: all(made.migration.pid(process) not in (None, pid) for process, pid in killed.items()),
+            60,
+            "every process to be started again",
+        )
         yield made
     finally:
         made.migration.stop()

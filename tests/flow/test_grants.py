@@ -87,10 +87,10 @@ def test_a_whole_migration_needs_no_more_than_the_documented_grants(
         )
         settings = load(migration.config, migration.environment)
         full_copy.run(settings)
-        migration.ask("drain", "--timeout", "60")
+        migration.ask("drain", "--timeout", "180")
         assert verify.run(settings).clean
         cleaned = "SELECT COUNT(*) FROM record WHERE state = 2"
-        migration.wait(lambda: box.targets[0].query(cleaned, database=f"{name}_state")[0][0] == 0, 30, "a clean-up")
+        migration.wait(lambda: box.targets[0].query(cleaned, database=f"{name}_state")[0][0] == 0, 90, "a clean-up")
     finally:
         migration.stop()
     rows = {

@@ -98,7 +98,7 @@ def batch(*rows: tuple[str, str, str], transaction: int = 10, first: int = 0) ->
     ]
 
 
-def until(condition: Callable[[], bool], seconds: float = 20.0) -> None:
+def until(condition: Callable[[], bool], seconds: float = 90.0) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, "waited too long"

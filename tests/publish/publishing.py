@@ -99,7 +99,7 @@ class Publishing:
         if failed:
             raise failed[0]
 
-    def until(self, condition: Callable[[], Any], what: str, seconds: float = 30.0) -> None:
+    def until(self, condition: Callable[[], Any], what: str, seconds: float = 90.0) -> None:
         deadline = time.monotonic() + seconds
         while not condition():
             if self._failed:
