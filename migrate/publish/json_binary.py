@@ -13,10 +13,12 @@ from functools import lru_cache
 from json.encoder import encode_basestring
 from operator import add
 from struct import Struct
+from struct import error as StructError  # noqa: N812 - it is a class
 from typing import Any, Final
 
 from migrate.publish import decode_column_types as types
 from migrate.publish.decode_text import clock_text, day_text, decimal_text
+from migrate.publish.json_shapes import Shapes
 
 _MALFORMED: Final = "holds malformed JSON"
 _MAX_DEPTH: Final = 100  # JSON_DOCUMENT_MAX_DEPTH
@@ -25,6 +27,7 @@ _LITERAL, _INT16, _UINT16, _INT32, _UINT32, _DOUBLE, _STRING, _OPAQUE = 4, 5, 6,
 _INT_BYTES: Final = {5: 2, 6: 2, 7: 4, 8: 4, 9: 8, 10: 8}  # odd types are signed
 _KEPT: Final = 64  # members an object may have for its shape to be kept for the next document
 _KEPT_BYTES: Final = 4096
+_SHAPED: Final = 32  # members an object may have to be read by a function of its own
 _BASE64_LINE: Final = 76
 _SMALL_HEAD, _LARGE_HEAD = Struct("<HH").unpack_from, Struct("<II").unpack_from
 _LAYOUTS: Final = (
@@ -50,7 +53,7 @@ def json_text(data: bytes) -> str:
     kind = data[0]
     try:
         text, used = _container(data, kind, 1, 1) if kind <= 3 else _value(data, kind, 1, 0)
-    except (IndexError, KeyError) as error:
+    except (IndexError, KeyError, StructError) as error:
         raise ValueError(_MALFORMED) from error
     if used > len(data) - 1:
         raise ValueError("holds JSON that ends early")
@@ -83,6 +86,14 @@ def _container(data: bytes, kind: int, base: int, depth: int) -> tuple[str, int]
     What the members take may not exceed the container's size, so that a corrupt document whose members
     point to each other ends instead of growing.
     """
+    if not kind:
+        count = data[base]
+        if 0 < count <= _SHAPED and not data[base + 1]:
+            raw_keys = data[base + 4 : base + 4 + 4 * count]
+            reader = _readers.get(raw_keys)
+            if reader is not None:
+                return reader(data, base, depth)
+            _shapes.met(raw_keys)
     head, unpack_head, key_bytes, value_bytes = _LAYOUTS[kind]
     if base + head > len(data):
         raise ValueError(_MALFORMED)
@@ -244,3 +255,17 @@ def _temporal(field_type: int, packed: int) -> str:
     if field_type == types.DATE:
         return day
     return f"{day} {clock_text(clock >> 12, clock >> 6 & 63, clock & 63)}.{fraction:06d}"
+
+
+_shapes: Final = Shapes(
+    {
+        "LENGTH": _length,
+        "QUOTE": _quote,
+        "LITERALS": _LITERALS,
+        "VALUE": _value,
+        "MALFORMED": _MALFORMED,
+        "DEPTH": _MAX_DEPTH,
+        "KEYS": _keys,
+    }
+)
+_readers: Final = _shapes.readers
