@@ -17,12 +17,14 @@ from migrate.ops import drain as draining
 from migrate.ops import init as initialising
 from migrate.ops import logs, processes, supervisor
 from migrate.ops import repartition as repartitioning
+from migrate.ops import rewind as rewinding
 from migrate.ops import status as statuses
 from migrate.ops.parent import follow_parent
 from migrate.ops.progress import RowsBar
 from migrate.preflight import run as preflights
 from migrate.settings import Settings, load_with_text
 from migrate.state import database
+from migrate.state.position import Position
 
 app = typer.Typer(
     name="migrate",
@@ -117,6 +119,14 @@ def run(context: typer.Context) -> None:
 def publish(
     context: typer.Context,
     source: Annotated[str | None, typer.Option(help="Which source; needed when there are several.")] = None,
+    place: Annotated[
+        str | None,
+        typer.Option(
+            "--from",
+            help="Publish again from an earlier place: binlog.000012:4711, a GTID set, or 2026-01-31T12:00:00Z.",
+        ),
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="With --from: do not ask.")] = False,
 ) -> None:
     """Publish one source's binlog to the topic."""
     settings = context.obj.load()
@@ -125,8 +135,19 @@ def publish(
         raise ConfigError("there are several sources", hint=f"choose one with --source: {names}")
     name = source or settings.sources[0].name
     settings = context.obj.load(f"publish:{name}")
+    if place is not None:
+        with database.opened(settings.state) as state:
+            rewinding.rewind(settings, state, name, place, lambda *positions: yes or _confirm_rewind(*positions))
     follow_parent()
     processes.publish(settings, name)
+
+
+def _confirm_rewind(before: Position, after: Position) -> bool:
+    out.print(
+        f"source {before.source} is published to {before.file}:{before.pos}. Everything from"
+        f" {after.file}:{after.pos} on would be published again: rows at the target go back, and forward again."
+    )
+    return sys.stdin.isatty() and typer.confirm("Go back?")
 
 
 @app.command()
@@ -228,6 +249,8 @@ def status(context: typer.Context, as_json: Json = False) -> None:
         behind = "caught up" if source.caught_up else "behind" if source.log_end else "does not answer"
         published = source.published or "nothing yet"
         out.print(f"source {source.name}: published {published}, log at {source.log_end or '?'}: {behind}")
+        if source.replaying:
+            out.print(f"source {source.name}: rewound; rows may go back until {source.replaying} is published again")
     parts = RichTable("partition", "consumed to", "topic end", "waiting", "rows applied")
     for part in now.partitions:
         parts.add_row(*(str(value) for value in (part.partition, part.consumed, part.end, part.waiting, part.rows)))

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Mapping
+from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -25,6 +26,7 @@ from pydantic import (
 from migrate import config_text
 from migrate.model.errors import ConfigError
 from migrate.model.message import CANAL
+from migrate.model.place import parse_place
 from migrate.model.rowfilter import Comparison
 
 _TABLE = re.compile(r"[^.\x00]{1,64}\.[^\x00\n]{1,64}")
@@ -72,6 +74,17 @@ class Source(Server):
     name: Name
     server_id: int | None = Field(default=None, gt=0, lt=2**32)
     """Our replica id towards this source; by default derived from the migration's and the source's names."""
+    start: str | None = None
+    """Where a publisher that never ran begins: file and position, GTID set, or time; by default where the source is."""
+
+    @field_validator("start", mode="before")
+    @classmethod
+    def _start_is_a_place(cls, value: object) -> object:
+        if isinstance(value, datetime):  # YAML reads an unquoted time itself
+            value = value.isoformat()
+        if isinstance(value, str):
+            parse_place(value)
+        return value
 
 
 class State(Server):

@@ -1,4 +1,4 @@
-"""The GTID that opens a transaction in the log.
+"""The GTID that opens a transaction in the log, and the sets that head a file.
 
 Layouts: MySQL source documentation, "Gtid_event" (control_events.h) and, for tagged ones, mysql::serialization, whose
 integers say by the 1-bits at the end of their first byte how many bytes follow; MariaDB knowledge base, "GTID_EVENT".
@@ -6,11 +6,12 @@ integers say by the 1-bits at the end of their first byte how many bytes follow;
 
 from __future__ import annotations
 
+import struct
 from functools import lru_cache
 
 from migrate.model.errors import StopError
 
-_GTID, _TAGGED, _MARIADB = 33, 42, 162
+_GTID, _PREVIOUS, _TAGGED, _MARIADB, _LIST = 33, 35, 42, 162, 163
 _TAGGED_VERSION = 1
 _FIELD_UUID, _FIELD_NUMBER, _FIELD_TAG = 1, 2, 3
 
@@ -25,6 +26,39 @@ def gtid_of(kind: int, server_id: int, body: bytes) -> str:
     if kind == _TAGGED:
         return _tagged(body)
     return ""
+
+
+def gtids_before(kind: int, body: bytes) -> str | None:
+    """The set that a file's PREVIOUS_GTIDS (MySQL) or GTID_LIST (MariaDB) says is before it; None for other events."""
+    try:
+        if kind == _LIST:
+            count = int.from_bytes(body[:4], "little") & 0x0FFFFFFF
+            rows = (struct.unpack_from("<IIQ", body, 4 + 16 * index) for index in range(count))
+            return ",".join(f"{domain}-{server}-{number}" for domain, server, number in rows)
+        return _previous(body) if kind == _PREVIOUS else None
+    except (struct.error, IndexError, UnicodeDecodeError) as error:
+        raise StopError(f"the GTID set at the head of a file cannot be read: {error}") from None
+
+
+def _previous(body: bytes) -> str:
+    """As `Gtid_set::encode` writes it: with tags, the first and the last byte of the count say so."""
+    count = int.from_bytes(body[:8], "little")
+    tagged = body[7] == 1
+    if tagged:
+        count = count >> 8 & (1 << 48) - 1
+    at, parts = 8, []
+    for _ in range(count):
+        name = uuid_text(body[at : at + 16])
+        at += 16
+        if tagged:
+            length, at = _number(body, at)
+            name += f":{body[at : at + length].decode('ascii')}" if length else ""
+            at += length
+        (intervals,) = struct.unpack_from("<Q", body, at)
+        pairs = [struct.unpack_from("<QQ", body, at + 8 + 16 * index) for index in range(intervals)]
+        at += 8 + 16 * intervals
+        parts += [f"{name}:{first}-{behind - 1}" for first, behind in pairs]
+    return ",".join(parts)
 
 
 @lru_cache(maxsize=64)

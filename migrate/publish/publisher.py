@@ -17,7 +17,7 @@ from migrate.model.table import Table
 from migrate.mysql.catalog import collation_charsets, load_table
 from migrate.mysql.connection import Connection, connect
 from migrate.mysql.errors import explained
-from migrate.publish import start
+from migrate.publish import begin, start
 from migrate.publish.acks import Acks, Batch, Boundary
 from migrate.publish.binlog import BinlogReader
 from migrate.publish.decode import RowEvent
@@ -79,7 +79,7 @@ class Publisher:
         self._buffered_rows = self._buffered_bytes = 0
 
     def _start_position(self) -> Position:
-        """The stored position, or for a publisher that never ran the source's current one, stored at once (rule 1)."""
+        """The stored position, or for a publisher that never ran where it is to begin, stored at once (rule 1)."""
         with self._state.connect() as state:
             stored = positions.load(state, self._settings.name, self._source.name)
         with_source = connect(self._source, f"source '{self._source.name}'")
@@ -91,14 +91,14 @@ class Publisher:
                 self._resume = start.resume(with_source, stored)
                 return stored
             with explained(f"source '{self._source.name}'"):
-                first = start.first_position(with_source, self._settings, self._source, list(self._tables))
+                first = begin.first(with_source, self._settings, self._source, list(self._tables))
                 self._resume = start.resume(with_source, first)
             for table in self._tables.values():
                 self._check_definition(with_source, table)
         finally:
             with_source.close()
         self._save(first)
-        log.info("starting at the source's current position", source=self._source.name, file=first.file, pos=first.pos)
+        log.info("first start", source=self._source.name, file=first.file, pos=first.pos, gtid_set=first.gtid_set)
         return first
 
     def _check_definition(self, connection: Connection, table: Table) -> None:

@@ -1,0 +1,73 @@
+"""Publishers that were sent back by hand, and how far each has replayed since."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+
+from migrate.model.coordinate import file_number
+from migrate.state.database import metadata
+from migrate.state.position import Position
+
+table = sa.Table(
+    "rewind",
+    metadata,
+    sa.Column("migration", sa.String(48), primary_key=True),
+    sa.Column("source", sa.String(48), primary_key=True),
+    sa.Column("incarnation", sa.Integer, primary_key=True),
+    sa.Column("asked", sa.Text),
+    sa.Column("from_file", sa.String(255)),
+    sa.Column("from_pos", sa.BigInteger),
+    sa.Column("from_gtid_set", sa.Text),
+    sa.Column("to_file", sa.String(255)),
+    sa.Column("to_pos", sa.BigInteger),
+    sa.Column("to_gtid_set", sa.Text),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Rewind:
+    incarnation: int
+    asked: str
+    from_file: str
+    from_pos: int
+    to_file: str
+    to_pos: int
+
+
+def note(connection: sa.Connection, migration: str, before: Position, after: Position, asked: str) -> None:
+    row = {
+        "migration": migration,
+        "source": after.source,
+        "incarnation": after.incarnation,
+        "asked": asked,
+        "from_file": before.file,
+        "from_pos": before.pos,
+        "from_gtid_set": before.gtid_set,
+        "to_file": after.file,
+        "to_pos": after.pos,
+        "to_gtid_set": after.gtid_set,
+    }
+    connection.execute(sa.insert(table).values(row))
+
+
+def every(connection: sa.Connection, migration: str, source: str) -> list[Rewind]:
+    """Oldest first."""
+    names = Rewind.__slots__
+    rows = connection.execute(
+        sa.select(*(table.c[name] for name in names))
+        .where(table.c.migration == migration, table.c.source == source)
+        .order_by(table.c.incarnation)
+    )
+    return [Rewind(*row) for row in rows]
+
+
+def replaying(connection: sa.Connection, migration: str, position: Position) -> str:
+    """The place up to which the source is still being replayed, as rows at the target go back and forth until then
+    (rule 8); "" when it is behind that."""
+    for rewind in every(connection, migration, position.source):
+        there = file_number(rewind.from_file), rewind.from_pos
+        if rewind.incarnation == position.incarnation and (file_number(position.file), position.pos) < there:
+            return f"{rewind.from_file}:{rewind.from_pos}"
+    return ""

@@ -1,0 +1,81 @@
+"""`migrate publish --from`: what is published again leaves the target as the source is."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sandbox.broker import KafkaBroker
+from sandbox.stack import Sandbox
+from tests.flow.support import Pipeline
+
+
+@pytest.fixture(scope="module")
+def pipeline(box: Sandbox, kafka: KafkaBroker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pipeline]:
+    flow = Pipeline(box, kafka, Path(tmp_path_factory.mktemp("rewind")), f"rewind_{box.source.flavour}")
+    flow.migration.do("init")
+    flow.migration.start()
+    flow.close_copy()
+    yield flow
+    flow.migration.stop()
+
+
+def source_status(pipeline: Pipeline) -> dict[str, Any]:
+    found: dict[str, Any] = pipeline.migration.ask("status")["sources"][0]
+    return found
+
+
+def refused(pipeline: Pipeline, *arguments: str) -> tuple[int, str]:
+    done = subprocess.run(
+        pipeline.migration.command("publish", *arguments),
+        env=pipeline.migration.environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    return done.returncode, done.stderr
+
+
+def test_after_a_rewind_every_change_comes_again_and_the_target_is_as_the_source(pipeline: Pipeline) -> None:
+    begin = source_status(pipeline)["published"]
+    pipeline.sql(
+        *(f"INSERT INTO orders (id, user_id, amount) VALUES ({key}, {key}, 1)" for key in range(1, 41)),
+        "UPDATE orders SET amount = amount + 1, user_id = user_id + 1 WHERE id <= 20",
+        "UPDATE orders SET id = id + 1000 WHERE id <= 5",
+        "DELETE FROM orders WHERE id BETWEEN 10 AND 15",
+        "INSERT INTO orders (id, user_id, amount) VALUES (12, 3, 9)",
+    )
+    applied = pipeline.migration.ask("drain", "--timeout", "60")["rows_applied"]
+    assert refused(pipeline, "--from", begin, "--yes")[0] == 3  # it runs
+    pipeline.migration.stop()
+    pipeline.sql("UPDATE orders SET note = 'while it was down' WHERE id > 20")
+
+    assert "not rewound" in refused(pipeline, "--from", begin)[1]
+    assert refused(pipeline, "--from", "yesterday", "--yes")[0] == 2
+    behind = source_status(pipeline)["log_end"]
+    code, told = refused(pipeline, "--from", behind, "--yes")
+    assert (code, "ahead of the stored position" in told) == (3, True)
+
+    with subprocess.Popen(
+        pipeline.migration.command("publish", "--from", begin, "--yes"), env=pipeline.migration.environment
+    ) as publisher:
+        try:
+            pipeline.migration.wait(lambda: source_status(pipeline)["caught_up"], 30, "the replay to be published")
+        finally:
+            publisher.send_signal(signal.SIGTERM)
+            assert publisher.wait(30) == 0
+    pipeline.migration.start()
+    again = pipeline.migration.ask("drain", "--timeout", "60")["rows_applied"]
+    assert pipeline.differences() == []
+    assert again >= 2 * applied  # or nothing was replayed
+    server = pipeline.box.targets[0]
+    stored = server.query(f"SELECT incarnation, asked FROM {pipeline.name}_state.rewind")
+    assert stored == ((2, begin),)
+    assert server.query(f"SELECT incarnation FROM {pipeline.name}_state.position") == ((2,),)
