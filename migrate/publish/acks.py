@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -45,6 +46,7 @@ class Acks:
         self._gtids = gtids
         self._done: Batch | None = None  # the last acknowledged one, not yet in `_position`
         self._event_time = 0
+        self.created: Mapping[str, int] = {start.file: start.file_created}  # when each file was begun
 
     def begin(self) -> Batch:
         """A new transaction's batch."""
@@ -94,6 +96,7 @@ class Acks:
                 event_time=from_timestamp(self._event_time) or self._position.event_time,
                 gtid_set="" if self._gtids is None else str(self._gtids),
                 batch=self._done.id,
+                file_created=self.created.get(end.file, 0),
             )
             self._done = None
         return self._position

@@ -17,7 +17,7 @@ from migrate.model.table import Table
 from migrate.mysql.catalog import collation_charsets, load_table
 from migrate.mysql.connection import Connection, connect
 from migrate.mysql.errors import explained
-from migrate.publish import begin, start
+from migrate.publish import begin, logfiles, start
 from migrate.publish.acks import Acks, Batch, Boundary
 from migrate.publish.binlog import BinlogReader
 from migrate.publish.decode import RowEvent
@@ -89,6 +89,7 @@ class Publisher:
             if stored is not None:
                 start.check_same_server(with_source, stored)
                 self._resume = start.resume(with_source, stored)
+                logfiles.check(with_source, self._source, stored, by_gtid=self._resume.by_gtid)
                 return stored
             with explained(f"source '{self._source.name}'"):
                 first = begin.first(with_source, self._settings, self._source, list(self._tables))
@@ -132,6 +133,7 @@ class Publisher:
             self,
             mariadb=self._mariadb,
         )
+        self._acks.created = reader.created
         binlog.open()
         scheme = "GTID" if self._resume.by_gtid else "file"
         log.info("publishing", source=self._source.name, file=position.file, pos=position.pos, by=scheme)

@@ -96,7 +96,10 @@ class TransactionReader:
             binlog.QUERY: self._query,
             binlog.ROTATE: self._rotate,
             binlog.XA_PREPARE: self._xa_prepare,
+            binlog.FORMAT_DESCRIPTION: self._described,
         }
+        self.created: dict[str, int] = {}
+        """When each file was begun, by its description's header, in seconds since 1970."""
         self._transaction_: Transaction | None = None  # as the last row event had it
         self._end = 0  # of the last event of this file
         self._start: int | None = None  # of the open transaction in its file
@@ -136,6 +139,10 @@ class TransactionReader:
             raise StopError(f"{self._at(event)}: event type {kind} is not known", hint="this version does not read it")
 
     # -- where we are
+
+    def _described(self, event: Event) -> None:
+        if event.timestamp:
+            self.created[self._file] = event.timestamp
 
     def _follow(self, event: Event) -> None:
         """Positions in a file only rise; outside transactions the position moves over events that say nothing to us."""

@@ -25,6 +25,7 @@ table = sa.Table(
     sa.Column("gtid_set", sa.Text),
     sa.Column("event_time", sa.DateTime),
     sa.Column("batch", sa.BigInteger),
+    sa.Column("file_created", sa.BigInteger),
 )
 
 
@@ -43,6 +44,7 @@ class Position:
     gtid_set: str = ""
     event_time: datetime | None = None
     batch: int = 0
+    file_created: int = 0  # seconds since 1970; 0 when not known
 
 
 def load(connection: sa.Connection, migration: str, source: str) -> Position | None:
