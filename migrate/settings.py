@@ -90,6 +90,11 @@ class Source(Server):
 class State(Server):
     database: Name = "migrate_state"
 
+    @property
+    def shadow(self) -> str:
+        """The database beside it in which statements of the sources' logs are tried on empty copies."""
+        return f"{self.database}_shadow"
+
 
 class Target(Server):
     name: Name

@@ -38,6 +38,16 @@ def strip(statement: str) -> str:
     return "\n".join([head, ",\n".join(kept), tail, *lines[end + 1 :]])  # partitions follow behind
 
 
+def show_create_whole(connection: Connection, database: str, name: str) -> str:
+    """The server's CREATE TABLE statement with its foreign keys, without the auto-increment counter."""
+    row = connection.one(f"SHOW CREATE TABLE {table(database, name)}")
+    if row is None:
+        raise StopError(f"{connection.name}: no definition of {database}.{name}")
+    head, closing, tail = str(row[1]).rpartition("\n)")
+    options, comment, text = tail.partition(" COMMENT='")
+    return head + closing + _AUTO_INCREMENT.sub("", options) + comment + text
+
+
 def create_as(statement: str, name: str) -> str:
     """The statement for a table of another name; '%' is doubled for the driver."""
     match = re.match(r"^CREATE TABLE `(?:[^`]|``)+`", statement)

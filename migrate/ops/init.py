@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 import sqlalchemy as sa
 
 from migrate.kafka import admin
-from migrate.model.coordinate import Coordinate
 from migrate.model.errors import ConfigError, PreflightError
+from migrate.model.table import Table
 from migrate.mysql import catalog, definition
 from migrate.mysql.connection import Connection, connect
 from migrate.mysql.errors import explained
@@ -23,6 +23,7 @@ from migrate.target.plan import (
     Place,
     Plan,
     PlannedTable,
+    TableId,
     TargetDatabase,
     connect_database,
     refuse_shared_places,
@@ -42,8 +43,9 @@ class Initialised:
 def initialise(settings: Settings, config: str = "", say: Say = lambda _line: None) -> Initialised:
     """Prepare a migration.
 
-    1. preflight; 2. the state database; 3. the topics; 4. the target databases, the service's tables in them, and the
-    physical tables from the source's own definition; 5. the migration's row and the tables' definitions.
+    1. preflight; 2. the state database, and the one that statements are tried in; 3. the topics; 4. the target
+    databases, the service's tables in them, and the physical tables from the source's own definition; 5. the
+    migration's row and the tables' definitions.
     Raises: PreflightError, ConfigError, ServerError.
     """
     report = preflight.run(settings)
@@ -59,9 +61,10 @@ def initialise(settings: Settings, config: str = "", say: Say = lambda _line: No
         created = _create_targets(settings, plan, first, say)
         topic = admin.require(settings.kafka, settings.topic)
         migration = migrations.Migration(settings.name, topic.name, topic.id, topic.partitions)
+        creates = {key: _create_statement(settings, planned.table) for key, planned in plan.tables.items()}
         with state.begin() as connection:
             migrations.create(connection, migration, masked(config))
-            _store_definitions(connection, plan)
+            _store_definitions(connection, plan, creates)
             _store_rules(connection, plan)
         return Initialised(migration, created, topics)
 
@@ -89,12 +92,23 @@ def masked(config: str) -> str:
     return _WRITTEN_OUT.sub(r"\1***", config)
 
 
-def _store_definitions(connection: sa.Connection, plan: Plan) -> None:
+def _create_statement(settings: Settings, table: Table) -> str:
+    """How the source makes the table: what statements in its log are tried on later."""
+    name = f"source '{table.source}'"
+    source = connect(settings.source(table.source), name)
+    try:
+        with explained(f"{name}, table {table.full_name}"):
+            return definition.show_create_whole(source, table.database, table.name)
+    finally:
+        source.close()
+
+
+def _store_definitions(connection: sa.Connection, plan: Plan, creates: Mapping[TableId, str]) -> None:
     known = schema_history.latest(connection, plan.settings.name)
     for key, planned in plan.tables.items():
         before = known.get(key)
         if before is None:
-            schema_history.add(connection, plan.settings.name, planned.table, Coordinate(0, 0, 0, 0))
+            schema_history.add(connection, plan.settings.name, planned.table, schema_history.BEGINNING, creates[key])
         elif before != planned.table:
             raise PreflightError(
                 f"{planned.table.full_name} has another definition than at the first init",

@@ -22,6 +22,7 @@ from migrate.publish.acks import Acks, Batch, Boundary
 from migrate.publish.binlog import BinlogReader
 from migrate.publish.decode import RowEvent
 from migrate.publish.emit import Emitter, Transaction
+from migrate.publish.following import History
 from migrate.publish.reader import TransactionReader
 from migrate.settings import Settings
 from migrate.state import migration as migrations
@@ -72,6 +73,7 @@ class Publisher:
         if self._resume.by_gtid:
             self._floor = file_number(self._position.file), self._position.pos
         self._saved = self._position
+        self._history = History(settings, self._source, planned, state, leases, held, stop)
         self._emitters: dict[tuple[str, str], Emitter] = {}
         self._batch: Batch | None = None
         self._buffer: list[tuple[int, bytes | None, bytes]] = []
@@ -122,13 +124,11 @@ class Publisher:
             position.pos,
             self._resume.gtids if self._resume.by_gtid else None,
         )
-        ignored = {name for name, planned in self._planned.items() if planned.ddl == "ignore"}
         reader = TransactionReader(
             self._source.name,
             position.incarnation,
             position.file,
-            self._tables,
-            ignored,
+            self._history.schema(position, self._charsets),
             self._charsets,
             self,
             mariadb=self._mariadb,

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from typing import Protocol
 
 import structlog
 
-from migrate.model.coordinate import file_number
+from migrate.model.coordinate import Coordinate, file_number
 from migrate.model.errors import StopError
 from migrate.model.table import Table
 from migrate.publish import binlog
 from migrate.publish.binlog import Event
-from migrate.publish.complete import complete
 from migrate.publish.decode import DecoderCache, RowDecoder, RowEvent
 from migrate.publish.emit import Transaction
 from migrate.publish.gtid_event import gtid_of
-from migrate.publish.statement import Statement, concerned, first_word, is_begin, parse_query
-from migrate.publish.tablemap import peek_table, peek_table_id
+from migrate.publish.schema import Schema
+from migrate.publish.statement import Statement, first_word, is_begin, parse_query
+from migrate.publish.tablemap import parse_table_map, peek_table, peek_table_id
 from migrate.target.fence import FENCE_TABLES
 
 log = structlog.get_logger("migrate.publish")
@@ -64,8 +64,7 @@ class TransactionReader:
         source: str,
         incarnation: int,
         file: str,
-        tables: Mapping[tuple[str, str], Table],
-        ignore_ddl: Collection[tuple[str, str]],
+        schema: Schema,
         charsets: Mapping[int, str],
         sink: Sink,
         *,
@@ -74,16 +73,18 @@ class TransactionReader:
         self._source = source
         self._incarnation = incarnation
         self._file = file
-        self._tables = tables
-        self._ignore_ddl = ignore_ddl
+        self._schema = schema
+        self._definitions = schema.known
+        self._charsets = charsets
+        self._mariadb = mariadb
         self._sink = sink
         self._decoders = DecoderCache(
             charsets,
             mariadb=mariadb,
             column_types=lambda database, name: {
-                column.name: column.type for column in self._tables[(database, name)].columns
+                column.name: column.type for column in self._definitions.tables[(database, name)].columns
             },
-            complete=lambda logged: complete(logged, self._tables[(logged.database, logged.table)], charsets),
+            complete=self._definitions.complete,
         )
         self._maps: dict[int, tuple[Table, RowDecoder] | None] = {}
         self._known: dict[bytes, tuple[int, tuple[Table, RowDecoder] | None]] = {}
@@ -217,7 +218,9 @@ class TransactionReader:
         if name in FENCE_TABLES and not self._selected:
             self._ours = True
             return
-        table = self._tables.get((database, name))
+        if (database, name) in self._definitions.watched:
+            self._definitions.met(parse_table_map(event.body, mariadb=self._mariadb))
+        table = self._definitions.tables.get((database, name))
         found = (table, self._decoders.get(event.body)) if table is not None else None
         self._maps[table_id] = found
         if len(self._known) >= _KNOWN:
@@ -248,16 +251,12 @@ class TransactionReader:
 
     def _query(self, event: Event) -> None:
         if is_begin(event.body):
-            if self._start is None:  # no GTID event came before
-                self._reset(event.end - event.size)
-            self._block = True
+            self._begin_block(event)
             return
-        statement = parse_query(event.body)
+        statement = parse_query(event.body, self._charsets)
         word = first_word(statement.sql)
         if word == "BEGIN" or statement.sql.upper().startswith("XA START"):
-            if self._start is None:  # no GTID event came before
-                self._reset(event.end - event.size)
-            self._block = True
+            self._begin_block(event)
             return
         if word == "ROLLBACK" and self._selected:
             raise StopError(
@@ -273,6 +272,11 @@ class TransactionReader:
         if not self._block:
             self._close(event)
 
+    def _begin_block(self, event: Event) -> None:
+        if self._start is None:  # no GTID event came before
+            self._reset(event.end - event.size)
+        self._block = True
+
     def _statement(self, event: Event, statement: Statement) -> None:
         self._known.clear()
         word = first_word(statement.sql)
@@ -281,16 +285,11 @@ class TransactionReader:
                 f"{self._at(event)}: an {word} was logged as a statement; which rows it changed the log does not say",
                 hint="SET GLOBAL binlog_format = 'ROW', and let no session set it otherwise",
             )
-        text = " ".join(statement.sql.split())[:200]
-        found = concerned(statement, [table for table in self._tables if table not in self._ignore_ddl])
-        if found is None:
-            if ignored := concerned(statement, self._ignore_ddl):
-                log.warning("statement ignored, as configured", table=".".join(ignored), statement=text)
-            return
-        raise StopError(
-            f"{self._at(event)}: a statement may change {found[0]}.{found[1]}: {text}",
-            hint="if it changes no rows and no columns, set tables[].ddl: ignore and start again",
-        )
+        start = self._start if self._start is not None else event.end - event.size
+        since = Coordinate(self._incarnation, file_number(self._file), start, 0)
+        if self._schema.statement(statement, since):
+            self._decoders.clear()
+            self._maps.clear()
 
     def _xa_prepare(self, event: Event) -> None:
         if self._selected:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from migrate.model.errors import StopError
@@ -18,7 +18,7 @@ _COMMENT = re.compile(rf"({_BACKQUOTED}|{_DOUBLE}|{_SINGLE})|/\*(?!!|M!).*?\*/|-
 """Comments, and what is quoted, in which no comment begins; `/*! … */` and `/*M! … */` are executed."""
 _WORD = re.compile(rf"({_BACKQUOTED}|{_DOUBLE})|({_SINGLE})|({_PLAIN})", re.S)
 _NAME = rf"({_BACKQUOTED}|{_DOUBLE}|{_PLAIN})"
-_UNREADABLE = "\ufffd"
+UNREADABLE = "\ufffd"
 _NAMED_TABLE = re.compile(
     r"\s*(?:CREATE(?:\s+OR\s+REPLACE)?(?:\s+TEMPORARY)?|ALTER(?:\s+ONLINE)?(?:\s+IGNORE)?)\s+TABLE\s+"
     rf"(?:IF\s+(?:NOT\s+)?EXISTS\s+)?{_NAME}(?:\s*\.\s*{_NAME})?",
@@ -71,15 +71,27 @@ _OBJECTS = _HARMLESS_OBJECTS | frozenset({"TABLE", "DATABASE", "SCHEMA", "INDEX"
 class Statement:
     database: str
     sql: str
+    mode: int = 0  # sql_mode as bits
+    client: int | None = None  # collation id of the text's character set
+    database_collation: int | None = None
 
 
-def parse_query(body: bytes) -> Statement:
-    """A QUERY_EVENT's default database and text (MySQL source documentation, Query_event). Raises StopError."""
+def parse_query(body: bytes, charsets: Mapping[int, str] | None = None) -> Statement:
+    """A QUERY_EVENT (MySQL source documentation, Query_event). Raises StopError.
+
+    ``charsets``: character set by collation id. A text in one that Python does not read as the server does keeps
+    its ASCII only, and what is not ASCII becomes U+FFFD.
+    """
     try:
         _, _, name_length, _, status_length = struct.unpack_from("<IIBHH", body)
         start = 13 + status_length
         database = body[start : start + name_length].decode("utf-8")
-        return Statement(database, body[start + name_length + 1 :].decode("utf-8", "replace"))
+        session = _session(body[13:start])
+        charset = (charsets or {}).get(session.get(_CLIENT, 0), "utf8mb4")
+        text = body[start + name_length + 1 :].decode(_CODECS.get(charset, "ascii"), "replace")
+        return Statement(
+            database, text, session.get(_SQL_MODE, 0), session.get(_CLIENT), session.get(_CHARSET_DATABASE)
+        )
     except (struct.error, UnicodeDecodeError) as error:
         raise StopError(f"a query event cannot be read: {error}") from None
 
@@ -87,6 +99,34 @@ def parse_query(body: bytes) -> Statement:
 def is_begin(body: bytes) -> bool:
     """Whether a QUERY_EVENT is a bare BEGIN, as nearly every one is; other forms of it are found by `parse_query`."""
     return body[-6:] == b"\0BEGIN" and len(body) == 19 + body[8] + int.from_bytes(body[11:13], "little")
+
+
+_SQL_MODE, _CLIENT, _CHARSET_DATABASE = 1, 4, 8
+_CODECS = {"utf8mb4": "utf-8", "utf8mb3": "utf-8", "utf8": "utf-8", "latin1": "cp1252", "binary": "utf-8"}
+_SIZES = {0: 4, 1: 8, 3: 4, 4: 6, 7: 2, 8: 2, 9: 8, 10: 4, 13: 3, 16: 1, 17: 8, 18: 2, 19: 1, 20: 1, 128: 3, 129: 8}
+_TEXTS = {2: (1, 1), 5: (1, 0), 6: (1, 0), 11: (2, 0)}
+"""Status variables that are texts with a length byte: how many, and bytes behind."""
+_NUMBERS = {_SQL_MODE: 8, _CLIENT: 2, _CHARSET_DATABASE: 2}
+
+
+def _session(status: bytes) -> dict[int, int]:
+    """The session's variables that matter here; those behind one of unknown size are not found (Query_event)."""
+    found: dict[int, int] = {}
+    at = 0
+    while at < len(status):
+        code, at = status[at], at + 1
+        if code in _SIZES:
+            if code in _NUMBERS:
+                found[code] = int.from_bytes(status[at : at + _NUMBERS[code]], "little")
+            at += _SIZES[code]
+        elif code in _TEXTS:
+            count, behind = _TEXTS[code]
+            for _ in range(count):
+                at += 1 + (status[at] if at < len(status) else 0)
+            at += behind
+        else:
+            break
+    return found
 
 
 def first_word(sql: str) -> str:
@@ -102,7 +142,7 @@ def concerned(statement: Statement, tables: Collection[tuple[str, str]]) -> tupl
         return None
     first = words[0][0].upper()
     used = {word.lower() for word, _ in words}
-    doubt = any(_UNREADABLE in word for word in used)
+    doubt = any(UNREADABLE in word for word in used)
     if first in ("CREATE", "ALTER") and not doubt and (made := _NAMED_TABLE.match(sql)) is not None:
         database, table = _unquoted(made, statement.database)
         if (database, table) in {(one.lower(), other.lower()) for one, other in tables}:

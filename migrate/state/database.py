@@ -17,6 +17,7 @@ from sqlalchemy.exc import DBAPIError
 from migrate.model.errors import PreflightError, ServerError
 from migrate.mysql.connection import SQL_MODE, driver_options
 from migrate.mysql.errors import explain, passes, text
+from migrate.mysql.quoting import quote
 from migrate.settings import State
 
 log = structlog.get_logger("migrate.state")
@@ -86,17 +87,17 @@ def statements(text: str) -> list[str]:
 
 
 def create(settings: State) -> list[int]:
-    """Create the state database if absent and apply the steps it lacks; returns the versions applied.
+    """Create the state database and its shadow if absent, apply the steps it lacks; returns the versions applied.
 
     Raises: ServerError with a hint when the server refuses.
     """
     try:
         server = engine(settings.model_copy(update={"database": ""}), pool=1)
         with server.begin() as connection:
-            name = settings.database.replace("`", "``")
-            connection.exec_driver_sql(
-                f"CREATE DATABASE IF NOT EXISTS `{name}` DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin"
-            )
+            for name in (settings.database, settings.shadow):
+                connection.exec_driver_sql(
+                    f"CREATE DATABASE IF NOT EXISTS {quote(name)} DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin"
+                )
         server.dispose()
         state = engine(settings, pool=1)
         applied = _upgrade(state)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import sqlalchemy as sa
+from sqlalchemy.dialects.mysql import insert
 
 from migrate.model.coordinate import Coordinate
 from migrate.model.table import Column, Kind, Table
@@ -25,38 +27,133 @@ table = sa.Table(
 )
 
 
-def add(connection: sa.Connection, migration: str, definition: Table, since: Coordinate) -> None:
-    """Note a table's columns and key from a coordinate on."""
-    row = {
-        "migration": migration,
-        "source": definition.source,
-        "table_schema": definition.database,
-        "table_name": definition.name,
-        "incarnation": since.incarnation,
-        "file_no": since.file,
-        "tx": since.transaction,
-        "definition": dumps(definition),
-    }
+Name = tuple[str, str]
+"""(database, table)"""
+
+
+BEGINNING = Coordinate(0, 0, 0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """What a table is from a coordinate on.
+
+    table: its columns and key; the last known ones where it is gone or unsure, None where they never were known.
+    create: the server's own CREATE TABLE, to replay statements on; empty where it is not known.
+    holds: the selected table whose rows it has while it bears another name.
+    unsure: why its columns are not known.
+    """
+
+    table: Table | None
+    create: str = ""
+    gone: bool = False
+    holds: Name | None = None
+    unsure: str = ""
+    since: Coordinate = BEGINNING
+
+
+def add(connection: sa.Connection, migration: str, definition: Table, since: Coordinate, create: str = "") -> None:
+    """Note a table's columns and key from a coordinate on. Raises the driver's error when they are noted already."""
+    row = _row(migration, definition.source, (definition.database, definition.name), since)
+    row["definition"] = dumps(definition, Version(definition, create))
     connection.execute(sa.insert(table).values(row))
 
 
-def latest(connection: sa.Connection, migration: str) -> dict[tuple[str, str, str], Table]:
-    """The newest definition of every table, by (source, database, table)."""
-    rows = connection.execute(
-        sa.select(table.c.source, table.c.table_schema, table.c.table_name, table.c.definition)
+def put(connection: sa.Connection, migration: str, source: str, name: Name, version: Version, server: str) -> None:
+    """Note a version from `version.since` on; again the same after a crash.
+
+    server: who wrote the log that the coordinate is of.
+    """
+    values = {"definition": dumps(version.table, version, server)}
+    row = {**_row(migration, source, name, version.since), **values}
+    connection.execute(insert(table).values(row).on_duplicate_key_update(values))
+
+
+def _row(migration: str, source: str, name: Name, since: Coordinate) -> dict[str, object]:
+    return {
+        "migration": migration,
+        "source": source,
+        "table_schema": name[0],
+        "table_name": name[1],
+        "incarnation": since.incarnation,
+        "file_no": since.file,
+        "tx": since.transaction,
+    }
+
+
+def in_force(
+    connection: sa.Connection, migration: str, source: str, at: Coordinate, server: str
+) -> dict[Name, Version]:
+    """What holds for a transaction that starts at a coordinate or behind it, by (database, table).
+
+    What an earlier incarnation noted holds too, unless it stands behind the coordinate in the same server's log:
+    then we have gone back before it.
+    """
+    found: dict[Name, Version] = {}
+    for row in connection.execute(_versions(migration).where(table.c.source == source)):
+        raw = json.loads(row.definition)
+        since = Coordinate(row.incarnation, row.file_no, row.tx, 0)
+        same_log = since.incarnation == at.incarnation or raw.get("server") == server
+        if since.incarnation > at.incarnation or (same_log and since[1:3] >= at[1:3]):
+            continue
+        name = (row.table_schema, row.table_name)
+        found[name] = _version(source, name, raw, since)
+    return found
+
+
+def _versions(migration: str) -> sa.Select[Any]:
+    return (
+        sa.select(table)
         .where(table.c.migration == migration)
         .order_by(table.c.incarnation, table.c.file_no, table.c.tx)
     )
-    return {(source, database, name): loads(source, database, name, text) for source, database, name, text in rows}
 
 
-def dumps(definition: Table) -> str:
-    columns = [{**asdict(column), "kind": column.kind.value} for column in definition.columns]
-    return json.dumps({"columns": columns, "key": definition.key, "unique_keys": definition.unique_keys})
+def _version(source: str, name: Name, raw: dict[str, Any], since: Coordinate) -> Version:
+    holds = raw.get("holds")
+    return Version(
+        _table(source, *name, raw),
+        raw.get("create", ""),
+        raw.get("gone", False),
+        (holds[0], holds[1]) if holds else None,
+        raw.get("unsure", ""),
+        since,
+    )
 
 
-def loads(source: str, database: str, name: str, text: str) -> Table:
-    raw = json.loads(text)
+def latest(connection: sa.Connection, migration: str) -> dict[tuple[str, str, str], Table]:
+    """The newest definition of every table that init noted, by (source, database, table)."""
+    found: dict[tuple[str, str, str], Table] = {}
+    noted = set()
+    for row in connection.execute(_versions(migration)):
+        key = (row.source, row.table_schema, row.table_name)
+        definition = loads(*key, row.definition)
+        if row.incarnation == BEGINNING.incarnation:
+            noted.add(key)
+        if definition is not None:
+            found[key] = definition
+    return {key: definition for key, definition in found.items() if key in noted}
+
+
+def dumps(definition: Table | None, version: Version | None = None, server: str = "") -> str:
+    raw: dict[str, object] = {}
+    if definition is not None:
+        raw["columns"] = [{**asdict(column), "kind": column.kind.value} for column in definition.columns]
+        raw |= {"key": definition.key, "unique_keys": definition.unique_keys}
+    if version is not None:
+        more = {"create": version.create, "gone": version.gone, "holds": version.holds, "unsure": version.unsure}
+        raw |= {name: value for name, value in {**more, "server": server}.items() if value}
+    return json.dumps(raw)
+
+
+def loads(source: str, database: str, name: str, text: str) -> Table | None:
+    """The columns and key; None where the row has none."""
+    return _table(source, database, name, json.loads(text))
+
+
+def _table(source: str, database: str, name: str, raw: dict[str, Any]) -> Table | None:
+    if "columns" not in raw:
+        return None
     columns = tuple(Column(**{**column, "kind": Kind(column["kind"])}) for column in raw["columns"])
     uniques = tuple(tuple(key) for key in raw["unique_keys"])
     return Table(source, database, name, columns, tuple(raw["key"]), uniques)

@@ -14,6 +14,7 @@ from migrate.mysql.connection import connect
 from migrate.publish.binlog import BinlogReader
 from migrate.publish.emit import Image, Transaction
 from migrate.publish.reader import TransactionReader
+from migrate.publish.schema import Schema
 from migrate.publish.start import BinlogPosition, log_end, visible_position
 from migrate.settings import Source
 from sandbox.database import DatabaseServer
@@ -80,15 +81,15 @@ class Log:
 
     def read(self, start: BinlogPosition, end: BinlogPosition) -> Collected:
         collected = Collected()
+        mariadb = self.connection.flavour == "mariadb"
         reader = TransactionReader(
             "main",
             1,
             start.file,
-            self.tables,
-            (),
+            Schema.fixed(self.tables, self.charsets, mariadb=mariadb),
             self.charsets,
             collected,
-            mariadb=self.connection.flavour == "mariadb",
+            mariadb=mariadb,
         )
         binlog = BinlogReader(self.source, 4711, 1.0, start.file, start.pos)
         binlog.open()
@@ -213,7 +214,6 @@ def test_without_checksums_the_log_reads_the_same(log: Log) -> None:
     [
         (["TRUNCATE TABLE t"], "a statement may change reader_test.t: TRUNCATE TABLE t"),
         (["ALTER TABLE t COMMENT 'x'"], "a statement may change reader_test.t: ALTER TABLE t"),
-        (["RENAME TABLE t TO t2, t2 TO t"], "a statement may change reader_test.t"),
         (
             ["SET SESSION binlog_format = STATEMENT", "INSERT INTO t VALUES (8, 's')"],
             "an INSERT was logged as a statement",
@@ -224,7 +224,7 @@ def test_without_checksums_the_log_reads_the_same(log: Log) -> None:
             "an XA transaction on selected tables",
         ),
     ],
-    ids=["truncate", "alter", "rename", "statement-format", "minimal-image", "xa"],
+    ids=["truncate", "alter", "statement-format", "minimal-image", "xa"],
 )
 def test_what_cannot_be_followed_stops_and_says_what_it_was(log: Log, statements: list[str], message: str) -> None:
     log.server.execute("INSERT INTO t VALUES (7, 'there')", database=DATABASE)

@@ -1,0 +1,154 @@
+"""What columns each selected table has at the place in the log that is being read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from migrate.model.errors import StopError
+from migrate.model.table import Column, Kind, Table
+from migrate.publish.complete import complete
+from migrate.publish.ddl import Name
+from migrate.publish.shadow import Shape
+from migrate.publish.tablemap import TableMap
+from migrate.state.schema_history import BEGINNING, Version
+
+Versions = dict[Name, Version]
+COPY_AGAIN = "start a new migration and copy again"
+
+
+@dataclass(frozen=True, slots=True)
+class Selected:
+    """A table of the config."""
+
+    follows: bool  # ddl: ignore
+    key: tuple[str, ...] | None = None  # what it began with; it stays
+    needs: frozenset[str] = frozenset()  # columns that the sharding rule or the row conditions look at
+
+
+class Definitions:
+    """What is known of the selected tables, and of tables that may take their names.
+
+    Args:
+        selected: the tables of the config.
+        versions: what is known at the place where reading begins.
+        charsets: character set by collation id.
+        current: a selected table as it is at the source now; None where nobody can tell.
+        store: keeps versions, before anything behind their coordinate is published.
+    """
+
+    def __init__(
+        self,
+        selected: Mapping[Name, Selected],
+        versions: Mapping[Name, Version],
+        charsets: Mapping[int, str],
+        current: Callable[[Name], Shape] | None = None,
+        store: Callable[[Versions], None] = lambda _versions: None,
+    ) -> None:
+        self.selected = selected
+        self.versions = dict(versions)
+        self._charsets = charsets
+        self._current = current
+        self._store = store
+        self.tables: dict[Name, Table] = {}
+        self.watched: set[Name] = set()
+        """Tables whose rows the reader must ask `met` about."""
+        self._arrange()
+
+    def _arrange(self) -> None:
+        self.tables.clear()
+        self.watched = {name for name, version in self.versions.items() if version.holds}
+        for name in self.selected:
+            version = self.versions.get(name)
+            if version is None or version.table is None or version.unsure or version.gone:
+                self.watched.add(name)
+            else:
+                self.tables[name] = version.table
+
+    # -- rows
+
+    def complete(self, logged: TableMap) -> TableMap:
+        """The table map with all that the log leaves out. Raises StopError when it contradicts the definition."""
+        return complete(logged, self.tables[(logged.database, logged.table)], self._charsets)
+
+    def met(self, logged: TableMap) -> None:
+        """Rows of a watched table follow. Afterwards its definition is in `tables`, or StopError was raised."""
+        name = (logged.database, logged.table)
+        version = self.versions.get(name)
+        if version is not None and version.holds:
+            raise StopError(
+                f"rows of {full(version.holds)} change while it bears the name {full(name)}",
+                hint=f"such changes are not published: {COPY_AGAIN}",
+            )
+        why = "it is not in the schema history" if version is None else version.unsure or "another name was given to it"
+        where = f"what columns {full(name)} has here is not known ({why})"
+        if any(column.name is None for column in logged.columns):
+            raise StopError(
+                f"{where}, and the log does not name them",
+                hint="keep the state on a server of the source's kind and version, or set binlog_row_metadata = 'FULL'"
+                f" before altering tables; now, {COPY_AGAIN}",
+            )
+        self._settle(name, logged, version, where)
+
+    def _settle(self, name: Name, logged: TableMap, version: Version | None, where: str) -> None:
+        """Take the definition that the source has now, if the log's own columns say that it is the one."""
+        shape = self._current(name) if self._current else None
+        if shape is None or shape.table is None:
+            raise StopError(f"{where}, and the source cannot tell", hint=COPY_AGAIN)
+        try:
+            complete(logged, shape.table, self._charsets)
+        except StopError as error:
+            raise StopError(f"{where}, and it changed again since: {error.message}", hint=COPY_AGAIN) from error
+        before = version.table if version else None
+        if before is not None:
+            self.keep_order(name, before, shape.table, "a statement")
+        self.move({name: Version(shape.table, shape.create, since=version.since if version else BEGINNING)})
+
+    # -- changes
+
+    def keep_order(self, name: Name, before: Table, after: Table, statement: str) -> None:
+        """Raise StopError when rows would travel or be placed otherwise: that is settled for good."""
+        why = ""
+        if before.key != after.key or before.one_partition != after.one_partition:
+            why = "its key, or which keys are unique, decides the order of its changes"
+        for column in sorted(self.selected[name].needs):
+            old, new = before.by_name.get(column), after.by_name.get(column)
+            if new is None or old is None or old.kind is not new.kind or (_listed(new) and old.type != new.type):
+                why = f"its sharding or its row conditions look at column {column}"
+        if why:
+            raise StopError(
+                f"a statement may change {full(name)}: {statement} ({why})",
+                hint=f"undo it at the source, or {COPY_AGAIN}",
+            )
+
+    def holds(self, name: Name) -> Name | None:
+        version = self.versions.get(name)
+        return version.holds if version else None
+
+    def there(self, name: Name) -> Version | None:
+        """What is known of a table that exists."""
+        version = self.versions.get(name)
+        return version if version is not None and not version.gone else None
+
+    def move(self, moved: Versions) -> bool:
+        """Whether this is news; it is stored then."""
+        moved = {name: version for name, version in moved.items() if not self._has(name, version)}
+        if not moved:
+            return False
+        self._store(moved)
+        self.versions |= moved
+        self._arrange()
+        return True
+
+    def _has(self, name: Name, version: Version) -> bool:
+        before = self.versions.get(name)
+        return before is not None and replace(before, since=version.since) == version
+
+
+def _listed(column: Column) -> bool:
+    """Whether its values are numbers whose meaning its type lists."""
+    return column.kind in (Kind.ENUM, Kind.SET)
+
+
+def full(name: Name) -> str:
+    return f"{name[0]}.{name[1]}"

@@ -1,0 +1,118 @@
+"""A publisher's schema: put together from the history, the source, and the server that statements are tried on."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Mapping
+from dataclasses import replace
+
+import sqlalchemy as sa
+
+from migrate.model.coordinate import Coordinate, file_number
+from migrate.model.errors import MigrateError
+from migrate.mysql.catalog import load_table, show_variables
+from migrate.mysql.connection import Connection, connect
+from migrate.mysql.definition import show_create_whole
+from migrate.mysql.errors import explained
+from migrate.publish.ddl import Name
+from migrate.publish.definitions import Definitions, Selected, Versions
+from migrate.publish.schema import Dialect, Schema
+from migrate.publish.shadow import Shadow, Shape
+from migrate.settings import Settings, Source
+from migrate.state import schema_history
+from migrate.state.database import in_transaction
+from migrate.state.lease import Held, Leases
+from migrate.state.position import Position
+from migrate.target.plan import PlannedTable
+
+
+class History:
+    """The schema history of one source, as the publisher that holds its lease reads and writes it."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        source: Source,
+        planned: Mapping[Name, PlannedTable],
+        state: sa.Engine,
+        leases: Leases,
+        held: Held,
+        stop: threading.Event,
+    ) -> None:
+        self._settings = settings
+        self._source = source
+        self._state = state
+        self._leases = leases
+        self._held = held
+        self._stop = stop
+        self._name = f"source '{source.name}'"
+        self._selected = {name: _selected(one) for name, one in planned.items()}
+        self._server = ""
+
+    def schema(self, position: Position, charsets: dict[int, str]) -> Schema:
+        """Definitions in force at a position. Raises ServerError."""
+        self._server = f"{position.server_id}/{position.server_uuid}"
+        at = Coordinate(position.incarnation, file_number(position.file), position.pos, 0)
+        with self._state.connect() as state:
+            found = schema_history.in_force(state, self._settings.name, self._source.name, at, self._server)
+        connection = connect(self._source, self._name)
+        try:
+            with explained(self._name):
+                dialect = dialect_of(connection)
+                versions = {name: self._with_create(connection, name, version) for name, version in found.items()}
+        finally:
+            connection.close()
+        known = Definitions(self._selected, versions, charsets, self._current, self._store)
+        flavour = "mariadb" if dialect.mariadb else "mysql"
+        shadow = Shadow(self._settings.state, self._settings.name, self._source.name, flavour)
+        return Schema(known, dialect, shadow)
+
+    def _with_create(
+        self, connection: Connection, name: Name, version: schema_history.Version
+    ) -> schema_history.Version:
+        """With the CREATE TABLE that an init of an earlier version did not store, if the table is still the same."""
+        if version.create or version.gone or version.unsure or name not in self._selected:
+            return version
+        shape = self._shape(connection, name)
+        return replace(version, create=shape.create) if shape.table == version.table else version
+
+    def _shape(self, connection: Connection, name: Name) -> Shape:
+        try:
+            table = load_table(connection, self._source.name, *name, self._selected[name].key)
+        except MigrateError as error:
+            return Shape("", None, error.message)
+        return Shape(show_create_whole(connection, *name), table)
+
+    def _current(self, name: Name) -> Shape:
+        connection = connect(self._source, self._name)
+        try:
+            with explained(self._name):
+                return self._shape(connection, name)
+        finally:
+            connection.close()
+
+    def _store(self, versions: Versions) -> None:
+        def put(connection: sa.Connection) -> None:
+            self._leases.still_ours(connection, self._held)
+            for name, version in versions.items():
+                schema_history.put(connection, self._settings.name, self._source.name, name, version, self._server)
+
+        in_transaction(self._state, put, self._stop)
+
+
+def _selected(planned: PlannedTable) -> Selected:
+    conditions = planned.rows.conditions if planned.rows is not None else ()
+    needs = {*planned.rule.columns, *(condition.column.name for condition in conditions)}
+    return Selected(planned.ddl == "ignore", planned.table.key, frozenset(needs))
+
+
+def dialect_of(connection: Connection) -> Dialect:
+    found = show_variables(connection, "version", "lower_case_table_names")
+    parts = re.match(r"(\d+)\.(\d+)\.(\d+)", found["version"])
+    major, minor, patch = (int(part) for part in parts.groups()) if parts else (99, 99, 99)
+    return Dialect(
+        connection.flavour == "mariadb",
+        major * 10000 + minor * 100 + patch,
+        found.get("lower_case_table_names", "0") != "0",
+    )

@@ -1,0 +1,140 @@
+"""What a table is after a statement, told by a server: the statement runs on an empty copy beside the state.
+
+The copies live in a database of their own on the state server, and only while a statement is tried. Nothing is kept
+there: what a table looked like before comes from the schema history (docs/decisions/0010).
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+
+import pymysql
+
+from migrate.model.errors import MigrateError
+from migrate.model.table import Table
+from migrate.mysql.catalog import load_table
+from migrate.mysql.connection import Connection, connect
+from migrate.mysql.definition import create_as, show_create_whole
+from migrate.mysql.errors import explain, explained, passes, text
+from migrate.mysql.quoting import quote
+from migrate.mysql.quoting import table as quoted
+from migrate.publish.ddl import Ddl, Name
+from migrate.settings import State
+
+
+class NotReplayedError(Exception):
+    """The state server cannot tell what the statement makes of the tables; the text says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """A table as a server has it. `table` is None where it has no usable key, or an unknown type; `why` says so."""
+
+    create: str
+    table: Table | None
+    why: str = ""
+
+
+class Shadow:
+    """Replays statements. Every call opens a session of its own: they are rare."""
+
+    def __init__(self, state: State, migration: str, source: str, flavour: str) -> None:
+        self._state = state
+        self._database = state.shadow
+        self._source = source
+        self._flavour = flavour
+        self._prefix = f"s{zlib.crc32(f'{migration}/{source}'.encode()):08x}"
+
+    def after(
+        self,
+        ddl: Ddl,
+        before: Mapping[Name, Shape],
+        keys: Mapping[Name, tuple[str, ...] | None],
+        mode: int,
+        database_collation: int | None = None,
+    ) -> dict[Name, Shape]:
+        """The tables that the statement speaks of and that are there after it.
+
+        before: those that are there. keys: the key to choose, where the config names one. mode: the session's
+        sql_mode. Raises NotReplayedError; ServerError when the state server is away.
+        """
+        names = {name: (self._database, f"{self._prefix}_{number}") for number, name in enumerate(set(ddl.names))}
+        with self._session(mode) as session:
+            try:
+                return self._replay(session, ddl, before, keys, names, database_collation)
+            except pymysql.MySQLError as error:
+                if passes(error):
+                    raise explain(error, "state server, replaying a statement") from error
+                raise NotReplayedError(f"the state server says: {text(error)}") from error
+            finally:
+                self._tidy(session, names)
+
+    @contextmanager
+    def _session(self, mode: int) -> Iterator[Connection]:
+        session = connect(self._state, "state server")
+        try:
+            if session.flavour != self._flavour:
+                raise NotReplayedError(f"the state server is {session.flavour}, the source {self._flavour}")
+            with explained(f"state server, database {self._database}"):
+                session.query(f"USE {quote(self._database)}")
+            try:
+                session.query("SET SESSION foreign_key_checks = 0, sql_mode = %s", (mode,))
+            except pymysql.MySQLError as error:
+                raise NotReplayedError(f"the state server says: {text(error)}") from error
+            yield session
+        finally:
+            session.close()
+
+    def _replay(
+        self,
+        session: Connection,
+        ddl: Ddl,
+        before: Mapping[Name, Shape],
+        keys: Mapping[Name, tuple[str, ...] | None],
+        names: Mapping[Name, Name],
+        database_collation: int | None,
+    ) -> dict[Name, Shape]:
+        self._clear(session, names)
+        for name, shape in before.items():
+            session.query(create_as(shape.create, names[name][1]))
+            copied = self._shape(session, name, names[name][1], keys.get(name))
+            if shape.table is not None and copied.table != shape.table:
+                raise NotReplayedError(f"the state server makes another table of {'.'.join(name)} than the source")
+        if database_collation is not None:
+            self._default_collation(session, database_collation)
+        session.query(ddl.rewritten(names))
+        rows = session.query(
+            "SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = %s", (self._database,)
+        )
+        there = {str(row[0]) for row in rows}
+        return {
+            name: self._shape(session, name, scratch, keys.get(name))
+            for name, (_, scratch) in names.items()
+            if scratch in there
+        }
+
+    def _shape(self, session: Connection, name: Name, scratch: str, key: tuple[str, ...] | None) -> Shape:
+        create = show_create_whole(session, self._database, scratch)
+        try:
+            found = load_table(session, self._source, self._database, scratch, key)
+        except MigrateError as error:
+            return Shape(create, None, error.message.replace(f"{self._database}.{scratch}", ".".join(name)))
+        return Shape(create, replace(found, database=name[0], name=name[1]))
+
+    def _default_collation(self, session: Connection, number: int) -> None:
+        """Of the database: what a CREATE TABLE without character set takes."""
+        row = session.one("SELECT COLLATION_NAME FROM information_schema.COLLATIONS WHERE ID = %s", (number,))
+        if row is not None:
+            session.query(f"ALTER DATABASE {quote(self._database)} COLLATE {row[0]}")
+
+    def _clear(self, session: Connection, names: Mapping[Name, Name]) -> None:
+        for scratch in names.values():
+            session.query(f"DROP TABLE IF EXISTS {quoted(*scratch)}")
+
+    def _tidy(self, session: Connection, names: Mapping[Name, Name]) -> None:
+        """As `_clear`; what cannot be dropped now is when its name is used again."""
+        with suppress(pymysql.MySQLError, OSError):
+            self._clear(session, names)

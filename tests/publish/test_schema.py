@@ -1,0 +1,279 @@
+"""Statements on selected tables in a real server's log: what the columns are at each place in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from decode_support import server_variables
+from schema_support import Followed
+
+from migrate.publish.definitions import Selected
+from sandbox.settings import Flavour
+from sandbox.stack import Sandbox
+from tests.helpers import unique
+
+TABLE = (
+    "CREATE TABLE t (id BIGINT UNSIGNED PRIMARY KEY, a INT, s VARCHAR(20) CHARACTER SET latin1,"
+    " e ENUM('x','y'), KEY by_a (a))"
+)
+
+
+@pytest.fixture(params=["FULL", "MINIMAL"])
+def metadata(request: pytest.FixtureRequest, box: Sandbox) -> Iterator[str]:
+    with server_variables(box.source, binlog_row_metadata=request.param):
+        yield request.param
+
+
+def made(box: Sandbox, *more: str, follow: bool = True) -> Followed:
+    database = unique("schema")
+    box.source.execute(f"CREATE DATABASE {database}")
+    box.source.execute(TABLE, *more, database=database)
+    return Followed(box.source, box.targets[0], database, "t", follow=follow)
+
+
+@pytest.fixture
+def followed(box: Sandbox, metadata: str) -> Iterator[Followed]:
+    assert metadata
+    one = made(box)
+    yield one
+    one.close()
+
+
+@pytest.fixture
+def stopping(box: Sandbox) -> Iterator[Followed]:
+    one = made(box, follow=False)
+    yield one
+    one.close()
+
+
+ALTERS = {
+    "add": "ALTER TABLE t ADD COLUMN n INT UNSIGNED DEFAULT 7",
+    "add-first": "ALTER TABLE t ADD COLUMN n DATETIME(3) FIRST",
+    "add-after": "ALTER TABLE t ADD n TEXT CHARACTER SET gbk AFTER id",
+    "drop": "ALTER TABLE t DROP COLUMN a",
+    "rename-column": "ALTER TABLE t RENAME COLUMN a TO `or``der`",
+    "change": "ALTER TABLE t CHANGE a b BIGINT NOT NULL DEFAULT 1 AFTER e",
+    "modify-width": "ALTER TABLE t MODIFY a BIGINT, MODIFY s VARCHAR(300) CHARACTER SET latin1",
+    "modify-charset": "ALTER TABLE t MODIFY s VARCHAR(20) CHARACTER SET utf8mb4",
+    "convert": "ALTER TABLE t CONVERT TO CHARACTER SET utf8mb4",
+    "modify-enum": "ALTER TABLE t MODIFY e ENUM('w','x','y')",
+    "many": "ALTER TABLE t ADD x1 INT, DROP COLUMN e, RENAME COLUMN a TO z, ADD x2 INT FIRST, ADD INDEX (x1)",
+    "generated": "ALTER TABLE t ADD g INT AS (a * 2) STORED, ADD v INT AS (a + 1)",
+    "comment": "ALTER TABLE t ADD n INT COMMENT 'a '' ; -- \\\\ /* `t` */ % %s (', ADD `RENAME TO x` INT",
+    "qualified": "ALTER /* gh */ TABLE `{db}` . `t` -- why\n ADD COLUMN `n` INT # really",
+    "executed-comment": "ALTER TABLE t /*!50000 ADD COLUMN n INT */",
+}
+
+
+@pytest.mark.parametrize("alter", ALTERS.values(), ids=ALTERS)
+def test_rows_before_and_after_a_statement_have_the_columns_of_their_time(followed: Followed, alter: str) -> None:
+    start = followed.here
+    followed.sql(
+        "INSERT INTO t (id, a, s, e) VALUES (18446744073709551615, -1, 'äö', 'y')",
+        alter.format(db=followed.database),
+        "INSERT INTO t (id) VALUES (2)" if "NOT NULL" not in alter else "INSERT INTO t (id, b) VALUES (2, 3)",
+    )
+    now = followed.catalog("t")
+    expected = followed.server.query(f"SELECT * FROM {followed.database}.t WHERE id = 2")[0]
+
+    seen = followed.read(start)
+
+    (_, before), (_, after) = seen.rows_
+    assert before == {"id": "18446744073709551615", "a": "-1", "s": "äö", "e": "2"}
+    assert list(after) == followed.columns("t")
+    assert list(after.values()) == [None if value is None else str(value) for value in expected]
+    assert followed.known("t") == now
+
+
+def test_a_restart_in_front_of_two_statements_reads_each_row_with_its_columns(followed: Followed) -> None:
+    start = followed.here
+    followed.sql("INSERT INTO t (id, a) VALUES (1, 1)", "ALTER TABLE t ADD n INT FIRST")
+    between = followed.here
+    followed.sql(
+        "INSERT INTO t (id, n) VALUES (2, 22)",
+        "ALTER TABLE t DROP COLUMN a, ADD m INT",
+        "INSERT INTO t VALUES (5, 3, NULL, 'x', 9)",
+    )
+    one, two, three = followed.read(start).rows_
+    assert len(followed.stored) == 2
+
+    assert followed.read(start).rows_ == [one, two, three]  # before both: they are stored already, and come again
+    assert followed.read(between).rows_ == [two, three]
+    assert list(two[1]) == ["n", "id", "a", "s", "e"]
+    assert three[1] == {"n": "5", "id": "3", "s": None, "e": "1", "m": "9"}
+
+
+def test_rows_and_a_statement_while_nobody_reads_are_both_followed(followed: Followed) -> None:
+    start = followed.here
+    followed.sql("INSERT INTO t (id, a) VALUES (1, 1)", "ALTER TABLE t DROP COLUMN a", "UPDATE t SET s = 'v'")
+    assert [list(row) for _, row in followed.read(start).rows_] == [["id", "a", "s", "e"], ["id", "s", "e"]]
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "ALTER TABLE t ADD INDEX (s), COMMENT 'x', AUTO_INCREMENT = 77",
+        "ALTER TABLE t DROP INDEX by_a",
+        "CREATE INDEX i ON t (s)",
+        "DROP INDEX by_a ON t",
+        "ALTER TABLE t ENGINE=InnoDB",
+        "ALTER TABLE t ALTER a SET DEFAULT 5",
+        "ALTER TABLE t MODIFY a INT COMMENT 'what it is', FORCE",
+        "ALTER TABLE t ORDER BY a",
+        "ALTER TABLE t ADD CONSTRAINT positive CHECK (a > 0)",
+        "ALTER TABLE t ADD CONSTRAINT fk FOREIGN KEY (a) REFERENCES parent (id)",
+        "ANALYZE TABLE t",
+        "OPTIMIZE TABLE t",
+        "RENAME TABLE t TO t2, t2 TO t",
+        "CREATE TABLE IF NOT EXISTS t (x INT)",
+        "CREATE TABLE u LIKE t",
+    ],
+)
+def test_a_statement_that_changes_neither_columns_nor_rows_passes_under_stop(
+    stopping: Followed, statement: str
+) -> None:
+    stopping.sql("CREATE TABLE parent (id INT PRIMARY KEY)")
+    start = stopping.here
+    stopping.sql(statement, "INSERT INTO t (id, a) VALUES (1, NULL)")
+    assert [row["id"] for _, row in stopping.read(start).rows_] == ["1"]
+
+
+def test_what_passes_is_built_upon(stopping: Followed) -> None:
+    """A key that was added is there when it is dropped again, also after a restart in between."""
+    start = stopping.here
+    stopping.sql("ALTER TABLE t ADD INDEX later (s)")
+    between = stopping.here
+    stopping.sql("ALTER TABLE t DROP INDEX later", "INSERT INTO t (id) VALUES (1)")
+    assert len(stopping.read(start).rows_) == len(stopping.read(between).rows_) == 1
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        *ALTERS.values(),
+        "RENAME TABLE t TO away",
+        "ALTER TABLE t RENAME away",
+        "ALTER TABLE t DROP COLUMN a, ADD COLUMN a INT AFTER id",  # the same columns, other values
+    ],
+)
+def test_a_statement_that_changes_columns_stops_in_front_of_it_and_says_both_ways_on(
+    stopping: Followed, statement: str
+) -> None:
+    start = stopping.here
+    stopping.sql("INSERT INTO t (id, a) VALUES (1, 1)")
+    stopping.sql(statement.format(db=stopping.database))
+    error = stopping.stopped(start)
+    assert f"a statement may change {stopping.database}.t: {' '.join(statement.split())[:20]}"[:60] in error.message
+    assert "set tables[].ddl: ignore" in error.hint
+    assert "start a new migration" in error.hint
+    assert stopping.stored == []
+
+
+@pytest.mark.parametrize(
+    ("statement", "why"),
+    [
+        ("TRUNCATE t", "its rows come or go"),
+        ("DROP TABLE t", "its rows come or go"),
+        ("DROP TABLE IF EXISTS other, t", "its rows come or go"),
+        ("DROP DATABASE {db}", "not known"),
+        ("CREATE OR REPLACE TABLE t (id INT PRIMARY KEY)", "made anew"),
+        ("RENAME TABLE t TO old, other TO t", "takes its place"),
+        ("ALTER TABLE t ADD UNIQUE (a)", "decides the order"),
+        ("ALTER TABLE t RENAME COLUMN id TO k", "(id) is not a NOT NULL unique key"),
+        ("ALTER TABLE t DROP PRIMARY KEY", "(id) is not a NOT NULL unique key"),
+        ("ALTER TABLE t ENGINE = MyISAM", "uses engine MyISAM"),
+        ("ALTER IGNORE TABLE t ADD INDEX (a)", "its rows come or go"),
+        ("ALTER TABLE t DROP COLUMN e", "look at column e"),
+        ("ALTER TABLE t MODIFY e ENUM('y','x')", "look at column e"),
+    ],
+)
+def test_rows_that_go_without_events_stop_whatever_the_policy(
+    box: Sandbox, flavour: Flavour, statement: str, why: str
+) -> None:
+    if flavour is Flavour.MYSQL and ("IGNORE" in statement or "OR REPLACE" in statement):
+        pytest.skip("MariaDB only")
+    followed = made(box, "CREATE TABLE other LIKE t")
+    followed.selected[(followed.database, "t")] = Selected(True, ("id",), frozenset({"e"}))
+    start = followed.here
+    followed.sql(statement.format(db=followed.database))
+    error = followed.stopped(start)
+    assert f"a statement may change {followed.database}.t: " in error.message
+    assert why in error.message + error.hint
+    assert "start a new migration" in error.hint
+    followed.close()
+
+
+@pytest.mark.parametrize("verb", ["TRUNCATE", "DROP", "EXCHANGE"])
+def test_partitions_that_take_rows_with_them_stop_others_pass(box: Sandbox, verb: str) -> None:
+    more = " WITH TABLE plain" if verb == "EXCHANGE" else ""
+    parts = "PARTITION BY RANGE (id) (PARTITION p0 VALUES LESS THAN (10), PARTITION p1 VALUES LESS THAN (20))"
+    followed = made(box, f"ALTER TABLE t {parts}", "CREATE TABLE plain LIKE t", "ALTER TABLE plain REMOVE PARTITIONING")
+    start = followed.here
+    followed.sql(
+        "ALTER TABLE t ADD PARTITION (PARTITION p2 VALUES LESS THAN (30))",
+        "ALTER TABLE t REORGANIZE PARTITION p2 INTO (PARTITION p2 VALUES LESS THAN (35))",
+    )
+    assert followed.read(start).rows_ == []
+    start = followed.here
+    followed.sql(f"ALTER TABLE t {verb} PARTITION p0{more}")
+    assert "its rows come or go" in followed.stopped(start).message
+    followed.close()
+
+
+def test_a_table_renamed_away_and_back_is_followed(followed: Followed) -> None:
+    start = followed.here
+    followed.sql("RENAME TABLE t TO away")
+    between = followed.here
+    followed.sql("ALTER TABLE away ADD n INT", "ALTER TABLE away RENAME TO t", "INSERT INTO t (id, n) VALUES (1, 2)")
+    for place in (start, between):
+        assert [row["n"] for _, row in followed.read(place).rows_] == ["2"]
+
+
+def test_rows_that_change_while_the_table_has_another_name_stop(followed: Followed) -> None:
+    start = followed.here
+    followed.sql("RENAME TABLE t TO away", "INSERT INTO away (id) VALUES (1)")
+    assert f"rows of {followed.database}.t change while it bears the name" in followed.stopped(start).message
+
+
+def test_sql_modes_decide_what_a_quote_is(followed: Followed) -> None:
+    start = followed.here
+    followed.sql(
+        "SET SESSION sql_mode = 'ANSI_QUOTES,NO_BACKSLASH_ESCAPES'",
+        """ALTER TABLE "t" ADD "n" INT COMMENT '\\', ADD m INT COMMENT 'x'""",
+        "INSERT INTO t (id, n, m) VALUES (1, 2, 3)",
+    )
+    assert [(row["n"], row["m"]) for _, row in followed.read(start).rows_] == [("2", "3")]
+
+
+def test_a_state_server_of_the_other_kind_leaves_it_to_the_columns_in_the_log(
+    mariadb_box: Sandbox, mysql_box: Sandbox
+) -> None:
+    followed = made(mysql_box)
+    other = Followed(mysql_box.source, mariadb_box.targets[0], followed.database, "t")
+    start = other.here
+    other.sql("ALTER TABLE t ADD n INT")
+    between = other.here
+    other.sql("INSERT INTO t (id, n) VALUES (1, 2)")
+    for place in (start, between):
+        assert [row["n"] for _, row in other.read(place).rows_] == ["2"]
+    with server_variables(mysql_box.source, binlog_row_metadata="MINIMAL"):
+        start = other.here
+        other.sql("ALTER TABLE t ADD m INT", "INSERT INTO t (id, m) VALUES (2, 2)")
+        error = other.stopped(start)
+    assert "the state server is mariadb, the source mysql), and the log does not name them" in error.message
+    followed.close()
+    other.close()
+
+
+def test_columns_that_changed_again_since_are_not_taken_for_those_of_the_row(
+    mariadb_box: Sandbox, mysql_box: Sandbox
+) -> None:
+    made(mysql_box).close()
+    followed = made(mysql_box)
+    other = Followed(mysql_box.source, mariadb_box.targets[0], followed.database, "t")
+    start = other.here
+    other.sql("ALTER TABLE t ADD n INT", "INSERT INTO t (id, n) VALUES (1, 2)", "ALTER TABLE t DROP COLUMN n")
+    assert "it changed again since" in other.stopped(start).message
+    followed.close()
+    other.close()
