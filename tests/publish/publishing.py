@@ -150,6 +150,15 @@ class Publishing:
     def keys(self) -> list[int]:
         return [int(row["id"]) for message in self.messages() for row in message["data"] or ()]
 
+    def effective_keys(self) -> list[int]:
+        """The keys without repeats: a row whose coordinate is not above all earlier ones is one (rule 4)."""
+        found, mark = [], (0, 0, 0, -1)
+        for key, coordinate in zip(self.keys(), self.coordinates(), strict=True):
+            if coordinate > mark:
+                found.append(key)
+                mark = coordinate
+        return found
+
     def coordinates(self) -> list[tuple[int, int, int, int]]:
         return [
             (pos["inc"], pos["file"], pos["tx"], row)
