@@ -227,12 +227,13 @@ def drain(
 def repartition(
     context: typer.Context,
     partitions: Annotated[int, typer.Argument(help="How many there shall be; more than there are.")],
+    topic: Annotated[str | None, typer.Option(help="Which topic; needed when there are several.")] = None,
 ) -> None:
-    """Give the topics more partitions. Only while nothing runs and everything published is at the target."""
+    """Give a topic more partitions. Only while nothing runs and everything published is at the target."""
     settings = context.obj.load("repartition")
     with database.opened(settings.state) as state:
-        now = repartitioning.repartition(settings, state, partitions)
-    out.print(f"topic {now.topic} has {now.partitions} partitions; next: `migrate run`")
+        now = repartitioning.repartition(settings, state, partitions, topic)
+    out.print(f"topic {now.name} has {now.partitions} partitions; next: `migrate run`")
 
 
 @app.command()
@@ -244,16 +245,17 @@ def status(context: typer.Context, as_json: Json = False) -> None:
     if as_json:
         _print_json(now.as_dict())
         return
-    out.print(f"migration {now.migration}, topic {now.topic}, lag {now.lag_seconds:.1f} s")
+    out.print(f"migration {now.migration}, topic {', '.join(now.topics)}, lag {now.lag_seconds:.1f} s")
     for source in now.sources:
         behind = "caught up" if source.caught_up else "behind" if source.log_end else "does not answer"
         published = source.published or "nothing yet"
         out.print(f"source {source.name}: published {published}, log at {source.log_end or '?'}: {behind}")
         if source.replaying:
             out.print(f"source {source.name}: rewound; rows may go back until {source.replaying} is published again")
-    parts = RichTable("partition", "consumed to", "topic end", "waiting", "rows applied")
+    parts = RichTable("topic", "partition", "consumed to", "topic end", "waiting", "rows applied")
     for part in now.partitions:
-        parts.add_row(*(str(value) for value in (part.partition, part.consumed, part.end, part.waiting, part.rows)))
+        cells = (part.topic, part.partition, part.consumed, part.end, part.waiting, part.rows)
+        parts.add_row(*(str(cell) for cell in cells))
     out.print(parts)
     out.print("records: " + ", ".join(f"{count} {name}" for name, count in now.records.items()))
     out.print(f"empty deletes waiting: {now.empty_deletes}")

@@ -36,6 +36,7 @@ _PLACEHOLDER = re.compile(r"(?<!\$)\{table\}")
 SAMPLE_PASSWORDS = frozenset({"", "changeme", "change-me", "password", "secret"})
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,48}$")]
+TopicName = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,200}$")]
 Seconds = Annotated[float, Field(gt=0)]
 Positive = Annotated[int, Field(gt=0)]
 
@@ -109,7 +110,9 @@ class Database(_Model):
 
 class Kafka(_Model):
     bootstrap: str
-    topic: str | None = None
+    topic: TopicName | None = None
+    topics: dict[TopicName, tuple[str, ...]] = Field(default_factory=dict)
+    """Further topics, each with the tables (database.table, or patterns) that go there instead of the first one."""
     group: str | None = None
     partitions: Positive = 4
     replication: Positive = 1
@@ -298,6 +301,8 @@ class Settings(_Model):
         _unique("tables", [f"{self.source_of(table)} {table.name}" for table in self.tables])
         if CANAL in (source.name for source in self.sources):
             raise ValueError(f"sources: the name '{CANAL}' stands for messages from Canal")
+        if self.topic in self.kafka.topics:
+            raise ValueError(f"kafka.topics: '{self.topic}' is the topic of every table that is not named there")
         targets = {target.name for target in self.targets}
         for name, database in self.databases.items():
             if database.target not in targets:
@@ -332,8 +337,19 @@ class Settings(_Model):
         return self.kafka.group or f"migrate.{self.name}"
 
     @property
-    def delay_topics(self) -> tuple[str, ...]:
-        return tuple(f"{self.topic}.delay.{tier}" for tier in range(len(self.delay.tiers_seconds)))
+    def topics(self) -> tuple[str, ...]:
+        """The main topic, then those under kafka.topics."""
+        return self.topic, *self.kafka.topics
+
+    def topic_of(self, database: str, table: str) -> str:
+        """The topic that a table's changes go to: the first under kafka.topics that takes it, else the main one."""
+        name = f"{database}.{table}"
+        taking = (topic for topic, patterns in self.kafka.topics.items() if any(_like(one, name) for one in patterns))
+        return next(taking, self.topic)
+
+    def delay_topics(self, topic: str) -> tuple[str, ...]:
+        """The topics in which delayed deletes of a topic wait, by tier."""
+        return tuple(f"{topic}.delay.{tier}" for tier in range(len(self.delay.tiers_seconds)))
 
     def source_of(self, table: TableSettings) -> str:
         return table.source or self.sources[0].name

@@ -7,6 +7,7 @@ marks (DESIGN §5). Nobody reads the group's offsets to resume; they are a copy 
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterable
 
 import sqlalchemy as sa
 import structlog
@@ -45,14 +46,13 @@ class Committer:
 
     def commit_once(self) -> int:
         """One pass over all partitions: select, commit at the broker, mark. Returns how many records were marked."""
-        partitions = [
-            Partition(self._settings.name, self._migration.topic_id, number)
-            for number in range(self._migration.partitions)
-        ]
+        partitions = self._migration.partitions
         ends = in_transaction(self._state, lambda connection: _prefixes(connection, partitions), self._stop)
         if not ends:
             return 0
-        self._reader.commit(self._settings.topic, {partition.number: end for partition, end in ends.items()})
+        for topic in self._migration.topics:
+            if mine := {part.number: end for part, end in ends.items() if part.topic_id == topic.id}:
+                self._reader.commit(topic.name, mine)
 
         def mark(connection: sa.Connection) -> int:
             return sum(record.mark_committed(connection, partition, end) for partition, end in ends.items())
@@ -62,6 +62,6 @@ class Committer:
         return marked
 
 
-def _prefixes(connection: sa.Connection, partitions: list[Partition]) -> dict[Partition, int]:
+def _prefixes(connection: sa.Connection, partitions: Iterable[Partition]) -> dict[Partition, int]:
     found = {partition: record.uncommitted_prefix(connection, partition) for partition in partitions}
     return {partition: end for partition, end in found.items() if end is not None}

@@ -46,7 +46,7 @@ class Writer(Protocol):
     """Turns batches into rows at the target; the merger."""
 
     def take(self, partition: Partition, epoch: int, watermark: dict[str, Coordinate]) -> None: ...
-    def drop(self, number: int) -> None: ...
+    def drop(self, partition: Partition) -> None: ...
     def merge(self, batch: Sequence[Received]) -> tuple[list[Consumed], Written]: ...
 
 
@@ -60,13 +60,16 @@ class Consumer:
         self._writer = writer
         self._stop = stop
         self._queue = SwapQueue(settings.consume.queue_bytes)
-        self._held: dict[int, Held] = {}
-        self._recorded: dict[int, int] = {}  # highest offset with a record from before we took the partition
+        self._held: dict[Partition, Held] = {}
+        self._recorded: dict[Partition, int] = {}  # highest offset with a record from before we took the partition
         self._reader = PartitionReader(settings.kafka, settings.group)
         self._failure: BaseException | None = None
         self._next_take = 0.0
         with state.connect() as connection:
             self._migration = migrations.get(connection, settings.name)
+        names = self._migration.topic_names
+        self._places = {part: (names[part.topic_id], part.number) for part in self._migration.partitions}
+        self._partitions = {place: part for part, place in self._places.items()}
 
     def run(self) -> None:
         """Consume until stopped. Raises StopError, OwnershipLost, ServerError."""
@@ -89,37 +92,34 @@ class Consumer:
     # -- partitions
 
     def _take_partitions(self) -> None:
-        if len(self._held) == self._migration.partitions or time.monotonic() < self._next_take:
+        if len(self._held) == len(self._places) or time.monotonic() < self._next_take:
             return
         self._next_take = time.monotonic() + _TAKE_EVERY
-        for number in range(self._migration.partitions):
-            if number not in self._held and (held := self._leases.acquire(f"partition:{number}")):
-                self._take(number, held)
+        for partition in self._places:
+            if partition not in self._held and (held := self._leases.acquire(partition.lease)):
+                self._take(partition, held)
 
-    def _take(self, number: int, held: Held) -> None:
-        partition = self._partition(number)
+    def _take(self, partition: Partition, held: Held) -> None:
+        topic, number = self._places[partition]
         with self._state.connect() as connection:
             start = record.next_offset(connection, partition)
             watermark = record.watermarks(connection, partition)
-            self._recorded[number] = record.last_offset(connection, partition)
-            partitions = migrations.get(connection, self._settings.name).partitions
-        if partitions != self._migration.partitions:
-            raise ServerError(f"the migration has {partitions} partitions now", hint="this process starts again")
-        low, high = self._reader.bounds(self._settings.topic, number)
+            self._recorded[partition] = record.last_offset(connection, partition)
+            now = migrations.get(connection, self._settings.name)
+        if now != self._migration:
+            raise ServerError("the migration has other topics or partitions now", hint="this process starts again")
+        low, high = self._reader.bounds(topic, number)
         if start is None:
             start = 0
         if not low <= start <= high:
             raise StopError(
-                f"{self._settings.topic} [{number}]: reading goes on at offset {start}, the broker has {low} to {high}",
+                f"{topic} [{number}]: reading goes on at offset {start}, the broker has {low} to {high}",
                 hint="messages were deleted before they were applied: raise kafka.retention_hours and copy again",
             )
         self._writer.take(partition, held.epoch, watermark)
-        self._held[number] = held
-        self._reader.assign(self._settings.topic, number, start)
-        log.info("partition taken", partition=number, epoch=held.epoch, offset=start)
-
-    def _partition(self, number: int) -> Partition:
-        return Partition(self._settings.name, self._migration.topic_id, number)
+        self._held[partition] = held
+        self._reader.assign(topic, number, start)
+        log.info("partition taken", topic=topic, partition=number, epoch=held.epoch, offset=start)
 
     # -- reading
 
@@ -134,7 +134,7 @@ class Consumer:
         self._queue.put(received)
 
     def _wait_for_room(self) -> None:
-        parts = [(self._settings.topic, number) for number in self._held]
+        parts = [self._places[partition] for partition in self._held]
         self._reader.pause(parts)
         while self._queue.full and not self._stop.is_set():
             for raw in self._reader.poll(1, 0.1):  # keeps the client alive; a message that slips through is read again
@@ -144,33 +144,33 @@ class Consumer:
     def _record(self, raws: Sequence[Raw]) -> list[Received]:
         """Write the records of one poll, one statement a partition, before anything is queued (rule 5)."""
         received = []
-        by_partition: dict[int, list[Raw]] = {}
+        by_partition: dict[Partition, list[Raw]] = {}
         for raw in raws:
-            by_partition.setdefault(raw.partition, []).append(raw)
+            by_partition.setdefault(self._partitions[raw.topic, raw.partition], []).append(raw)
         decoded = {
-            number: [(raw, decode(raw.value, raw.where, raw.offset)) for raw in part]
-            for number, part in by_partition.items()
+            partition: [(raw, decode(raw.value, raw.where, raw.offset)) for raw in part]
+            for partition, part in by_partition.items()
         }
 
-        def write(connection: sa.Connection) -> dict[int, set[int]]:
-            done: dict[int, set[int]] = {}
-            for number, items in decoded.items():
-                partition = self._partition(number)
-                if items[0][0].offset <= self._recorded[number]:
-                    done[number] = record.done_offsets(connection, partition, [raw.offset for raw, _ in items])
+        def write(connection: sa.Connection) -> dict[Partition, set[int]]:
+            done: dict[Partition, set[int]] = {}
+            for partition, items in decoded.items():
+                if items[0][0].offset <= self._recorded[partition]:
+                    done[partition] = record.done_offsets(connection, partition, [raw.offset for raw, _ in items])
                 rows = [
                     Record(raw.offset, message.source, message.coordinate, len(message.data)) for raw, message in items
                 ]
                 record.insert_new(connection, partition, rows)
             return done
 
-        for number in decoded:
-            self._leases.check(f"partition:{number}")
+        for partition in decoded:
+            self._leases.check(partition.lease)
         known = self._in_state(write)
-        for number, items in decoded.items():
-            done = known.get(number, set())
+        for partition, items in decoded.items():
+            done = known.get(partition, set())
             received += [
-                Received(number, raw.offset, len(raw.value), message, raw.offset not in done) for raw, message in items
+                Received(partition, raw.offset, len(raw.value), message, raw.offset not in done)
+                for raw, message in items
             ]
         return received
 
@@ -228,7 +228,7 @@ class Consumer:
         )
 
     def _mark(self, done: Consumed) -> None:
-        held = self._held[done.partition.number]
+        held = self._held[done.partition]
 
         def mark(connection: sa.Connection) -> None:
             self._leases.still_ours(connection, held)

@@ -1,8 +1,8 @@
 """The requeue process: brings delayed deletes back when they are due (rule 11, seed 003 §34).
 
-Each tier is a topic with the main topic's partitions. A message is read, waits in memory until it is due, goes to its
-partition of the main topic, and only then is its offset committed; a crash in between sends it twice, which the
-ledger recognises.
+Each tier of a topic is a topic with the same partitions. A message is read, waits in memory until it is due, goes to
+its partition of the topic it came from, and only then is its offset committed; a crash in between sends it twice,
+which the ledger recognises.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from migrate.model.errors import ServerError, StopError
 from migrate.model.message import decode
 from migrate.settings import Settings
 from migrate.state.lease import Leases
+from migrate.state.migration import Migration
 
 log = structlog.get_logger("migrate.requeue")
 LEASE = "requeue"
@@ -35,13 +36,19 @@ class _Waiting:
 
 
 class Requeue:
-    def __init__(self, settings: Settings, partitions: int, leases: Leases, stop: threading.Event) -> None:
+    def __init__(self, settings: Settings, migration: Migration, leases: Leases, stop: threading.Event) -> None:
         self._settings = settings
         self._leases = leases
         self._stop = stop
         self._reader = PartitionReader(settings.kafka, f"{settings.group}.delay")
         self._producer = OrderedProducer(settings.kafka)
-        self._waiting = {(topic, number): _Waiting() for topic in settings.delay_topics for number in range(partitions)}
+        self._back_to = {name: topic.name for topic in migration.topics for name in settings.delay_topics(topic.name)}
+        self._waiting = {
+            (name, number): _Waiting()
+            for topic in migration.topics
+            for name in settings.delay_topics(topic.name)
+            for number in range(topic.partitions)
+        }
 
     def run(self) -> None:
         """Requeue until stopped. Raises StopError, OwnershipLost, ServerError."""
@@ -90,7 +97,7 @@ class Requeue:
         ends: dict[str, dict[int, int]] = {}
         sent = 0
         for (topic, number), offset, value in self._due():
-            self._producer.produce(self._settings.topic, number, value)
+            self._producer.produce(self._back_to[topic], number, value)
             ends.setdefault(topic, {})[number] = offset + 1
             sent += 1
         if not sent:

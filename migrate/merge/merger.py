@@ -36,7 +36,7 @@ class Merger:
         self._send_lock = threading.Lock()
         self._busy = threading.Lock()
         self._stop = stop
-        self._owned: dict[int, Owned] = {}
+        self._owned: dict[Partition, Owned] = {}
         self._pool = {database: TargetPool(plan.settings) for database in plan.used_databases}
         self._threads = ThreadPoolExecutor(max(1, len(self._pool)), thread_name_prefix="target")
 
@@ -49,17 +49,17 @@ class Merger:
                 raise_fence = partial(self._raise_fence, database, partition, sources, epoch)
                 for source, coordinate in self._retry(database, raise_fence).items():
                     owned.applied.setdefault(source, {})[database] = coordinate
-            self._owned[partition.number] = owned
+            self._owned[partition] = owned
 
     def _raise_fence(
         self, database: TargetDatabase, partition: Partition, sources: Sequence[str], epoch: int
     ) -> dict[str, Coordinate | None]:
         return fence.take(self._pool[database].get(database), partition, sources, epoch)
 
-    def drop(self, number: int) -> None:
+    def drop(self, partition: Partition) -> None:
         """Stop writing a partition."""
         with self._busy:
-            self._owned.pop(number, None)
+            self._owned.pop(partition, None)
 
     def close(self) -> None:
         self._threads.shutdown(wait=True, cancel_futures=True)
@@ -80,14 +80,14 @@ class Merger:
     def _merge(self, batch: Sequence[Received]) -> tuple[list[Consumed], Done]:
         work: dict[TargetDatabase, list[Part]] = {}
         consumed = []
-        for number, items in _by_partition(batch).items():
-            parts, done = self._planner.plan_partition(self._owned[number], items)
+        for partition, items in _by_partition(batch).items():
+            parts, done = self._planner.plan_partition(self._owned[partition], items)
             consumed.append(done)
             for database, part in parts.items():
                 work.setdefault(database, []).append(part)
         written = self._write_parallel(work)
         for done in consumed:
-            self._owned[done.partition.number].watermark.update(done.highest)
+            self._owned[done.partition].watermark.update(done.highest)
         for database, database_parts in work.items():
             for part in database_parts:
                 self._note_applied(database, part)
@@ -117,7 +117,7 @@ class Merger:
 
         def requeue(empties: Sequence[EmptyDelete]) -> None:
             with self._send_lock:
-                self._sender.send(part.partition.number, database.name, empties)
+                self._sender.send(part.partition, database.name, empties)
 
         return self._retry(database, lambda: apply(self._pool[database].get(database), part, last_tier, requeue), part)
 
@@ -156,11 +156,11 @@ class Merger:
     def _note_applied(self, database: TargetDatabase, part: Part) -> None:
         for source, coordinate in part.highest.items():
             if coordinate is not None:
-                self._owned[part.partition.number].applied.setdefault(source, {})[database] = coordinate
+                self._owned[part.partition].applied.setdefault(source, {})[database] = coordinate
 
 
-def _by_partition(batch: Iterable[Received]) -> dict[int, list[Received]]:
-    parts: dict[int, list[Received]] = {}
+def _by_partition(batch: Iterable[Received]) -> dict[Partition, list[Received]]:
+    parts: dict[Partition, list[Received]] = {}
     for item in batch:
         parts.setdefault(item.partition, []).append(item)
     return parts

@@ -12,6 +12,7 @@ from typing import Any
 
 from migrate.model.coordinate import Coordinate
 from migrate.model.errors import StopError
+from migrate.model.partition import Partition
 
 Row = dict[str, str | None]
 CANAL = "canal"
@@ -77,7 +78,7 @@ class Message:
 class Received:
     """A message as it came out of its partition, with its record written."""
 
-    partition: int
+    partition: Partition
     offset: int
     size: int  # bytes of the message's value
     message: Message

@@ -59,9 +59,10 @@ def initialise(settings: Settings, config: str = "", say: Say = lambda _line: No
         with state.connect() as connection:
             first = migrations.find(connection, settings.name) is None
         created = _create_targets(settings, plan, first, say)
-        topic = admin.require(settings.kafka, settings.topic)
-        migration = migrations.Migration(settings.name, topic.name, topic.id, topic.partitions)
         creates = {key: _create_statement(settings, planned.table) for key, planned in plan.tables.items()}
+        found = [admin.require(settings.kafka, name) for name in settings.topics]
+        there = tuple(migrations.Topic(topic.name, topic.id, topic.partitions) for topic in found)
+        migration = migrations.Migration(settings.name, there)
         with state.begin() as connection:
             migrations.create(connection, migration, masked(config))
             _store_definitions(connection, plan, creates)
@@ -70,20 +71,22 @@ def initialise(settings: Settings, config: str = "", say: Say = lambda _line: No
 
 
 def _create_topics(settings: Settings, say: Say) -> int:
-    """The main topic, and delay topics with as many partitions as it really has."""
-    created, partitions = 0, settings.kafka.partitions
-    for name in (settings.topic, *settings.delay_topics):
-        if admin.create_topic(settings.kafka, name, partitions):
-            created += 1
-            say(f"topic {name}: created with {partitions} partitions")
-        found = admin.require(settings.kafka, name)
-        if name == settings.topic:
-            partitions = found.partitions
-        elif found.partitions != partitions:
-            raise PreflightError(
-                f"topic {name} has {found.partitions} partitions, {settings.topic} has {partitions}",
-                hint="delete the delay topic, so that init creates it",
-            )
+    """The topics, and for each the delay topics, with as many partitions as it really has."""
+    created = 0
+    for topic in settings.topics:
+        partitions = settings.kafka.partitions
+        for name in (topic, *settings.delay_topics(topic)):
+            if admin.create_topic(settings.kafka, name, partitions):
+                created += 1
+                say(f"topic {name}: created with {partitions} partitions")
+            found = admin.require(settings.kafka, name)
+            if name == topic:
+                partitions = found.partitions
+            elif found.partitions != partitions:
+                raise PreflightError(
+                    f"topic {name} has {found.partitions} partitions, {topic} has {partitions}",
+                    hint="delete the delay topic, so that init creates it",
+                )
     return created
 
 

@@ -21,17 +21,18 @@ from migrate.target.requeue import DelaySender
 log = structlog.get_logger("migrate.run")
 
 
-def _check_topic(runtime: Runtime) -> migrations.Migration:
-    """The stored migration, once the broker's topic is seen to be the one it began with; waits for it to appear."""
+def _check_topics(runtime: Runtime) -> migrations.Migration:
+    """The stored migration, once the broker's topics are seen to be those it began with; waits for them to appear."""
     with runtime.state.connect() as connection:
         known = migrations.get(connection, runtime.settings.name)
-    while not runtime.stop.is_set():
-        found = admin.describe(runtime.settings.kafka, known.topic)
-        if found is not None:
-            migrations.check(known, migrations.Migration(known.name, found.name, found.id, found.partitions))
-            break
-        log.warning("the topic is not there", topic=known.topic)
-        runtime.stop.wait(runtime.settings.consume.idle_seconds)
+    for topic in known.topics:
+        while not runtime.stop.is_set():
+            found = admin.describe(runtime.settings.kafka, topic.name)
+            if found is not None:
+                migrations.check(topic, migrations.Topic(found.name, found.id, found.partitions))
+                break
+            log.warning("the topic is not there", topic=topic.name)
+            runtime.stop.wait(runtime.settings.consume.idle_seconds)
     return known
 
 
@@ -41,7 +42,7 @@ def publish(settings: Settings, source: str) -> None:
 
     def body(runtime: Runtime) -> None:
         planned = {key[1:]: one for key, one in runtime.plan().tables.items() if key[0] == source}
-        _check_topic(runtime)
+        _check_topics(runtime)
         held = runtime.wait_for(lease_name(source))
         if held is not None:
             Publisher(settings, source, planned, runtime.state, runtime.leases, held, runtime.stop).run()
@@ -54,8 +55,8 @@ def consume(settings: Settings) -> None:
 
     def body(runtime: Runtime) -> None:
         plan = runtime.plan()
-        _check_topic(runtime)
-        merger = Merger(plan, DelaySender(settings), runtime.stop)
+        known = _check_topics(runtime)
+        merger = Merger(plan, DelaySender(settings, known), runtime.stop)
         try:
             Consumer(settings, runtime.state, runtime.leases, merger, runtime.stop).run()
         finally:
@@ -69,7 +70,7 @@ def commit(settings: Settings) -> None:
 
     def body(runtime: Runtime) -> None:
         plan = runtime.plan()
-        _check_topic(runtime)
+        _check_topics(runtime)
         scheduler = Cleanup(plan, runtime.state, runtime.leases, runtime.stop).schedule()
         try:
             if runtime.wait_for(COMMIT_LEASE) is not None:
@@ -84,9 +85,9 @@ def requeue(settings: Settings) -> None:
     """Bring delayed deletes back until told to stop."""
 
     def body(runtime: Runtime) -> None:
-        _check_topic(runtime)
+        _check_topics(runtime)
         if runtime.wait_for(REQUEUE_LEASE) is not None:
-            known = _check_topic(runtime)  # it may have got more partitions while we stood by
-            Requeue(settings, known.partitions, runtime.leases, runtime.stop).run()
+            known = _check_topics(runtime)  # it may have got more partitions while we stood by
+            Requeue(settings, known, runtime.leases, runtime.stop).run()
 
     run_process(settings, "requeue", body)

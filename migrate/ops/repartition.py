@@ -17,45 +17,56 @@ from migrate.settings import Settings
 from migrate.state import migration as migrations
 from migrate.state import position, record
 from migrate.state.lease import Leases
-from migrate.state.migration import Migration
-from migrate.state.record import Partition
+from migrate.state.migration import Migration, Topic
 
 
-def repartition(settings: Settings, state: sa.Engine, partitions: int) -> Migration:
-    """Give the migration's topics that many partitions; returns what is stored now. Safe to repeat after a kill.
+def repartition(settings: Settings, state: sa.Engine, partitions: int, topic: str | None = None) -> Topic:
+    """Give a topic, and its delay topics, that many partitions; returns what is stored now. Safe to repeat.
 
-    Every process must have been stopped, and everything that was published must be at the target. Raises: ConfigError
-    for a number that is not above the present one, PreflightError when something still runs or waits.
+    topic: which; may be left out where the migration has one. Every process must have been stopped, and everything that
+    was published must be at the target. Raises: ConfigError for a number that is not above the present one or an
+    unknown topic, PreflightError when something still runs or waits.
     """
     with state.connect() as connection:
-        known = migrations.get(connection, settings.name)
+        migration = migrations.get(connection, settings.name)
+    known = _chosen(migration, topic)
     if partitions <= known.partitions:
         raise ConfigError(
-            f"topic {known.topic} has {known.partitions} partitions; Kafka can only add some",
+            f"topic {known.name} has {known.partitions} partitions; Kafka can only add some",
             hint=f"choose more than {known.partitions}",
         )
     with closing(Leases(state, settings.name, settings.lease.seconds).start()) as leases:
-        _stand_in_for_everyone(settings, leases, known)
-        _refuse_unless_drained(settings, state, known)
-        found = admin.require(settings.kafka, known.topic)
-        migrations.check(known, Migration(known.name, found.name, found.id, known.partitions))
+        _stand_in_for_everyone(settings, leases, migration)
+        _refuse_unless_drained(settings, state, migration)
+        found = admin.require(settings.kafka, known.name)
+        migrations.check(known, Topic(found.name, found.id, known.partitions))
         if found.partitions not in (known.partitions, partitions):
             raise PreflightError(
-                f"topic {known.topic} has {found.partitions} partitions, the migration {known.partitions}",
+                f"topic {known.name} has {found.partitions} partitions, the migration {known.partitions}",
                 hint=f"they were added by hand: `migrate repartition {found.partitions}` brings both together",
             )
-        for name in (known.topic, *settings.delay_topics):
+        for name in (known.name, *settings.delay_topics(known.name)):
             admin.add_partitions(settings.kafka, name, partitions)
         with state.begin() as connection:
             for lease in (COMMIT_LEASE, REQUEUE_LEASE):
                 leases.still_ours(connection, leases.check(lease))
-            return migrations.set_partitions(connection, known, partitions)
+            return migrations.set_partitions(connection, settings.name, known, partitions)
+
+
+def _chosen(migration: Migration, name: str | None) -> Topic:
+    names = ", ".join(topic.name for topic in migration.topics)
+    if name is None and len(migration.topics) > 1:
+        raise ConfigError("the migration has several topics", hint=f"choose one with --topic: {names}")
+    for topic in migration.topics:
+        if name in (None, topic.name):
+            return topic
+    raise ConfigError(f"the migration has no topic {name}", hint=f"its topics: {names}")
 
 
 def _stand_in_for_everyone(settings: Settings, leases: Leases, known: Migration) -> None:
     """Take every process's lease, so that none runs meanwhile."""
     names = [lease_name(source.name) for source in settings.sources]
-    names += [COMMIT_LEASE, REQUEUE_LEASE, *(f"partition:{number}" for number in range(known.partitions))]
+    names += [COMMIT_LEASE, REQUEUE_LEASE, *(partition.lease for partition in known.partitions)]
     for name in names:
         if leases.acquire(name) is None:
             raise PreflightError(
@@ -84,10 +95,7 @@ def _refuse_unsaved_position(settings: Settings, state: sa.Engine, known: Migrat
     """A publisher that was killed sends again what it had not noted; that must fall where it fell before."""
     with state.connect() as connection:
         stored = position.load(connection, settings.name, source)
-        marks = [
-            record.watermarks(connection, Partition(settings.name, known.topic_id, number)).get(source)
-            for number in range(known.partitions)
-        ]
+        marks = [record.watermarks(connection, partition).get(source) for partition in known.partitions]
     if stored is None:
         return
     here = (stored.incarnation, file_number(stored.file), stored.pos)

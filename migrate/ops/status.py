@@ -11,6 +11,7 @@ import sqlalchemy as sa
 from migrate.kafka.reader import PartitionReader
 from migrate.model.coordinate import file_number
 from migrate.model.errors import MigrateError
+from migrate.model.partition import Partition
 from migrate.mysql.connection import connect
 from migrate.mysql.errors import explained
 from migrate.ops.runtime import stored_plan
@@ -34,6 +35,7 @@ class SourceStatus:
 
 @dataclass(slots=True)
 class PartitionStatus:
+    topic: str
     partition: int
     consumed: int  # next offset
     end: int  # the topic's end
@@ -48,7 +50,7 @@ class PartitionStatus:
 @dataclass(slots=True)
 class Status:
     migration: str
-    topic: str
+    topics: list[str]
     sources: list[SourceStatus] = field(default_factory=list)
     partitions: list[PartitionStatus] = field(default_factory=list)
     records: dict[str, int] = field(default_factory=dict)
@@ -88,9 +90,9 @@ def read(settings: Settings, state: sa.Engine, upto: dict[str, BinlogPosition] |
     """
     with state.connect() as connection:
         known = migrations.get(connection, settings.name)
-        status = Status(settings.name, known.topic)
+        status = Status(settings.name, [topic.name for topic in known.topics])
         stored = {source.name: position.load(connection, settings.name, source.name) for source in settings.sources}
-        totals = {row[0]: row for row in record.totals(connection, settings.name)}
+        totals = record.totals(connection, settings.name)
         status.records = {name.name.lower(): count for name, count in record.counts(connection, settings.name).items()}
         status.halted = [
             {"process": process, "reason": reason, "hint": hint, "at": at.isoformat()}
@@ -117,7 +119,7 @@ def read(settings: Settings, state: sa.Engine, upto: dict[str, BinlogPosition] |
             )
     finally:
         pool.close()
-    newest = max((row[4] for row in totals.values()), default=0)
+    newest = max((total.event_ms for total in totals.values()), default=0)
     if newest and not (status.waiting_messages == 0 and all(source.caught_up for source in status.sources)):
         status.lag_seconds = max(0.0, round(time.time() - newest / 1000, 1))
     return status
@@ -160,13 +162,14 @@ def _source_status(name: str, where: position.Position | None, end: BinlogPositi
 
 
 def _partitions(
-    settings: Settings, known: migrations.Migration, totals: dict[int, tuple[int, int, int, int, int]], status: Status
+    settings: Settings, known: migrations.Migration, totals: dict[Partition, record.Total], status: Status
 ) -> None:
     reader = PartitionReader(settings.kafka, f"{settings.group}.status")
     try:
-        for number in range(known.partitions):
-            _, end = reader.bounds(known.topic, number)
-            _, consumed, messages, rows, _ = totals.get(number, (number, 0, 0, 0, 0))
-            status.partitions.append(PartitionStatus(number, consumed, end, messages, rows))
+        for partition in known.partitions:
+            topic, number = known.topic_names[partition.topic_id], partition.number
+            _, end = reader.bounds(topic, number)
+            total = totals.get(partition, record.Total())
+            status.partitions.append(PartitionStatus(topic, number, total.next_offset, end, total.messages, total.rows))
     finally:
         reader.close()

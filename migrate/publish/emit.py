@@ -62,10 +62,11 @@ class Emitter:
         limit_bytes: int,
         kept: RowFilter | None = None,
         *,
+        topic: str = "",
         routing: Sequence[str] | None = None,
         park: Callable[[Oversized], None] | None = None,
     ) -> None:
-        """kept: only these rows.
+        """kept: only these rows. topic: where the caller sends the messages.
 
         routing: the sharding columns; of a row above the limit, `old` and a delete's `data` keep those and the key
         alone. park: takes note of a row that is above the limit even so, and is left out; without it, StopError.
@@ -77,6 +78,7 @@ class Emitter:
         self._limit = limit_bytes - _ROOM
         self.table = table
         self.key = table.full_name.encode()  # of the Kafka records
+        self.topic = topic
         self._writers: dict[RowDecoder, JsonRows] = {}
         self._names = tuple(column.name for column in table.columns)
         self._types = {column.name: column.type for column in table.columns}

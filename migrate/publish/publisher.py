@@ -76,8 +76,7 @@ class Publisher:
         self._history = History(settings, self._source, planned, state, leases, held, stop)
         self._emitters: dict[tuple[str, str], Emitter] = {}
         self._batch: Batch | None = None
-        self._buffer: list[tuple[int, bytes | None, bytes]] = []
-        self._topic = settings.topic
+        self._buffers: dict[str, list[tuple[int, bytes | None, bytes]]] = {topic: [] for topic in settings.topics}
         self._buffered_rows = self._buffered_bytes = 0
 
     def _start_position(self) -> Position:
@@ -170,8 +169,9 @@ class Publisher:
         if emitter is None or emitter.table is not table:  # new to us, or its definition changed
             emitter = self._emitters[(table.database, table.name)] = self._new_emitter(table)
         count, messages = emitter.encoded(transaction, event, rows)
+        buffer, key = self._buffers[emitter.topic], emitter.key
         for partition, value in messages:
-            self._buffer.append((partition, emitter.key, value))
+            buffer.append((partition, key, value))
             self._buffered_bytes += len(value)
         self._buffered_rows += count
         full = self._buffered_bytes >= self._settings.publish.outstanding_bytes // 4
@@ -180,11 +180,13 @@ class Publisher:
 
     def _new_emitter(self, table: Table) -> Emitter:
         planned = self._planned[(table.database, table.name)]
+        topic = self._migration.topic(planned.topic or self._settings.topic)
         return Emitter(
             table,
-            self._migration.partitions,
+            topic.partitions,
             self._settings.kafka.max_message_bytes,
             planned.rows,
+            topic=topic.name,
             routing=planned.rule.columns,
             park=self._park if self._settings.publish.oversized == "park" else None,
         )
@@ -226,10 +228,11 @@ class Publisher:
         batch = self._batch
         if batch is None:
             return
-        if self._buffer:
-            self._acks.sent(batch, len(self._buffer))
-            self._producer.send(self._topic, self._buffer, partial(self._acks.confirmed, batch))
-        self._buffer.clear()
+        for topic, buffer in self._buffers.items():
+            if buffer:
+                self._acks.sent(batch, len(buffer))
+                self._producer.send(topic, buffer, partial(self._acks.confirmed, batch))
+                buffer.clear()
         self._buffered_rows = self._buffered_bytes = 0
 
     # -- the position

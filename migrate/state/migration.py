@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import cached_property
 
 import sqlalchemy as sa
 
 from migrate.model.errors import PreflightError
+from migrate.model.partition import Partition
 from migrate.state.database import metadata, now
 
 table = sa.Table(
@@ -15,67 +17,109 @@ table = sa.Table(
     metadata,
     sa.Column("name", sa.String(48), primary_key=True),
     sa.Column("config", sa.Text),
-    sa.Column("topic", sa.String(249)),
-    sa.Column("topic_id", sa.String(36)),
-    sa.Column("partitions", sa.Integer),
     sa.Column("drain_asked", sa.DateTime),
     sa.Column("created", sa.DateTime),
 )
 
 
+topics = sa.Table(
+    "topic",
+    metadata,
+    sa.Column("migration", sa.String(48), primary_key=True),
+    sa.Column("name", sa.String(249), primary_key=True),
+    sa.Column("position", sa.Integer),
+    sa.Column("topic_id", sa.String(36)),
+    sa.Column("partitions", sa.Integer),
+)
+
+
 @dataclass(frozen=True, slots=True)
-class Migration:
+class Topic:
     name: str
-    topic: str
-    topic_id: str
+    id: str
     partitions: int
 
 
-def create(connection: sa.Connection, migration: Migration, config: str) -> None:
-    """Write the row, or check that an existing one still says the same.
+@dataclass(frozen=True)
+class Migration:
+    """A migration and its topics; the first takes every table that is not given to another."""
 
-    Raises: PreflightError when the topic was re-created or the number of partitions changed since.
+    name: str
+    topics: tuple[Topic, ...]
+
+    def topic(self, name: str) -> Topic:
+        """The topic of that name. Raises PreflightError when init has not made it."""
+        for topic in self.topics:
+            if topic.name == name:
+                return topic
+        raise PreflightError(f"topic {name} was added after init", hint="run `migrate init` again")
+
+    @cached_property
+    def partitions(self) -> tuple[Partition, ...]:
+        """Those of every topic."""
+        return tuple(
+            Partition(self.name, topic.id, number) for topic in self.topics for number in range(topic.partitions)
+        )
+
+    @cached_property
+    def topic_names(self) -> dict[str, str]:
+        """Each topic's name by its id."""
+        return {topic.id: topic.name for topic in self.topics}
+
+
+def create(connection: sa.Connection, migration: Migration, config: str) -> None:
+    """Write the migration and its topics; topics that it has must still be the same ones.
+
+    Raises: PreflightError when a topic was re-created or its number of partitions changed since.
     """
     known = find(connection, migration.name)
     if known is None:
-        row = {
-            "name": migration.name,
-            "config": config,
-            "topic": migration.topic,
-            "topic_id": migration.topic_id,
-            "partitions": migration.partitions,
-        }
-        connection.execute(sa.insert(table).values(row))
-        return
-    check(known, migration)
-    connection.execute(sa.update(table).where(table.c.name == migration.name).values(config=config))
+        connection.execute(sa.insert(table).values(name=migration.name, config=config))
+    else:
+        connection.execute(sa.update(table).where(table.c.name == migration.name).values(config=config))
+    before = {topic.name: topic for topic in known.topics} if known else {}
+    for topic in migration.topics:
+        if topic.name in before:
+            check(before[topic.name], topic)
+            continue
+        row = {"migration": migration.name, "position": len(before), "name": topic.name}
+        connection.execute(sa.insert(topics).values(**row, topic_id=topic.id, partitions=topic.partitions))
+        before[topic.name] = topic
 
 
-def check(known: Migration, seen: Migration) -> None:
+def check(known: Topic, seen: Topic) -> None:
     """Compare what was stored at init with what the broker says now. Raises PreflightError."""
-    if (known.topic, known.topic_id) != (seen.topic, seen.topic_id):
+    if (known.name, known.id) != (seen.name, seen.id):
         raise PreflightError(
-            f"topic {seen.topic} is not the one this migration began with (id {known.topic_id}, now {seen.topic_id})",
+            f"topic {seen.name} is not the one this migration began with (id {known.id}, now {seen.id})",
             hint="its messages are gone; start a new migration under another name and copy again",
         )
     if known.partitions != seen.partitions:
         raise PreflightError(
-            f"topic {seen.topic} has {seen.partitions} partitions, the migration began with {known.partitions}",
+            f"topic {seen.name} has {seen.partitions} partitions, the migration began with {known.partitions}",
             hint=f"if they were added by hand, stop and drain, and `migrate repartition {seen.partitions}`",
         )
 
 
-def set_partitions(connection: sa.Connection, known: Migration, partitions: int) -> Migration:
+def set_partitions(connection: sa.Connection, migration: str, topic: Topic, partitions: int) -> Topic:
     """Store another number of partitions; only for a drained migration (`migrate.ops.repartition`)."""
-    connection.execute(sa.update(table).where(table.c.name == known.name).values(partitions=partitions))
-    return replace(known, partitions=partitions)
+    connection.execute(
+        sa.update(topics)
+        .where(topics.c.migration == migration, topics.c.name == topic.name)
+        .values(partitions=partitions)
+    )
+    return replace(topic, partitions=partitions)
 
 
 def find(connection: sa.Connection, name: str) -> Migration | None:
-    row = connection.execute(
-        sa.select(table.c.name, table.c.topic, table.c.topic_id, table.c.partitions).where(table.c.name == name)
-    ).one_or_none()
-    return Migration(*row) if row else None
+    if connection.execute(sa.select(table.c.name).where(table.c.name == name)).one_or_none() is None:
+        return None
+    rows = connection.execute(
+        sa.select(topics.c.name, topics.c.topic_id, topics.c.partitions)
+        .where(topics.c.migration == name)
+        .order_by(topics.c.position)
+    )
+    return Migration(name, tuple(Topic(*row) for row in rows))
 
 
 def get(connection: sa.Connection, name: str) -> Migration:

@@ -10,6 +10,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects.mysql import insert
 
 from migrate.model.coordinate import Coordinate
+from migrate.model.partition import Partition as Partition
 from migrate.state import columns
 from migrate.state.database import metadata, now
 
@@ -47,17 +48,6 @@ watermark = sa.Table(
     sa.Column("source", sa.String(48), primary_key=True),
     *columns.of_coordinate(),
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Partition:
-    migration: str
-    topic_id: str
-    number: int
-
-    @property
-    def row(self) -> dict[str, object]:
-        return {"migration": self.migration, "topic_id": self.topic_id, "partition_no": self.number}
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,10 +123,21 @@ def last_offset(connection: sa.Connection, partition: Partition) -> int:
     return -1 if found is None else int(found)
 
 
-def totals(connection: sa.Connection, migration: str) -> list[tuple[int, int, int, int, int]]:
-    """(partition, next offset, messages, rows, last event time in ms) of every partition of the migration."""
+@dataclass(frozen=True, slots=True)
+class Total:
+    """What was consumed of a partition since the migration began."""
+
+    next_offset: int = 0
+    messages: int = 0
+    rows: int = 0
+    event_ms: int = 0  # commit time at the source of the last change, Unix milliseconds
+
+
+def totals(connection: sa.Connection, migration: str) -> dict[Partition, Total]:
+    """Of every partition that anything was consumed of."""
     rows = connection.execute(
         sa.select(
+            consumed.c.topic_id,
             consumed.c.partition_no,
             consumed.c.next_offset,
             consumed.c.messages,
@@ -144,9 +145,9 @@ def totals(connection: sa.Connection, migration: str) -> list[tuple[int, int, in
             consumed.c.event_ms,
         )
         .where(consumed.c.migration == migration)
-        .order_by(consumed.c.partition_no)
+        .order_by(consumed.c.topic_id, consumed.c.partition_no)
     )
-    return [(int(row[0]), int(row[1]), int(row[2]), int(row[3]), int(row[4])) for row in rows]
+    return {Partition(migration, row[0], int(row[1])): Total(*(int(value) for value in row[2:])) for row in rows}
 
 
 def watermarks(connection: sa.Connection, partition: Partition) -> dict[str, Coordinate]:

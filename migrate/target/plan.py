@@ -48,6 +48,7 @@ class PlannedTable:
     places: tuple[Place, ...]
     spec: Mapping[str, object]
     rows: RowFilter | None = None
+    topic: str = ""  # that its changes go to; "" for the main one
     ddl: str = "stop"  # what a statement in the log that may change the table does: stop, ignore
 
     @cached_property
@@ -65,11 +66,13 @@ class PlannedTable:
 
     @cached_property
     def rule_hash(self) -> str:
-        """Changes when columns, key, sharding or row conditions do: a copy begun under another hash is not resumed."""
+        """Changes when columns, key, sharding, row conditions or topic do: another copy is not resumed."""
         columns = [{**asdict(column), "kind": column.kind.value} for column in self.table.columns]
         parts: list[object] = [columns, self.table.key, self.spec, [str(place) for place in self.places]]
         if self.rows is not None:
             parts.append([(item.column.name, item.test, item.values) for item in self.rows.conditions])
+        if self.topic:
+            parts.append(self.topic)
         text = json.dumps(parts, sort_keys=True, default=str)
         return hashlib.sha256(text.encode()).hexdigest()
 
@@ -107,7 +110,9 @@ class Plan:
                 )
             places.append(Place(self.databases[place.database], place.table))
         rows = make_filter(table, [(item.column, item.test, item.values) for item in wanted.rows])
-        return PlannedTable(table, rule, tuple(places), wanted.sharding, rows, wanted.ddl)
+        topic = self.settings.topic_of(table.database, table.name)
+        other = "" if topic == self.settings.topic else topic
+        return PlannedTable(table, rule, tuple(places), wanted.sharding, rows, other, wanted.ddl)
 
     def find(self, source: str, database: str, table: str) -> PlannedTable:
         """The planned table a message speaks of. Raises StopError when it is not ours."""

@@ -8,7 +8,9 @@ from collections.abc import Sequence
 from migrate.kafka.producer import OrderedProducer
 from migrate.model.errors import ServerError
 from migrate.model.message import Delay, Message, Op, encode
+from migrate.model.partition import Partition
 from migrate.settings import Settings
+from migrate.state.migration import Migration
 from migrate.target.part import EmptyDelete
 
 _CONFIRM_SECONDS = 30.0
@@ -17,11 +19,12 @@ _CONFIRM_SECONDS = 30.0
 class DelaySender:
     """Writes delayed deletes and waits for the broker, so that a commit that follows cannot lose one."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, migration: Migration) -> None:
         self._settings = settings
+        self._topics = {topic.id: settings.delay_topics(topic.name) for topic in migration.topics}
         self._producer = OrderedProducer(settings.kafka)
 
-    def send(self, partition: int, database: str, empties: Sequence[EmptyDelete]) -> None:
+    def send(self, partition: Partition, database: str, empties: Sequence[EmptyDelete]) -> None:
         """Send each delete to its tier's topic, in the partition of its key. Raises ServerError."""
         try:
             self._send(partition, database, empties)
@@ -29,11 +32,11 @@ class DelaySender:
             self._producer = OrderedProducer(self._settings.kafka)  # a failed one stays failed
             raise
 
-    def _send(self, partition: int, database: str, empties: Sequence[EmptyDelete]) -> None:
+    def _send(self, partition: Partition, database: str, empties: Sequence[EmptyDelete]) -> None:
         for empty in empties:
             due = int((time.time() + self._settings.delay.tiers_seconds[empty.tier]) * 1000)
             message = delayed_message(empty, database, due)
-            self._producer.produce(self._settings.delay_topics[empty.tier], partition, encode(message))
+            self._producer.produce(self._topics[partition.topic_id][empty.tier], partition.number, encode(message))
         if not self._producer.flush(_CONFIRM_SECONDS):
             raise ServerError(
                 f"Kafka did not confirm delayed deletes within {_CONFIRM_SECONDS:.0f} s", hint="tried again"

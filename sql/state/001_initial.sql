@@ -3,11 +3,17 @@
 CREATE TABLE IF NOT EXISTS migration (
   name VARCHAR(48) NOT NULL PRIMARY KEY,
   config TEXT NOT NULL COMMENT 'the config file as it was at init; secrets stand as ${NAME}',
-  topic VARCHAR(249) NOT NULL,
-  topic_id VARCHAR(36) NOT NULL,
-  partitions INT NOT NULL COMMENT 'a change would route keys differently; refused unless drained',
   drain_asked DATETIME(6) NULL COMMENT 'the consumer merges at once when this moves',
   created DATETIME(6) NOT NULL DEFAULT CURRENT_TIMESTAMP(6)
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
+
+CREATE TABLE IF NOT EXISTS topic (
+  migration VARCHAR(48) NOT NULL,
+  name VARCHAR(249) NOT NULL,
+  position INT NOT NULL COMMENT 'in the config; 0 takes every table that is not given to another',
+  topic_id VARCHAR(36) NOT NULL,
+  partitions INT NOT NULL COMMENT 'a change would route keys differently; refused unless drained',
+  PRIMARY KEY (migration, name)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
 
 CREATE TABLE IF NOT EXISTS schema_history (

@@ -21,7 +21,7 @@ from migrate.settings import Settings, State
 from migrate.state import database, lease, record
 from migrate.state import migration as migrations
 from migrate.state.lease import Leases
-from migrate.state.migration import Migration
+from migrate.state.migration import Migration, Topic
 from migrate.state.record import Consumed, Partition
 from migrate.target.part import Done
 from sandbox.broker import KafkaBroker
@@ -39,16 +39,14 @@ class FakeWriter:
     merged: list[list[Received]] = field(default_factory=list)
     gate: threading.Event = field(default_factory=threading.Event)
     failure: MigrateError | None = None
-    partitions: dict[int, Partition] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.gate.set()
 
     def take(self, partition: Partition, epoch: int, watermark: dict[str, Coordinate]) -> None:
-        self.partitions[partition.number] = partition
         self.taken.append((partition.number, epoch, watermark))
 
-    def drop(self, number: int) -> None:
+    def drop(self, partition: Partition) -> None:
         raise AssertionError("partitions are never dropped")
 
     def merge(self, batch: Sequence[Received]) -> tuple[list[Consumed], Done]:
@@ -57,15 +55,15 @@ class FakeWriter:
         if self.failure is not None:
             raise self.failure
         done = []
-        for number in sorted({item.partition for item in batch}):
-            mine = [item for item in batch if item.partition == number]
+        for partition in sorted({item.partition for item in batch}, key=lambda each: each.number):
+            mine = [item for item in batch if item.partition == partition]
             highest = {"s": mine[-1].message.coordinate}
-            done.append(Consumed(self.partitions[number], mine[-1].offset + 1, highest, len(mine), len(mine), 0))
+            done.append(Consumed(partition, mine[-1].offset + 1, highest, len(mine), len(mine), 0))
         return done, Done()
 
     @property
     def offsets(self) -> list[tuple[int, int]]:
-        return [(item.partition, item.offset) for batch in self.merged for item in batch]
+        return [(item.partition.number, item.offset) for batch in self.merged for item in batch]
 
 
 class World:
@@ -80,7 +78,7 @@ class World:
         admin.create_topic(self.settings.kafka, self.name, PARTITIONS)
         found = admin.require(self.settings.kafka, self.name)
         with state.begin() as connection:
-            migrations.create(connection, Migration(self.name, self.name, found.id, PARTITIONS), "")
+            migrations.create(connection, Migration(self.name, (Topic(self.name, found.id, PARTITIONS),)), "")
         self.topic_id = found.id
         self.sent = [0] * PARTITIONS
 

@@ -6,12 +6,13 @@ import threading
 
 from migrate.consume.queue import SwapQueue
 from migrate.model.message import Message, Received
+from migrate.model.partition import Partition
 
 MESSAGE = Message("d", "t", "INSERT", (), "s", 1, 1, 1, ())
 
 
 def items(*offsets: int, size: int = 10) -> list[Received]:
-    return [Received(0, offset, size, MESSAGE) for offset in offsets]
+    return [Received(Partition("m", "t", 0), offset, size, MESSAGE) for offset in offsets]
 
 
 def test_a_swap_takes_everything_in_order_and_leaves_nothing() -> None:

@@ -1,4 +1,4 @@
-"""Two sources into one migration, tables chosen by patterns; one that appears later joins at the next init."""
+"""Two sources into one migration over two topics, tables chosen by patterns; one that appears later joins in."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ def rows(server: DatabaseServer, name: str) -> tuple[tuple[Any, ...], ...]:
     return server.query(f"SELECT id, v FROM {name} ORDER BY id")
 
 
-def test_tables_of_two_sources_chosen_by_pattern_arrive(box: Sandbox, kafka: KafkaBroker, tmp_path: Path) -> None:
+def test_tables_of_two_sources_chosen_by_pattern_arrive_over_two_topics(
+    box: Sandbox, kafka: KafkaBroker, tmp_path: Path
+) -> None:
     name = f"many_{box.source.flavour}"
     first, second, target = box.source, box.targets[1], box.targets[0]
     for server, database in ((first, f"{name}_src"), (second, f"{name}_src")):
@@ -28,7 +30,7 @@ def test_tables_of_two_sources_chosen_by_pattern_arrive(box: Sandbox, kafka: Kaf
     servers = servers.replace("targets:", more + "\ntargets:", 1)
     config = (
         f"name: {name}\n{servers}"
-        f"kafka: {{bootstrap: '{kafka.bootstrap}', partitions: 2}}\n"
+        f"kafka: {{bootstrap: '{kafka.bootstrap}', partitions: 2, topics: {{{name}.b: ['*.log_b', '*.log_c']}}}}\n"
         f"databases: {{one: {{target: target1, database: {name}_1}}, two: {{target: target1, database: {name}_2}}}}\n"
         "consume: {merge_interval_seconds: 0.3, idle_seconds: 0.5}\ncommit: {idle_seconds: 0.5}\n"
         f"lease: {{seconds: 2}}\nrun_dir: {tmp_path / 'run'}\n"
@@ -50,6 +52,10 @@ def test_tables_of_two_sources_chosen_by_pattern_arrive(box: Sandbox, kafka: Kaf
             )
         done = migration.ask("drain", "--timeout", "120")
         assert {source["name"] for source in done["sources"]} == {"source", "second"}
+        messages = dict.fromkeys(done["topics"], 0)
+        for part in done["partitions"]:
+            messages[part["topic"]] += part["messages"]
+        assert messages == {f"migrate.{name}": 6, f"{name}.b": 2}
         for database, word in ((f"{name}_1", "first"), (f"{name}_2", "second")):
             assert rows(target, f"{database}.log_a") == ((1, word), (2, f"{word} again"))
             assert rows(target, f"{database}.log_b") == ((1, f"{word} b"),)

@@ -24,7 +24,7 @@ PARTITION = Partition("m", "topic", 0)
 
 
 class NoDelays:
-    def send(self, partition: int, database: str, empties: Sequence[EmptyDelete]) -> None:
+    def send(self, partition: Partition, database: str, empties: Sequence[EmptyDelete]) -> None:
         raise AssertionError("every copy is closed")
 
 
@@ -79,7 +79,7 @@ def batch(*rows: tuple[str, str, str], transaction: int = 10, first: int = 0) ->
     """One insert for each (id, shard, v)."""
     return [
         Received(
-            0,
+            PARTITION,
             first + number,
             10,
             Message(
@@ -270,6 +270,6 @@ def test_after_another_process_took_the_partition_nothing_more_is_written(side: 
 
 def test_a_partition_that_was_dropped_is_not_merged(side: Side) -> None:
     with closing(side.merger()) as merger:
-        merger.drop(0)
+        merger.drop(PARTITION)
         with pytest.raises(KeyError):
             merger.merge(batch(("1", "0", "a")))

@@ -17,13 +17,12 @@ from tests.helpers import make_settings, plain_table, plan_of, raw_settings
 
 PLAN = plan_of(plain_table())
 DS_0, DS_1 = PLAN.used_databases
+PARTITION = Partition("m", "topic", 3)
 
 
 def owned(watermark: dict[str, Coordinate] | None = None, **applied: Coordinate) -> Owned:
     databases = {"ds_0": DS_0, "ds_1": DS_1}
-    return Owned(
-        Partition("m", "topic", 3), 7, watermark or {}, {"s": {databases[name]: at for name, at in applied.items()}}
-    )
+    return Owned(PARTITION, 7, watermark or {}, {"s": {databases[name]: at for name, at in applied.items()}})
 
 
 def at(ordinal: int, transaction: int = 10) -> Coordinate:
@@ -47,7 +46,8 @@ def message(kind: str, *rows: tuple[str, str, str], ordinals: tuple[int, ...] = 
 
 def batch(*messages: Message, first: int = 100, unread: tuple[int, ...] = ()) -> list[Received]:
     return [
-        Received(3, first + 2 * index, 50, each, first + 2 * index not in unread) for index, each in enumerate(messages)
+        Received(PARTITION, first + 2 * index, 50, each, first + 2 * index not in unread)
+        for index, each in enumerate(messages)
     ]
 
 

@@ -105,7 +105,7 @@ class Process:
         for number, messages in enumerate(self._world.topic):
             left = data.draw(st.integers(0, len(messages) - self._read[number]), label=f"left of {number}")
             items = [
-                Received(number, offset, 0, decode(messages[offset], "t", offset))
+                Received(Partition("m", "topic", number), offset, 0, decode(messages[offset], "t", offset))
                 for offset in range(self._read[number], len(messages) - left)
             ]
             self._read[number] = len(messages) - left

@@ -43,8 +43,8 @@ class Delays:
     def __init__(self) -> None:
         self.waiting: list[tuple[int, str, EmptyDelete]] = []
 
-    def send(self, partition: int, database: str, empties: Sequence[EmptyDelete]) -> None:
-        self.waiting += [(partition, database, empty) for empty in empties]
+    def send(self, partition: Partition, database: str, empties: Sequence[EmptyDelete]) -> None:
+        self.waiting += [(partition.number, database, empty) for empty in empties]
 
 
 class KillableMerger(Merger):
@@ -179,7 +179,7 @@ def start(targets: Targets, world: World) -> KillableMerger:
 def merge(merger: KillableMerger, world: World, reads: list[int]) -> None:
     """Up to `reads[partition]` further messages of each partition become rows, and are marked consumed."""
     batch = [
-        Received(number, offset, 0, decode(messages[offset], "t", offset))
+        Received(Partition("m", world.migration, number), offset, 0, decode(messages[offset], "t", offset))
         for number, messages in enumerate(world.topic)
         for offset in range(world.next[number], min(world.next[number] + reads[number], len(messages)))
     ]

@@ -245,9 +245,9 @@ def test_look_ups_of_names_that_are_not_there() -> None:
 def test_topic_group_and_delay_topics_follow_the_migrations_name() -> None:
     settings = make_settings()
     assert (settings.topic, settings.group) == ("migrate.m", "migrate.m")
-    assert settings.delay_topics == ("migrate.m.delay.0", "migrate.m.delay.1")
+    assert settings.delay_topics(settings.topic) == ("migrate.m.delay.0", "migrate.m.delay.1")
     own = make_settings(kafka={"bootstrap": "x:1", "topic": "t", "group": "g"}, delay={"tiers_seconds": [1]})
-    assert (own.topic, own.group, own.delay_topics) == ("t", "g", ("t.delay.0",))
+    assert (own.topic, own.group, own.delay_topics(own.topic)) == ("t", "g", ("t.delay.0",))
 
 
 def test_a_tables_name_ends_at_its_first_dot() -> None:
@@ -337,6 +337,16 @@ def test_patterns_take_the_tables_that_no_name_and_no_earlier_pattern_takes() ->
     }
     assert next(table for table in chosen if table.name == "shop.x").sharding["note"] == ["${table}", "x"]
     assert settings.choose("another", [("shop", "x")]) == []
+
+
+def test_a_table_goes_to_the_first_topic_that_takes_it() -> None:
+    kafka = {"bootstrap": "127.0.0.1:1", "topics": {"one": ["shop.a", "x.*"], "two": ["*.a"]}}
+    settings = make_settings(kafka=kafka)
+    assert settings.topics == ("migrate.m", "one", "two")
+    found = [settings.topic_of(*name.split(".")) for name in ("shop.a", "x.a", "y.a", "shop.b")]
+    assert found == ["one", "one", "two", "migrate.m"]
+    with pytest.raises(ConfigError, match="is the topic of every table"):
+        make_settings(kafka={"bootstrap": "127.0.0.1:1", "topics": {"migrate.m": ["shop.a"]}})
 
 
 def test_exclude_without_a_pattern_is_refused() -> None:

@@ -13,7 +13,7 @@ from migrate.model.errors import PreflightError, StopError
 from migrate.model.table import Column, Kind, Table
 from migrate.state import halt, phase, position, schema_history
 from migrate.state import migration as migrations
-from migrate.state.migration import Migration
+from migrate.state.migration import Migration, Topic
 from migrate.state.phase import Phase, TablePhase
 from migrate.state.position import Position, from_timestamp
 from tests.helpers import plain_table, unique
@@ -48,7 +48,7 @@ def test_event_times_are_utc_and_artificial_events_have_none() -> None:
 
 
 def test_a_migration_is_made_once_and_keeps_the_newest_config(state: sa.Engine, name: str) -> None:
-    made = Migration(name, "topic", "id", 4)
+    made = Migration(name, (Topic("topic", "id", 4), Topic("more", "other id", 2)))
     with state.begin() as connection:
         assert migrations.find(connection, name) is None
         with pytest.raises(PreflightError, match=f"migration '{name}' is not there yet") as caught:
@@ -66,25 +66,39 @@ def test_a_migration_is_made_once_and_keeps_the_newest_config(state: sa.Engine, 
 @pytest.mark.parametrize(
     ("seen", "message"),
     [
-        ({"topic_id": "new"}, "topic topic is not the one this migration began with (id id, now new)"),
-        ({"topic": "other"}, "topic other is not the one this migration began with"),
-        ({"partitions": 8}, "topic topic has 8 partitions, the migration began with 4"),
+        (Topic("topic", "new", 4), "topic topic is not the one this migration began with (id id, now new)"),
+        (Topic("topic", "id", 8), "topic topic has 8 partitions, the migration began with 4"),
+        (Topic("more", "other id", 3), "topic more has 3 partitions, the migration began with 2"),
     ],
 )
 def test_a_topic_made_anew_or_with_other_partitions_is_refused(
-    state: sa.Engine, name: str, seen: dict[str, object], message: str
+    state: sa.Engine, name: str, seen: Topic, message: str
 ) -> None:
-    made = Migration(name, "topic", "id", 4)
+    made = Migration(name, (Topic("topic", "id", 4), Topic("more", "other id", 2)))
     with state.begin() as connection:
         migrations.create(connection, made, "")
         with pytest.raises(PreflightError) as caught:
-            migrations.create(connection, replace(made, **seen), "")  # type: ignore[arg-type]
+            migrations.create(connection, Migration(name, (seen,)), "")
     assert message in caught.value.message
+
+
+def test_topics_keep_their_order_and_a_new_one_comes_last(state: sa.Engine, name: str) -> None:
+    first, second, third = Topic("b", "1", 2), Topic("a", "2", 1), Topic("0", "3", 1)
+    with state.begin() as connection:
+        migrations.create(connection, Migration(name, (first, second)), "")
+        migrations.create(connection, Migration(name, (third, first, second)), "")
+        found = migrations.get(connection, name)
+        assert found.topics == (first, second, third)
+        assert [(part.topic_id, part.number) for part in found.partitions] == [("1", 0), ("1", 1), ("2", 0), ("3", 0)]
+        assert migrations.set_partitions(connection, name, second, 3) == Topic("a", "2", 3)
+        assert migrations.get(connection, name).topics == (first, Topic("a", "2", 3), third)
+        with pytest.raises(PreflightError, match="topic gone was added after init"):
+            found.topic("gone")
 
 
 def test_each_request_to_drain_is_a_new_one(state: sa.Engine, name: str) -> None:
     with state.begin() as connection:
-        migrations.create(connection, Migration(name, "t", "i", 1), "")
+        migrations.create(connection, Migration(name, (Topic("t", "i", 1),)), "")
         assert migrations.drain_asked(connection, name) is None
     asked = []
     for _ in range(2):
