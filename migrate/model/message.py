@@ -131,11 +131,19 @@ class Frame:
         )
         self._middle = f',"sql":"","sqlType":null,"mysqlType":{_ascii(types or None)},"data":['
 
-    def message(self, es: int, ts: int, data: str, old: str | None, tail: str, rows: list[int]) -> bytes:
-        """The message with these rows, JSON objects with a comma between; `tail` is what `tail()` made."""
-        olds = "null" if old is None else f"[{old}]"
-        text = f'{self._head}{es},"ts":{ts}{self._middle}{data}],"old":{olds}{tail}{rows}}}}}'
-        return text.encode("utf-8", "strict")
+    def message(self, es: int, ts: int, tail: str, group: list[Any], width: int) -> bytes:
+        """The message with these rows.
+
+        tail: what `tail()` made; group: flat, for each row its JSON object, with a width of 3 the object of its old
+        values, and its ordinal.
+        """
+        if width == len(group):  # one row, as most messages of small transactions
+            data, rows = group[0], f"[{group[-1]}]"
+            old = f"[{group[1]}]" if width == 3 else "null"
+        else:
+            data, rows = ",".join(group[::width]), str(group[width - 1 :: width])
+            old = f"[{','.join(group[1::3])}]" if width == 3 else "null"
+        return f'{self._head}{es},"ts":{ts}{self._middle}{data}],"old":{old}{tail}{rows}}}}}'.encode()
 
 
 def tail(gtid: str, source: str, incarnation: int, file: int, transaction: int) -> str:

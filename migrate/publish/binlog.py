@@ -21,7 +21,7 @@ from migrate.mysql.connection import driver_options
 from migrate.mysql.errors import explain, number, text
 from migrate.publish import dump
 from migrate.publish.gtid import GtidSet
-from migrate.publish.packets import packets
+from migrate.publish.packets import Reads, packets
 from migrate.settings import Source
 
 QUERY, STOP, ROTATE, INTVAR, RAND, USER_VAR, FORMAT_DESCRIPTION, XID = 2, 3, 4, 5, 13, 14, 15, 16
@@ -95,6 +95,7 @@ class BinlogReader:
             enable_logging=False,
             pymysql_wrapper=_connect,
         )
+        self.reads = Reads()
         self._checksum = False  # of the file being read; its FORMAT_DESCRIPTION event says so
 
     def open(self) -> None:
@@ -121,7 +122,7 @@ class BinlogReader:
         connection._sock.settimeout(connection._read_timeout)
         unpack, crc32, new, parse = _HEADER.unpack_from, zlib.crc32, tuple.__new__, self._parse
         try:
-            for data in packets(connection._sock, connection._next_seq_id):
+            for data in packets(connection._sock, connection._next_seq_id, self.reads):
                 if not data or data[0]:
                     self._refuse(data)
                 timestamp, kind, server_id, size, end, flags = unpack(data, 1)

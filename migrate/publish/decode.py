@@ -197,7 +197,7 @@ def compile_table(
     return RowDecoder(table_map, codecs)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class RowEvent:
     """One row event of a table, not yet decoded; iterate for its (before, after) images.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from migrate.model.change import key_json, key_of, partition_of
@@ -100,16 +101,20 @@ class Emitter:
         writer = self._writers.get(decoder) or self._new_writer(decoder)
         body, at = decoder.images(kind, rows.body)
         first = ordinal(event, 0, 0)
-        made: Encoded = []
         if kind in UPDATE:
             groups, behind = writer.updates(body, at, first)
-            for partition, group in groups.items():
-                self._join(made, partition, self._frames[Op.UPDATE], transaction, group, 3)
+            op, width = Op.UPDATE, 3
         else:
             groups, behind = writer.images(body, at, first)
-            frame = self._frames[Op.DELETE if kind in DELETE else Op.INSERT]
-            for partition, group in groups.items():
-                self._join(made, partition, frame, transaction, group, 2)
+            op, width = Op.DELETE if kind in DELETE else Op.INSERT, 2
+        message = partial(self._frames[op].message, transaction.es, int(time.time() * 1000), transaction.tail)
+        made: Encoded = []
+        for partition, group in groups.items():
+            value = message(group, width)
+            if len(value) <= self._limit:
+                made.append((partition, value))
+            else:
+                made += self._halved(partition, message, group, width)
         return (behind - first) >> 1, made
 
     def _new_writer(self, decoder: RowDecoder) -> JsonRows:
@@ -119,32 +124,19 @@ class Emitter:
         writer = self._writers[decoder] = JsonRows(decoder.codecs, nullable, self.table, self._partitions)
         return writer
 
-    def _join(
-        self,
-        made: Encoded,
-        partition: int,
-        frame: Frame,
-        transaction: Transaction,
-        group: list[Any],
-        width: int,
-    ) -> None:
-        """Add the message of a group, halved until every part is below the limit."""
-        value = frame.message(
-            transaction.es,
-            int(time.time() * 1000),
-            ",".join(group[::width]),
-            ",".join(group[1::3]) if width == 3 else None,
-            transaction.tail,
-            group[width - 1 :: width],
-        )
-        if len(value) <= self._limit:
-            made.append((partition, value))
-            return
+    def _halved(
+        self, partition: int, message: Callable[[list[Any], int], bytes], group: list[Any], width: int
+    ) -> Iterator[tuple[int, bytes]]:
+        """The messages of a group that is too large for one."""
         if len(group) == width:
             raise UnsuitedError
         half = len(group) // width // 2 * width
-        self._join(made, partition, frame, transaction, group[:half], width)
-        self._join(made, partition, frame, transaction, group[half:], width)
+        for part in (group[:half], group[half:]):
+            value = message(part, width)
+            if len(value) <= self._limit:
+                yield partition, value
+            else:
+                yield from self._halved(partition, message, part, width)
 
     def _judged(self, kept: RowFilter, before: Image | None, after: Image | None) -> tuple[Image | None, Image | None]:
         """A change as the kept rows see it: in to out is a delete, out to in an insert (DESIGN §4)."""

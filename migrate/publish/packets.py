@@ -19,7 +19,16 @@ _FULL: Final = 0xFFFFFF
 _head = Struct("<I").unpack_from
 
 
-def packets(sock: socket.socket, sequence: int) -> Iterator[bytes]:
+class Reads:
+    """How often the socket was read: a pause in which other things are looked at, however many events one read has."""
+
+    __slots__ = ("count",)
+
+    def __init__(self) -> None:
+        self.count = 0
+
+
+def packets(sock: socket.socket, sequence: int, reads: Reads) -> Iterator[bytes]:
     """Messages as they come; ``sequence`` is the number the first packet has. Error packets come too.
 
     Raises pymysql.OperationalError when the connection ends, is silent for its time-out, or a packet is missing.
@@ -28,14 +37,14 @@ def packets(sock: socket.socket, sequence: int) -> Iterator[bytes]:
     parts: list[bytes] = []  # of a message in several packets
     while True:
         if size - at < 4:
-            data, at = _more(sock, data[at:], 4), 0
+            data, at = _more(sock, data[at:], 4, reads), 0
             size = len(data)
         head = _head(data, at)[0]
         length = head & _FULL
         start = at + 4
         at = start + length
         if at > size:
-            data = _more(sock, data[start:], length)
+            data = _more(sock, data[start:], length, reads)
             start, at, size = 0, length, len(data)
         if head >> 24 != sequence:
             raise _lost(f"packet {sequence} was expected, {head >> 24} came")
@@ -49,8 +58,9 @@ def packets(sock: socket.socket, sequence: int) -> Iterator[bytes]:
             yield data[start:at]
 
 
-def _more(sock: socket.socket, data: bytes, wanted: int) -> bytes:
+def _more(sock: socket.socket, data: bytes, wanted: int, reads: Reads) -> bytes:
     """``data`` and what follows it, at least ``wanted`` bytes together."""
+    reads.count += 1
     parts, missing = [data], wanted - len(data)
     while missing > 0:
         try:

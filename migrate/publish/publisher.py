@@ -35,7 +35,6 @@ from migrate.state.position import Position
 from migrate.target.plan import PlannedTable
 
 log = structlog.get_logger("migrate.publish")
-_POLL_EVERY = 200  # events between two looks at delivery reports
 _LAST_FLUSH = 10.0
 
 
@@ -75,6 +74,9 @@ class Publisher:
         self._saved = self._position
         self._history = History(settings, self._source, planned, state, leases, held, stop)
         self._emitters: dict[tuple[str, str], Emitter] = {}
+        self._emitter: Emitter | None = None  # that was used last
+        self._most_bytes = settings.publish.outstanding_bytes // 4
+        self._most_rows = settings.publish.transaction_rows
         self._batch: Batch | None = None
         self._buffers: dict[str, list[tuple[int, bytes | None, bytes]]] = {topic: [] for topic in settings.topics}
         self._buffered_rows = self._buffered_bytes = 0
@@ -138,13 +140,16 @@ class Publisher:
         log.info("publishing", source=self._source.name, file=position.file, pos=position.pos, by=scheme)
         next_flush = time.monotonic() + settings.flush_seconds
         try:
-            for count, event in enumerate(binlog.events()):
-                reader.feed(event)
-                if count % _POLL_EVERY == 0 or time.monotonic() >= next_flush:
-                    self._producer.poll()
-                    if time.monotonic() >= next_flush:
-                        self._flush_position()
-                        next_flush = time.monotonic() + settings.flush_seconds
+            feed, reads, seen = reader.feed, binlog.reads, 0
+            for event in binlog.events():
+                feed(event)
+                if reads.count == seen:
+                    continue
+                seen = reads.count
+                self._producer.poll()
+                if time.monotonic() >= next_flush:
+                    self._flush_position()
+                    next_flush = time.monotonic() + settings.flush_seconds
                 if self._stop.is_set():
                     break
         finally:
@@ -165,18 +170,23 @@ class Publisher:
         self._batch = self._acks.begin()
 
     def rows(self, table: Table, transaction: Transaction, event: int, rows: RowEvent) -> None:
-        emitter = self._emitters.get((table.database, table.name))
-        if emitter is None or emitter.table is not table:  # new to us, or its definition changed
-            emitter = self._emitters[(table.database, table.name)] = self._new_emitter(table)
+        emitter = self._emitter
+        if emitter is None or emitter.table is not table:
+            emitter = self._emitter = self._emitter_of(table)
         count, messages = emitter.encoded(transaction, event, rows)
         buffer, key = self._buffers[emitter.topic], emitter.key
         for partition, value in messages:
             buffer.append((partition, key, value))
             self._buffered_bytes += len(value)
         self._buffered_rows += count
-        full = self._buffered_bytes >= self._settings.publish.outstanding_bytes // 4
-        if full or self._buffered_rows >= self._settings.publish.transaction_rows:
+        if self._buffered_bytes >= self._most_bytes or self._buffered_rows >= self._most_rows:
             self._send()  # only a transaction larger than the buffer is split (DESIGN §4)
+
+    def _emitter_of(self, table: Table) -> Emitter:
+        emitter = self._emitters.get((table.database, table.name))
+        if emitter is None or emitter.table is not table:  # new to us, or its definition changed
+            emitter = self._emitters[(table.database, table.name)] = self._new_emitter(table)
+        return emitter
 
     def _new_emitter(self, table: Table) -> Emitter:
         planned = self._planned[(table.database, table.name)]
