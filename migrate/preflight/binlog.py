@@ -11,12 +11,8 @@ _WANTED = {
     "binlog_format": ("ROW", "SET GLOBAL binlog_format = 'ROW'"),
     "binlog_row_image": ("FULL", "SET GLOBAL binlog_row_image = 'FULL'"),
     "binlog_row_value_options": ("", "SET GLOBAL binlog_row_value_options = ''"),
-    "binlog_transaction_compression": ("OFF", "SET GLOBAL binlog_transaction_compression = OFF"),
-    "log_bin_compress": ("OFF", "SET GLOBAL log_bin_compress = OFF"),
 }
-_OPTIONAL = frozenset(
-    {"binlog_row_value_options", "binlog_transaction_compression", "log_bin_compress", "binlog_format"}
-)
+_OPTIONAL = frozenset({"binlog_row_value_options", "binlog_format"})
 """Absent on one of the flavours or in some versions; absent is as wanted."""
 
 

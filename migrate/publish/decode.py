@@ -20,7 +20,7 @@ from migrate.publish.decode_columns import codec_for
 from migrate.publish.decode_compile import Image as Image
 from migrate.publish.decode_compile import RowFunctions
 from migrate.publish.decode_reader import Reader
-from migrate.publish.decode_text import inflate
+from migrate.publish.decode_text import unpack
 from migrate.publish.tablemap import TableMap, parse_table_map
 
 Change = tuple[Image | None, Image | None]
@@ -144,14 +144,9 @@ class RowDecoder:
             )
 
     def _uncompressed(self, body: bytes, at: int) -> bytes:
-        """The rows of one of MariaDB's compressed events: a header byte, the length in 1 to 4 bytes, zlib."""
-        head = body[at] if at < len(body) else 0
-        size = head & 7
-        if head & 0xF0 != 0x80 or not 1 <= size <= 4:
-            raise self._stop(f"a compressed row event is packed in an unknown way ({head:#04x})")
-        start = at + 1 + size
+        """The rows of one of MariaDB's compressed events."""
         try:
-            return inflate(body[start:], int.from_bytes(body[at + 1 : start], "big"))
+            return unpack(body, at)
         except ValueError as error:
             raise self._stop(f"a compressed row event {error}") from error
 

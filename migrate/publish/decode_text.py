@@ -191,6 +191,16 @@ def uncompress(raw: bytes) -> bytes:
     return inflate(raw[1 + size :], int.from_bytes(raw[1 : 1 + size], "big"), raw_deflate=bool(raw[0] & 8))
 
 
+def unpack(body: bytes, at: int) -> bytes:
+    """What MariaDB compressed, from an offset to the end: a header byte, the length in 1 to 4 bytes, zlib."""
+    head = body[at] if at < len(body) else 0
+    size = head & 7
+    if head & 0xF0 != 0x80 or not 1 <= size <= 4:
+        raise ValueError(f"is packed in an unknown way ({head:#04x})")
+    start = at + 1 + size
+    return inflate(body[start:], int.from_bytes(body[at + 1 : start], "big"))
+
+
 def inflate(data: bytes, length: int, *, raw_deflate: bool = False) -> bytes:
     """zlib data that must come out exactly ``length`` bytes long."""
     engine = zlib.decompressobj(-zlib.MAX_WBITS if raw_deflate else zlib.MAX_WBITS)

@@ -10,7 +10,7 @@ import structlog
 from migrate.model.coordinate import Coordinate, file_number
 from migrate.model.errors import StopError
 from migrate.model.table import Table
-from migrate.publish import binlog
+from migrate.publish import binlog, payload
 from migrate.publish.binlog import Event
 from migrate.publish.decode import DecoderCache, RowDecoder, RowEvent
 from migrate.publish.emit import Transaction
@@ -31,8 +31,6 @@ _REPEATED = frozenset({binlog.FORMAT_DESCRIPTION, binlog.HEARTBEAT, binlog.HEART
 """Sent again, or out of turn, with a position from before."""
 _STARTS = frozenset({binlog.GTID, binlog.ANONYMOUS_GTID, binlog.GTID_TAGGED, binlog.MARIADB_GTID})
 _REFUSED = {
-    binlog.TRANSACTION_PAYLOAD: ("a compressed transaction", "SET GLOBAL binlog_transaction_compression = OFF"),
-    binlog.QUERY_COMPRESSED: ("a compressed statement", "SET GLOBAL log_bin_compress = OFF"),
     binlog.PARTIAL_UPDATE_ROWS: ("a partial JSON update", "SET GLOBAL binlog_row_value_options = ''"),
     binlog.INCIDENT: ("an incident: the server lost events", "copy again under a new migration"),
 }
@@ -99,6 +97,8 @@ class TransactionReader:
             binlog.ROTATE: self._rotate,
             binlog.XA_PREPARE: self._xa_prepare,
             binlog.FORMAT_DESCRIPTION: self._described,
+            binlog.TRANSACTION_PAYLOAD: self._payload,
+            binlog.QUERY_COMPRESSED: lambda event: self._query(payload.query(event)),
         }
         self.created: dict[str, int] = {}
         """When each file was begun, by its description's header, in seconds since 1970."""
@@ -142,6 +142,10 @@ class TransactionReader:
             raise StopError(f"{self._at(event)}: {what}", hint=hint)
         if kind not in _NOTHING_TO_US and not event.flags & binlog.FLAG_IGNORABLE:
             raise StopError(f"{self._at(event)}: event type {kind} is not known", hint="this version does not read it")
+
+    def _payload(self, event: Event) -> None:
+        for inner in payload.transaction(event):
+            self._feed(inner)
 
     # -- where we are
 

@@ -11,7 +11,8 @@ from migrate.model.errors import StopError
 from migrate.model.table import Table
 from migrate.mysql.catalog import collation_charsets, load_table
 from migrate.mysql.connection import connect
-from migrate.publish.binlog import BinlogReader
+from migrate.publish import payload
+from migrate.publish.binlog import TRANSACTION_PAYLOAD, BinlogReader
 from migrate.publish.emit import Image, Transaction
 from migrate.publish.reader import TransactionReader
 from migrate.publish.schema import Schema
@@ -250,11 +251,75 @@ def test_partial_json_updates_stop(log: Log, flavour: Flavour) -> None:
         del log.tables[(DATABASE, "j")]
 
 
-def test_a_compressed_transaction_stops(log: Log, flavour: Flavour) -> None:
+def test_compression_switched_on_and_off_while_reading_changes_nothing(log: Log, flavour: Flavour) -> None:
+    name = "binlog_transaction_compression" if flavour == Flavour.MYSQL else "log_bin_compress"
+    scope = "SESSION" if flavour == Flavour.MYSQL else "GLOBAL"
+    try:
+        seen = log.run(
+            "INSERT INTO t VALUES (1, REPEAT('a', 50))",
+            f"SET {scope} {name} = ON",
+            "INSERT INTO t VALUES (2, REPEAT('b', 50)), (3, NULL)",
+            "BEGIN", "UPDATE t SET v = REPEAT('c', 40)", "DELETE FROM t WHERE id = 1", "COMMIT",
+            f"CREATE TABLE long_statement (id INT) COMMENT '{'x' * 1000}'",
+            "DROP TABLE long_statement",
+            f"SET {scope} {name} = OFF",
+            "INSERT INTO t VALUES (4, 'd')",
+        )  # fmt: skip
+    finally:
+        if scope == "GLOBAL":
+            log.server.execute(f"SET GLOBAL {name} = OFF")
+    one, two, three = ("1", "a" * 50), ("2", "b" * 50), ("3", None)
+    assert [rows for _, _, _, rows in seen.rows_] == [
+        [(None, one)],
+        [(None, two), (None, three)],
+        [(row, (row[0], "c" * 40)) for row in (one, two, three)],
+        [(("1", "c" * 40), None)],
+        [(None, ("4", "d"))],
+    ]
+    starts = [transaction.start for _, transaction, _, _ in seen.rows_]
+    assert starts == sorted(starts)
+    assert starts[2] == starts[3]
+    assert [event for _, _, event, _ in seen.rows_] == [0, 0, 0, 1, 0]
+
+
+def test_a_statement_in_a_compressed_event_is_judged_as_any_other(log: Log, flavour: Flavour) -> None:
+    if flavour != Flavour.MARIADB:
+        pytest.skip("MariaDB only")
+    log.server.execute("SET GLOBAL log_bin_compress = ON")
+    try:
+        with pytest.raises(StopError, match=r"a statement may change reader_test\.t: TRUNCATE"):
+            log.run(f"TRUNCATE /* {'x' * 1000} */ t")
+    finally:
+        log.server.execute("SET GLOBAL log_bin_compress = OFF")
+
+
+@pytest.mark.parametrize("damage", ["cut", "flipped", "unknown"])
+def test_a_damaged_compressed_transaction_stops(log: Log, flavour: Flavour, damage: str) -> None:
     if flavour != Flavour.MYSQL:
         pytest.skip("MySQL only")
-    with pytest.raises(StopError, match="compressed transaction"):
-        log.run("SET SESSION binlog_transaction_compression = ON", "INSERT INTO t VALUES (1, REPEAT('a', 50))")
+    start = log.start()
+    log.server.execute(
+        "SET SESSION binlog_transaction_compression = ON",
+        "INSERT INTO t VALUES (1, 'a')",
+        database=DATABASE,
+    )
+    binlog = BinlogReader(log.source, 4711, 1.0, start.file, start.pos)
+    binlog.open()
+    try:
+        event = next(one for one in binlog.events() if one.type == TRANSACTION_PAYLOAD)
+    finally:
+        binlog.close()
+    kinds = [inner.type for inner in payload.transaction(event)]
+    assert (kinds[0], kinds[-1]) == (2, 16)
+    body = {
+        "cut": event.body[:-8],
+        "flipped": event.body[:-20] + bytes(20),
+        "unknown": b"\x02\x01\x07" + event.body[3:],
+    }[damage]
+    if damage == "unknown":
+        assert event.body[0] == 2
+    with pytest.raises(StopError, match="a compressed transaction"):
+        list(payload.transaction(event._replace(body=body)))
 
 
 def test_a_position_that_is_gone_stops(log: Log) -> None:
