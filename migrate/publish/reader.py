@@ -145,7 +145,7 @@ class TransactionReader:
 
     def _payload(self, event: Event) -> None:
         for inner in payload.transaction(event):
-            self._feed(inner)
+            self.feed(inner)
 
     # -- where we are
 
