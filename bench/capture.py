@@ -51,13 +51,19 @@ def main() -> None:
             found["mysql"] = str(box.source.query("SELECT VERSION()")[0][0])
             for load in (workload.large(scale), workload.small(scale)):
                 found["runs"][load.name] = _compare(box, Path(directory), load, runs, bool(peer))
+                _write(found)
+            found |= _ratios(found["runs"], peer or "mysql-replication")
+            _write(found)
             found["huge"] = _huge(box, Path(directory), workload.huge(max(1000, round(1_000_000 * scale))))
     found["load_average_after"] = os.getloadavg()
-    found.update(_ratios(found["runs"], peer or "mysql-replication"))
-    OUT.parent.mkdir(exist_ok=True)
-    OUT.write_text(json.dumps(found, indent=1) + "\n")
+    _write(found)
     say(json.dumps({key: value for key, value in found.items() if key.startswith("ratio")}, indent=1))
     say(f"written to {OUT}")
+
+
+def _write(found: dict[str, Any]) -> None:
+    OUT.parent.mkdir(exist_ok=True)
+    OUT.write_text(json.dumps(found, indent=1) + "\n")
 
 
 def _run_dir() -> Path:
