@@ -6,10 +6,10 @@ BIN     := $(VENV)/bin
 FLAVOUR ?= mariadb
 
 .DEFAULT_GOAL := help
-.PHONY: help setup servers demo test lint typecheck clean distclean lock
+.PHONY: help setup servers demo test lint typecheck bench-capture clean distclean lock
 
 help: ## list the tasks
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo
 	@echo "  make demo FLAVOUR=mysql     the demo on MySQL instead of MariaDB"
 	@echo "  make test FLAVOURS=mariadb  the suite on one database server only"
@@ -36,6 +36,9 @@ lint: setup ## check style (ruff)
 
 typecheck: setup ## check types (mypy, strict)
 	$(BIN)/mypy
+
+bench-capture: servers ## measure the publisher: binlog backlog to Kafka; PEER=debezium, SCALE=0.1, RUNS=1
+	$(BIN)/python -m bench.capture
 
 clean: ## remove server data, caches and build leftovers
 	rm -rf .sandbox/run build dist htmlcov .coverage .coverage.* .hypothesis .mypy_cache .pytest_cache .ruff_cache \

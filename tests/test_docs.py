@@ -29,7 +29,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 USER_PAGES = [page for page in PAGES if page.name == "README.md" or page.parent == ROOT / "docs"]
 CLI: Any = typer.main.get_command(app)
-TASKS = set(re.findall(r"^([a-z]+):.*## ", (ROOT / "Makefile").read_text(), re.M))
+TASKS = set(re.findall(r"^([a-z-]+):.*## ", (ROOT / "Makefile").read_text(), re.M))
 ENVIRONMENT = {f"{name}_PASSWORD": "x-long-and-random" for name in ("STATE", "SOURCE", "TARGET", "KAFKA")}
 
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.S | re.M)

@@ -58,4 +58,4 @@ def test_make_alone_lists_every_task() -> None:
     listed = subprocess.run(["make"], capture_output=True, text=True, cwd=PROJECT, timeout=60, check=True).stdout
     phony = re.search(r"^\.PHONY: (.*)$", (PROJECT / "Makefile").read_text(), re.MULTILINE)
     assert phony is not None
-    assert re.findall(r"^  make (\w+) {2,}\S", listed, re.MULTILINE) == phony.group(1).split()
+    assert re.findall(r"^  make ([\w-]+) {2,}\S", listed, re.MULTILINE) == phony.group(1).split()
