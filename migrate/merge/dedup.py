@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from itertools import groupby
 
 from migrate.model.change import Change, Key
 from migrate.model.coordinate import Coordinate
@@ -11,6 +12,7 @@ from migrate.target.plan import Place, PlannedTable, TargetDatabase
 
 Applied = Mapping[TargetDatabase, Coordinate | None]
 """What each database already has of one partition and source."""
+_Planned = tuple[PlannedTable, Intent]
 _Where = tuple[Place, str, str]
 """A place and the table whose rows go there: several tables may share it, each with a copy of its own."""
 
@@ -24,8 +26,8 @@ class Fold:
     """
 
     def __init__(self) -> None:
-        self._last: dict[_Where, tuple[PlannedTable, dict[Key, Intent]]] = {}
-        self._all: dict[_Where, tuple[PlannedTable, list[Intent]]] = {}
+        self._last: dict[_Where, dict[Key, _Planned]] = {}
+        self._all: dict[_Where, list[_Planned]] = {}
 
     def add(self, planned: PlannedTable, change: Change, applied: Applied) -> None:
         """Take in one change, unless its database has it already."""
@@ -42,15 +44,22 @@ class Fold:
             return
         where = (place, planned.table.source, planned.table.full_name)
         if not planned.table.key_is_exact:
-            self._all.setdefault(where, (planned, []))[1].append(intent)
+            self._all.setdefault(where, []).append((planned, intent))
             return
-        intents = self._last.setdefault(where, (planned, {}))[1]
+        intents = self._last.setdefault(where, {})
         intents.pop(intent.key, None)  # re-inserted below, so that intents stay in coordinate order
-        intents[intent.key] = intent
+        intents[intent.key] = planned, intent
 
     def places(self) -> Iterable[tuple[Place, PlannedTable, list[Intent]]]:
-        """Every touched place with what it shall hold, in coordinate order; once for each table that shares it."""
-        for where, (planned, intents) in self._last.items():
-            yield where[0], planned, list(intents.values())
-        for where, (planned, every) in self._all.items():
-            yield where[0], planned, every
+        """Every touched place with what it shall hold, in coordinate order; once for each table that shares it, and
+        again where the table's columns changed."""
+        for where, last in self._last.items():
+            yield from _by_layout(where[0], last.values())
+        for where, every in self._all.items():
+            yield from _by_layout(where[0], every)
+
+
+def _by_layout(place: Place, intents: Iterable[_Planned]) -> Iterable[tuple[Place, PlannedTable, list[Intent]]]:
+    for _, group in groupby(intents, key=lambda one: id(one[0])):
+        same = list(group)
+        yield place, same[0][0], [intent for _, intent in same]

@@ -10,6 +10,7 @@ from functools import partial
 import pymysql
 import structlog
 
+from migrate.merge.layouts import History
 from migrate.merge.planner import Owned, Planner
 from migrate.merge.retry import T, until_done
 from migrate.model.change import key_json
@@ -24,13 +25,14 @@ from migrate.target.plan import Plan, TargetDatabase, TargetPool
 from migrate.target.requeue import DelaySender
 
 log = structlog.get_logger("migrate.merge")
+_OTHER_COLUMNS = frozenset({1054, 1136, 1364})  # unknown column; column count; no default value
 
 
 class Merger:
     """Folds and writes batches. One thread per target database; failures are tried again in place."""
 
-    def __init__(self, plan: Plan, sender: DelaySender, stop: threading.Event) -> None:
-        self._planner = Planner(plan)
+    def __init__(self, plan: Plan, sender: DelaySender, stop: threading.Event, history: History | None = None) -> None:
+        self._planner = Planner(plan, history)
         self._settings = plan.settings
         self._sender = sender
         self._send_lock = threading.Lock()
@@ -78,6 +80,7 @@ class Merger:
             return self._merge(batch)
 
     def _merge(self, batch: Sequence[Received]) -> tuple[list[Consumed], Done]:
+        self._planner.layouts.refresh()
         work: dict[TargetDatabase, list[Part]] = {}
         consumed = []
         for partition, items in _by_partition(batch).items():
@@ -150,13 +153,19 @@ class Merger:
         return StopError(
             f"{where}.{writer.name}: the target refuses {writer.table.full_name} key {key_json(intent.key)}"
             f" at {tuple(intent.coordinate)}: {reason or text}",
-            hint="mend the target and start the consumer again; nothing behind it was applied",
+            hint=_mend(writer.table.full_name, error),
         )
 
     def _note_applied(self, database: TargetDatabase, part: Part) -> None:
         for source, coordinate in part.highest.items():
             if coordinate is not None:
                 self._owned[part.partition].applied.setdefault(source, {})[database] = coordinate
+
+
+def _mend(table: str, error: BaseException) -> str:
+    if mysql_errors.number(error) in _OTHER_COLUMNS:
+        return f"ALTER every target table of {table} as the source's was, and start the consumer again"
+    return "mend the target and start the consumer again; nothing behind it was applied"
 
 
 def _by_partition(batch: Iterable[Received]) -> dict[Partition, list[Received]]:

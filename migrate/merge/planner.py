@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from migrate.merge.dedup import Fold
+from migrate.merge.layouts import History, Layouts
 from migrate.model.change import changes, key_json, key_of
 from migrate.model.coordinate import Coordinate
 from migrate.model.errors import StopError
@@ -32,10 +33,11 @@ class Owned:
 class Planner:
     """Plans one partition's share of a batch: steps 1 to 3 of a merge."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, history: History | None = None) -> None:
         self._plan = plan
         self._settings = plan.settings
-        self._writers: dict[tuple[str, str, Place], PlaceWriter] = {}
+        self.layouts = Layouts(history, plan.find)
+        self._writers: dict[tuple[int, Place], PlaceWriter] = {}
 
     def plan_partition(self, owned: Owned, items: Sequence[Received]) -> tuple[Parts, Consumed]:
         """What each database shall get, and what is consumed once it has it. `owned` is not changed.
@@ -56,6 +58,7 @@ class Planner:
             if message.delay is not None:
                 self._take_back(planned, item, returned)
                 continue
+            planned = self.layouts.of(planned, message)
             rows += len(message.data)
             event_ms = max(event_ms, message.es)
             self._fold(fold, planned, item, owned, highest)
@@ -132,7 +135,7 @@ class Planner:
         part.work.append(Work(writer, [], came_back))
 
     def _writer(self, planned: PlannedTable, place: Place) -> PlaceWriter:
-        key = (planned.table.source, planned.table.full_name, place)
+        key = (id(planned.table), place)  # the writer keeps the table, so that no other one gets its id
         if key not in self._writers:
             consume = self._settings.consume
             self._writers[key] = PlaceWriter(planned.table, place.table, consume.lookup_keys, consume.write_rows)

@@ -122,7 +122,9 @@ def _store_definitions(connection: sa.Connection, plan: Plan, creates: Mapping[T
 def _store_rules(connection: sa.Connection, plan: Plan) -> None:
     """Remember each table's rule once its source is being read: rows written under one rule stay where it put them."""
     name = plan.settings.name
-    for key, planned in plan.tables.items():
+    first = schema_history.first(connection, name)
+    for key, now in plan.tables.items():
+        planned = replace(now, first=first.get(key))
         before = phase.get(connection, name, planned.table)
         if position.load(connection, name, key[0]) is None or not before.rule_hash:
             phase.put(connection, name, planned.table, replace(before, rule_hash=planned.rule_hash))

@@ -16,6 +16,8 @@ from migrate.ops.runtime import Runtime, run_process
 from migrate.publish.publisher import Publisher, lease_name
 from migrate.settings import Settings
 from migrate.state import migration as migrations
+from migrate.state.database import in_transaction
+from migrate.state.schema_history import Reading
 from migrate.target.requeue import DelaySender
 
 log = structlog.get_logger("migrate.run")
@@ -56,7 +58,8 @@ def consume(settings: Settings) -> None:
     def body(runtime: Runtime) -> None:
         plan = runtime.plan()
         known = _check_topics(runtime)
-        merger = Merger(plan, DelaySender(settings, known), runtime.stop)
+        history = Reading(lambda action: in_transaction(runtime.state, action, runtime.stop), settings.name)
+        merger = Merger(plan, DelaySender(settings, known), runtime.stop, history)
         try:
             Consumer(settings, runtime.state, runtime.leases, merger, runtime.stop).run()
         finally:

@@ -45,10 +45,11 @@ def stored_plan(settings: Settings, state: sa.Engine) -> Plan:
     """The plan from the definitions that `migrate init` stored. Raises PreflightError before init."""
     with state.connect() as connection:
         tables = schema_history.latest(connection, settings.name)
+        first = schema_history.first(connection, settings.name)
         begun = phase.rule_hashes(connection, settings.name)
     if not tables:
         raise PreflightError(f"migration '{settings.name}' is not there yet", hint="run `migrate init` first")
-    plan = Plan(settings, tables)
+    plan = Plan(settings, tables, first)
     for key, planned in plan.tables.items():
         if begun.get(key, planned.rule_hash) != planned.rule_hash:
             raise ConfigError(

@@ -19,9 +19,10 @@ def chosen_tables(settings: Settings, state: sa.Engine, names: Sequence[str] | N
     """
     with state.connect() as connection:
         known = schema_history.latest(connection, settings.name)
+        first = schema_history.first(connection, settings.name)
     if not known:
         raise PreflightError(f"migration '{settings.name}' is not there yet", hint="run `migrate init` first")
-    planned = list(Plan(settings, known).tables.values())
+    planned = list(Plan(settings, known, first).tables.values())
     for name in names or ():
         if not any(item.table.full_name == name for item in planned):
             hint = "tables in the config: " + ", ".join(item.table.full_name for item in planned)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -133,6 +134,44 @@ def latest(connection: sa.Connection, migration: str) -> dict[tuple[str, str, st
         if definition is not None:
             found[key] = definition
     return {key: definition for key, definition in found.items() if key in noted}
+
+
+def first(connection: sa.Connection, migration: str) -> dict[tuple[str, str, str], Table]:
+    """The definitions that init noted, by (source, database, table)."""
+    found: dict[tuple[str, str, str], Table] = {}
+    for row in connection.execute(_versions(migration).where(table.c.incarnation == BEGINNING.incarnation)):
+        key = (row.source, row.table_schema, row.table_name)
+        if (definition := loads(*key, row.definition)) is not None:
+            found[key] = definition
+    return found
+
+
+class Reading:
+    """Every known definition of the tables, for who needs those of other places in the log too."""
+
+    def __init__(self, run: Callable[[Callable[[sa.Connection], Any]], Any], migration: str) -> None:
+        """run: runs an action in a transaction of the state database."""
+        self._run = run
+        self._migration = migration
+
+    def mark(self) -> object:
+        """Another value once anything was noted."""
+        sums = sa.select(sa.func.count(), sa.func.sum(sa.func.crc32(table.c.definition))).where(
+            table.c.migration == self._migration
+        )
+        return tuple(self._run(lambda connection: connection.execute(sums).one()))
+
+    def versions(self) -> dict[tuple[str, str, str], list[tuple[Coordinate, Table]]]:
+        """By (source, database, table), each from a coordinate on, oldest first."""
+        rows = self._run(lambda connection: list(connection.execute(_versions(self._migration))))
+        found: dict[tuple[str, str, str], list[tuple[Coordinate, Table]]] = {}
+        for row in rows:
+            name = (row.table_schema, row.table_name)
+            version = _version(row.source, name, json.loads(row.definition), BEGINNING)
+            if version.table is not None and not version.gone and not version.unsure:
+                since = Coordinate(row.incarnation, row.file_no, row.tx, 0)
+                found.setdefault((row.source, *name), []).append((since, version.table))
+        return found
 
 
 def dumps(definition: Table | None, version: Version | None = None, server: str = "") -> str:

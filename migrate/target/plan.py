@@ -50,6 +50,7 @@ class PlannedTable:
     rows: RowFilter | None = None
     topic: str = ""  # that its changes go to; "" for the main one
     ddl: str = "stop"  # what a statement in the log that may change the table does: stop, ignore
+    first: Table | None = None  # the table as init found it; None: as it is here
 
     @cached_property
     def _by_name(self) -> dict[tuple[str, str], Place]:
@@ -66,9 +67,11 @@ class PlannedTable:
 
     @cached_property
     def rule_hash(self) -> str:
-        """Changes when columns, key, sharding, row conditions or topic do: another copy is not resumed."""
-        columns = [{**asdict(column), "kind": column.kind.value} for column in self.table.columns]
-        parts: list[object] = [columns, self.table.key, self.spec, [str(place) for place in self.places]]
+        """Changes when sharding, row conditions or topic do, or the columns or key that init found: another copy is not
+        resumed. Columns that changed since then are in the schema history."""
+        table = self.first or self.table
+        columns = [{**asdict(column), "kind": column.kind.value} for column in table.columns]
+        parts: list[object] = [columns, table.key, self.spec, [str(place) for place in self.places]]
         if self.rows is not None:
             parts.append([(item.column.name, item.test, item.values) for item in self.rows.conditions])
         if self.topic:
@@ -80,8 +83,12 @@ class PlannedTable:
 class Plan:
     """The whole migration: every table with its rule and places."""
 
-    def __init__(self, settings: Settings, tables: Mapping[TableId, Table]) -> None:
+    def __init__(
+        self, settings: Settings, tables: Mapping[TableId, Table], first: Mapping[TableId, Table] | None = None
+    ) -> None:
+        """tables: as they are now; first: as init found them, where that is another time."""
         self.settings = settings
+        self._first = first or {}
         self.databases = {
             name: TargetDatabase(name, database.target, database.database)
             for name, database in settings.databases.items()
@@ -112,7 +119,8 @@ class Plan:
         rows = make_filter(table, [(item.column, item.test, item.values) for item in wanted.rows])
         topic = self.settings.topic_of(table.database, table.name)
         other = "" if topic == self.settings.topic else topic
-        return PlannedTable(table, rule, tuple(places), wanted.sharding, rows, other, wanted.ddl)
+        first = self._first.get((table.source, table.database, table.name))
+        return PlannedTable(table, rule, tuple(places), wanted.sharding, rows, other, wanted.ddl, first)
 
     def find(self, source: str, database: str, table: str) -> PlannedTable:
         """The planned table a message speaks of. Raises StopError when it is not ours."""

@@ -1,0 +1,91 @@
+"""The columns each message was written with: those its table had at the message's place in the source's log."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Protocol
+
+from migrate.model.coordinate import Coordinate
+from migrate.model.errors import StopError
+from migrate.model.message import CANAL, Message
+from migrate.model.table import Table
+from migrate.target.plan import PlannedTable, TableId
+
+Since = tuple[int, int, int]
+Timeline = list[tuple[Since, PlannedTable]]
+
+
+class History(Protocol):
+    """The schema history, as a consumer reads it."""
+
+    def mark(self) -> object:
+        """Another value once anything was noted."""
+        ...
+
+    def versions(self) -> Mapping[TableId, Sequence[tuple[Coordinate, Table]]]:
+        """Definitions of each table, each from a coordinate on, oldest first."""
+        ...
+
+
+class Layouts:
+    """Definitions by coordinate. `refresh` before each batch: what is behind a statement is published only after the
+    publisher has noted what the statement made of the table, so a batch never holds a row of unknown columns.
+    """
+
+    def __init__(self, history: History | None, find: Callable[[str, str, str], PlannedTable]) -> None:
+        self._history = history
+        self._find = find
+        self._mark: object = None
+        self._timelines: dict[TableId, Timeline] = {}
+
+    def refresh(self) -> None:
+        """Read the history again if it has grown."""
+        if self._history is None or (mark := self._history.mark()) == self._mark:
+            return
+        known = {id_: dict(timeline) for id_, timeline in self._timelines.items()}
+        self._timelines = {}
+        for id_, versions in self._history.versions().items():
+            timeline: Timeline = []
+            for since, table in versions:
+                before = known.get(id_, {}).get(since[:3])
+                if before is None or before.table != table:
+                    before = replace(self._find(*id_), table=table) if self._is_planned(id_) else None
+                if before is not None:
+                    timeline.append((since[:3], before))
+            if timeline:
+                self._timelines[id_] = timeline
+        self._mark = mark
+
+    def _is_planned(self, id_: TableId) -> bool:
+        try:
+            self._find(*id_)
+        except StopError:
+            return False
+        return True
+
+    def of(self, planned: PlannedTable, message: Message) -> PlannedTable:
+        """The table with the columns of the message. Raises StopError when the history has none that fit."""
+        table = planned.table
+        timeline = self._timelines.get((table.source, table.database, table.name))
+        if timeline is None or message.source == CANAL:
+            return planned
+        place = message.coordinate[:3]
+        found = next((one for since, one in reversed(timeline) if since < place), timeline[0][1])
+        if fits(found.table, message):
+            return found
+        for _, other in reversed(timeline):  # after a rewind the message stands before what is noted already
+            if fits(other.table, message):
+                return other
+        raise StopError(
+            f"{table.full_name} at {tuple(message.coordinate)}: a message has the columns {', '.join(message.data[0])},"
+            f" the schema history has {', '.join(column.name for column in found.table.columns)}",
+            hint="the publisher and the consumer must use the same state database",
+        )
+
+
+def fits(table: Table, message: Message) -> bool:
+    """Whether a message's rows have exactly these columns, of these types where it says them."""
+    if message.mysql_type:
+        return message.mysql_type == {column.name: column.type for column in table.columns}
+    return message.data[0].keys() == table.by_name.keys()
