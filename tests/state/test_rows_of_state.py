@@ -147,6 +147,34 @@ ODD = Table(
 )
 
 
+def test_versions_in_force_are_those_noted_before_the_place(state: sa.Engine, name: str) -> None:
+    later = replace(ODD, columns=ODD.columns[:2], unique_keys=())
+    odd, ghost = ("shöp", 'a`b"c'), ("shöp", "_t_gho")
+    with state.begin() as connection:
+        schema_history.add(connection, name, ODD, Coordinate(0, 0, 0, 0), "CREATE TABLE `x` ()")
+        first = schema_history.Version(later, "CREATE …", since=Coordinate(1, 12, 500, 0))
+        gone = schema_history.Version(None, gone=True, since=Coordinate(1, 13, 4, 0))
+        away = schema_history.Version(later, "C", holds=odd, unsure="why", since=Coordinate(1, 13, 4, 0))
+        for _ in range(2):  # again after a crash: the same
+            schema_history.put(connection, name, "s", odd, first, "7/u")
+        schema_history.put(connection, name, "s", odd, gone, "7/u")
+        schema_history.put(connection, name, "s", ghost, away, "7/u")
+
+        def at(file: int, pos: int, incarnation: int = 1, server: str = "7/u") -> dict[tuple[str, str], object]:
+            found = schema_history.in_force(connection, name, "s", Coordinate(incarnation, file, pos, 0), server)
+            return {key: version.since[1:3] for key, version in found.items()}
+
+        begun, altered, renamed = {odd: (0, 0)}, {odd: (12, 500)}, {odd: (13, 4), ghost: (13, 4)}
+        assert at(12, 500) == begun  # the statement itself is still to come
+        assert at(12, 501) == at(13, 4) == altered
+        assert at(13, 5) == at(1, 4, incarnation=2, server="8/v") == renamed  # another server's log begins anew
+        assert at(12, 501, incarnation=2) == altered  # gone back in the same log
+        found = schema_history.in_force(connection, name, "s", Coordinate(1, 14, 4, 0), "7/u")
+        assert found == {odd: gone, ghost: replace(away, table=replace(later, name="_t_gho"))}
+        assert schema_history.latest(connection, name) == {("s", *odd): later}  # no ghosts
+        assert schema_history.first(connection, name) == {("s", *odd): ODD}
+
+
 def test_a_tables_definition_comes_back_equal_and_the_newest_counts(state: sa.Engine, name: str) -> None:
     later = replace(ODD, columns=ODD.columns[:2], unique_keys=())
     with state.begin() as connection:
