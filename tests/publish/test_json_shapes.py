@@ -115,7 +115,11 @@ def test_a_shape_that_is_known_reads_as_the_general_way_does(
 
 @given(
     document=st.dictionaries(NAMES, SCALARS, min_size=1, max_size=4),
-    damage=st.lists(st.tuples(st.integers(1, 60), st.integers(0, 255)), min_size=1, max_size=3),
+    damage=st.lists(
+        st.tuples(st.integers(1, 60), st.integers(0, 255)) | st.tuples(st.just(3), st.integers(10, 80)),
+        min_size=1,
+        max_size=3,
+    ),
     cut=st.integers(0, 3),
 )
 @settings(max_examples=500, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -129,6 +133,20 @@ def test_a_damaged_document_of_a_known_shape_is_refused_like_any_other(
     for at, byte in damage:
         damaged[at % len(damaged) or 1] = byte
     assert outcome(json_text, bytes(damaged)) == generally(bytes(damaged))
+
+
+@pytest.mark.parametrize("value", ["text", 70_000, 1.5, {"k": "v"}])
+@pytest.mark.parametrize("less", range(1, 9))
+def test_a_value_that_leaves_its_object_is_refused(shapes: json_shapes.Shapes, value: Any, less: int) -> None:
+    """The object's size is made smaller; the bytes are all there."""
+    whole = b"\0" + small_object({"a": 1, "b": value})
+    json_text(whole)
+    assert shapes.readers
+    size = int.from_bytes(whole[3:5], "little")
+    damaged = whole[:3] + (size - less).to_bytes(2, "little") + whole[5:]
+    with pytest.raises(ValueError, match="malformed JSON"):
+        json_text(damaged)
+    assert generally(damaged) is None
 
 
 def test_a_shape_gets_its_function_only_when_it_is_met_often() -> None:
