@@ -127,6 +127,10 @@ def publish(
         ),
     ] = None,
     yes: Annotated[bool, typer.Option("--yes", help="With --from: do not ask.")] = False,
+    clear_batches: Annotated[
+        bool,
+        typer.Option("--clear-batches", help="Only forget the batches that a killed publisher left in `status`."),
+    ] = False,
 ) -> None:
     """Publish one source's binlog to the topic."""
     settings = context.obj.load()
@@ -135,6 +139,10 @@ def publish(
         raise ConfigError("there are several sources", hint=f"choose one with --source: {names}")
     name = source or settings.sources[0].name
     settings = context.obj.load(f"publish:{name}")
+    if clear_batches:
+        with database.opened(settings.state) as state:
+            out.print(f"{rewinding.clear_batches(settings, state, name)} batches forgotten")
+        return
     if place is not None:
         with database.opened(settings.state) as state:
             rewinding.rewind(settings, state, name, place, lambda *positions: yes or _confirm_rewind(*positions))
@@ -250,6 +258,12 @@ def status(context: typer.Context, as_json: Json = False) -> None:
         behind = "caught up" if source.caught_up else "behind" if source.log_end else "does not answer"
         published = source.published or "nothing yet"
         out.print(f"source {source.name}: published {published}, log at {source.log_end or '?'}: {behind}")
+        if source.outstanding["batches"]:
+            ids = [batch[0] for batch in source.outstanding["first"]]
+            out.print(
+                f"source {source.name}: {source.outstanding['batches']} batches, {source.outstanding['rows']} rows, not"
+                f" confirmed by Kafka at the last flush; the first are {', '.join(map(str, ids))}"
+            )
         if source.replaying:
             out.print(f"source {source.name}: rewound; rows may go back until {source.replaying} is published again")
     parts = RichTable("topic", "partition", "consumed to", "topic end", "waiting", "rows applied")

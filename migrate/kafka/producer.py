@@ -18,6 +18,10 @@ OVERHEAD = 512
 Delivered = Callable[[], None]
 
 
+class DeliveryFailed(ServerError):  # noqa: N818 - what it says is what happened
+    """Kafka did not take a message; nothing behind it in its partition was taken either."""
+
+
 class OrderedProducer:
     """`acks=all`, idempotent, no message time-out, gapless; any delivery error makes every later call raise.
 
@@ -77,11 +81,13 @@ class OrderedProducer:
                     break
                 except BufferError:
                     self._wait_for_room()
+                except KafkaException as error:  # fatal, from now on at every call
+                    self._failed = self._failed or error_text(error)
+                    self.check()
             self.outstanding += 1
 
     def _wait_for_room(self) -> None:
-        self._producer.poll(0.1)
-        self.check()
+        self.poll(0.1)
         if self._stop.is_set():
             raise ServerError("stopped while Kafka took nothing more", hint="sent again after the start")
 
@@ -103,21 +109,30 @@ class OrderedProducer:
 
     def poll(self, seconds: float = 0.0) -> None:
         """Run delivery reports. Raises ServerError once any delivery failed."""
-        self._producer.poll(seconds)
+        try:
+            self._producer.poll(seconds)
+        except KafkaException as error:  # fatal, from now on at every call
+            self._failed = self._failed or error_text(error)
         self.check()
 
     def check(self) -> None:
         if self._failed is not None:
-            raise ServerError(
+            raise DeliveryFailed(
                 f"Kafka at {self._settings.bootstrap} did not take a message: {self._failed}",
                 hint="it ends here, so that nothing later overtakes, and starts again from the stored position",
             )
+
+    def abandon(self) -> None:
+        """Drop what is not delivered. What is on its way may still arrive, in order and never behind a gap."""
+        self._failed = self._failed or "it was given up"
+        self._producer.purge()
 
     def flush(self, seconds: float) -> bool:
         """Wait until everything is confirmed; False when time ran out first. Raises ServerError on failure."""
         try:
             left = self._producer.flush(seconds)
         except KafkaException as error:
-            raise ServerError(f"Kafka at {self._settings.bootstrap}: {error_text(error)}") from error
+            self._failed = self._failed or error_text(error)
+            left = 1
         self.check()
         return left == 0

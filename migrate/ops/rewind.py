@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import replace
 
 import sqlalchemy as sa
@@ -19,9 +19,10 @@ from migrate.publish.gtid import parse
 from migrate.publish.publisher import lease_name
 from migrate.publish.start import BinlogPosition
 from migrate.settings import Settings
+from migrate.state import outstanding
 from migrate.state import position as positions
 from migrate.state import rewind as rewinds
-from migrate.state.lease import Leases
+from migrate.state.lease import Held, Leases
 from migrate.state.position import Position
 
 log = structlog.get_logger("migrate.publish")
@@ -41,12 +42,7 @@ def rewind(
         place = parse_place(asked)
     except ValueError as error:
         raise ConfigError(f"--from '{asked}' {error}") from None
-    with closing(Leases(state, settings.name, settings.lease.seconds).start()) as leases:
-        held = leases.acquire(lease_name(source))
-        if held is None:
-            raise PreflightError(
-                f"the publisher of source '{source}' runs", hint="stop it, and wait until its lease has run out"
-            )
+    with _in_its_place(settings, state, source) as (leases, held):
         with state.connect() as connection:
             before = positions.load(connection, settings.name, source)
         if before is None:
@@ -64,6 +60,7 @@ def rewind(
             pos=found.pos,
             gtid_set=found.gtid_set,
             event_time=None,
+            file_created=0,
         )
         if not confirm(before, after):
             raise PreflightError("not rewound", hint="answer yes, or say --yes")
@@ -73,6 +70,28 @@ def rewind(
             rewinds.note(connection, settings.name, before, after, asked)
     log.warning("rewound by hand", source=source, incarnation=after.incarnation, file=after.file, pos=after.pos)
     return after
+
+
+def clear_batches(settings: Settings, state: sa.Engine, source: str) -> int:
+    """Forget the list of batches that were outstanding when the publisher was killed; returns how many.
+
+    The position stays: they are published again from it. Raises PreflightError when the publisher runs.
+    """
+    with _in_its_place(settings, state, source) as (leases, held), state.begin() as connection:
+        leases.still_ours(connection, held)
+        return outstanding.clear(connection, settings.name, source)
+
+
+@contextmanager
+def _in_its_place(settings: Settings, state: sa.Engine, source: str) -> Iterator[tuple[Leases, Held]]:
+    """Hold the publisher's lease, so that none runs meanwhile."""
+    with closing(Leases(state, settings.name, settings.lease.seconds).start()) as leases:
+        held = leases.acquire(lease_name(source))
+        if held is None:
+            raise PreflightError(
+                f"the publisher of source '{source}' runs", hint="stop it, and wait until its lease has run out"
+            )
+        yield leases, held
 
 
 def _refuse_to_skip(before: Position, found: BinlogPosition, flavour: str) -> None:

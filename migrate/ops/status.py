@@ -17,7 +17,7 @@ from migrate.mysql.errors import explained
 from migrate.ops.runtime import stored_plan
 from migrate.publish.start import BinlogPosition, log_end
 from migrate.settings import Settings
-from migrate.state import halt, oversized, phase, position, record, rewind
+from migrate.state import halt, outstanding, oversized, phase, position, record, rewind
 from migrate.state import migration as migrations
 from migrate.target import ledger
 from migrate.target.plan import TargetPool
@@ -30,6 +30,7 @@ class SourceStatus:
     log_end: str  # file:position the source is at; "" when it does not answer
     caught_up: bool
     event_time: str
+    outstanding: dict[str, Any] = field(default_factory=dict)  # what Kafka had not confirmed at the last flush
     replaying: str = ""  # after a rewind by hand: the place up to which everything is published again
 
 
@@ -100,6 +101,7 @@ def read(settings: Settings, state: sa.Engine, upto: dict[str, BinlogPosition] |
         ]
         phases = phase.every(connection, settings.name)
         status.oversized = [asdict(row) for row in oversized.every(connection, settings.name)]
+        listed = {name: outstanding.get(connection, settings.name, name) for name in stored}
         replaying = {
             name: rewind.replaying(connection, settings.name, where) for name, where in stored.items() if where
         }
@@ -107,6 +109,7 @@ def read(settings: Settings, state: sa.Engine, upto: dict[str, BinlogPosition] |
         end = upto[name] if upto else _source_end(settings, name)
         status.sources.append(_source_status(name, where, end))
         status.sources[-1].replaying = replaying.get(name, "")
+        status.sources[-1].outstanding = asdict(listed[name])
     _partitions(settings, known, totals, status)
     plan = stored_plan(settings, state)
     for key, planned in plan.tables.items():

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Mapping
 from functools import partial
 
 import sqlalchemy as sa
 import structlog
 
-from migrate.kafka.producer import OrderedProducer
+from migrate.kafka.producer import DeliveryFailed, OrderedProducer
 from migrate.model.coordinate import file_number
 from migrate.model.errors import MigrateError, StopError
 from migrate.model.table import Table
@@ -18,7 +19,7 @@ from migrate.mysql.catalog import collation_charsets, load_table
 from migrate.mysql.connection import Connection, connect
 from migrate.mysql.errors import explained
 from migrate.publish import begin, logfiles, start
-from migrate.publish.acks import Acks, Batch, Boundary
+from migrate.publish.batches import Batch, Batches, Boundary, Messages
 from migrate.publish.binlog import BinlogReader
 from migrate.publish.decode import RowEvent
 from migrate.publish.emit import Emitter, Transaction
@@ -26,16 +27,18 @@ from migrate.publish.following import History
 from migrate.publish.reader import TransactionReader
 from migrate.settings import Settings
 from migrate.state import migration as migrations
-from migrate.state import oversized
+from migrate.state import outstanding, oversized
 from migrate.state import position as positions
 from migrate.state.database import in_transaction
 from migrate.state.lease import Held, Leases
+from migrate.state.outstanding import Listed
 from migrate.state.oversized import Oversized
 from migrate.state.position import Position
 from migrate.target.plan import PlannedTable
 
 log = structlog.get_logger("migrate.publish")
 _LAST_FLUSH = 10.0
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 30.0  # seconds, after a failed delivery
 
 
 def lease_name(source: str) -> str:
@@ -66,19 +69,19 @@ class Publisher:
         with state.connect() as connection:
             self._migration = migrations.get(connection, settings.name)
         self._producer = OrderedProducer(settings.kafka, settings.publish.outstanding_bytes, stop)
-        self._position = self._start_position()
-        self._acks = Acks(self._position, self._resume.gtids)
+        self._saved: Position | None = None
+        self._listed = Listed()
+        self._position = self._saved = self._start_position()
+        self._batches = Batches(self._position, self._resume.gtids, settings.publish.outstanding_bytes)
         self._floor: tuple[int, int] | None = None  # with a resume by GTID: the file and position it should begin at
-        if self._resume.by_gtid:
-            self._floor = file_number(self._position.file), self._position.pos
-        self._saved = self._position
         self._history = History(settings, self._source, planned, state, leases, held, stop)
         self._emitters: dict[tuple[str, str], Emitter] = {}
         self._emitter: Emitter | None = None  # that was used last
         self._most_bytes = settings.publish.outstanding_bytes // 4
         self._most_rows = settings.publish.transaction_rows
-        self._batch: Batch | None = None
-        self._buffers: dict[str, list[tuple[int, bytes | None, bytes]]] = {topic: [] for topic in settings.topics}
+        self._wait = settings.publish.batch_seconds
+        self._begun = False  # rows of the transaction that is being read were met
+        self._buffers: Messages = defaultdict(list)
         self._buffered_rows = self._buffered_bytes = 0
 
     def _start_position(self) -> Position:
@@ -88,7 +91,7 @@ class Publisher:
         with_source = connect(self._source, f"source '{self._source.name}'")
         try:
             self._charsets = collation_charsets(with_source)
-            self._mariadb = with_source.flavour == "mariadb"
+            self._flavour = with_source.flavour
             if stored is not None:
                 start.check_same_server(with_source, stored)
                 self._resume = start.resume(with_source, stored)
@@ -115,12 +118,37 @@ class Publisher:
             )
 
     def run(self) -> None:
-        """Publish until stopped. Raises StopError, OwnershipLost, ServerError; the position stays where it is safe."""
+        """Publish until stopped. Raises StopError, OwnershipLost, ServerError; the position stays where it is safe.
+
+        What Kafka did not take is rolled back, and published again from the last acknowledged position.
+        """
+        pause = _FIRST_PAUSE
+        while True:
+            began = time.monotonic()
+            try:
+                self._publish()
+                return
+            except DeliveryFailed as error:
+                log.error("delivery failed, rolled back", source=self._source.name, error=error.message)
+                self._roll_back()
+            pause = min(pause * 2, _LONGEST_PAUSE) if time.monotonic() - began < _LONGEST_PAUSE else _FIRST_PAUSE
+            if self._stop.wait(pause):
+                return
+
+    def _roll_back(self) -> None:
+        """A new producer, and everything again from the position that the old one acknowledged."""
+        self._position = self._batches.rollback()
+        self._resume = self._resume.at(self._position, self._flavour)
+        self._buffers, self._buffered_rows, self._buffered_bytes = defaultdict(list), 0, 0
+        self._producer.abandon()
+        self._producer = OrderedProducer(self._settings.kafka, self._settings.publish.outstanding_bytes, self._stop)
+
+    def _publish(self) -> None:
         settings, position = self._settings.publish, self._position
         binlog = BinlogReader(
             self._source,
             position.replica_id,
-            settings.heartbeat_seconds,
+            min(settings.heartbeat_seconds, settings.batch_seconds or settings.heartbeat_seconds),
             position.file,
             position.pos,
             self._resume.gtids if self._resume.by_gtid else None,
@@ -132,17 +160,21 @@ class Publisher:
             self._history.schema(position, self._charsets),
             self._charsets,
             self,
-            mariadb=self._mariadb,
+            mariadb=self._flavour == "mariadb",
         )
-        self._acks.created = reader.created
+        self._batches.created = reader.created
+        self._floor = (file_number(position.file), position.pos) if self._resume.by_gtid else None
+        self._begun = False
         binlog.open()
         scheme = "GTID" if self._resume.by_gtid else "file"
         log.info("publishing", source=self._source.name, file=position.file, pos=position.pos, by=scheme)
         next_flush = time.monotonic() + settings.flush_seconds
         try:
-            feed, reads, seen = reader.feed, binlog.reads, 0
+            feed, reads, seen, wait = reader.feed, binlog.reads, 0, self._wait
             for event in binlog.events():
                 feed(event)
+                if wait and self._batches.ready(settings.batch_rows, wait):
+                    self._send_waiting()
                 if reads.count == seen:
                     continue
                 seen = reads.count
@@ -167,7 +199,7 @@ class Publisher:
     # -- the sink of TransactionReader
 
     def begin(self) -> None:
-        self._batch = self._acks.begin()
+        self._begun = True
 
     def rows(self, table: Table, transaction: Transaction, event: int, rows: RowEvent) -> None:
         emitter = self._emitter
@@ -180,7 +212,7 @@ class Publisher:
             self._buffered_bytes += len(value)
         self._buffered_rows += count
         if self._buffered_bytes >= self._most_bytes or self._buffered_rows >= self._most_rows:
-            self._send()  # only a transaction larger than the buffer is split (DESIGN §4)
+            self._put(None)  # only a transaction larger than the buffer is split (DESIGN §4)
 
     def _emitter_of(self, table: Table) -> Emitter:
         emitter = self._emitters.get((table.database, table.name))
@@ -207,7 +239,7 @@ class Publisher:
         in_transaction(self._state, lambda state: oversized.note(state, self._settings.name, row), self._stop)
 
     def boundary(self, file: str, pos: int, event_time: int, gtid: str | None) -> None:
-        """A transaction ended here: send what is buffered, and let the position move here once that is confirmed."""
+        """A transaction ended here: put what is buffered; the position moves here once that is confirmed."""
         if self._floor is not None:
             if (file_number(file), pos) > self._floor:
                 self._floor = None
@@ -215,10 +247,8 @@ class Publisher:
                 return  # what heads the file that the server began with
             else:
                 file, pos = self._below_floor(file, pos, gtid)
-        self._send()
-        batch = self._batch or self._acks.begin()
-        self._batch = None
-        self._acks.end(batch, Boundary(file, pos, event_time, gtid))
+        self._begun = False
+        self._put(Boundary(file, pos, event_time, gtid))
 
     def _below_floor(self, file: str, pos: int, gtid: str) -> tuple[str, int]:
         """By GTID the server sent a transaction from before our position: it was still committing when we took that.
@@ -226,7 +256,7 @@ class Publisher:
         Our tables were locked then. Rows of ours would have coordinates below what is sent already, and would be taken
         for repeats.
         """
-        if self._batch is not None:
+        if self._begun:
             raise StopError(
                 f"source '{self._source.name}' sent {gtid}, which ends at {file}:{pos}, before the stored position"
                 f" {self._position.file}:{self._position.pos}, and is not in its GTID set",
@@ -234,29 +264,52 @@ class Publisher:
             )
         return self._position.file, self._position.pos
 
-    def _send(self) -> None:
-        batch = self._batch
-        if batch is None:
-            return
-        for topic, buffer in self._buffers.items():
-            if buffer:
-                self._acks.sent(batch, len(buffer))
-                self._producer.send(topic, buffer, partial(self._acks.confirmed, batch))
-                buffer.clear()
+    def _put(self, end: Boundary | None) -> None:
+        rows, size = self._buffered_rows, self._buffered_bytes
         self._buffered_rows = self._buffered_bytes = 0
+        if not self._wait:
+            self._send(self._batches.pass_on(rows, size, end), self._buffers)
+            return
+        room = self._batches.put(self._buffers, rows, size, end)
+        self._buffers = defaultdict(list)
+        if end is None or not room or self._batches.ready(self._settings.publish.batch_rows, self._wait):
+            self._send_waiting()
+
+    def _send_waiting(self) -> None:
+        batch = self._batches.get(self._settings.publish.batch_rows)
+        self._send(batch, batch.messages)
+
+    def _send(self, batch: Batch, messages: Messages) -> None:
+        """Hand a batch to Kafka, and empty it, as the client makes copies. Waits while that holds as much as it may."""
+        count = 0
+        for part in messages.values():
+            count += len(part)
+        self._batches.sent(batch, count)  # all of them, before the first confirmation can come
+        for topic, part in messages.items():
+            if part:
+                self._producer.send(topic, part, partial(self._batches.confirmed, batch))
+                part.clear()
+        if not count:
+            self._batches.settle()
 
     # -- the position
 
     def _flush_position(self) -> None:
+        """Store what changed: the position, and the list of what is on its way."""
         self._leases.check(self._held.name)
-        if self._acks.acknowledged != self._saved:
-            self._save(self._acks.acknowledged)
+        position, listed = self._batches.acknowledged, Listed.of(self._batches.outstanding)
+        if position != self._saved or listed != self._listed:
+            self._save(position, listed)
 
-    def _save(self, position: Position) -> None:
+    def _save(self, position: Position, listed: Listed | None = None) -> None:
         def save(connection: sa.Connection) -> None:
             self._leases.still_ours(connection, self._held)
-            positions.save(connection, self._settings.name, position)
+            if position != self._saved:
+                positions.save(connection, self._settings.name, position)
+            if listed is not None and listed != self._listed:
+                outstanding.put(connection, self._settings.name, self._source.name, listed)
 
         in_transaction(self._state, save, self._stop)
-        self._saved = position
-        log.debug("position saved", source=self._source.name, file=position.file, pos=position.pos)
+        if position != self._saved:
+            log.info("position saved", source=position.source, file=position.file, pos=position.pos)
+        self._saved, self._listed = position, listed or self._listed

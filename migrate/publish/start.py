@@ -78,6 +78,12 @@ class Resume:
     by_gtid: bool
     gtids: GtidSet | None  # what is delivered up to there; None when that is not known
 
+    def at(self, position: Position, flavour: str) -> Resume:
+        """The same for a later position of the same run."""
+        if not position.gtid_set:
+            return Resume(False, None)
+        return Resume(self.by_gtid, gtid.parse(position.gtid_set, flavour))
+
 
 def resume(connection: Connection, position: Position) -> Resume:
     """In the scheme the position was written in, as long as the source still offers it.

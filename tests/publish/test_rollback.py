@@ -1,0 +1,73 @@
+"""A message that Kafka refuses: rolled back, and published again from the last acknowledged position."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import pytest
+from confluent_kafka.admin import (  # type: ignore[attr-defined]  # they are there
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    ResourceType,
+)
+from publishing import Publishing
+
+from sandbox.broker import KafkaBroker
+from sandbox.stack import Sandbox
+
+
+@pytest.fixture
+def main(box: Sandbox, kafka: KafkaBroker) -> Iterator[Publishing]:
+    made = Publishing(box.source, box.targets[0], kafka)
+    yield made
+    made.close()
+
+
+def limit(main: Publishing, size: int) -> None:
+    """What the topic takes: below the client's own limit, so that only the broker can refuse."""
+    change = ConfigEntry("max.message.bytes", str(size), incremental_operation=AlterConfigOpType.SET)
+    resource = ConfigResource(ResourceType.TOPIC, main.settings.topic, incremental_configs=[change])
+    admin = AdminClient({"bootstrap.servers": main.kafka.bootstrap})
+    admin.incremental_alter_configs([resource])[resource].result(20)
+    time.sleep(0.5)  # the brokers hear of it a moment later
+
+
+def many(first: int, count: int) -> str:
+    """One transaction whose rows do not shrink when compressed."""
+    return "INSERT INTO t VALUES " + ", ".join(f"({key}, MD5({key}))" for key in range(first, first + count))
+
+
+def test_what_kafka_refuses_comes_again_once_it_takes_it(main: Publishing) -> None:
+    with main.running() as publisher:
+        main.until(lambda: main.position is not None, "the first position")
+        main.sql("INSERT INTO t VALUES (1, 'a')")
+        main.until(lambda: main.keys() == [1], "the first row")
+        main.until_at_end()
+        before = publisher._producer
+        limit(main, 2000)
+        main.sql("INSERT INTO t VALUES (2, 'b')", many(3, 400), "INSERT INTO t VALUES (999, 'z')")
+        main.until(lambda: publisher._producer is not before, "a rollback")
+        stuck = main.position
+        assert stuck is not None
+        assert (stuck.file, stuck.pos) < main.log_end()
+        limit(main, 1_000_000)
+        main.until_at_end()
+    assert main.effective_keys() == [1, *range(2, 403), 999]
+
+
+def test_transactions_that_wait_for_each_other_arrive_in_order(box: Sandbox, kafka: KafkaBroker) -> None:
+    main = Publishing(box.source, box.targets[0], kafka, batch_rows=50, batch_seconds=0.3, heartbeat_seconds=5.0)
+    try:
+        with main.running() as publisher:
+            main.until(lambda: main.position is not None, "the first position")
+            first = publisher._batches.acknowledged.batch
+            main.sql(*(f"INSERT INTO t VALUES ({key}, 'x')" for key in range(1, 121)), many(121, 80))
+            main.until_at_end()
+            assert publisher._batches.acknowledged.batch - first < 60  # or each went by itself
+        assert main.keys() == list(range(1, 201))
+        assert main.coordinates() == sorted(set(main.coordinates()))
+    finally:
+        main.close()
