@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import asdict, dataclass, field
+from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
@@ -14,10 +14,11 @@ from migrate.model.errors import MigrateError
 from migrate.model.partition import Partition
 from migrate.mysql.connection import connect
 from migrate.mysql.errors import explained
+from migrate.ops import lag
 from migrate.ops.runtime import stored_plan
 from migrate.publish.start import BinlogPosition, log_end
 from migrate.settings import Settings
-from migrate.state import halt, outstanding, oversized, phase, position, record, rewind
+from migrate.state import database, halt, outstanding, oversized, phase, position, record, rewind
 from migrate.state import migration as migrations
 from migrate.target import ledger
 from migrate.target.plan import TargetPool
@@ -31,6 +32,7 @@ class SourceStatus:
     caught_up: bool
     event_time: str
     outstanding: dict[str, Any] = field(default_factory=dict)  # what Kafka had not confirmed at the last flush
+    lag_seconds: float = 0.0  # of the publisher
     replaying: str = ""  # after a rewind by hand: the place up to which everything is published again
 
 
@@ -101,6 +103,7 @@ def read(settings: Settings, state: sa.Engine, upto: dict[str, BinlogPosition] |
         ]
         phases = phase.every(connection, settings.name)
         status.oversized = [asdict(row) for row in oversized.every(connection, settings.name)]
+        now = connection.execute(sa.select(database.now)).scalar_one()
         listed = {name: outstanding.get(connection, settings.name, name) for name in stored}
         replaying = {
             name: rewind.replaying(connection, settings.name, where) for name, where in stored.items() if where
@@ -109,8 +112,12 @@ def read(settings: Settings, state: sa.Engine, upto: dict[str, BinlogPosition] |
         end = upto[name] if upto else _source_end(settings, name)
         status.sources.append(_source_status(name, where, end))
         status.sources[-1].replaying = replaying.get(name, "")
-        status.sources[-1].outstanding = asdict(listed[name])
-    _partitions(settings, known, totals, status)
+        batches, idle_at = listed[name]
+        status.sources[-1].outstanding = asdict(batches)
+        event_time = where.event_time if where else None
+        status.sources[-1].lag_seconds = lag.of_source(now, status.sources[-1].caught_up, event_time, idle_at)
+    behind = _partitions(settings, known, totals, status, now)
+    status.lag_seconds = round(max([behind, *(source.lag_seconds for source in status.sources)]), 1)
     plan = stored_plan(settings, state)
     for key, planned in plan.tables.items():
         status.tables[planned.table.full_name] = phases.get(key, phase.Phase.CREATED).value
@@ -122,9 +129,6 @@ def read(settings: Settings, state: sa.Engine, upto: dict[str, BinlogPosition] |
             )
     finally:
         pool.close()
-    newest = max((total.event_ms for total in totals.values()), default=0)
-    if newest and not (status.waiting_messages == 0 and all(source.caught_up for source in status.sources)):
-        status.lag_seconds = max(0.0, round(time.time() - newest / 1000, 1))
     return status
 
 
@@ -165,14 +169,23 @@ def _source_status(name: str, where: position.Position | None, end: BinlogPositi
 
 
 def _partitions(
-    settings: Settings, known: migrations.Migration, totals: dict[Partition, record.Total], status: Status
-) -> None:
-    reader = PartitionReader(settings.kafka, f"{settings.group}.status")
+    settings: Settings,
+    known: migrations.Migration,
+    totals: dict[Partition, record.Total],
+    status: Status,
+    now: datetime,
+) -> float:
+    """Take in every partition; returns the age in seconds of the oldest change that waits in one."""
+    reader, oldest = PartitionReader(settings.kafka, f"{settings.group}.status"), 0.0
     try:
         for partition in known.partitions:
             topic, number = known.topic_names[partition.topic_id], partition.number
             _, end = reader.bounds(topic, number)
             total = totals.get(partition, record.Total())
             status.partitions.append(PartitionStatus(topic, number, total.next_offset, end, total.messages, total.rows))
+            if total.next_offset < end:
+                age = lag.of_partition(now, reader, topic, number, total.next_offset, total.event_ms)
+                oldest = max(oldest, age)
     finally:
         reader.close()
+    return oldest

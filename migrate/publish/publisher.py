@@ -20,7 +20,7 @@ from migrate.mysql.connection import Connection, connect
 from migrate.mysql.errors import explained
 from migrate.publish import begin, logfiles, start
 from migrate.publish.batches import Batch, Batches, Boundary, Messages
-from migrate.publish.binlog import BinlogReader
+from migrate.publish.binlog import HEARTBEATS, BinlogReader
 from migrate.publish.decode import RowEvent
 from migrate.publish.emit import Emitter, Transaction
 from migrate.publish.following import History
@@ -171,6 +171,7 @@ class Publisher:
         next_flush = time.monotonic() + settings.flush_seconds
         try:
             feed, reads, seen, wait = reader.feed, binlog.reads, 0, self._wait
+            idle = 0  # heartbeats in a row
             for event in binlog.events():
                 feed(event)
                 if wait and self._batches.ready(settings.batch_rows, wait):
@@ -178,9 +179,10 @@ class Publisher:
                 if reads.count == seen:
                     continue
                 seen = reads.count
+                idle = idle + 1 if event.type in HEARTBEATS else 0
                 self._producer.poll()
                 if time.monotonic() >= next_flush:
-                    self._flush_position()
+                    self._flush_position(idle=idle > 1)  # one alone may say that the server passes over something
                     next_flush = time.monotonic() + settings.flush_seconds
                 if self._stop.is_set():
                     break
@@ -294,12 +296,15 @@ class Publisher:
 
     # -- the position
 
-    def _flush_position(self) -> None:
-        """Store what changed: the position, and the list of what is on its way."""
+    def _flush_position(self, *, idle: bool = False) -> None:
+        """Store what changed: the position, the list of what is on its way, and that the source is idle."""
         self._leases.check(self._held.name)
         position, listed = self._batches.acknowledged, Listed.of(self._batches.outstanding)
         if position != self._saved or listed != self._listed:
             self._save(position, listed)
+        if idle and not listed.batches:
+            name, source = self._settings.name, self._source.name
+            in_transaction(self._state, lambda state: outstanding.note_idle(state, name, source), self._stop)
 
     def _save(self, position: Position, listed: Listed | None = None) -> None:
         def save(connection: sa.Connection) -> None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Protocol
 
 import sqlalchemy as sa
 from sqlalchemy.dialects.mysql import insert
 
-from migrate.state.database import metadata
+from migrate.state.database import metadata, now
 
 table = sa.Table(
     "outstanding",
@@ -21,6 +22,7 @@ table = sa.Table(
     sa.Column("row_count", sa.BigInteger),
     sa.Column("bytes", sa.BigInteger),
     sa.Column("listed", sa.Text),
+    sa.Column("idle_at", sa.DateTime),
 )
 _NAMED = 20
 
@@ -70,17 +72,27 @@ def put(connection: sa.Connection, migration: str, source: str, listed: Listed) 
     connection.execute(insert(table).values(row).on_duplicate_key_update(values))
 
 
-def get(connection: sa.Connection, migration: str, source: str) -> Listed:
+def note_idle(connection: sa.Connection, migration: str, source: str) -> None:
+    """The source is idle now, and everything that it logged is delivered: so its lag is known (a heartbeat)."""
+    row = {"migration": migration, "source": source, "idle_at": now}
+    nothing = {"batches": 0, "row_count": 0, "bytes": 0, "listed": "[]"}
+    connection.execute(insert(table).values(row | nothing).on_duplicate_key_update(idle_at=now))
+
+
+def get(connection: sa.Connection, migration: str, source: str) -> tuple[Listed, datetime | None]:
+    """What was outstanding at the last flush, and when the source was last seen idle (UTC of the state server)."""
     row = connection.execute(
-        sa.select(table.c.batches, table.c.row_count, table.c.bytes, table.c.listed).where(
+        sa.select(table.c.batches, table.c.row_count, table.c.bytes, table.c.listed, table.c.idle_at).where(
             table.c.migration == migration, table.c.source == source
         )
     ).one_or_none()
-    return Listed() if row is None else Listed(*row[:3], tuple(tuple(item) for item in json.loads(row[3])))
+    if row is None:
+        return Listed(), None
+    return Listed(*row[:3], tuple(tuple(item) for item in json.loads(row[3]))), row[4]
 
 
 def clear(connection: sa.Connection, migration: str, source: str) -> int:
     """Forget the list of a publisher that is gone; returns how many batches it had."""
-    found = get(connection, migration, source)
-    connection.execute(sa.delete(table).where(table.c.migration == migration, table.c.source == source))
+    found, _ = get(connection, migration, source)
+    put(connection, migration, source, Listed())
     return found.batches

@@ -1,0 +1,72 @@
+"""The lag that `migrate status` tells is that of the oldest change which is not at the target."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import datetime
+
+import pytest
+from publishing import Publishing
+
+from migrate.model.errors import PreflightError
+from migrate.ops import status
+from migrate.ops.rewind import clear_batches
+from migrate.state import outstanding
+from migrate.state.outstanding import Listed
+from sandbox.broker import KafkaBroker
+from sandbox.stack import Sandbox
+
+
+@pytest.fixture
+def main(mariadb_box: Sandbox, kafka: KafkaBroker) -> Iterator[Publishing]:
+    made = Publishing(mariadb_box.source, mariadb_box.targets[0], kafka)
+    yield made
+    made.close()
+
+
+def lag(main: Publishing) -> float:
+    return status.read(main.settings, main.state).lag_seconds
+
+
+def test_it_counts_from_when_the_idle_source_was_last_read_to_its_end(main: Publishing) -> None:
+    noted = f"SELECT idle_at FROM {main.name}_state.outstanding"
+    with main.running():
+        main.until(lambda: main.position is not None and main.scalar(noted) is not None, "a heartbeat")
+        first = main.scalar(noted)
+        main.until(lambda: main.scalar(noted) > first, "another one")
+        assert lag(main) == 0
+    down = time.monotonic()
+    assert main.position is not None
+    main.store(replace(main.position, event_time=datetime(2020, 1, 1)))  # noqa: DTZ001 - UTC, as the state has it
+    assert lag(main) == 0  # nothing to publish
+    time.sleep(1.5)
+    main.sql("INSERT INTO t VALUES (1, 'a')")
+    told = lag(main)
+    assert 1.4 <= told <= time.monotonic() - down + 5  # and not years
+
+
+def test_it_is_the_age_of_the_first_change_that_waits_in_the_topic(main: Publishing) -> None:
+    with main.running():
+        main.until(lambda: main.position is not None, "the first position")
+        written = time.monotonic()
+        main.sql("INSERT INTO t VALUES (1, 'a')")
+        time.sleep(2.0)
+        main.sql("INSERT INTO t VALUES (2, 'b')")
+        main.until(lambda: main.keys() == [1, 2], "both rows")
+        main.until_at_end()
+        assert 2.0 <= lag(main) <= time.monotonic() - written + 1.5  # commit times are whole seconds
+
+
+def test_a_killed_publishers_batches_are_listed_until_they_are_cleared(main: Publishing) -> None:
+    listed = Listed(2, 5, 50, ((11, 2, 20, "binlog.000001:100"), (12, 3, 30, "")))
+    with main.running():
+        main.until(lambda: main.position is not None, "the first position")
+        with pytest.raises(PreflightError, match="runs"):
+            clear_batches(main.settings, main.state, "main")
+    with main.state.begin() as connection:
+        outstanding.put(connection, main.name, "main", listed)
+    assert status.read(main.settings, main.state).sources[0].outstanding["batches"] == 2
+    assert clear_batches(main.settings, main.state, "main") == 2
+    assert status.read(main.settings, main.state).sources[0].outstanding["batches"] == 0
