@@ -133,7 +133,7 @@ class _Cursor:
 
 
 def parse(sql: str, found: Sequence[Token], database: str) -> Ddl | None:
-    """The statement, or None when it defines no table (or only a temporary one).
+    """The statement, or None when it defines no table. One that is about temporary tables only has no tables.
 
     ``database``: the session's default. Raises ValueError for a statement that should and cannot be read.
     """
@@ -158,7 +158,7 @@ def parse(sql: str, found: Sequence[Token], database: str) -> Ddl | None:
 def _create(sql: str, cursor: _Cursor) -> Ddl | None:
     replaces = cursor.words("OR", "REPLACE")
     if cursor.word("TEMPORARY"):
-        return None
+        return Ddl(Verb.CREATE, sql, ())
     if not cursor.word("TABLE"):
         return _index(sql, cursor)
     if_absent = cursor.words("IF", "NOT", "EXISTS")
@@ -234,7 +234,7 @@ def _names_in(clause: Sequence[Token], database: str) -> Iterator[Mention]:
 
 def _drop(sql: str, cursor: _Cursor) -> Ddl | None:
     if cursor.word("TEMPORARY"):
-        return None
+        return Ddl(Verb.DROP, sql, ())
     if not cursor.word("TABLE", "TABLES"):
         return _index(sql, cursor)
     cursor.words("IF", "EXISTS")

@@ -84,6 +84,8 @@ class Schema:
             return self._doubt(statement, f"it cannot be read: {error}", since)
         if ddl is None or any(UNREADABLE in "".join(name) for name in ddl.names):
             return self._doubt(statement, "", since)
+        if not ddl.tables:
+            return False
         ddl = self._resolved(ddl)
         with_rows = [name for name in ddl.names if name in self._selected or self.known.holds(name)]
         step = _Step(ddl, statement, since)

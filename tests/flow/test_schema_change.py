@@ -10,11 +10,12 @@ import pytest
 from sandbox.broker import KafkaBroker
 from sandbox.stack import Sandbox
 from tests.flow.support import Pipeline
+from tests.helpers import unique
 
 
 @pytest.fixture
 def pipeline(box: Sandbox, kafka: KafkaBroker, tmp_path: Path) -> Iterator[Pipeline]:
-    flow = Pipeline(box, kafka, tmp_path, f"altered_{box.source.flavour}", table="    ddl: ignore\n")
+    flow = Pipeline(box, kafka, tmp_path, unique("altered"), table="    ddl: ignore\n")
     flow.migration.do("init")
     flow.migration.start()
     flow.migration.wait(lambda: flow.migration.ask("status")["sources"][0]["published"], 60, "a position")

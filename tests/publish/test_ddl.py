@@ -57,8 +57,6 @@ def test_only_the_tables_names_are_replaced(sql: str, rewritten: str) -> None:
 @pytest.mark.parametrize(
     "sql",
     [
-        "CREATE TEMPORARY TABLE t (a INT)",
-        "DROP /*!40005 TEMPORARY */ TABLE IF EXISTS t",
         "CREATE VIEW t AS SELECT 1",
         "CREATE TRIGGER t BEFORE INSERT ON u FOR EACH ROW SET @a = 1",
         "ALTER DATABASE t CHARACTER SET utf8mb4",
@@ -67,8 +65,13 @@ def test_only_the_tables_names_are_replaced(sql: str, rewritten: str) -> None:
         "GRANT ALL ON t TO a",
     ],
 )
-def test_what_defines_no_lasting_table_is_left_to_others(sql: str) -> None:
+def test_what_defines_no_table_is_left_to_others(sql: str) -> None:
     assert read(sql) is None
+
+
+@pytest.mark.parametrize("sql", ["CREATE TEMPORARY TABLE t (a INT)", "DROP /*!40005 TEMPORARY */ TABLE IF EXISTS t, u"])
+def test_temporary_tables_are_nobodys(sql: str) -> None:
+    assert known(sql).tables == ()
 
 
 @pytest.mark.parametrize(

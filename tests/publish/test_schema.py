@@ -128,6 +128,7 @@ def test_rows_and_a_statement_while_nobody_reads_are_both_followed(followed: Fol
         "RENAME TABLE t TO t2, t2 TO t",
         "CREATE TABLE IF NOT EXISTS t (x INT)",
         "CREATE TABLE u LIKE t",
+        "CREATE TEMPORARY TABLE t (x INT)",
     ],
 )
 def test_a_statement_that_changes_neither_columns_nor_rows_passes_under_stop(
@@ -135,7 +136,8 @@ def test_a_statement_that_changes_neither_columns_nor_rows_passes_under_stop(
 ) -> None:
     stopping.sql("CREATE TABLE parent (id INT PRIMARY KEY)")
     start = stopping.here
-    stopping.sql(statement, "INSERT INTO t (id, a) VALUES (1, NULL)")
+    stopping.sql(statement)
+    stopping.sql("INSERT INTO t (id, a) VALUES (1, NULL)")
     assert [row["id"] for _, row in stopping.read(start).rows_] == ["1"]
 
 
@@ -277,3 +279,14 @@ def test_columns_that_changed_again_since_are_not_taken_for_those_of_the_row(
     assert "it changed again since" in other.stopped(start).message
     followed.close()
     other.close()
+
+
+def test_metadata_switched_while_reading_changes_nothing(box: Sandbox, flavour: Flavour) -> None:
+    followed = made(box)
+    start = followed.here
+    for number, mode in enumerate(["FULL", "MINIMAL", "NO_LOG" if flavour is Flavour.MARIADB else "FULL", "MINIMAL"]):
+        with server_variables(box.source, binlog_row_metadata=mode):
+            followed.sql(f"INSERT INTO t (id, a, s) VALUES ({2**64 - 1 - number}, -{number}, 'ö')")
+    rows = [row for _, row in followed.read(start).rows_]
+    assert [(row["id"], row["a"], row["s"]) for row in rows] == [(str(2**64 - 1 - n), str(-n), "ö") for n in range(4)]
+    followed.close()
