@@ -93,6 +93,11 @@ def load_table(
             f"{where} is missing (or not visible to this user)",
             hint="mend tables[].name in the config, or GRANT SELECT",
         )
+    if found[0] == "SYSTEM VERSIONED":
+        raise PreflightError(
+            f"{where} is system-versioned: the log mixes its history with its rows, a target starts one of its own",
+            hint=f"take it out of the config, or ALTER TABLE {database}.{name} DROP SYSTEM VERSIONING",
+        )
     if found[0] != "BASE TABLE":
         raise PreflightError(f"{where} is a {str(found[0]).lower()}, not a table", hint="take it out of the config")
     if str(found[1]).lower() != "innodb":

@@ -188,6 +188,15 @@ def test_views_and_missing_tables_are_refused(source: tuple[Connection, str]) ->
         load_table(source[0], "s", source[1], "nowhere")
 
 
+def test_a_system_versioned_table_is_refused_by_name(box: Sandbox, source: tuple[Connection, str]) -> None:
+    if box.flavour is not Flavour.MARIADB:
+        pytest.skip("MariaDB only")
+    source[0].execute("CREATE TABLE versioned (id INT PRIMARY KEY) WITH SYSTEM VERSIONING")
+    with pytest.raises(PreflightError, match=r"\.versioned is system-versioned") as caught:
+        load_table(source[0], "s", source[1], "versioned")
+    assert "DROP SYSTEM VERSIONING" in caught.value.hint
+
+
 def test_generated_columns_are_told_from_columns_with_an_expression_as_default(
     box: Sandbox, source: tuple[Connection, str]
 ) -> None:
