@@ -19,6 +19,7 @@ from pymysql.cursors import Cursor, SSCursor
 
 from migrate.model.errors import StopError
 from migrate.mysql.errors import ACCESS_DENIED, explain, number
+from migrate.mysql.typed_json import JsonValue
 from migrate.settings import Server
 
 SQL_MODE = "STRICT_ALL_TABLES,NO_AUTO_VALUE_ON_ZERO,ALLOW_INVALID_DATES,NO_ENGINE_SUBSTITUTION"
@@ -27,7 +28,7 @@ SQL_MODE = "STRICT_ALL_TABLES,NO_AUTO_VALUE_ON_ZERO,ALLOW_INVALID_DATES,NO_ENGIN
 LAX_MODE = SQL_MODE.replace("STRICT_ALL_TABLES,", "")
 _TRUNCATED = 1265
 
-HARMLESS = frozenset({1287, 1681, 3674, 3719, 3778})
+HARMLESS = frozenset({1287, 1681, 3674, 3719, 3778, 4079})
 """What MySQL says of definitions that a source's tables may have all the same: deprecated character sets,
 collations, ZEROFILL and FLOAT(7,3), a spatial index without SRID."""
 
@@ -52,6 +53,7 @@ class Connection:
         self.name = name
         version = str(raw.get_server_info())  # type: ignore[no-untyped-call]
         self.flavour = "mariadb" if "mariadb" in version.lower() else "mysql"
+        raw.encoders[JsonValue] = _json_text if self.flavour == "mariadb" else _json_document
 
     def execute(self, sql: str, args: Sequence[object] | None = None) -> int:
         """Run a statement; returns the number of rows it found or changed.
@@ -138,6 +140,14 @@ class Connection:
     def close(self) -> None:
         with suppress(pymysql.MySQLError, OSError):
             self.raw.close()
+
+
+def _json_document(value: JsonValue, _mapping: object = None) -> str:
+    return value.as_json()
+
+
+def _json_text(value: JsonValue, _mapping: object = None) -> str:
+    return value.as_text()
 
 
 def _expected(code: int, text: str, truncated: Collection[str]) -> bool:

@@ -10,9 +10,11 @@ from collections.abc import Callable
 
 from migrate.model.errors import StopError
 from migrate.model.table import BYTES_KINDS, Column, Kind
+from migrate.mysql import typed_json
 from migrate.mysql.quoting import quote
+from migrate.mysql.typed_json import JsonValue
 
-Parameter = str | bytes | int | None
+Parameter = str | bytes | int | JsonValue | None
 
 _NUMBERS = frozenset({Kind.INT, Kind.BIT, Kind.ENUM, Kind.SET})
 _AS_NUMBER = frozenset({Kind.BIT, Kind.ENUM, Kind.SET})
@@ -40,6 +42,8 @@ def parameter(column: Column) -> Callable[[str | None], Parameter]:
         return _to_bytes(column)
     if column.kind in _NUMBERS:
         return _to_int(column)
+    if column.kind is Kind.JSON:
+        return _to_json(column)
     return lambda text: text
 
 
@@ -70,6 +74,16 @@ def _to_int(column: Column) -> Callable[[str | None], Parameter]:
     return convert
 
 
+def _to_json(column: Column) -> Callable[[str | None], Parameter]:
+    def convert(text: str | None) -> Parameter:
+        try:
+            return typed_json.to_parameter(text)
+        except StopError as error:
+            raise StopError(f"column {column.name} ({column.type}): {error.message}", hint=error.hint) from None
+
+    return convert
+
+
 def selected(column: Column) -> str:
     """The SELECT expression whose raw bytes `from_server` turns into canonical text."""
     name = quote(column.name)
@@ -80,7 +94,9 @@ def selected(column: Column) -> str:
     if column.kind in _TEXT_OF_BYTES:
         return f"CAST({name} AS CHAR)"  # cast to BINARY directly they become their 16 or 4 bytes
     if column.kind is Kind.FLOAT:
-        return f"{name} + 0E0"  # as DOUBLE: FLOAT itself prints six digits only
+        return f"{name} * 1E0"  # as DOUBLE: FLOAT itself prints six digits only; "+ 0E0" makes 0 of -0
+    if column.kind is Kind.JSON:
+        return typed_json.selected(name)  # the text alone does not show a DECIMAL, a date, bytes
     return name
 
 
@@ -90,6 +106,8 @@ def from_server(column: Column) -> Callable[[bytes | None], str | None]:
         return lambda raw: None if raw is None else raw.decode("latin-1")
     if column.kind in (Kind.FLOAT, Kind.DOUBLE):
         return lambda raw: None if raw is None else repr(float(raw))
+    if column.kind is Kind.JSON:
+        return typed_json.from_server
     return lambda raw: None if raw is None else raw.decode("utf-8")
 
 

@@ -1,4 +1,5 @@
-"""MySQL's binary JSON to the text MySQL prints for it (``CAST(j AS CHAR)``).
+"""MySQL's binary JSON to its canonical text: what MySQL prints for it (``CAST(j AS CHAR)``), with white space before
+each scalar whose type that text does not show (``migrate.mysql.typed_json``).
 
 Format: MySQL's ``sql-common/json_binary.h``; text: ``Json_wrapper::to_string`` in ``json_dom.cc``. Keys keep
 their stored order (by length, then bytes), doubles keep a ``.0``, decimals and temporal values inside print
@@ -16,6 +17,7 @@ from struct import Struct
 from struct import error as StructError  # noqa: N812 - it is a class
 from typing import Any, Final
 
+from migrate.mysql.typed_json import DECIMAL, INTEGER, OPAQUE, TIMESTAMP, UNSIGNED_FROM
 from migrate.publish import decode_column_types as types
 from migrate.publish.decode_text import clock_text, day_text, decimal_text
 from migrate.publish.json_shapes import Shapes
@@ -69,7 +71,9 @@ def _value(data: bytes, kind: int, at: int, depth: int) -> tuple[str, int]:
         return _container(data, kind, at, depth + 1)
     if kind in _INT_BYTES:
         size = _INT_BYTES[kind]
-        return str(int.from_bytes(_slice(data, at, size), "little", signed=kind % 2 == 1)), size
+        number = int.from_bytes(_slice(data, at, size), "little", signed=kind % 2 == 1)
+        unsigned = kind % 2 == 0
+        return (str(number) if unsigned is (number >= UNSIGNED_FROM) else f"{INTEGER}{number}"), size
     if kind == _DOUBLE:
         return double_text(_unpack_double(_slice(data, at, 8))[0]), 8
     if kind == _LITERAL:
@@ -138,11 +142,11 @@ def _values(
         elif kind == _INT16:
             texts.append(str(((where & 0xFFFF) ^ 0x8000) - 0x8000))
         elif kind == _UINT16:
-            texts.append(str(where & 0xFFFF))
+            texts.append(f"{INTEGER}{where & 0xFFFF}")
         elif kind == _INT32 and large:
             texts.append(str((where ^ 0x80000000) - 0x80000000))
         elif kind == _UINT32 and large:
-            texts.append(str(where))
+            texts.append(f"{INTEGER}{where}")
         else:
             if kind <= 3:
                 text, taken = _container(data, kind, base + where, depth + 1)
@@ -228,14 +232,15 @@ def _opaque(field_type: int, raw: bytes) -> str:
     if field_type == types.VAR_STRING:
         return _quote(raw.decode())
     if field_type == types.NEWDECIMAL:
-        return decimal_text(raw[2:], raw[0], raw[1])
+        return DECIMAL + decimal_text(raw[2:], raw[0], raw[1])
     if field_type in (types.DATE, types.TIME, types.DATETIME, types.TIMESTAMP):
         if len(raw) != 8:
             raise ValueError(_MALFORMED)
-        return f'"{_temporal(field_type, int.from_bytes(raw, "little", signed=True))}"'
+        mark = TIMESTAMP if field_type == types.TIMESTAMP else OPAQUE
+        return f'{mark}"{_temporal(field_type, int.from_bytes(raw, "little", signed=True))}"'
     lines = base64.b64encode(raw).decode()
     folded = "\n".join(lines[at : at + _BASE64_LINE] for at in range(0, len(lines), _BASE64_LINE))
-    return _quote(f"base64:type{field_type}:{folded}")
+    return OPAQUE + _quote(f"base64:type{field_type}:{folded}")
 
 
 def _temporal(field_type: int, packed: int) -> str:
@@ -259,6 +264,7 @@ def _temporal(field_type: int, packed: int) -> str:
 
 _shapes: Final = Shapes(
     {
+        "INTEGER": INTEGER,
         "LENGTH": _length,
         "QUOTE": _quote,
         "LITERALS": _LITERALS,

@@ -31,7 +31,7 @@ _MEMBER: Final = """\
   if at + n > end: raise ValueError(MALFORMED)
   x{0} = QUOTE(b[at:at + n].decode())
  elif t{0} == 5: x{0} = (v{0} ^ 32768) - 32768
- elif t{0} == 6: x{0} = v{0}
+ elif t{0} == 6: x{0} = f"{{INTEGER}}{{v{0}}}"
  elif t{0} == 4: x{0} = LITERALS[v{0} & 255]
  elif t{0} == 7:
   x{0}, = INT32(b, base + v{0})
@@ -47,8 +47,9 @@ _MEMBER: Final = """\
 class Shapes:
     """Readers of small objects by the bytes of their key entries.
 
-    ``runtime`` has what the functions call: LENGTH, QUOTE, LITERALS, VALUE, MALFORMED, DEPTH (the largest there may
-    be), and KEYS, which makes the printed keys of key entries and the bytes of their names.
+    ``runtime`` has what the functions call: INTEGER (the mark of a small unsigned one), LENGTH, QUOTE, LITERALS, VALUE,
+    MALFORMED, DEPTH (the largest there may be), and KEYS, which makes the printed keys of key entries and the bytes of
+    their names.
     """
 
     def __init__(self, runtime: Mapping[str, object]) -> None:

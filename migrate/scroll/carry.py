@@ -8,7 +8,7 @@ from migrate.model.table import BYTES_KINDS, Column, Kind
 from migrate.mysql.values import Parameter, from_server, parameter
 
 Raw = Sequence[bytes | None]
-_FLOATS = frozenset({Kind.FLOAT, Kind.DOUBLE})
+_THROUGH_TEXT = frozenset({Kind.FLOAT, Kind.DOUBLE, Kind.JSON})
 
 
 def to_parameters(column: Column) -> Callable[[Raw], list[Parameter]]:
@@ -19,7 +19,7 @@ def to_parameters(column: Column) -> Callable[[Raw], list[Parameter]]:
     if column.kind in BYTES_KINDS:
         return list
     write = parameter(column)
-    if column.kind in _FLOATS:
+    if column.kind in _THROUGH_TEXT:
         read = from_server(column)
         return lambda values: [write(read(value)) for value in values]
     if write("0") == 0:

@@ -18,6 +18,7 @@ from migrate.model.table import Kind, Table
 from migrate.mysql.connection import Connection
 from migrate.mysql.errors import DUPLICATE_KEY, number
 from migrate.mysql.quoting import quote, quote_all
+from migrate.mysql.typed_json import JsonValue
 from migrate.mysql.values import Parameter, compared, from_server, key_placeholder, parameter, placeholder
 
 log = structlog.get_logger("migrate.target")
@@ -171,7 +172,7 @@ class PlaceWriter:
         for values in rows:
             arguments += values
             count += 1
-            size += sum([len(value) if isinstance(value, str | bytes) else 8 for value in values])
+            size += sum([len(value) if isinstance(value, str | bytes | JsonValue) else 8 for value in values])
             if count >= self._write_rows or size >= STATEMENT_BYTES:
                 yield count, arguments
                 arguments, count, size = [], 0, 0

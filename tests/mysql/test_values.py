@@ -26,7 +26,11 @@ CASES: list[tuple[str, Kind, list[str]]] = [
     ("DECIMAL(10,2) ZEROFILL", Kind.DECIMAL, ["7.50", "0.00"]),
     ("DECIMAL(20,4)", Kind.DECIMAL, ["-12.3000", "0.0000", "9999999999999999.9999"]),
     ("DECIMAL(65,30)", Kind.DECIMAL, ["12345678901234567890123456789012345.123456789012345678901234567890"]),
-    ("FLOAT", Kind.FLOAT, ["0.10000000149011612", "-1.5", "3.4028234663852886e+38", "1.401298464324817e-45"]),
+    (
+        "FLOAT",
+        Kind.FLOAT,
+        ["0.10000000149011612", "-1.5", "3.4028234663852886e+38", "1.401298464324817e-45"],
+    ),
     ("DOUBLE", Kind.DOUBLE, ["0.1", "-2.2250738585072014e-308", "1.7976931348623157e+308", "1e+30"]),
     ("BIT(1)", Kind.BIT, ["0", "1"]),
     ("BIT(64)", Kind.BIT, ["0", "9007199254740993", "18446744073709551615"]),
@@ -59,6 +63,8 @@ MARIADB: list[tuple[str, Kind, list[str]]] = [
     ("INET4", Kind.INET, ["0.0.0.1", "192.0.2.1"]),
 ]
 MYSQL: list[tuple[str, Kind, list[str]]] = [
+    ("FLOAT NULL", Kind.FLOAT, ["0.0", "-0.0"]),  # MariaDB keeps no sign of zero
+    ("DOUBLE NULL", Kind.DOUBLE, ["0.0", "-0.0"]),
     ("JSON", Kind.JSON, ['{"a": [1, 1.5, null, "é😀"]}', "[]", "null", '"\\""', "18446744073709551615"]),
     ("VECTOR(2)", Kind.VECTOR, ["\x00\x00\x80\x3f\x00\x00\x00\xc0"]),
 ]

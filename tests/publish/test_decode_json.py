@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import random
+import re
 import struct
 from typing import Any
 
@@ -13,6 +14,7 @@ from decode_support import changes, decoder_cache, run, select
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from migrate.mysql import typed_json
 from migrate.publish.json_binary import double_text, json_text
 from sandbox.stack import Sandbox
 
@@ -20,7 +22,7 @@ DATABASE = "decode_json"
 SCALARS = [
     "CAST('null' AS JSON)", "'true'", "'false'", "'0'", "'-1'", "'32767'", "'-32768'", "'32768'", "'65535'", "'65536'",
     "'2147483647'", "'-2147483648'", "'4294967295'", "'9223372036854775807'", "'-9223372036854775808'",
-    "'18446744073709551615'", "'18446744073709551616'", "'1.0'", "'-0.0'", "'1e20'", "'1.5e-10'",
+    "'4294967296'", "'18446744073709551615'", "'18446744073709551616'", "'1.0'", "'-0.0'", "'1e20'", "'1.5e-10'",
     "'\"\"'", "'\"text\"'",
     "'\"quote \\\\\" slash \\\\\\\\ / tab \\\\t nl \\\\n cr \\\\r bs \\\\b ff \\\\f\"'",
     "'\"\\\\u0001\\\\u001f\\\\u007f\"'",
@@ -46,6 +48,7 @@ OPAQUE = [
     "JSON_OBJECT('b', CAST('bytes' AS BINARY))", "JSON_ARRAY(CAST(REPEAT('x', 200) AS BINARY), b'1010', 0x00FF)",
     "JSON_OBJECT('y', CAST('2006' AS YEAR), 'e', CAST(CURRENT_DATE AS DATE))",
     "JSON_ARRAY(1.5, 1e0, 15e-1, TRUE, NULL)",
+    "JSON_ARRAY(5000000000, 4294967295, 4294967296, -5000000000, 9223372036854775807)",
     "JSON_ARRAY(CAST(ST_GeomFromText('POINT(1 2)') AS JSON))", "JSON_ARRAY(REPEAT(0x00, 57), REPEAT(0x01, 58))",
     "JSON_OBJECT('t', CAST('10:11:12' AS TIME), 'n', JSON_OBJECT('d', CAST(12.340 AS DECIMAL(8,3))))",
 ]  # fmt: skip
@@ -57,12 +60,29 @@ NESTED = [
 
 
 def decoded(box: Sandbox, expressions: list[str]) -> tuple[list[str | None], list[str | None]]:
-    """What the decoder makes of these values, and what the server prints."""
+    """What the decoder makes of these values, without the marks of types, and what the server prints."""
     inserts = [f"INSERT INTO j VALUES ({number}, {text})" for number, text in enumerate(expressions)]
     events = run(box.source, DATABASE, "CREATE TABLE j (id INT PRIMARY KEY, j JSON)", *inserts)
     images = [after for _, after in changes(decoder_cache(box.source), events) if after]
     server = select(box.source, f"SELECT CAST(j AS CHAR) FROM {DATABASE}.j ORDER BY id")
-    return [image[1] for image in images], [row[0] for row in server]
+    return [without_marks(image[1]) for image in images], [row[0] for row in server]
+
+
+def without_marks(text: str | None) -> str | None:
+    """Marks stand outside of strings, where white space other than a blank is always escaped."""
+    return None if text is None else re.sub(r"[\t\n\r]", "", text)
+
+
+@pytest.mark.parametrize("expressions", [SCALARS, UNSIGNED, OPAQUE, NESTED])
+def test_the_stream_marks_the_scalars_that_the_copy_marks(mysql_box: Sandbox, expressions: list[str]) -> None:
+    """The server itself tells the copy each scalar's type."""
+    inserts = [f"INSERT INTO j VALUES ({number}, {text})" for number, text in enumerate(expressions)]
+    events = run(mysql_box.source, DATABASE, "CREATE TABLE j (id INT PRIMARY KEY, j JSON)", *inserts)
+    stream = [after[1] for _, after in changes(decoder_cache(mysql_box.source), events) if after]
+    copy = select(mysql_box.source, f"SELECT {typed_json.selected('j')} FROM {DATABASE}.j ORDER BY id")
+    assert [typed_json.from_server(row[0].encode()) for row in copy] == stream
+    marked = [text for text in stream if text != without_marks(text)]
+    assert bool(marked) == (expressions in (UNSIGNED, OPAQUE))
 
 
 @pytest.mark.parametrize(
@@ -146,7 +166,7 @@ def test_json_changed_in_place_is_printed_as_the_server_prints_it(mysql_box: San
     )  # fmt: skip
 
     found = changes(decoder_cache(mysql_box.source), events)
-    updated = [after[1] for before, after in found if before and after]
+    updated = [without_marks(after[1]) for before, after in found if before and after]
     printed = [after[0] for before, after in found if before is None and after and len(after) == 1]
     assert len(updated) == len(steps)
     assert updated == printed
