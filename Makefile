@@ -6,7 +6,7 @@ BIN     := $(VENV)/bin
 FLAVOUR ?= mariadb
 
 .DEFAULT_GOAL := help
-.PHONY: help setup servers demo test lint typecheck bench-capture clean distclean lock
+.PHONY: help setup servers demo test types lint typecheck bench-capture clean distclean lock
 
 help: ## list the tasks
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -29,6 +29,9 @@ demo: setup ## migrate a real database live and verify it; FLAVOUR=mariadb or my
 
 test: servers ## run the whole suite on real servers, with coverage
 	$(BIN)/python -m pytest --cov --cov-report=term
+
+types: servers ## bring every column type through stream and copy, print what is equal
+	$(BIN)/python -m tests.types.table
 
 lint: setup ## check style (ruff)
 	$(BIN)/ruff check .

@@ -8,7 +8,6 @@ from dataclasses import replace
 
 import pytest
 from decode_support import SESSION, RawEvent, changes, decoder_cache, recording, run, server_variables
-from types_matrix import Case, cases_of
 
 from migrate.model.errors import StopError
 from migrate.model.table import Kind, Table
@@ -20,6 +19,7 @@ from sandbox.database import DatabaseServer
 from sandbox.settings import Flavour
 from sandbox.stack import Sandbox
 from tests.helpers import session
+from tests.types.matrix import Case, cases_of
 
 DATABASE = "complete_metadata"
 MODES = {Flavour.MARIADB: ("MINIMAL", "NO_LOG"), Flavour.MYSQL: ("MINIMAL",)}

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 from decode_support import PARTIAL_UPDATE_ROWS, changes, decoder_cache, run, select, server_variables
-from types_matrix import Case, cases_of
 
 from migrate.model.errors import StopError
 from migrate.publish.decode import MARIADB_CHARSETS_SQL, DecoderCache, charsets_from_rows, compile_table
 from migrate.publish.tablemap import parse_table_map
 from sandbox.settings import Flavour
 from sandbox.stack import Sandbox
+from tests.types.matrix import Case, printed_cases_of
 
 DATABASE = "decode_faults"
 
@@ -158,7 +158,7 @@ def test_a_damaged_compressed_event_stops(mariadb_box: Sandbox, damage: str) -> 
         decoder_cache(mariadb_box.source).get(table_map).decode(kind, broken)
 
 
-OLD = [case for case in cases_of("mariadb") if case.name.startswith(("DATETIME(", "TIMESTAMP(", "TIME("))]
+OLD = [case for case in printed_cases_of("mariadb") if case.name.startswith(("DATETIME(", "TIMESTAMP(", "TIME("))]
 
 
 @pytest.mark.parametrize("case", OLD, ids=[case.name for case in OLD])

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 from decode_support import RawEvent, changes, decoder_cache, run, select, server_variables
-from types_matrix import Case, cases_of
 
 from migrate.model.errors import StopError
 from migrate.publish.decode import Image, ends_statement
 from migrate.publish.tablemap import parse_table_map
 from sandbox.settings import Flavour
 from sandbox.stack import Sandbox
+from tests.types.matrix import Case, printed_cases_of
 
 DATABASE = "decode_layouts"
 
@@ -29,7 +29,7 @@ def fitting(flavour: str) -> list[Case]:
     many = ("CHAR(100)", "VARCHAR(100)")
     return [
         case
-        for case in cases_of(flavour)
+        for case in printed_cases_of(flavour)
         if not any(name in case.name for name in large) and not case.type.startswith(many)
     ]
 
