@@ -4,9 +4,10 @@ PYTHON  := $(shell command -v python3.11 || command -v python3)
 VENV    := .venv
 BIN     := $(VENV)/bin
 FLAVOUR ?= mariadb
+N       ?= 10
 
 .DEFAULT_GOAL := help
-.PHONY: help setup servers demo test types lint typecheck bench-capture clean distclean lock
+.PHONY: help setup servers demo test types soak-failover lint typecheck bench-capture clean distclean lock
 
 help: ## list the tasks
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -32,6 +33,9 @@ test: servers ## run the whole suite on real servers, with coverage
 
 types: servers ## bring every column type through stream and copy, print what is equal
 	$(BIN)/python -m tests.types.table
+
+soak-failover: servers ## run the failover and standby tests N times (N=10) and count
+	$(BIN)/python -m tests.failover.soak $(N)
 
 lint: setup ## check style (ruff)
 	$(BIN)/ruff check .

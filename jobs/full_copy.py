@@ -33,7 +33,7 @@ from migrate.scroll.table_copy import Attempt, ChunkResult, TableCopy
 from migrate.scroll.tables import chosen_tables
 from migrate.scroll.tasks import CopyJob, WriteChunk, read_chunk
 from migrate.settings import Settings, load
-from migrate.state import database
+from migrate.state import database, position
 from migrate.state.detail import COUNTS, Counts
 
 _WAVES = 2
@@ -107,7 +107,10 @@ def run(settings: Settings, tables: Sequence[str] | None = None, progress: Progr
     a changed rule; StopError for a row that cannot be written as it is; OwnershipLost when another copy took over;
     ServerError when a server stays away.
     """
-    with database.opened(settings.state) as state, closing(Sessions(settings)) as sessions:
+    with (
+        database.opened(settings.state) as state,
+        closing(Sessions(settings := position.where_read(state, settings))) as sessions,
+    ):
         chosen = chosen_tables(settings, state, tables)
         began = time.monotonic()
         copied: list[TableCopied] = []

@@ -33,7 +33,7 @@ from migrate.scroll.outcome import End, Problem
 from migrate.scroll.sessions import Sessions
 from migrate.scroll.tables import chosen_tables
 from migrate.settings import Settings, load
-from migrate.state import database, verification
+from migrate.state import database, failover, position, verification
 from migrate.target.plan import PlannedTable, refuse_shared_places
 from migrate.verify import certificate as certificates
 from migrate.verify.certificate import SourcePoint
@@ -123,7 +123,10 @@ def run(settings: Settings, tables: Sequence[str] | None = None, progress: Progr
     Raises: PreflightError before `migrate init`; ConfigError for an unknown table; StopError for a row that cannot be
     compared; ServerError when a server stays away.
     """
-    with database.opened(settings.state) as state, closing(Sessions(settings)) as sessions:
+    with (
+        database.opened(settings.state) as state,
+        closing(Sessions(settings := position.where_read(state, settings))) as sessions,
+    ):
         chosen = chosen_tables(settings, state, tables)
         refuse_shared_places(chosen_tables(settings, state, None))
         began = time.monotonic()
@@ -145,6 +148,8 @@ def run(settings: Settings, tables: Sequence[str] | None = None, progress: Progr
                     rows = [(item.key, item.kind.value, item.detail) for item in table.named]
                     verification.add_difference(connection, settings.name, number, place, rows)
                 verification.finish(connection, number, paper)
+                if tables is None and paper["clean"]:
+                    failover.settle(connection, settings.name, number, list(before))
             return VerifyResult(number, found, time.monotonic() - started, started - began, paper)
 
 

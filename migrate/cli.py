@@ -266,6 +266,11 @@ def status(context: typer.Context, as_json: Json = False) -> None:
             )
         if source.replaying:
             out.print(f"source {source.name}: rewound; rows may go back until {source.replaying} is published again")
+        if source.doubt:
+            told = (
+                f"IN DOUBT {source.name}: {source.doubt}\n        → `migrate drain`, then `migrate verify`, all tables"
+            )
+            out.print(told, markup=False)
     parts = RichTable("topic", "partition", "consumed to", "topic end", "waiting", "rows applied")
     for part in now.partitions:
         cells = (part.topic, part.partition, part.consumed, part.end, part.waiting, part.rows)

@@ -24,6 +24,7 @@ from pydantic import (
 )
 
 from migrate import config_text
+from migrate.model.address import parse_address
 from migrate.model.errors import ConfigError
 from migrate.model.message import CANAL
 from migrate.model.place import parse_place
@@ -86,6 +87,33 @@ class Source(Server):
         if isinstance(value, str):
             parse_place(value)
         return value
+
+    addresses: tuple[str, ...] = ()
+    """Where replicas of this server answer, "host" or "host:port", in the order in which they may take its place."""
+
+    @model_validator(mode="after")
+    def _addresses_are_apart(self) -> Source:
+        for host, port in self.places:
+            if self.places.count((host, port)) > 1:
+                raise ValueError(f"addresses: {host}:{port} is there twice; host and port are the first one")
+        return self
+
+    @property
+    def address(self) -> str:
+        """Where these settings lead, "host:port"."""
+        return f"{self.host}:{self.port}"
+
+    @property
+    def places(self) -> tuple[tuple[str, int], ...]:
+        """(host, port) of every address, in order."""
+        return ((self.host.lower(), self.port), *(parse_address(address, self.port) for address in self.addresses))
+
+    def at(self, address: str) -> Source:
+        """This source at another of its addresses ("host:port"); itself when that is none of them."""
+        for host, port in self.places[1:]:
+            if address == f"{host}:{port}":
+                return self.model_copy(update={"host": host, "port": port, "addresses": ()})
+        return self
 
 
 class State(Server):
@@ -230,6 +258,13 @@ class Publish(_Model):
     """A row that makes a message above kafka.max_message_bytes: stop, or go on without it and name it in the status."""
 
 
+class Failover(_Model):
+    back_seconds: Annotated[int, Field(ge=0)] = 60
+    """Without GTID: how far before the last delivered event's time the search in the new server's log goes."""
+    down_seconds: Seconds = 60.0
+    """With several addresses: how long the present one may be down before the next is tried."""
+
+
 class Consume(_Model):
     merge_interval_seconds: Seconds = 15.0
     poll_messages: Positive = 500
@@ -289,6 +324,7 @@ class Settings(_Model):
     kafka: Kafka
     tables: tuple[TableSettings, ...] = Field(min_length=1)
     publish: Publish = Publish()
+    failover: Failover = Failover()
     consume: Consume = Consume()
     commit: Commit = Commit()
     delay: Delay = Delay()

@@ -29,6 +29,7 @@ PASSING = frozenset(
 _QUOTE_VALUES = frozenset({1062, 1292, 1366, 1411, 1525, 1526})
 """Errors that quote a row's value first; it is left out of what we say (FAULTS S12)."""
 _QUOTED = re.compile(r"'.*?'(?= for | in )", re.S)
+_SHUTTING_DOWN = frozenset({1053, 1077, 1079})
 _NO_CONNECTION = frozenset({2002, 2003, 2005, 2006, 2012, 2013, 2055})
 
 
@@ -54,6 +55,11 @@ def passes(error: BaseException) -> bool:
     if isinstance(error, pymysql.err.InterfaceError | ConnectionError | TimeoutError):
         return True
     return isinstance(error, pymysql.MySQLError) and number(error) in PASSING
+
+
+def unreachable(error: BaseException | None) -> bool:
+    """Whether the server itself is away or going down, rather than refusing us."""
+    return isinstance(error, OSError) or (error is not None and number(error) in _NO_CONNECTION | _SHUTTING_DOWN)
 
 
 def explain(error: BaseException, what: str) -> MigrateError:

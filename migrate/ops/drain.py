@@ -26,7 +26,7 @@ def drain(
 
     Asks the consumer to merge at once. Raises: StopError when a process stopped for good, ServerError on time-out.
     """
-    ends = status.source_ends(settings)
+    ends = status.source_ends(settings, state)
     deadline = time.monotonic() + timeout_seconds
     while True:
         with state.begin() as connection:

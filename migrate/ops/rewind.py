@@ -42,6 +42,7 @@ def rewind(
         place = parse_place(asked)
     except ValueError as error:
         raise ConfigError(f"--from '{asked}' {error}") from None
+    settings = positions.where_read(state, settings)
     with _in_its_place(settings, state, source) as (leases, held):
         with state.connect() as connection:
             before = positions.load(connection, settings.name, source)

@@ -12,16 +12,28 @@ from migrate.kafka.reader import PartitionReader
 from migrate.model.coordinate import file_number
 from migrate.model.errors import MigrateError
 from migrate.model.partition import Partition
+from migrate.mysql.catalog import server_facts
 from migrate.mysql.connection import connect
 from migrate.mysql.errors import explained
 from migrate.ops import lag
 from migrate.ops.runtime import stored_plan
 from migrate.publish.start import BinlogPosition, log_end
-from migrate.settings import Settings
-from migrate.state import database, halt, outstanding, oversized, phase, position, record, rewind
+from migrate.settings import Settings, Source
+from migrate.state import database, failover, halt, outstanding, oversized, phase, position, record, rewind
 from migrate.state import migration as migrations
 from migrate.target import ledger
 from migrate.target.plan import TargetPool
+
+CATCHING_UP = "catching up"
+"""A copied table whose source's server changed in a way that a verification has yet to judge (rule 17)."""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceEnd:
+    """Where a source's log ends, and on which server (id, UUID)."""
+
+    at: BinlogPosition
+    server: tuple[int, str]
 
 
 @dataclass(slots=True)
@@ -31,9 +43,11 @@ class SourceStatus:
     log_end: str  # file:position the source is at; "" when it does not answer
     caught_up: bool
     event_time: str
+    address: str  # where it is read
     outstanding: dict[str, Any] = field(default_factory=dict)  # what Kafka had not confirmed at the last flush
     lag_seconds: float = 0.0  # of the publisher
     replaying: str = ""  # after a rewind by hand: the place up to which everything is published again
+    doubt: str = ""  # why a verification is due since the server changed; empty when none is
 
 
 @dataclass(slots=True)
@@ -86,12 +100,14 @@ class Status:
         }
 
 
-def read(settings: Settings, state: sa.Engine, upto: dict[str, BinlogPosition] | None = None) -> Status:
+def read(settings: Settings, state: sa.Engine, upto: dict[str, SourceEnd] | None = None) -> Status:
     """The status now; `upto` gives the source positions that count as its end (by default: where it is now).
 
     Raises: PreflightError before init, ServerError when a server does not answer.
     """
+    settings = position.where_read(state, settings)
     with state.connect() as connection:
+        doubts = failover.in_doubt(connection, settings.name)
         known = migrations.get(connection, settings.name)
         status = Status(settings.name, [topic.name for topic in known.topics])
         stored = {source.name: position.load(connection, settings.name, source.name) for source in settings.sources}
@@ -109,18 +125,24 @@ def read(settings: Settings, state: sa.Engine, upto: dict[str, BinlogPosition] |
             name: rewind.replaying(connection, settings.name, where) for name, where in stored.items() if where
         }
     for name, where in stored.items():
-        end = upto[name] if upto else _source_end(settings, name)
-        status.sources.append(_source_status(name, where, end))
+        source = settings.source(name)
+        end = _source_end(source, where, upto[name] if upto else None)
+        status.sources.append(_source_status(source, where, end))
         status.sources[-1].replaying = replaying.get(name, "")
         batches, idle_at = listed[name]
         status.sources[-1].outstanding = asdict(batches)
         event_time = where.event_time if where else None
         status.sources[-1].lag_seconds = lag.of_source(now, status.sources[-1].caught_up, event_time, idle_at)
+        if name in doubts:
+            found, at = doubts[name]
+            status.sources[-1].doubt = f"{found.doubt} (since {at.isoformat(' ', 'seconds')}, {found.to_server})"
     behind = _partitions(settings, known, totals, status, now)
     status.lag_seconds = round(max([behind, *(source.lag_seconds for source in status.sources)]), 1)
     plan = stored_plan(settings, state)
     for key, planned in plan.tables.items():
-        status.tables[planned.table.full_name] = phases.get(key, phase.Phase.CREATED).value
+        stage = phases.get(key, phase.Phase.CREATED)
+        doubtful = stage is phase.Phase.COPIED and planned.table.source in doubts
+        status.tables[planned.table.full_name] = CATCHING_UP if doubtful else stage.value
     pool = TargetPool(settings)
     try:
         with explained("targets"):
@@ -132,40 +154,46 @@ def read(settings: Settings, state: sa.Engine, upto: dict[str, BinlogPosition] |
     return status
 
 
-def source_ends(settings: Settings) -> dict[str, BinlogPosition]:
+def source_ends(settings: Settings, state: sa.Engine) -> dict[str, SourceEnd]:
     """Where each source's log ends now. Raises ServerError."""
     ends = {}
-    for source in settings.sources:
-        connection = connect(source, f"source '{source.name}'")
-        try:
-            with explained(f"source '{source.name}'"):
-                ends[source.name] = log_end(connection)
-        finally:
-            connection.close()
+    for source in position.where_read(state, settings).sources:
+        ends[source.name] = _read_end(source)
     return ends
 
 
-def _source_end(settings: Settings, name: str) -> BinlogPosition | None:
+def _read_end(source: Source) -> SourceEnd:
+    name = f"source '{source.name}'"
+    connection = connect(source, name)
     try:
-        connection = connect(settings.source(name), f"source '{name}'")
-    except MigrateError:
-        return None
-    try:
-        with explained(f"source '{name}'"):
-            return log_end(connection)
+        with explained(name):
+            facts = server_facts(connection)
+            return SourceEnd(log_end(connection), (facts.server_id, facts.uuid))
     finally:
         connection.close()
 
 
-def _source_status(name: str, where: position.Position | None, end: BinlogPosition | None) -> SourceStatus:
+def _source_end(source: Source, where: position.Position | None, upto: SourceEnd | None) -> SourceEnd | None:
+    """What counts as the source's end: `upto` while the server is the one it is of, else where the log ends now."""
+    if upto is not None and where is not None and upto.server == (where.server_id, where.server_uuid):
+        return upto
+    try:
+        return _read_end(source)
+    except MigrateError:
+        return None
+
+
+def _source_status(source: Source, where: position.Position | None, end: SourceEnd | None) -> SourceStatus:
     published = f"{where.file}:{where.pos}" if where else ""
     caught_up = (
         where is not None
         and end is not None
-        and (file_number(where.file), where.pos) >= (file_number(end.file), end.pos)
+        and (where.server_id, where.server_uuid) == end.server  # elsewhere the files are others
+        and (file_number(where.file), where.pos) >= (file_number(end.at.file), end.at.pos)
     )
     event_time = where.event_time.isoformat() if where and where.event_time else ""
-    return SourceStatus(name, published, f"{end.file}:{end.pos}" if end else "", caught_up, event_time)
+    ends = f"{end.at.file}:{end.at.pos}" if end else ""
+    return SourceStatus(source.name, published, ends, caught_up, event_time, source.address)
 
 
 def _partitions(

@@ -59,16 +59,11 @@ class Event(NamedTuple):
     body: bytes  # without header and checksum
 
 
-def _connect(**options: Any) -> pymysql.connections.Connection[Any]:
-    """Connect, and say that we understand checksums: whatever the setting is now, older files may have them."""
-    connection = pymysql.connect(**options)
-    with connection.cursor() as cursor:
-        cursor.execute("SET @master_binlog_checksum = 'CRC32', @source_binlog_checksum = 'CRC32'")
-    return connection
-
-
 class BinlogReader:
-    """Events from (file, position) or from a GTID set on, as they come, with heartbeats while the source is idle."""
+    """Events from (file, position) or from a GTID set on, as they come, with heartbeats while the source is idle.
+
+    server: the id and UUID that a place by file is of. The address may lead elsewhere since they were looked at.
+    """
 
     def __init__(
         self,
@@ -78,10 +73,12 @@ class BinlogReader:
         file: str,
         position: int,
         gtids: GtidSet | None = None,
+        server: tuple[int, str] | None = None,
     ) -> None:
         self._where = f"source '{source.name}'"
         self._from = f"{file}:{position}" + (f", GTID set {str(gtids)[:500]}" if gtids is not None else "")
         self._gtids, self._replica_id, self._heartbeat = gtids, replica_id, heartbeat_seconds
+        self._server = server
         options = driver_options(source)
         options["read_timeout"] = max(30.0, heartbeat_seconds * 10)
         self._options = options
@@ -94,7 +91,7 @@ class BinlogReader:
             blocking=True,
             slave_heartbeat=heartbeat_seconds,
             enable_logging=False,
-            pymysql_wrapper=_connect,
+            pymysql_wrapper=self._connect,
         )
         self.reads = Reads()
         self._checksum = False  # of the file being read; its FORMAT_DESCRIPTION event says so
@@ -109,8 +106,24 @@ class BinlogReader:
         except (pymysql.MySQLError, OSError) as error:
             raise explain(error, self._where) from error
 
+    def _connect(self, **options: Any) -> pymysql.connections.Connection[Any]:
+        """Connect, and say that we understand checksums: whatever the setting is now, older files may have them."""
+        connection = pymysql.connect(**options)
+        with connection.cursor() as cursor:
+            cursor.execute("SET @master_binlog_checksum = 'CRC32', @source_binlog_checksum = 'CRC32'")
+            cursor.execute("SHOW GLOBAL VARIABLES WHERE Variable_name IN ('server_id', 'server_uuid')")
+            found = {str(name).lower(): str(value) for name, value in cursor.fetchall()}
+        server = int(found["server_id"]), found.get("server_uuid", "")
+        if self._server not in (None, server):
+            connection.close()
+            raise ServerError(
+                f"{self._where} is another server than a moment ago (server_id {server[0]} {server[1]})",
+                hint="the publisher starts again and looks at it",
+            )
+        return connection
+
     def _open_by_gtid(self, gtids: GtidSet) -> None:
-        connection = _connect(**self._options)
+        connection = self._connect(**self._options)
         self._stream._stream_connection = connection
         self._stream._BinLogStreamReader__connected_stream = True  # so that it closes it
         dump.prepare(connection, self._heartbeat)

@@ -16,9 +16,11 @@ import structlog
 
 from migrate.model.coordinate import file_number
 from migrate.model.errors import StopError
+from migrate.mysql.catalog import server_facts
 from migrate.mysql.connection import Connection
 from migrate.publish import binlog
 from migrate.publish.binlog import BinlogReader, Event
+from migrate.publish.logfiles import created
 from migrate.publish.start import log_end
 from migrate.publish.statement import first_word, parse_query
 from migrate.settings import Source
@@ -29,7 +31,7 @@ _GROUP_ENDS = frozenset({binlog.XID, binlog.XA_PREPARE, binlog.TRANSACTION_PAYLO
 _IDLE = frozenset({binlog.HEARTBEAT, binlog.HEARTBEAT_V2})
 _STANDALONE = 1  # MariaDB: a GTID whose event has no terminating commit
 _HEARTBEAT_SECONDS = 1.0
-_FIRST_EVENT = 4  # behind the magic number
+FIRST_EVENT = 4  # behind the magic number
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +66,7 @@ class Groups:
             self._start, self._times = event.end - event.size, []
             self._block = event.type == binlog.MARIADB_GTID and not event.body[12] & _STANDALONE
         if self._start is None:
-            self.boundary = (self.file, max(event.end, _FIRST_EVENT))
+            self.boundary = (self.file, max(event.end, FIRST_EVENT))
             return None
         if event.timestamp:
             self._times.append(event.timestamp)
@@ -150,6 +152,14 @@ class Located:
     reached: int  # newest time, seconds since 1970, that the log was seen to hold of other servers' transactions
 
 
+def log_files(connection: Connection) -> list[str]:
+    """The server's binlog files, oldest first. Raises StopError when it writes none."""
+    files = [str(row[0]) for row in connection.query("SHOW BINARY LOGS")]
+    if not files:
+        raise StopError(f"{connection.name} writes no binlog", hint="start it with log_bin")
+    return files
+
+
 class Locator:
     """Looks for a place in the log of the server behind `connection`."""
 
@@ -157,9 +167,11 @@ class Locator:
         self._source = source
         self._replica_id = replica_id
         self._connection = connection
+        facts = server_facts(connection)
+        self._server = facts.server_id, facts.uuid
         end = log_end(connection)
         self._end = (file_number(end.file), end.pos)  # the search ends here, however much is written meanwhile
-        self._files = [str(row[0]) for row in connection.query("SHOW BINARY LOGS")]
+        self._files = log_files(connection)
 
     def find(self, wanted: int, *, own: int | None = None, known: int | None = None) -> Located:
         """The boundary before the first transaction at or after `wanted` (seconds since 1970).
@@ -169,9 +181,8 @@ class Locator:
         """
         oldest = 0
         for name in reversed(self._files):
-            created = self._created(name)
-            oldest = created or oldest
-            if created >= wanted:
+            oldest = created(self._source, self._replica_id, name)
+            if oldest >= wanted:
                 continue
             search = Search(wanted, own, known)
             groups = Groups(name)
@@ -190,23 +201,15 @@ class Locator:
                 return Located(file, pos, search.reached)
         raise StopError(
             f"{self._connection.name}: no transaction boundary before {_time(wanted)} is in its binlog; the oldest"
-            f" file, {self._files[0] if self._files else '(none)'}, begins at {_time(oldest)}",
+            f" file, {self._files[0]}, begins at {_time(oldest)}",
             hint="take a server whose binlog reaches back further, or start a new migration and copy again",
         )
 
-    def _created(self, name: str) -> int:
-        """When a file was begun, by its first event's header."""
-        with self._events(name) as events:
-            for event in events:
-                if event.type == binlog.FORMAT_DESCRIPTION and event.timestamp:
-                    return event.timestamp
-                if event.type in _IDLE:
-                    break
-        return 0
-
     @contextmanager
     def _events(self, name: str) -> Iterator[Iterator[Event]]:
-        reader = BinlogReader(self._source, self._replica_id, _HEARTBEAT_SECONDS, name, _FIRST_EVENT)
+        reader = BinlogReader(
+            self._source, self._replica_id, _HEARTBEAT_SECONDS, name, FIRST_EVENT, server=self._server
+        )
         with closing(reader):
             reader.open()
             yield reader.events()

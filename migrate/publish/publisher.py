@@ -6,6 +6,7 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Mapping
+from contextlib import closing
 from functools import partial
 
 import sqlalchemy as sa
@@ -16,7 +17,7 @@ from migrate.model.coordinate import file_number
 from migrate.model.errors import MigrateError, StopError
 from migrate.model.table import Table
 from migrate.mysql.catalog import collation_charsets, load_table
-from migrate.mysql.connection import Connection, connect
+from migrate.mysql.connection import Connection
 from migrate.mysql.errors import explained
 from migrate.publish import begin, logfiles, start
 from migrate.publish.batches import Batch, Batches, Boundary, Messages
@@ -24,12 +25,16 @@ from migrate.publish.binlog import HEARTBEATS, BinlogReader
 from migrate.publish.decode import RowEvent
 from migrate.publish.emit import Emitter, Transaction
 from migrate.publish.following import History
+from migrate.publish.published import beyond
+from migrate.publish.reach import Reach
 from migrate.publish.reader import TransactionReader
 from migrate.settings import Settings
+from migrate.state import failover as failovers
 from migrate.state import migration as migrations
 from migrate.state import outstanding, oversized
 from migrate.state import position as positions
 from migrate.state.database import in_transaction
+from migrate.state.failover import Failover
 from migrate.state.lease import Held, Leases
 from migrate.state.outstanding import Listed
 from migrate.state.oversized import Oversized
@@ -88,22 +93,24 @@ class Publisher:
         """The stored position, or for a publisher that never ran where it is to begin, stored at once (rule 1)."""
         with self._state.connect() as state:
             stored = positions.load(state, self._settings.name, self._source.name)
-        with_source = connect(self._source, f"source '{self._source.name}'")
-        try:
+        topics = self._migration.topics
+        partitions = [(topic.name, number) for topic in topics for number in range(topic.partitions)]
+        published = partial(beyond, self._settings, partitions)
+        reached = Reach(self._source, stored, self._settings.failover, published, self._stop).open()
+        self._source, with_source = reached.source, reached.connection
+        with closing(with_source), explained(f"source '{self._source.name}'"):
             self._charsets = collation_charsets(with_source)
             self._flavour = with_source.flavour
-            if stored is not None:
-                start.check_same_server(with_source, stored)
-                self._resume = start.resume(with_source, stored)
-                logfiles.check(with_source, self._source, stored, by_gtid=self._resume.by_gtid)
-                return stored
-            with explained(f"source '{self._source.name}'"):
-                first = begin.first(with_source, self._settings, self._source, list(self._tables))
-                self._resume = start.resume(with_source, first)
+            if (position := reached.position) is not None:
+                if position != stored:
+                    self._save(position, note=reached.note)
+                self._resume = start.resume(with_source, position)
+                logfiles.check(with_source, self._source, position, by_gtid=self._resume.by_gtid)
+                return position
+            first = begin.first(with_source, self._settings, self._source, list(self._tables))
+            self._resume = start.resume(with_source, first)
             for table in self._tables.values():
                 self._check_definition(with_source, table)
-        finally:
-            with_source.close()
         self._save(first)
         log.info("first start", source=self._source.name, file=first.file, pos=first.pos, gtid_set=first.gtid_set)
         return first
@@ -152,6 +159,7 @@ class Publisher:
             position.file,
             position.pos,
             self._resume.gtids if self._resume.by_gtid else None,
+            server=(position.server_id, position.server_uuid),
         )
         reader = TransactionReader(
             self._source.name,
@@ -306,9 +314,11 @@ class Publisher:
             name, source = self._settings.name, self._source.name
             in_transaction(self._state, lambda state: outstanding.note_idle(state, name, source), self._stop)
 
-    def _save(self, position: Position, listed: Listed | None = None) -> None:
+    def _save(self, position: Position, listed: Listed | None = None, note: Failover | None = None) -> None:
         def save(connection: sa.Connection) -> None:
             self._leases.still_ours(connection, self._held)
+            if note is not None:
+                failovers.note(connection, self._settings.name, note)
             if position != self._saved:
                 positions.save(connection, self._settings.name, position)
             if listed is not None and listed != self._listed:

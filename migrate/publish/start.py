@@ -6,7 +6,7 @@ import zlib
 from dataclasses import dataclass
 
 from migrate.model.errors import StopError
-from migrate.mysql.catalog import server_facts, show_variables
+from migrate.mysql.catalog import ServerFacts, server_facts, show_variables
 from migrate.mysql.connection import Connection
 from migrate.mysql.quoting import table as quoted_table
 from migrate.publish import gtid
@@ -111,7 +111,7 @@ def first_position(
     found = visible_position(connection, tables)
     return Position(
         source=source.name,
-        address=f"{source.host}:{source.port}",
+        address=source.address,
         server_id=facts.server_id,
         server_uuid=facts.uuid,
         replica_id=replica_id(settings, source),
@@ -125,9 +125,14 @@ def first_position(
 def check_same_server(connection: Connection, stored: Position) -> None:
     """File and position mean something only on the server that wrote them. Raises StopError on another one."""
     facts = server_facts(connection)
-    if (facts.server_id, facts.uuid) != (stored.server_id, stored.server_uuid):
+    if not is_server(facts, stored):
         raise StopError(
             f"{connection.name} at {stored.address} is another server now (server_id {facts.server_id} {facts.uuid},"
             f" was {stored.server_id} {stored.server_uuid}); {stored.file}:{stored.pos} means nothing there",
-            hint="bring the old server back, or start a new migration",
+            hint="start the publisher, which looks where to go on, or bring the old server back",
         )
+
+
+def is_server(facts: ServerFacts, stored: Position) -> bool:
+    """Whether the stored file and position mean something on this server."""
+    return (facts.server_id, facts.uuid) == (stored.server_id, stored.server_uuid)

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 import sqlalchemy as sa
 from sqlalchemy.dialects.mysql import insert
 
+from migrate.settings import Settings
 from migrate.state.database import metadata
 
 table = sa.Table(
@@ -59,6 +60,14 @@ def save(connection: sa.Connection, migration: str, position: Position) -> None:
     values = {"migration": migration, **asdict(position)}
     changed = {name: value for name, value in values.items() if name not in ("migration", "source")}
     connection.execute(insert(table).values(values).on_duplicate_key_update(changed))
+
+
+def where_read(state: sa.Engine, settings: Settings) -> Settings:
+    """The settings with each source at the one of its addresses that its publisher reads."""
+    with state.connect() as connection:
+        stored = {source.name: load(connection, settings.name, source.name) for source in settings.sources}
+    sources = [source.at(at.address) if (at := stored[source.name]) else source for source in settings.sources]
+    return settings.model_copy(update={"sources": tuple(sources)})
 
 
 def from_timestamp(seconds: int) -> datetime | None:

@@ -66,7 +66,7 @@ class Migration:
     def start(self) -> None:
         """`migrate run` in the background; returns once the publisher has stored where it starts."""
         self._supervisor.start(self.command("run"), self.environment)
-        self.wait(self._publishing, 60.0, "the publisher to start")
+        self.wait(self._publishing, 300.0, "the publisher to start")
 
     def _publishing(self) -> bool:
         if not self._supervisor.running:

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from migrate.model.errors import ConfigError
-from migrate.settings import load, load_with_text, parse
+from migrate.settings import Source, load, load_with_text, parse
 from tests.helpers import make_settings, raw_settings
 
 SECRET = "canary-secret-0815"
@@ -352,3 +352,34 @@ def test_a_table_goes_to_the_first_topic_that_takes_it() -> None:
 def test_exclude_without_a_pattern_is_refused() -> None:
     with pytest.raises(ConfigError, match="belongs to a pattern"):
         make_settings(tables=[{"name": "shop.t", "exclude": ["shop.x"], "sharding": {"nodes": "ds_0.t"}}])
+
+
+def _source(**changes: Any) -> Source:
+    raw = raw_settings()
+    raw["sources"][0] |= changes
+    return parse(raw, {}).sources[0]
+
+
+def test_the_addresses_of_a_source_begin_with_its_host_and_keep_their_order() -> None:
+    source = _source(addresses=["DB-2", "db-3:3310", "[::1]:3311"])
+    assert source.places == (("127.0.0.1", 3306), ("db-2", 3306), ("db-3", 3310), ("::1", 3311))
+
+
+def test_a_source_can_be_read_at_another_of_its_addresses_and_at_no_other() -> None:
+    source = _source(addresses=["db-2:3310"])
+    there = source.at("db-2:3310")
+    assert (there.host, there.port, there.address, there.user) == ("db-2", 3310, "db-2:3310", source.user)
+    assert source.at("127.0.0.1:3306") is source
+    assert source.at("db-9:3310") is source  # a position from before the config was changed
+
+
+@pytest.mark.parametrize("address", ["", "a b", "db:0", "db:65536", "db:x", "::1", "db:1:2", "user@db:1 "])
+def test_an_address_that_is_none_is_refused(address: str) -> None:
+    with pytest.raises(ConfigError, match=r"sources\.0.*is not written as host or host:port"):
+        _source(addresses=[address])
+
+
+@pytest.mark.parametrize("twice", [["127.0.0.1"], ["db-2", "DB-2:3306"]])
+def test_an_address_given_twice_is_refused(twice: list[str]) -> None:
+    with pytest.raises(ConfigError, match="is there twice"):
+        _source(addresses=twice)

@@ -1,0 +1,202 @@
+"""Another server behind a source's address: where to go on there, and when not (rules 8 and 17, seed 001).
+
+With GTID it must have everything that we have; then it says itself what comes next. Without, the place is found by
+time. Either way file names start over, so a new incarnation begins.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from dataclasses import replace
+from datetime import UTC
+
+import structlog
+
+from migrate.model.errors import StopError
+from migrate.model.place import Place
+from migrate.mysql.catalog import ServerFacts, server_facts, show_variables
+from migrate.mysql.connection import Connection
+from migrate.mysql.errors import explained
+from migrate.publish.begin import Finder
+from migrate.publish.locate import Locator
+from migrate.publish.published import Published
+from migrate.publish.start import offers_gtid
+from migrate.settings import Source
+from migrate.state.failover import Failover
+from migrate.state.position import Position
+
+log = structlog.get_logger("migrate.publish")
+GTID, TIME = "gtid", "time"
+_MARIADB_GTID = re.compile(r"([0-9]+)-([0-9]+)-([0-9]+)")
+
+
+class LacksTransactions(StopError):  # noqa: N818 - what it says is the finding
+    """The server behind the address does not have what we have; it may still be applying it."""
+
+
+def switch(
+    connection: Connection, source: Source, stored: Position, back_seconds: int, published: Published
+) -> tuple[Position, Failover]:
+    """Where to go on, on the server behind `connection`, not the one that wrote `stored`, and what to note.
+
+    Args: `source` as it is reached there; how far to go back without GTID; what the topic has beyond `stored`.
+    Raises: LacksTransactions, naming them; StopError when there is no safe place; ServerError.
+    """
+    with explained(connection.name):
+        facts = server_facts(connection)
+        _check_kind(connection, facts, stored)
+        if stored.gtid_set and offers_gtid(connection):
+            check_gtids(connection, stored.gtid_set, published.gtids)
+            here = Finder(source, stored.replica_id, connection).find(Place(gtid_set=stored.gtid_set))
+            file, pos, scheme, why = here.file, here.pos, GTID, ""
+        else:
+            last = _last_time(connection, facts, stored, back_seconds)
+            own = facts.server_id if facts.server_id != stored.server_id else None
+            locator = Locator(source, stored.replica_id, connection)
+            found = locator.find(last - back_seconds, own=own, known=last + back_seconds)
+            file, pos, scheme = found.file, found.pos, TIME
+            why = doubt(max(last, published.newest), found.reached if own is not None else 0, back_seconds)
+    position = replace(
+        stored,
+        address=source.address,
+        server_id=facts.server_id,
+        server_uuid=facts.uuid,
+        incarnation=stored.incarnation + 1,
+        file=file,
+        pos=pos,
+        gtid_set=stored.gtid_set if scheme == GTID else "",
+        file_created=0,
+    )
+    note = Failover(stored.source, position.incarnation, _who(stored), _who(position), scheme, why)
+    _tell(note, position)
+    return position, note
+
+
+def _tell(note: Failover, position: Position) -> None:
+    log.warning(
+        "another server is behind the source",
+        source=note.source,
+        was=note.from_server,
+        now=note.to_server,
+        incarnation=note.incarnation,
+        by=note.scheme,
+        file=position.file,
+        pos=position.pos,
+    )
+    if note.doubt:
+        log.warning("back to catching up until a verification is clean", source=note.source, reason=note.doubt)
+
+
+def _check_kind(connection: Connection, facts: ServerFacts, stored: Position) -> None:
+    if bool(facts.uuid) != bool(stored.server_uuid):
+        raise StopError(
+            f"{connection.name} was {'MySQL' if stored.server_uuid else 'MariaDB'} and is {facts.flavour} now",
+            hint="start a new migration: the two write values and GTIDs differently",
+        )
+    names = ("log_bin", "log_slave_updates", "log_replica_updates")
+    settings = show_variables(connection, *names)
+    if any(settings.get(name, "ON").upper() in ("OFF", "0") for name in names):
+        raise StopError(
+            f"{connection.name} is another server now ({_facts(facts)}), and does not log what it replicates",
+            hint="without log_bin and log_slave_updates (MySQL: log_replica_updates) its log has gaps;"
+            " bring the old server back, or start a new migration",
+        )
+
+
+# -- GTID
+
+
+def check_gtids(connection: Connection, ours: str, published: Collection[str] = ()) -> None:
+    """What we have must be a subset of what the server has, and what it purged a subset of what we have.
+
+    Args: what is delivered, and what is in the topic beyond that, perhaps in part only.
+    Raises: LacksTransactions, StopError.
+    """
+    have = ",".join([ours, *sorted(published)])
+    lacks = _lacking_mariadb(connection, have) if connection.flavour == "mariadb" else _subtract(connection, have, None)
+    if lacks:
+        raise LacksTransactions(
+            f"{connection.name} is another server now and lacks transactions that were published: {lacks[:500]}",
+            hint="bring the server back that has them, or let this one replicate them; or start a new migration",
+        )
+    purged = "" if connection.flavour == "mariadb" else _subtract(connection, None, ours)
+    if purged:
+        raise StopError(
+            f"{connection.name} is another server now and purged transactions that were not published: {purged[:500]}",
+            hint="take a server that still has them in its binlog, or start a new migration and copy again",
+        )
+
+
+def _subtract(connection: Connection, ours: str | None, theirs: str | None) -> str:
+    """MySQL: `ours` without what it executed, or what it purged without `theirs`."""
+    if ours is not None:
+        row = connection.one("SELECT GTID_SUBTRACT(%s, @@GLOBAL.gtid_executed)", (ours,))
+    else:
+        row = connection.one("SELECT GTID_SUBTRACT(@@GLOBAL.gtid_purged, %s)", (theirs,))
+    return str(row[0] or "").replace("\n", "") if row else ""
+
+
+def _lacking_mariadb(connection: Connection, ours: str) -> str:
+    """`gtid_binlog_state` has the last number of each domain and server: a number alone may be another history's."""
+    row = connection.one("SELECT @@GLOBAL.gtid_binlog_state")
+    return ", ".join(lacking_mariadb(ours, str(row[0] or "") if row else ""))
+
+
+def lacking_mariadb(ours: str, state: str) -> list[str]:
+    """Which last transactions of ours, by domain, are not in a `gtid_binlog_state`."""
+    logged = {(domain, server): int(number) for domain, server, number in _MARIADB_GTID.findall(state)}
+    return [
+        f"{domain}-{server}-{number}"
+        for domain, server, number in _MARIADB_GTID.findall(ours)
+        if logged.get((domain, server), -1) < int(number)
+    ]
+
+
+# -- time
+
+
+def _last_time(connection: Connection, facts: ServerFacts, stored: Position, back_seconds: int) -> int:
+    """When the last published event was, seconds since 1970, by the clock of the server that wrote it."""
+    if stored.event_time is None:
+        raise StopError(
+            f"{connection.name} is another server now ({_facts(facts)}), without GTID, and no time is known",
+            hint="nothing was published since the start; bring the old server back, or start a new migration",
+        )
+    last = int(stored.event_time.replace(tzinfo=UTC).timestamp())
+    row = connection.one("SELECT UNIX_TIMESTAMP()")
+    if row is not None and last > int(row[0]) + back_seconds:
+        raise StopError(
+            f"{connection.name} is another server now ({_facts(facts)}), without GTID, and its clock is"
+            f" {last - int(row[0])} s behind the last published event",
+            hint="times cannot be compared: set its clock right, or publish again from a place you name",
+        )
+    return last
+
+
+def doubt(last: int, reached: int, back_seconds: int) -> str:
+    """Why the new server may lack what was published; empty when its log shows that it went further.
+
+    A replica applies in commit order, so one that has a newer transaction than our last has our last too. Newer by the
+    interval: header times do not rise with the log.
+
+    Args: times in seconds since 1970: of the last published event, and the newest that the new server has replicated (0
+    when that is not known).
+    """
+    if reached > last + back_seconds:
+        return ""
+    if not reached:
+        return "without GTID, how far the new server had replicated is not known"
+    lag = f"{last - reached} s older than" if reached < last else f"{reached - last} s newer than"
+    return (
+        f"without GTID, the newest transaction that the new server replicated is {lag} the last one published;"
+        " whether it has all that was published is not known"
+    )
+
+
+def _who(position: Position) -> str:
+    return f"{position.address} ({position.server_id}{' ' * bool(position.server_uuid)}{position.server_uuid})"
+
+
+def _facts(facts: ServerFacts) -> str:
+    return f"server_id {facts.server_id}{' ' * bool(facts.uuid)}{facts.uuid}"

@@ -1,0 +1,65 @@
+"""What a topic holds of a source beyond its stored position: published, and not yet acknowledged."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import closing
+from dataclasses import dataclass, field
+
+from migrate.kafka.reader import PartitionReader
+from migrate.model.coordinate import Coordinate, file_number
+from migrate.model.message import Message, decode
+from migrate.settings import Settings
+from migrate.state.position import Position
+
+_FIRST_BLOCK = 500  # messages read back from a partition's end; doubled until one at or below the position is met
+
+
+@dataclass(slots=True)
+class Published:
+    """Transactions beyond a position."""
+
+    gtids: set[str] = field(default_factory=set)
+    newest: int = 0  # time of the newest, seconds since 1970
+
+    def add(self, message: Message) -> None:
+        if message.gtid:
+            self.gtids.add(message.gtid)
+        self.newest = max(self.newest, message.es // 1000)
+
+
+def beyond(settings: Settings, partitions: Iterable[tuple[str, int]], stored: Position) -> Published:
+    """Read each partition (topic, number) back from its end to the position. Raises ServerError."""
+    limit = Coordinate(stored.incarnation, file_number(stored.file), stored.pos, 0)
+    found = Published()
+    with closing(PartitionReader(settings.kafka, f"{settings.group}.published")) as reader:
+        for topic, number in partitions:
+            low, high = reader.bounds(topic, number)
+            end, size = high, _FIRST_BLOCK
+            while end > low:
+                start = max(low, end - size)
+                block = _read(reader, topic, number, start, end)
+                ours = [message for message in block if message.source == stored.source]
+                for message in ours:
+                    if message.coordinate >= limit:
+                        found.add(message)
+                if ours and ours[0].coordinate < limit:
+                    break
+                end, size = start, size * 2
+    return found
+
+
+def _read(reader: PartitionReader, topic: str, number: int, start: int, end: int) -> list[Message]:
+    """The messages of a partition from one offset to another."""
+    reader.assign(topic, number, start)
+    try:
+        block = []
+        at = start
+        while at < end:
+            for raw in reader.poll(_FIRST_BLOCK, 1.0):
+                at = raw.offset + 1
+                if raw.offset < end:
+                    block.append(decode(raw.value, raw.where, raw.offset))
+        return block
+    finally:
+        reader.unassign(topic, number)

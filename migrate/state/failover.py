@@ -1,0 +1,71 @@
+"""Changes of the server behind a source, and which of them a verification has yet to settle (rule 17)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import asdict, dataclass
+from datetime import datetime
+
+import sqlalchemy as sa
+from sqlalchemy.dialects.mysql import insert
+
+from migrate.state import verification
+from migrate.state.database import metadata, now
+
+table = sa.Table(
+    "failover",
+    metadata,
+    sa.Column("migration", sa.String(48), primary_key=True),
+    sa.Column("source", sa.String(48), primary_key=True),
+    sa.Column("incarnation", sa.Integer, primary_key=True),
+    sa.Column("from_server", sa.String(400)),
+    sa.Column("to_server", sa.String(400)),
+    sa.Column("scheme", sa.String(8)),
+    sa.Column("doubt", sa.Text),
+    sa.Column("verified", sa.BigInteger),
+    sa.Column("at", sa.DateTime),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Failover:
+    source: str
+    incarnation: int  # that began with it
+    from_server: str
+    to_server: str
+    scheme: str  # "gtid" or "time"
+    doubt: str  # why the target may hold what the new server lacks; empty when it cannot
+
+
+def note(connection: sa.Connection, migration: str, failover: Failover) -> None:
+    """Store one; the same one again (its position was not saved) takes the place of the first."""
+    values = asdict(failover) | {"verified": None, "at": now}
+    row = {"migration": migration, **values}
+    connection.execute(insert(table).values(row).on_duplicate_key_update(values))
+
+
+def in_doubt(connection: sa.Connection, migration: str) -> dict[str, tuple[Failover, datetime]]:
+    """By source: its last failover, and when, that no verification has settled yet."""
+    names = Failover.__slots__
+    rows = connection.execute(
+        sa.select(*(table.c[name] for name in names), table.c.at)
+        .where(table.c.migration == migration, table.c.doubt != "", table.c.verified.is_(None))
+        .order_by(table.c.incarnation)
+    )
+    return {row[0]: (Failover(*row[: len(names)]), row[len(names)]) for row in rows}
+
+
+def settle(connection: sa.Connection, migration: str, run: int, sources: Collection[str]) -> int:
+    """A verification of all tables of these sources was clean: what it began after is settled. Returns how many."""
+    began = sa.select(verification.table.c.started).where(verification.table.c.id == run).scalar_subquery()
+    return connection.execute(
+        sa.update(table)
+        .where(
+            table.c.migration == migration,
+            table.c.source.in_(list(sources)),
+            table.c.doubt != "",
+            table.c.verified.is_(None),
+            table.c.at <= began,
+        )
+        .values(verified=run)
+    ).rowcount
