@@ -77,6 +77,8 @@ class Schema:
 
     def statement(self, statement: Statement, since: Coordinate) -> bool:
         """Whether the statement changed what is known. Raises StopError where the policy or doubt says so."""
+        if statement.is_part:
+            return False
         try:
             read = tokens(statement.sql, statement.mode, self._dialect.version, mariadb=self._dialect.mariadb)
             ddl = ddls.parse(statement.sql, read, statement.database)

@@ -74,6 +74,12 @@ class Statement:
     mode: int = 0  # sql_mode as bits
     client: int | None = None  # collation id of the text's character set
     database_collation: int | None = None
+    phases: int = 0  # MariaDB's binlog_alter_two_phase: see `is_part`
+
+    @property
+    def is_part(self) -> bool:
+        """Whether it only announces an ALTER, or takes that back; the whole statement comes again with its commit."""
+        return bool(self.phases & (_STARTS_ALTER | _ROLLS_ALTER_BACK))
 
 
 def parse_query(body: bytes, charsets: Mapping[int, str] | None = None) -> Statement:
@@ -90,7 +96,12 @@ def parse_query(body: bytes, charsets: Mapping[int, str] | None = None) -> State
         charset = (charsets or {}).get(session.get(_CLIENT, 0), "utf8mb4")
         text = body[start + name_length + 1 :].decode(_CODECS.get(charset, "ascii"), "replace")
         return Statement(
-            database, text, session.get(_SQL_MODE, 0), session.get(_CLIENT), session.get(_CHARSET_DATABASE)
+            database,
+            text,
+            session.get(_SQL_MODE, 0),
+            session.get(_CLIENT),
+            session.get(_CHARSET_DATABASE),
+            session.get(_PHASES, 0),
         )
     except (struct.error, UnicodeDecodeError) as error:
         raise StopError(f"a query event cannot be read: {error}") from None
@@ -101,7 +112,8 @@ def is_begin(body: bytes) -> bool:
     return body[-6:] == b"\0BEGIN" and len(body) == 19 + body[8] + int.from_bytes(body[11:13], "little")
 
 
-_SQL_MODE, _CLIENT, _CHARSET_DATABASE = 1, 4, 8
+_SQL_MODE, _CLIENT, _CHARSET_DATABASE, _PHASES = 1, 4, 8, 130
+_STARTS_ALTER, _COMMITS_ALTER, _ROLLS_ALTER_BACK = 2, 4, 8  # MariaDB's log_event.h, FL_START_ALTER_E1 and so on
 _CODECS = {"utf8mb4": "utf-8", "utf8mb3": "utf-8", "utf8": "utf-8", "latin1": "cp1252", "binary": "utf-8"}
 _SIZES = {0: 4, 1: 8, 3: 4, 4: 6, 7: 2, 8: 2, 9: 8, 10: 4, 13: 3, 16: 1, 17: 8, 18: 2, 19: 1, 20: 1, 128: 3, 129: 8}
 _TEXTS = {2: (1, 1), 5: (1, 0), 6: (1, 0), 11: (2, 0)}
@@ -119,6 +131,9 @@ def _session(status: bytes) -> dict[int, int]:
             if code in _NUMBERS:
                 found[code] = int.from_bytes(status[at : at + _NUMBERS[code]], "little")
             at += _SIZES[code]
+        elif code == _PHASES and at < len(status):
+            found[code] = status[at]
+            at += 9 if status[at] & (_COMMITS_ALTER | _ROLLS_ALTER_BACK) else 1
         elif code in _TEXTS:
             count, behind = _TEXTS[code]
             for _ in range(count):

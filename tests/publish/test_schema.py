@@ -290,3 +290,18 @@ def test_metadata_switched_while_reading_changes_nothing(box: Sandbox, flavour: 
     rows = [row for _, row in followed.read(start).rows_]
     assert [(row["id"], row["a"], row["s"]) for row in rows] == [(str(2**64 - 1 - n), str(-n), "ö") for n in range(4)]
     followed.close()
+
+
+def test_an_alter_in_two_phases_counts_where_it_is_committed(mariadb_box: Sandbox) -> None:
+    followed = made(mariadb_box)
+    start = followed.here
+    followed.sql(
+        "SET SESSION binlog_alter_two_phase = ON",
+        "ALTER TABLE t ADD COLUMN n INT, ALGORITHM = COPY",
+        "INSERT INTO t (id, n) VALUES (1, 2)",
+    )
+    logged = followed.server.query(f"SHOW BINLOG EVENTS IN '{start[0]}' FROM {start[1]}")
+    assert sum("ALTER TABLE" in str(row[5]) for row in logged) == 2  # its start, and its commit
+    assert [row["n"] for _, row in followed.read(start).rows_] == ["2"]
+    assert len(followed.stored) == 1
+    followed.close()
