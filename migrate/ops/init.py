@@ -115,7 +115,7 @@ def _store_definitions(connection: sa.Connection, plan: Plan, creates: Mapping[T
         elif before != planned.table:
             raise PreflightError(
                 f"{planned.table.full_name} has another definition than at the first init",
-                hint="let the publisher come to the change (docs/operations.md), undo it at the source, or start a new migration",
+                hint="let the publisher come to the change, undo it at the source, or start a new migration",
             )
 
 

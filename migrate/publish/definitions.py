@@ -102,7 +102,8 @@ class Definitions:
         before = version.table if version else None
         if before is not None:
             self.keep_order(name, before, shape.table, "a statement")
-        self.move({name: Version(shape.table, shape.create, since=version.since if version else BEGINNING)})
+        since, gtid = (version.since, version.gtid) if version else (BEGINNING, "")
+        self.move({name: Version(shape.table, shape.create, since=since)}, gtid)
 
     # -- changes
 
@@ -130,9 +131,10 @@ class Definitions:
         version = self.versions.get(name)
         return version if version is not None and not version.gone else None
 
-    def move(self, moved: Versions) -> bool:
-        """Whether this is news; it is stored then."""
-        moved = {name: version for name, version in moved.items() if not self._has(name, version)}
+    def move(self, moved: Versions, gtid: str = "") -> bool:
+        """Whether this is news; it is stored then. gtid: of the statement."""
+        news = {name: version for name, version in moved.items() if not self._has(name, version)}
+        moved = {name: replace(version, gtid=gtid or version.gtid) for name, version in news.items()}
         if not moved:
             return False
         self._store(moved)
@@ -142,7 +144,7 @@ class Definitions:
 
     def _has(self, name: Name, version: Version) -> bool:
         before = self.versions.get(name)
-        return before is not None and replace(before, since=version.since) == version
+        return before is not None and replace(before, since=version.since, gtid=version.gtid) == version
 
 
 def _listed(column: Column) -> bool:

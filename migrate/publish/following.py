@@ -15,6 +15,7 @@ from migrate.mysql.catalog import load_table, show_variables
 from migrate.mysql.connection import Connection, connect
 from migrate.mysql.definition import show_create_whole
 from migrate.mysql.errors import explained
+from migrate.publish import gtid as gtids
 from migrate.publish.ddl import Name
 from migrate.publish.definitions import Definitions, Selected, Versions
 from migrate.publish.schema import Dialect, Schema
@@ -54,8 +55,11 @@ class History:
         """Definitions in force at a position. Raises ServerError."""
         self._server = f"{position.server_id}/{position.server_uuid}"
         at = Coordinate(position.incarnation, file_number(position.file), position.pos, 0)
+        # After a failover by GTID a statement that was noted just before it may stand ahead of us again.
+        flavour = gtids.flavour_of(position.gtid_set)
+        executed = gtids.parse(position.gtid_set, flavour).contains if flavour else lambda _gtid: True
         with self._state.connect() as state:
-            found = schema_history.in_force(state, self._settings.name, self._source.name, at, self._server)
+            found = schema_history.in_force(state, self._settings.name, self._source.name, at, self._server, executed)
         connection = connect(self._source, self._name)
         try:
             with explained(self._name):

@@ -75,7 +75,7 @@ class Schema:
         versions = {name: Version(table) for name, table in tables.items()}
         return cls(Definitions(selected, versions, charsets), Dialect(mariadb, 999999))
 
-    def statement(self, statement: Statement, since: Coordinate) -> bool:
+    def statement(self, statement: Statement, since: Coordinate, gtid: str = "") -> bool:
         """Whether the statement changed what is known. Raises StopError where the policy or doubt says so."""
         if statement.is_part:
             return False
@@ -102,7 +102,7 @@ class Schema:
             moved = self._renamed(step, pairs, {})
         else:
             moved = self._altered(step)
-        return self.known.move(moved)
+        return self.known.move(moved, gtid)
 
     def _resolved(self, ddl: Ddl) -> Ddl:
         """With names as they are known here, where the server does not tell capitals apart."""

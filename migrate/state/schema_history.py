@@ -43,6 +43,7 @@ class Version:
     create: the server's own CREATE TABLE, to replay statements on; empty where it is not known.
     holds: the selected table whose rows it has while it bears another name.
     unsure: why its columns are not known.
+    gtid: of the statement that made it so; empty where it has none.
     """
 
     table: Table | None
@@ -51,6 +52,7 @@ class Version:
     holds: Name | None = None
     unsure: str = ""
     since: Coordinate = BEGINNING
+    gtid: str = ""
 
 
 def add(connection: sa.Connection, migration: str, definition: Table, since: Coordinate, create: str = "") -> None:
@@ -83,12 +85,17 @@ def _row(migration: str, source: str, name: Name, since: Coordinate) -> dict[str
 
 
 def in_force(
-    connection: sa.Connection, migration: str, source: str, at: Coordinate, server: str
+    connection: sa.Connection,
+    migration: str,
+    source: str,
+    at: Coordinate,
+    server: str,
+    executed: Callable[[str], bool] = lambda _gtid: True,
 ) -> dict[Name, Version]:
     """What holds for a transaction that starts at a coordinate or behind it, by (database, table).
 
-    What an earlier incarnation noted holds too, unless it stands behind the coordinate in the same server's log:
-    then we have gone back before it.
+    What an earlier incarnation noted holds too, unless we have gone back before it: it stands behind the coordinate in
+    the same server's log, or has a GTID that is not among those before the place in another's (`executed`).
     """
     found: dict[Name, Version] = {}
     for row in connection.execute(_versions(migration).where(table.c.source == source)):
@@ -96,6 +103,8 @@ def in_force(
         since = Coordinate(row.incarnation, row.file_no, row.tx, 0)
         same_log = since.incarnation == at.incarnation or raw.get("server") == server
         if since.incarnation > at.incarnation or (same_log and since[1:3] >= at[1:3]):
+            continue
+        if not same_log and raw.get("gtid") and not executed(raw["gtid"]):
             continue
         name = (row.table_schema, row.table_name)
         found[name] = _version(source, name, raw, since)
@@ -119,6 +128,7 @@ def _version(source: str, name: Name, raw: dict[str, Any], since: Coordinate) ->
         (holds[0], holds[1]) if holds else None,
         raw.get("unsure", ""),
         since,
+        raw.get("gtid", ""),
     )
 
 
@@ -180,7 +190,7 @@ def dumps(definition: Table | None, version: Version | None = None, server: str 
         raw["columns"] = [{**asdict(column), "kind": column.kind.value} for column in definition.columns]
         raw |= {"key": definition.key, "unique_keys": definition.unique_keys}
     if version is not None:
-        more = {"create": version.create, "gone": version.gone, "holds": version.holds, "unsure": version.unsure}
+        more = {name: getattr(version, name) for name in ("create", "gone", "holds", "unsure", "gtid")}
         raw |= {name: value for name, value in {**more, "server": server}.items() if value}
     return json.dumps(raw)
 

@@ -12,6 +12,8 @@ from sandbox.stack import Sandbox
 from tests.flow.support import Pipeline
 from tests.helpers import unique
 
+pytestmark = pytest.mark.timeout(900)  # each starts all processes three times, which a busy machine takes minutes for
+
 
 @pytest.fixture
 def pipeline(box: Sandbox, kafka: KafkaBroker, tmp_path: Path) -> Iterator[Pipeline]:

@@ -152,7 +152,7 @@ def test_versions_in_force_are_those_noted_before_the_place(state: sa.Engine, na
     odd, ghost = ("shöp", 'a`b"c'), ("shöp", "_t_gho")
     with state.begin() as connection:
         schema_history.add(connection, name, ODD, Coordinate(0, 0, 0, 0), "CREATE TABLE `x` ()")
-        first = schema_history.Version(later, "CREATE …", since=Coordinate(1, 12, 500, 0))
+        first = schema_history.Version(later, "CREATE …", since=Coordinate(1, 12, 500, 0), gtid="u:7")
         gone = schema_history.Version(None, gone=True, since=Coordinate(1, 13, 4, 0))
         away = schema_history.Version(later, "C", holds=odd, unsure="why", since=Coordinate(1, 13, 4, 0))
         for _ in range(2):  # again after a crash: the same
@@ -169,6 +169,10 @@ def test_versions_in_force_are_those_noted_before_the_place(state: sa.Engine, na
         assert at(12, 501) == at(13, 4) == altered
         assert at(13, 5) == at(1, 4, incarnation=2, server="8/v") == renamed  # another server's log begins anew
         assert at(12, 501, incarnation=2) == altered  # gone back in the same log
+        elsewhere = schema_history.in_force(
+            connection, name, "s", Coordinate(2, 1, 4, 0), "8/v", lambda gtid: gtid != "u:7"
+        )
+        assert elsewhere == {odd: gone, ghost: replace(away, table=replace(later, name="_t_gho"))}
         found = schema_history.in_force(connection, name, "s", Coordinate(1, 14, 4, 0), "7/u")
         assert found == {odd: gone, ghost: replace(away, table=replace(later, name="_t_gho"))}
         assert schema_history.latest(connection, name) == {("s", *odd): later}  # no ghosts
