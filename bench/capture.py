@@ -54,7 +54,7 @@ def main() -> None:
                 _write(found)
             found |= _ratios(found["runs"], peer or "mysql-replication")
             _write(found)
-            found["huge"] = _huge(box, Path(directory), workload.huge(max(1000, round(1_000_000 * scale))))
+            found["huge"] = _huge(box, Path(directory), workload.huge(max(1, round(1000 * scale)) * 1000))
     found["load_average_after"] = os.getloadavg()
     _write(found)
     say(json.dumps({key: value for key, value in found.items() if key.startswith("ratio")}, indent=1))
@@ -103,7 +103,7 @@ def _huge(box: Sandbox, directory: Path, load: Workload) -> dict[str, Any]:
     workload.create(box.source, load)
     publisher = Publisher(box, directory, load, 0)
     publisher.prepare()
-    workload.fill(box.source, load)
+    workload.fill_at_once(box.source, load)
     figures = publisher.run(_TIMEOUT).figures()
     say(f"one transaction of {load.rows:,} rows: {json.dumps(figures)}")
     return figures

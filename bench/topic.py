@@ -96,11 +96,13 @@ class Topic:
     def watch(self, pid: int, rows: int, count: Callable[[dict[str, Any]], int], timeout: float) -> Run:
         """Wait until the process has written so many rows; `count` says how many a message has."""
         deadline = time.monotonic() + timeout
-        first = last = self._sample(pid)
+        empty = first = last = self._sample(pid)
         while True:
             time.sleep(_SAMPLE_SECONDS)
             now = self._sample(pid)
-            if now.total == 0 or last.total == 0:
+            if now.total == 0:
+                empty = first = last = now
+            elif last.total == 0:
                 first = last = now
             elif now.total > last.total:
                 last = now
@@ -113,6 +115,8 @@ class Topic:
                 raise TimeoutError(f"{self.name}: {now.total} messages after {timeout:.0f} s")
         if found != rows:
             raise AssertionError(f"{self.name} has {found} rows, not {rows}")
+        if last.total == first.total:  # all of it came between two looks
+            first, before = empty, 0
         return Run(rows - before, last.at - first.at, last.cpu - first.cpu, first.cpu, peak_mb(pid), last.total, size)
 
     def _sample(self, pid: int) -> Sample:
