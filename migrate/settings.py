@@ -248,6 +248,9 @@ class TableSettings(_Model):
 class Publish(_Model):
     flush_seconds: Seconds = 1.0
     heartbeat_seconds: Seconds = 1.0
+    position_store: Literal["database", "file", "memory"] = "database"
+    position_directory: Path | None = None
+    """With `file`: where the position files are; by default `positions` below `run_dir`."""
     transaction_rows: Positive = 1024
     batch_rows: Positive = 1024
     """With `batch_seconds`, whole transactions go together up to so many rows; a transaction is never cut by it."""

@@ -14,7 +14,7 @@ import structlog
 
 from migrate.kafka.producer import DeliveryFailed, OrderedProducer
 from migrate.model.coordinate import file_number
-from migrate.model.errors import MigrateError, StopError
+from migrate.model.errors import MigrateError, ServerError, StopError
 from migrate.model.table import Table
 from migrate.mysql.catalog import collation_charsets, load_table
 from migrate.mysql.connection import Connection
@@ -28,6 +28,7 @@ from migrate.publish.following import History
 from migrate.publish.published import beyond
 from migrate.publish.reach import Reach
 from migrate.publish.reader import TransactionReader
+from migrate.publish.stores import store_of
 from migrate.settings import Settings
 from migrate.state import failover as failovers
 from migrate.state import migration as migrations
@@ -75,6 +76,7 @@ class Publisher:
             self._migration = migrations.get(connection, settings.name)
         self._producer = OrderedProducer(settings.kafka, settings.publish.outstanding_bytes, stop)
         self._saved: Position | None = None
+        self._store = store_of(settings, source)
         self._listed = Listed()
         self._position = self._saved = self._start_position()
         self._batches = Batches(self._position, self._resume.gtids, settings.publish.outstanding_bytes)
@@ -92,7 +94,7 @@ class Publisher:
     def _start_position(self) -> Position:
         """The stored position, or for a publisher that never ran where it is to begin, stored at once (rule 1)."""
         with self._state.connect() as state:
-            stored = positions.load(state, self._settings.name, self._source.name)
+            stored = self._store.load(positions.load(state, self._settings.name, self._source.name))
         topics = self._migration.topics
         partitions = [(topic.name, number) for topic in topics for number in range(topic.partitions)]
         published = partial(beyond, self._settings, partitions)
@@ -324,6 +326,14 @@ class Publisher:
             if listed is not None and listed != self._listed:
                 outstanding.put(connection, self._settings.name, self._source.name, listed)
 
+        if position != self._saved and note is None:  # a failover counts once the state has it, with its note
+            try:
+                self._store.save(position)
+            except OSError as error:
+                if self._saved is None:  # without it a restart would not know that this run was
+                    raise ServerError(f"where the publisher begins cannot be stored: {error}") from error
+                log.warning("position not saved, tried again at the next flush", error=str(error))
+                return
         in_transaction(self._state, save, self._stop)
         if position != self._saved:
             log.info("position saved", source=position.source, file=position.file, pos=position.pos)
