@@ -15,14 +15,14 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from migrate.publish.decode import (
+from migrate.publish.decode.rows import (
     MARIADB_CHARSETS_SQL,
     MYSQL_CHARSETS_SQL,
     ROW_EVENTS,
     DecoderCache,
     charsets_from_rows,
 )
-from migrate.publish.tablemap import peek_table_id
+from migrate.publish.decode.tablemap import peek_table_id
 from sandbox.database import DatabaseServer
 from sandbox.demo_data import create_orders
 from sandbox.settings import Flavour

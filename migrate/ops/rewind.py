@@ -15,7 +15,7 @@ from migrate.model.place import parse_place
 from migrate.mysql.connection import connect
 from migrate.publish import start
 from migrate.publish.begin import Finder
-from migrate.publish.gtid import parse
+from migrate.publish.log.gtid import parse
 from migrate.publish.publisher import lease_name
 from migrate.publish.start import BinlogPosition
 from migrate.settings import Settings

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import structlog
 
 from migrate.model.errors import StopError
-from migrate.publish.gtid import GtidSet
+from migrate.publish.log.gtid import GtidSet
 from migrate.state.position import Position, from_timestamp
 
 log = structlog.get_logger("migrate.publish")

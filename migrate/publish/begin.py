@@ -16,11 +16,12 @@ from migrate.model.errors import StopError
 from migrate.model.place import Place, parse_place
 from migrate.mysql.connection import Connection
 from migrate.mysql.errors import explained
-from migrate.publish import binlog, start
-from migrate.publish.binlog import BinlogReader
-from migrate.publish.gtid import GtidSet, parse
-from migrate.publish.gtid_event import gtid_of, gtids_before
-from migrate.publish.locate import Groups, Locator
+from migrate.publish import start
+from migrate.publish.log import binlog
+from migrate.publish.log.binlog import BinlogReader
+from migrate.publish.log.gtid import GtidSet, parse
+from migrate.publish.log.gtid_event import gtid_of, gtids_before
+from migrate.publish.log.locate import Groups, Locator
 from migrate.publish.start import BinlogPosition
 from migrate.settings import Settings, Source
 from migrate.state.position import Position

@@ -14,8 +14,8 @@ from migrate.model.errors import StopError
 from migrate.model.message import Frame, Message, Op, Row, encode, tail
 from migrate.model.rowfilter import RowFilter
 from migrate.model.table import Table
-from migrate.publish.decode import DELETE, UPDATE, RowDecoder, RowEvent
-from migrate.publish.row_json import ERRORS, JsonRows, UnsuitedError
+from migrate.publish.decode.row_json import ERRORS, JsonRows, UnsuitedError
+from migrate.publish.decode.rows import DELETE, UPDATE, RowDecoder, RowEvent
 from migrate.state.oversized import Oversized
 
 Image = Sequence[str | None]

@@ -19,7 +19,7 @@ from migrate.mysql.catalog import ServerFacts, server_facts, show_variables
 from migrate.mysql.connection import Connection
 from migrate.mysql.errors import explained
 from migrate.publish.begin import Finder
-from migrate.publish.locate import Locator
+from migrate.publish.log.locate import Locator
 from migrate.publish.published import Published
 from migrate.publish.start import offers_gtid
 from migrate.settings import Source

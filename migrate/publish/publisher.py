@@ -19,15 +19,16 @@ from migrate.model.table import Table
 from migrate.mysql.catalog import collation_charsets, load_table
 from migrate.mysql.connection import Connection
 from migrate.mysql.errors import explained
-from migrate.publish import begin, logfiles, start
+from migrate.publish import begin, start
 from migrate.publish.batches import Batch, Batches, Boundary, Messages
-from migrate.publish.binlog import HEARTBEATS, BinlogReader
-from migrate.publish.decode import RowEvent
+from migrate.publish.decode.rows import RowEvent
 from migrate.publish.emit import Emitter, Transaction
-from migrate.publish.following import History
+from migrate.publish.log import logfiles
+from migrate.publish.log.binlog import HEARTBEATS, BinlogReader
 from migrate.publish.published import beyond
 from migrate.publish.reach import Reach
 from migrate.publish.reader import TransactionReader
+from migrate.publish.schema.following import History
 from migrate.publish.stores import store_of
 from migrate.settings import Settings
 from migrate.state import failover as failovers

@@ -10,14 +10,14 @@ import structlog
 from migrate.model.coordinate import Coordinate, file_number
 from migrate.model.errors import StopError
 from migrate.model.table import Table
-from migrate.publish import binlog, payload
-from migrate.publish.binlog import Event
-from migrate.publish.decode import DecoderCache, RowDecoder, RowEvent
+from migrate.publish.decode.rows import DecoderCache, RowDecoder, RowEvent
+from migrate.publish.decode.tablemap import parse_table_map, peek_table, peek_table_id
 from migrate.publish.emit import Transaction
-from migrate.publish.gtid_event import gtid_of
-from migrate.publish.schema import Schema
-from migrate.publish.statement import Statement, first_word, is_begin, parse_query
-from migrate.publish.tablemap import parse_table_map, peek_table, peek_table_id
+from migrate.publish.log import binlog, payload
+from migrate.publish.log.binlog import Event
+from migrate.publish.log.gtid_event import gtid_of
+from migrate.publish.schema.schema import Schema
+from migrate.publish.schema.statement import Statement, first_word, is_begin, parse_query
 from migrate.target.fence import FENCE_TABLES
 
 log = structlog.get_logger("migrate.publish")

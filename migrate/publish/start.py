@@ -9,8 +9,8 @@ from migrate.model.errors import StopError
 from migrate.mysql.catalog import ServerFacts, server_facts, show_variables
 from migrate.mysql.connection import Connection
 from migrate.mysql.quoting import table as quoted_table
-from migrate.publish import gtid
-from migrate.publish.gtid import GtidSet
+from migrate.publish.log import gtid
+from migrate.publish.log.gtid import GtidSet
 from migrate.settings import Settings, Source
 from migrate.state.position import Position
 

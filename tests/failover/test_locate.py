@@ -11,7 +11,7 @@ import pytest
 
 from migrate.model.errors import StopError
 from migrate.mysql.connection import connect
-from migrate.publish.locate import Located, Locator
+from migrate.publish.log.locate import Located, Locator
 from migrate.settings import Source
 from sandbox.database import DatabaseServer
 from sandbox.settings import Flavour

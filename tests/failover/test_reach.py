@@ -11,7 +11,7 @@ import pytest
 from migrate.model.errors import ServerError
 from migrate.mysql.catalog import server_facts
 from migrate.mysql.connection import connect
-from migrate.publish.binlog import BinlogReader
+from migrate.publish.log.binlog import BinlogReader
 from migrate.publish.published import Published
 from migrate.publish.reach import Reach, Reached
 from migrate.settings import Failover, Source

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from migrate.publish.locate import Group, Search
+from migrate.publish.log.locate import Group, Search
 
 END = ("b.000002", 900)
 OLD, NEW = 11, 12

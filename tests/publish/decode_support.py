@@ -11,7 +11,8 @@ from typing import Any, Final
 from migrate.model.errors import StopError
 from migrate.model.message import Message, decode
 from migrate.model.table import Column, Kind, Table
-from migrate.publish.decode import (
+from migrate.publish.decode.row_json import ERRORS
+from migrate.publish.decode.rows import (
     MARIADB_CHARSETS_SQL,
     MYSQL_CHARSETS_SQL,
     ROW_EVENTS,
@@ -21,9 +22,8 @@ from migrate.publish.decode import (
     RowEvent,
     charsets_from_rows,
 )
+from migrate.publish.decode.tablemap import peek_table, peek_table_id
 from migrate.publish.emit import Emitter, Transaction
-from migrate.publish.row_json import ERRORS
-from migrate.publish.tablemap import peek_table, peek_table_id
 from sandbox.database import DatabaseServer
 from sandbox.settings import Flavour
 

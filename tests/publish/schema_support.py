@@ -13,15 +13,15 @@ from migrate.model.table import Table
 from migrate.mysql.catalog import collation_charsets, load_table
 from migrate.mysql.connection import connect
 from migrate.mysql.definition import show_create_whole
-from migrate.publish.binlog import BinlogReader
-from migrate.publish.ddl import Name
-from migrate.publish.decode import RowEvent
-from migrate.publish.definitions import Definitions, Selected, Versions
+from migrate.publish.decode.rows import RowEvent
 from migrate.publish.emit import Transaction
-from migrate.publish.following import dialect_of
+from migrate.publish.log.binlog import BinlogReader
 from migrate.publish.reader import TransactionReader
-from migrate.publish.schema import Schema
-from migrate.publish.shadow import Shadow, Shape
+from migrate.publish.schema.ddl import Name
+from migrate.publish.schema.definitions import Definitions, Selected, Versions
+from migrate.publish.schema.following import dialect_of
+from migrate.publish.schema.schema import Schema
+from migrate.publish.schema.shadow import Shadow, Shape
 from migrate.settings import Source, State
 from migrate.state.schema_history import Version
 from sandbox.database import DatabaseServer

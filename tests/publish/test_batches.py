@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from migrate.model.errors import StopError
 from migrate.publish.batches import EMPTY, Batch, Batches, Boundary, Messages
-from migrate.publish.gtid import MysqlGtids
+from migrate.publish.log.gtid import MysqlGtids
 from migrate.state.outstanding import Listed
 from migrate.state.position import Position, from_timestamp
 

@@ -12,9 +12,9 @@ from decode_support import SESSION, RawEvent, changes, decoder_cache, recording,
 from migrate.model.errors import StopError
 from migrate.model.table import Kind, Table
 from migrate.mysql.catalog import collation_charsets, load_table
-from migrate.publish.complete import complete
-from migrate.publish.decode import DecoderCache
-from migrate.publish.tablemap import TableMap, parse_table_map
+from migrate.publish.decode.rows import DecoderCache
+from migrate.publish.decode.tablemap import TableMap, parse_table_map
+from migrate.publish.schema.complete import complete
 from sandbox.database import DatabaseServer
 from sandbox.settings import Flavour
 from sandbox.stack import Sandbox

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from migrate.publish.ddl import Ddl, Verb, leaves_values, parse, takes_rows
-from migrate.publish.sqltext import ANSI_QUOTES, NO_BACKSLASH_ESCAPES, tokens
+from migrate.publish.schema.ddl import Ddl, Verb, leaves_values, parse, takes_rows
+from migrate.publish.schema.sqltext import ANSI_QUOTES, NO_BACKSLASH_ESCAPES, tokens
 
 NEW = {("d", "t"): ("x", "s0"), ("d", "u"): ("x", "s1"), ("e", "u"): ("x", "s2"), ("d", "a`b"): ("x", "s3")}
 

@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from migrate.model.errors import StopError
-from migrate.publish.decode import Change, RowDecoder, compile_table
-from migrate.publish.tablemap import parse_table_map, peek_table, peek_table_id
+from migrate.publish.decode.rows import Change, RowDecoder, compile_table
+from migrate.publish.decode.tablemap import parse_table_map, peek_table, peek_table_id
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,8 @@ import pytest
 from decode_support import PARTIAL_UPDATE_ROWS, changes, decoder_cache, run, select, server_variables
 
 from migrate.model.errors import StopError
-from migrate.publish.decode import MARIADB_CHARSETS_SQL, DecoderCache, charsets_from_rows, compile_table
-from migrate.publish.tablemap import parse_table_map
+from migrate.publish.decode.rows import MARIADB_CHARSETS_SQL, DecoderCache, charsets_from_rows, compile_table
+from migrate.publish.decode.tablemap import parse_table_map
 from sandbox.settings import Flavour
 from sandbox.stack import Sandbox
 from tests.types.matrix import Case, printed_cases_of

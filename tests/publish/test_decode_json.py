@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from migrate.mysql import typed_json
-from migrate.publish.json_binary import double_text, json_text
+from migrate.publish.decode.json_binary import double_text, json_text
 from sandbox.stack import Sandbox
 
 DATABASE = "decode_json"

@@ -6,8 +6,8 @@ import pytest
 from decode_support import RawEvent, changes, decoder_cache, run, select, server_variables
 
 from migrate.model.errors import StopError
-from migrate.publish.decode import Image, ends_statement
-from migrate.publish.tablemap import parse_table_map
+from migrate.publish.decode.rows import Image, ends_statement
+from migrate.publish.decode.tablemap import parse_table_map
 from sandbox.settings import Flavour
 from sandbox.stack import Sandbox
 from tests.types.matrix import Case, printed_cases_of

@@ -9,10 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from migrate.publish.decode_column_types import NEWDECIMAL
-from migrate.publish.decode_columns import codec_for
-from migrate.publish.decode_compile import RowFunctions
-from migrate.publish.decode_text import (
+from migrate.publish.decode.column_types import NEWDECIMAL
+from migrate.publish.decode.columns import codec_for
+from migrate.publish.decode.compile import RowFunctions
+from migrate.publish.decode.json_binary import json_text
+from migrate.publish.decode.tablemap import ColumnMap
+from migrate.publish.decode.text import (
     DECIMAL_BYTES,
     Texts,
     decimal_groups,
@@ -22,8 +24,6 @@ from migrate.publish.decode_text import (
     time_text,
     uncompress,
 )
-from migrate.publish.json_binary import json_text
-from migrate.publish.tablemap import ColumnMap
 
 
 @st.composite

@@ -11,7 +11,7 @@ import pytest
 from decode_support import SESSION, RawEvent, both_ways, changes, decoder_cache, recording
 from pymysql.cursors import Cursor
 
-from migrate.publish.decode import DecoderCache, Image
+from migrate.publish.decode.rows import DecoderCache, Image
 from sandbox.database import DatabaseServer
 from tests.types.matrix import Case, printed_cases_of
 

@@ -8,7 +8,7 @@ import pytest
 from decode_support import server_variables
 from schema_support import Followed
 
-from migrate.publish.ghost import is_ghost
+from migrate.publish.schema.ghost import is_ghost
 from sandbox.stack import Sandbox
 from tests.helpers import unique
 

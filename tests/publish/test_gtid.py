@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from migrate.model.errors import StopError
-from migrate.publish.gtid import MariadbGtids, MysqlGtids, flavour_of
-from migrate.publish.gtid_event import gtid_of
+from migrate.publish.log.gtid import MariadbGtids, MysqlGtids, flavour_of
+from migrate.publish.log.gtid_event import gtid_of
 
 ONE, OTHER = "7925bfdf-e5fc-11f1-aea2-02fc00000001", "00000000-0000-0000-0000-0000000000ff"
 NAMES = st.sampled_from([ONE, OTHER, f"{ONE}:a_tag", f"{ONE}:b"])

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from migrate.publish import json_binary, json_shapes
-from migrate.publish.json_binary import json_text
+from migrate.publish.decode import json_binary, json_shapes
+from migrate.publish.decode.json_binary import json_text
 
 _WIDTHS = {7: "<i", 8: "<I", 9: "<q", 10: "<Q", 11: "<d"}
 

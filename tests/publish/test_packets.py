@@ -13,9 +13,9 @@ import pymysql
 import pytest
 
 from migrate.model.errors import ServerError, StopError
-from migrate.publish import binlog
-from migrate.publish.binlog import BinlogReader, Event
-from migrate.publish.packets import Reads, packets
+from migrate.publish.log import binlog
+from migrate.publish.log.binlog import BinlogReader, Event
+from migrate.publish.log.packets import Reads, packets
 from migrate.settings import Source
 
 FULL = 0xFFFFFF

@@ -11,11 +11,11 @@ from migrate.model.errors import StopError
 from migrate.model.table import Table
 from migrate.mysql.catalog import collation_charsets, load_table
 from migrate.mysql.connection import connect
-from migrate.publish import payload
-from migrate.publish.binlog import TRANSACTION_PAYLOAD, BinlogReader
 from migrate.publish.emit import Image, Transaction
+from migrate.publish.log import payload
+from migrate.publish.log.binlog import TRANSACTION_PAYLOAD, BinlogReader
 from migrate.publish.reader import TransactionReader
-from migrate.publish.schema import Schema
+from migrate.publish.schema.schema import Schema
 from migrate.publish.start import BinlogPosition, log_end, visible_position
 from migrate.settings import Source
 from sandbox.database import DatabaseServer

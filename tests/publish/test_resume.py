@@ -9,7 +9,7 @@ import pytest
 from publishing import Publishing
 
 from migrate.model.errors import StopError
-from migrate.publish.gtid import parse
+from migrate.publish.log.gtid import parse
 from sandbox.broker import KafkaBroker
 from sandbox.settings import Flavour
 from sandbox.stack import Sandbox

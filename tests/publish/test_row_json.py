@@ -11,9 +11,9 @@ from decode_support import both_ways
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from migrate.publish import decode_column_types as types
-from migrate.publish.decode import RowDecoder, compile_table
-from migrate.publish.tablemap import ColumnMap, TableMap
+from migrate.publish.decode import column_types as types
+from migrate.publish.decode.rows import RowDecoder, compile_table
+from migrate.publish.decode.tablemap import ColumnMap, TableMap
 
 CHARSETS = {45: "utf8mb4", 63: "binary", 8: "latin1"}
 NAMES = (

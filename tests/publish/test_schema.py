@@ -8,7 +8,7 @@ import pytest
 from decode_support import server_variables
 from schema_support import Followed
 
-from migrate.publish.definitions import Selected
+from migrate.publish.schema.definitions import Selected
 from sandbox.settings import Flavour
 from sandbox.stack import Sandbox
 from tests.helpers import unique

@@ -7,7 +7,7 @@ import struct
 import pytest
 
 from migrate.model.errors import StopError
-from migrate.publish.statement import Statement, concerned, first_word, parse_query
+from migrate.publish.schema.statement import Statement, concerned, first_word, parse_query
 
 ORDERS = ("shop", "orders")
 SELECTED = [ORDERS, ("shop", "a`b"), ("Crm", "Käufe"), ("crm", "x;drop table y"), ("shop", 'q"q')]

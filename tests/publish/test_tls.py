@@ -14,8 +14,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from migrate.publish import binlog
-from migrate.publish.binlog import BinlogReader
+from migrate.publish.log import binlog
+from migrate.publish.log.binlog import BinlogReader
 from migrate.settings import Source, Tls
 from sandbox.database import DatabaseServer
 from sandbox.settings import Flavour

@@ -12,7 +12,7 @@ from uuid import UUID
 
 import pymysql
 
-from migrate.publish.gtid import GtidSet, MariadbGtids, MysqlGtids
+from migrate.publish.log.gtid import GtidSet, MariadbGtids, MysqlGtids
 
 _COM_BINLOG_DUMP, _COM_BINLOG_DUMP_GTID = 0x12, 0x1E
 _THROUGH_GTID = 0x04

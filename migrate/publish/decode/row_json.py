@@ -17,9 +17,9 @@ from json.encoder import encode_basestring, encode_basestring_ascii
 from typing import Any, Final
 
 from migrate.model.table import Table
-from migrate.publish.decode_codecs import Codec, joined
-from migrate.publish.decode_compile import Source, numbers, unpack_region
-from migrate.publish.decode_text import RUNTIME
+from migrate.publish.decode.codecs import Codec, joined
+from migrate.publish.decode.compile import Source, numbers, unpack_region
+from migrate.publish.decode.text import RUNTIME
 
 Groups = defaultdict[int, list[str | int]]
 """By partition, in order of first use: (row, ordinal) of inserts and deletes, (row, old, ordinal) of updates, flat."""

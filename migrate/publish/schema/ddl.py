@@ -13,7 +13,7 @@ from enum import Enum
 from typing import Final
 
 from migrate.mysql.quoting import table as quoted_table
-from migrate.publish.sqltext import Token, without_last_semicolon
+from migrate.publish.schema.sqltext import Token, without_last_semicolon
 
 Name = tuple[str, str]
 """(database, table)"""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from migrate.publish.decode_text import clock_text, day_text, epoch_text
+from migrate.publish.decode.text import clock_text, day_text, epoch_text
 
 TIMESTAMP_BYTES: Final = (4, 5, 5, 6, 6, 7, 7)
 DATETIME_BYTES: Final = (8, 6, 6, 7, 7, 7, 8)

@@ -16,13 +16,13 @@ import structlog
 from migrate.model.coordinate import Coordinate
 from migrate.model.errors import StopError
 from migrate.model.table import Table
-from migrate.publish import ddl as ddls
-from migrate.publish import ghost
-from migrate.publish.ddl import Ddl, Name, Verb
-from migrate.publish.definitions import COPY_AGAIN, Definitions, Selected, Versions, full
-from migrate.publish.shadow import NotReplayedError, Shape
-from migrate.publish.sqltext import tokens
-from migrate.publish.statement import UNREADABLE, Statement, concerned
+from migrate.publish.schema import ddl as ddls
+from migrate.publish.schema import ghost
+from migrate.publish.schema.ddl import Ddl, Name, Verb
+from migrate.publish.schema.definitions import COPY_AGAIN, Definitions, Selected, Versions, full
+from migrate.publish.schema.shadow import NotReplayedError, Shape
+from migrate.publish.schema.sqltext import tokens
+from migrate.publish.schema.statement import UNREADABLE, Statement, concerned
 from migrate.state.schema_history import Version
 
 log = structlog.get_logger("migrate.publish")

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from migrate.publish import decode_codecs as fixed
-from migrate.publish import decode_column_types as types
-from migrate.publish.decode_codecs import LITTLE, Codec
-from migrate.publish.json_binary import json_text
-from migrate.publish.tablemap import ColumnMap
+from migrate.publish.decode import codecs as fixed
+from migrate.publish.decode import column_types as types
+from migrate.publish.decode.codecs import LITTLE, Codec
+from migrate.publish.decode.json_binary import json_text
+from migrate.publish.decode.tablemap import ColumnMap
 
 _FIXED: Final[dict[int, Callable[[ColumnMap], Codec]]] = {
     types.TINY: fixed.int_codec,

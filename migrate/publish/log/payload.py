@@ -13,10 +13,10 @@ from typing import BinaryIO, Final
 import zstandard
 
 from migrate.model.errors import StopError
-from migrate.publish import binlog
-from migrate.publish.binlog import Event
-from migrate.publish.decode_reader import Reader
-from migrate.publish.decode_text import unpack
+from migrate.publish.decode.cursor import Reader
+from migrate.publish.decode.text import unpack
+from migrate.publish.log import binlog
+from migrate.publish.log.binlog import Event
 
 _END, _SIZE, _ALGORITHM, _WHOLE_SIZE = 0, 1, 2, 3
 _ZSTD, _NONE = 0, 255

@@ -14,8 +14,8 @@ from typing import Final
 
 from migrate.model.errors import StopError
 from migrate.model.table import BYTES_KINDS, Column, Kind, Table
-from migrate.publish import decode_column_types as types
-from migrate.publish.tablemap import ColumnMap, TableMap
+from migrate.publish.decode import column_types as types
+from migrate.publish.decode.tablemap import ColumnMap, TableMap
 
 _HINT: Final = (
     "its definition changed where this service did not see it; undo that, or start a new migration and copy again"

@@ -19,9 +19,9 @@ from pymysqlreplication import BinLogStreamReader
 from migrate.model.errors import ServerError, StopError
 from migrate.mysql.connection import driver_options
 from migrate.mysql.errors import explain, number, text
-from migrate.publish import dump
-from migrate.publish.gtid import GtidSet
-from migrate.publish.packets import Reads, packets
+from migrate.publish.log import dump
+from migrate.publish.log.gtid import GtidSet
+from migrate.publish.log.packets import Reads, packets
 from migrate.settings import Source
 
 QUERY, STOP, ROTATE, INTVAR, RAND, USER_VAR, FORMAT_DESCRIPTION, XID = 2, 3, 4, 5, 13, 14, 15, 16

@@ -15,11 +15,11 @@ from migrate.mysql.catalog import load_table, show_variables
 from migrate.mysql.connection import Connection, connect
 from migrate.mysql.definition import show_create_whole
 from migrate.mysql.errors import explained
-from migrate.publish import gtid as gtids
-from migrate.publish.ddl import Name
-from migrate.publish.definitions import Definitions, Selected, Versions
-from migrate.publish.schema import Dialect, Schema
-from migrate.publish.shadow import Shadow, Shape
+from migrate.publish.log import gtid as gtids
+from migrate.publish.schema.ddl import Name
+from migrate.publish.schema.definitions import Definitions, Selected, Versions
+from migrate.publish.schema.schema import Dialect, Schema
+from migrate.publish.schema.shadow import Shadow, Shape
 from migrate.settings import Settings, Source
 from migrate.state import schema_history
 from migrate.state.database import in_transaction

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 
 from migrate.model.errors import StopError
 from migrate.model.table import Column, Kind, Table
-from migrate.publish.complete import complete
-from migrate.publish.ddl import Name
-from migrate.publish.shadow import Shape
-from migrate.publish.tablemap import TableMap
+from migrate.publish.decode.tablemap import TableMap
+from migrate.publish.schema.complete import complete
+from migrate.publish.schema.ddl import Name
+from migrate.publish.schema.shadow import Shape
 from migrate.state.schema_history import BEGINNING, Version
 
 Versions = dict[Name, Version]

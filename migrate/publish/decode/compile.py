@@ -13,8 +13,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from migrate.publish.decode_codecs import Codec, joined
-from migrate.publish.decode_text import RUNTIME
+from migrate.publish.decode.codecs import Codec, joined
+from migrate.publish.decode.text import RUNTIME
 
 Image = tuple[str | None, ...]
 RowFunction = Callable[[bytes, int], tuple[Image, int]]

@@ -21,7 +21,7 @@ from migrate.mysql.definition import create_as, show_create_whole
 from migrate.mysql.errors import explain, explained, passes, text
 from migrate.mysql.quoting import quote
 from migrate.mysql.quoting import table as quoted
-from migrate.publish.ddl import Ddl, Name
+from migrate.publish.schema.ddl import Ddl, Name
 from migrate.settings import State
 
 

@@ -10,10 +10,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from migrate.publish import decode_column_types as types
-from migrate.publish import decode_old_time as old
-from migrate.publish.decode_text import DECIMAL_BYTES, decimal_groups
-from migrate.publish.tablemap import ColumnMap
+from migrate.publish.decode import column_types as types
+from migrate.publish.decode import old_time as old
+from migrate.publish.decode.tablemap import ColumnMap
+from migrate.publish.decode.text import DECIMAL_BYTES, decimal_groups
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
-from migrate.publish.decode_column_types import (
+from migrate.publish.decode.column_types import (
     CHARACTER,
     ENUM,
     ENUM_OR_SET,
@@ -19,7 +19,7 @@ from migrate.publish.decode_column_types import (
     SET,
     VECTOR,
 )
-from migrate.publish.decode_reader import Reader
+from migrate.publish.decode.cursor import Reader
 
 T = TypeVar("T")
 COLUMN_NAME: Final = 4

@@ -18,9 +18,9 @@ from struct import error as StructError  # noqa: N812 - it is a class
 from typing import Any, Final
 
 from migrate.mysql.typed_json import DECIMAL, INTEGER, OPAQUE, TIMESTAMP, UNSIGNED_FROM
-from migrate.publish import decode_column_types as types
-from migrate.publish.decode_text import clock_text, day_text, decimal_text
-from migrate.publish.json_shapes import Shapes
+from migrate.publish.decode import column_types as types
+from migrate.publish.decode.json_shapes import Shapes
+from migrate.publish.decode.text import clock_text, day_text, decimal_text
 
 _MALFORMED: Final = "holds malformed JSON"
 _MAX_DEPTH: Final = 100  # JSON_DOCUMENT_MAX_DEPTH

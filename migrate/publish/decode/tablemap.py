@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from migrate.model.errors import StopError
-from migrate.publish.decode_column_types import METADATA_SIZE, real_type
-from migrate.publish.decode_metadata import bits, column_label, read_metadata, split_fields
-from migrate.publish.decode_reader import Reader
+from migrate.publish.decode.column_types import METADATA_SIZE, real_type
+from migrate.publish.decode.cursor import Reader
+from migrate.publish.decode.metadata import bits, column_label, read_metadata, split_fields
 
 
 @dataclass(frozen=True, slots=True)

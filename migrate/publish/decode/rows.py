@@ -15,13 +15,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from migrate.model.errors import StopError
-from migrate.publish.decode_codecs import Codec
-from migrate.publish.decode_columns import codec_for
-from migrate.publish.decode_compile import Image as Image
-from migrate.publish.decode_compile import RowFunctions
-from migrate.publish.decode_reader import Reader
-from migrate.publish.decode_text import unpack
-from migrate.publish.tablemap import TableMap, parse_table_map
+from migrate.publish.decode.codecs import Codec
+from migrate.publish.decode.columns import codec_for
+from migrate.publish.decode.compile import Image as Image
+from migrate.publish.decode.compile import RowFunctions
+from migrate.publish.decode.cursor import Reader
+from migrate.publish.decode.tablemap import TableMap, parse_table_map
+from migrate.publish.decode.text import unpack
 
 Change = tuple[Image | None, Image | None]
 ColumnTypes = Callable[[str, str], Mapping[str, str] | None]

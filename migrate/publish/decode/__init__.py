@@ -1,0 +1,1 @@
+"""Row events to values and messages: table maps, column codecs, JSON."""

@@ -1,0 +1,1 @@
+"""The source's binlog: connection, packets, positions, GTID sets."""

@@ -1,0 +1,1 @@
+"""What columns each table has at a place in the log, and what statements make of that."""
