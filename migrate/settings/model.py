@@ -1,0 +1,230 @@
+"""The whole config file as frozen, validated models."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field, field_validator, model_validator
+
+from migrate.model.errors import ConfigError
+from migrate.model.message import CANAL
+from migrate.settings.base import Name, Positive, Seconds, Section, TopicName
+from migrate.settings.servers import Source, State, Target
+from migrate.settings.tables import TableSettings, like
+
+
+class Database(Section):
+    """Where a database named in a sharding rule really is."""
+
+    target: Name
+    database: str = Field(min_length=1, max_length=64)
+
+
+class Kafka(Section):
+    bootstrap: str
+    topic: TopicName | None = None
+    topics: dict[TopicName, tuple[str, ...]] = Field(default_factory=dict)
+    """Further topics, each with the tables (database.table, or patterns) that go there instead of the first one."""
+    group: str | None = None
+    partitions: Positive = 4
+    replication: Positive = 1
+    retention_hours: Positive = 168
+    max_message_bytes: int = Field(default=1_000_000, ge=10_000)
+    security: dict[str, str] = Field(default_factory=dict)
+    """librdkafka's security.*, sasl.* and ssl.* options."""
+
+    @field_validator("security")
+    @classmethod
+    def _only_security(cls, value: dict[str, str]) -> dict[str, str]:
+        for key in value:
+            if not key.startswith(("security.", "sasl.", "ssl.")):
+                raise ValueError(f"'{key}' is not a security.*, sasl.* or ssl.* option")
+        return value
+
+
+class Publish(Section):
+    flush_seconds: Seconds = 1.0
+    heartbeat_seconds: Seconds = 1.0
+    position_store: Literal["database", "file", "memory"] = "database"
+    position_directory: Path | None = None
+    """With `file`: where the position files are; by default `positions` below `run_dir`."""
+    transaction_rows: Positive = 1024
+    batch_rows: Positive = 1024
+    """With `batch_seconds`, whole transactions go together up to so many rows; a transaction is never cut by it."""
+    batch_seconds: float = Field(default=0.0, ge=0)
+    """How long a transaction may wait for others to go with it; 0: each goes at once."""
+    outstanding_bytes: Positive = 64 * 1024 * 1024
+    oversized: Literal["stop", "park"] = "stop"
+    """A row that makes a message above kafka.max_message_bytes: stop, or go on without it and name it in the status."""
+
+
+class Failover(Section):
+    back_seconds: Annotated[int, Field(ge=0)] = 60
+    """Without GTID: how far before the last delivered event's time the search in the new server's log goes."""
+    down_seconds: Seconds = 60.0
+    """With several addresses: how long the present one may be down before the next is tried."""
+
+
+class Consume(Section):
+    merge_interval_seconds: Seconds = 15.0
+    poll_messages: Positive = 500
+    queue_bytes: Positive = 64 * 1024 * 1024
+    lookup_keys: Positive = 200
+    write_rows: Positive = 1000
+    idle_seconds: Seconds = 5.0
+    retry_seconds: Seconds = 1.0
+    retry_max_seconds: Seconds = 30.0
+    refused_attempts: Positive = 5
+
+
+class Commit(Section):
+    idle_seconds: Seconds = 5.0
+    cleanup_interval_seconds: Seconds = 300.0
+    cleanup_age_seconds: Seconds = 300.0
+
+
+class Delay(Section):
+    tiers_seconds: tuple[Seconds, ...] = Field(default=(600.0, 1800.0), min_length=1, max_length=8)
+
+
+class Copy(Section):
+    master: str = "local[*]"
+    chunk_rows: Positive = 10_000
+    write_rows: Positive = 1000
+    chunks_at_once: Positive = 8
+
+
+class Verify(Section):
+    master: str = "local[*]"
+    chunk_rows: Positive = 20_000
+    recheck_seconds: Seconds = 5.0
+    rechecks: int = Field(default=6, ge=0)
+    """Together longer than a merge interval, so that a row the stream has not come to is no difference."""
+    max_named: Positive = 100
+
+
+class Lease(Section):
+    seconds: Annotated[float, Field(ge=2)] = 15.0
+
+
+class Logging(Section):
+    level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
+    format: Literal["console", "json"] = "console"
+    log_sql: bool = False
+
+
+class Settings(Section):
+    """The whole config file of one migration."""
+
+    name: Name
+    state: State
+    sources: tuple[Source, ...] = Field(min_length=1)
+    targets: tuple[Target, ...] = Field(min_length=1)
+    databases: dict[str, Database]
+    kafka: Kafka
+    tables: tuple[TableSettings, ...] = Field(min_length=1)
+    publish: Publish = Publish()
+    failover: Failover = Failover()
+    consume: Consume = Consume()
+    commit: Commit = Commit()
+    delay: Delay = Delay()
+    copy_: Copy = Field(default=Copy(), alias="copy")
+    verify: Verify = Verify()
+    lease: Lease = Lease()
+    logging: Logging = Logging()
+    run_dir: Path = Path(".migrate")
+
+    @model_validator(mode="after")
+    def _names_resolve(self) -> Settings:
+        _unique("sources", [source.name for source in self.sources])
+        _unique("targets", [target.name for target in self.targets])
+        _unique("tables", [f"{self.source_of(table)} {table.name}" for table in self.tables])
+        if CANAL in (source.name for source in self.sources):
+            raise ValueError(f"sources: the name '{CANAL}' stands for messages from Canal")
+        if self.topic in self.kafka.topics:
+            raise ValueError(f"kafka.topics: '{self.topic}' is the topic of every table that is not named there")
+        targets = {target.name for target in self.targets}
+        for name, database in self.databases.items():
+            if database.target not in targets:
+                raise ValueError(f"databases.{name}.target: there is no target named '{database.target}'")
+        self._databases_are_apart()
+        sources = {source.name for source in self.sources}
+        for table in self.tables:
+            if table.source is None and len(sources) > 1:
+                raise ValueError(f"tables: {table.name} needs 'source', one of {', '.join(sorted(sources))}")
+            if table.source is not None and table.source not in sources:
+                raise ValueError(f"tables: {table.name}: there is no source named '{table.source}'")
+        for name in sources - {self.source_of(table) for table in self.tables}:
+            raise ValueError(f"sources: '{name}' has no table under 'tables'")
+        return self
+
+    def _databases_are_apart(self) -> None:
+        """Two names for one database would share one fence: after a crash, what one has would count for the other."""
+        seen: dict[tuple[str, int, str], str] = {}
+        for name, database in self.databases.items():
+            target = self.target(database.target)
+            place = (target.host.lower(), target.port, database.database)
+            if place in seen:
+                raise ValueError(f"databases.{name}: is the same database as databases.{seen[place]}")
+            seen[place] = name
+
+    @property
+    def topic(self) -> str:
+        return self.kafka.topic or f"migrate.{self.name}"
+
+    @property
+    def group(self) -> str:
+        return self.kafka.group or f"migrate.{self.name}"
+
+    @property
+    def topics(self) -> tuple[str, ...]:
+        """The main topic, then those under kafka.topics."""
+        return self.topic, *self.kafka.topics
+
+    def topic_of(self, database: str, table: str) -> str:
+        """The topic that a table's changes go to: the first under kafka.topics that takes it, else the main one."""
+        name = f"{database}.{table}"
+        taking = (topic for topic, patterns in self.kafka.topics.items() if any(like(one, name) for one in patterns))
+        return next(taking, self.topic)
+
+    def delay_topics(self, topic: str) -> tuple[str, ...]:
+        """The topics in which delayed deletes of a topic wait, by tier."""
+        return tuple(f"{topic}.delay.{tier}" for tier in range(len(self.delay.tiers_seconds)))
+
+    def source_of(self, table: TableSettings) -> str:
+        return table.source or self.sources[0].name
+
+    def choose(self, source: str, names: Iterable[tuple[str, str]]) -> list[TableSettings]:
+        """The settings of each table of a source: those named, and those among (database, table) that a pattern takes.
+
+        A name goes before a pattern, an earlier pattern before a later one.
+        """
+        mine = [table for table in self.tables if self.source_of(table) == source]
+        chosen = {(table.database, table.table): table for table in mine if not table.is_pattern}
+        patterns = [table for table in mine if table.is_pattern]
+        for name in sorted(set(names) - chosen.keys()):
+            if pattern := next((table for table in patterns if table.matches(*name)), None):
+                chosen[name] = pattern.for_table(*name)
+        return list(chosen.values())
+
+    def source(self, name: str) -> Source:
+        """The source of that name; ConfigError when there is none."""
+        for source in self.sources:
+            if source.name == name:
+                return source
+        known = ", ".join(source.name for source in self.sources)
+        raise ConfigError(f"there is no source named '{name}'", hint=f"sources in the config: {known}")
+
+    def target(self, name: str) -> Target:
+        for target in self.targets:
+            if target.name == name:
+                return target
+        raise ConfigError(f"there is no target named '{name}'")
+
+
+def _unique(where: str, names: list[str]) -> None:
+    for name in names:
+        if names.count(name) > 1:
+            raise ValueError(f"{where}: '{name}' is there twice")

@@ -1,0 +1,98 @@
+"""How servers are reached."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field, SecretStr, field_validator, model_validator
+
+from migrate.model.address import parse_address
+from migrate.model.place import parse_place
+from migrate.settings.base import Name, Seconds, Section
+
+SAMPLE_PASSWORDS = frozenset({"", "changeme", "change-me", "password", "secret"})
+
+
+class Tls(Section):
+    """TLS to one server. `verify` checks the certificate and the host name; there is no silent plain fall-back."""
+
+    mode: Literal["off", "verify"] = "off"
+    ca: Path | None = None
+
+
+class Server(Section):
+    """How to reach one MySQL or MariaDB server."""
+
+    host: str
+    port: int = Field(default=3306, gt=0, lt=65536)
+    user: str
+    password: SecretStr
+    connect_timeout: Seconds = 10.0
+    read_timeout: Seconds = 600.0
+    tls: Tls = Tls()
+
+    @field_validator("password")
+    @classmethod
+    def _no_sample_password(cls, value: SecretStr) -> SecretStr:
+        if value.get_secret_value().lower() in SAMPLE_PASSWORDS:
+            raise ValueError("is empty or a sample password; set a real one, for example by ${ENV}")
+        return value
+
+
+class Source(Server):
+    name: Name
+    server_id: int | None = Field(default=None, gt=0, lt=2**32)
+    """Our replica id towards this source; by default derived from the migration's and the source's names."""
+    start: str | None = None
+    """Where a publisher that never ran begins: file and position, GTID set, or time; by default where the source is."""
+
+    @field_validator("start", mode="before")
+    @classmethod
+    def _start_is_a_place(cls, value: object) -> object:
+        if isinstance(value, datetime):  # YAML reads an unquoted time itself
+            value = value.isoformat()
+        if isinstance(value, str):
+            parse_place(value)
+        return value
+
+    addresses: tuple[str, ...] = ()
+    """Where replicas of this server answer, "host" or "host:port", in the order in which they may take its place."""
+
+    @model_validator(mode="after")
+    def _addresses_are_apart(self) -> Source:
+        for host, port in self.places:
+            if self.places.count((host, port)) > 1:
+                raise ValueError(f"addresses: {host}:{port} is there twice; host and port are the first one")
+        return self
+
+    @property
+    def address(self) -> str:
+        """Where these settings lead, "host:port"."""
+        return f"{self.host}:{self.port}"
+
+    @property
+    def places(self) -> tuple[tuple[str, int], ...]:
+        """(host, port) of every address, in order."""
+        return ((self.host.lower(), self.port), *(parse_address(address, self.port) for address in self.addresses))
+
+    def at(self, address: str) -> Source:
+        """This source at another of its addresses ("host:port"); itself when that is none of them."""
+        for host, port in self.places[1:]:
+            if address == f"{host}:{port}":
+                return self.model_copy(update={"host": host, "port": port, "addresses": ()})
+        return self
+
+
+class State(Server):
+    database: Name = "migrate_state"
+
+    @property
+    def shadow(self) -> str:
+        """The database beside it in which statements of the sources' logs are tried on empty copies."""
+        return f"{self.database}_shadow"
+
+
+class Target(Server):
+    name: Name

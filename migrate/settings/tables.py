@@ -1,0 +1,117 @@
+"""The tables to move: names and patterns, and what is chosen for each."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Literal
+
+from pydantic import Field, field_validator, model_validator
+
+from migrate.model.rowfilter import Comparison
+from migrate.settings.base import Name, Section
+
+_TABLE = re.compile(r"[^.\x00]{1,64}\.[^\x00\n]{1,64}")
+_PASSING = re.compile(r"_migrate_.*|_.*_(gho|ghc|del|new|old)", re.DOTALL)
+"""Tables of this service, and of online schema changes under way (gh-ost, pt-online-schema-change)."""
+_PLACEHOLDER = re.compile(r"(?<!\$)\{table\}")
+
+
+class RowCondition(Section):
+    """One condition on a table's rows: a column, and exactly one comparison."""
+
+    column: str
+    is_: Any = Field(default=None, alias="is")
+    is_not: Any = None
+    in_: tuple[Any, ...] = Field(default=(), alias="in")
+    at_least: Any = None
+    above: Any = None
+    at_most: Any = None
+    below: Any = None
+
+    @model_validator(mode="after")
+    def _one_comparison(self) -> RowCondition:
+        if len(self.model_fields_set - {"column"}) != 1:
+            tests = ", ".join(Comparison)
+            raise ValueError(f"column '{self.column}' needs exactly one of {tests}")
+        if self.test is Comparison.IN and not self.in_:
+            raise ValueError(f"column '{self.column}': the list of 'in' is empty")
+        return self
+
+    @property
+    def test(self) -> Comparison:
+        (name,) = self.model_fields_set - {"column"}
+        return Comparison(name.rstrip("_"))
+
+    @property
+    def values(self) -> tuple[object, ...]:
+        (name,) = self.model_fields_set - {"column"}
+        value = getattr(self, name)
+        return value if self.test is Comparison.IN else (value,)
+
+
+class TableSettings(Section):
+    name: str
+    """database.table; with * and ? a pattern for every table of that kind that `migrate init` finds."""
+    exclude: tuple[str, ...] = ()
+    """Names or patterns that the pattern leaves out."""
+    source: Name | None = None
+    key: tuple[str, ...] | None = None
+    ddl: Literal["stop", "ignore"] = "stop"
+    """What a statement in the source's log that may change this table does to the publisher."""
+    rows: tuple[RowCondition, ...] = ()
+    """Only rows that meet all of these belong to the migration."""
+    sharding: dict[str, Any]
+
+    @field_validator("name")
+    @classmethod
+    def _database_and_table(cls, value: str) -> str:
+        if not _TABLE.fullmatch(value):
+            raise ValueError(f"{value!r} is not written as database.table")
+        return value
+
+    @model_validator(mode="after")
+    def _excludes_from_a_pattern(self) -> TableSettings:
+        if self.exclude and not self.is_pattern:
+            raise ValueError(f"{self.name} is one table; 'exclude' belongs to a pattern")
+        return self
+
+    @property
+    def is_pattern(self) -> bool:
+        return "*" in self.name or "?" in self.name
+
+    def matches(self, database: str, table: str) -> bool:
+        """Whether the pattern takes a table of this name, letter for letter but for * and ?.
+
+        Never one of this service, nor the passing ones of an online schema change (`_t_gho`, `_t_new` and so on).
+        """
+        name = f"{database}.{table}"
+        if _PASSING.fullmatch(table):
+            return False
+        return like(self.name, name) and not any(like(left_out, name) for left_out in self.exclude)
+
+    def for_table(self, database: str, table: str) -> TableSettings:
+        """The settings of one table that the pattern takes; `{table}` in its sharding rule is the table's name."""
+        sharding = _with_table(self.sharding, table)
+        return self.model_copy(update={"name": f"{database}.{table}", "exclude": (), "sharding": sharding})
+
+    @property
+    def database(self) -> str:
+        return self.name.split(".", 1)[0]
+
+    @property
+    def table(self) -> str:
+        return self.name.split(".", 1)[1]
+
+
+def like(pattern: str, name: str) -> bool:
+    parts = (".*" if sign == "*" else "." if sign == "?" else re.escape(sign) for sign in pattern)
+    return re.fullmatch("".join(parts), name, re.DOTALL) is not None
+
+
+def _with_table(value: Any, table: str) -> Any:
+    """A sharding rule with `{table}` replaced in every text; `${table}` is an expression and stays."""
+    if isinstance(value, dict):
+        return {key: _with_table(item, table) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_with_table(item, table) for item in value]
+    return _PLACEHOLDER.sub(lambda _found: table, value) if isinstance(value, str) else value
