@@ -26,6 +26,10 @@ metadata = sa.MetaData()
 now = sa.func.now(6)
 """Time is the state server's, never a process's own clock (FAULTS F24)."""
 
+SILENT_SECONDS = 15
+"""The server ends a state session that says nothing for so long. A process frozen inside a transaction keeps its
+locks, on its lease among others; without this nobody could take over from it before it wakes (FAULTS F2)."""
+
 _STEP = re.compile(r"^(\d{3})_[a-z_]+\.sql$")
 
 
@@ -43,7 +47,7 @@ def engine(settings: State, *, pool: int = 5) -> sa.Engine:
     shared = ("connect_timeout", "read_timeout", "write_timeout", "local_infile", "ssl", "ssl_disabled")
     arguments = {
         **{name: value for name, value in driver_options(settings).items() if name in shared},
-        "init_command": f"SET SESSION time_zone = '+00:00', sql_mode = '{SQL_MODE}'",
+        "init_command": f"SET SESSION time_zone = '+00:00', sql_mode = '{SQL_MODE}', wait_timeout = {SILENT_SECONDS}",
     }
     return sa.create_engine(
         url,

@@ -16,9 +16,10 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 import structlog
 from sqlalchemy.dialects.mysql import insert
-from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from migrate.model.errors import OwnershipLost
+from migrate.mysql.errors import passes, text
 from migrate.state.database import metadata, now
 
 table = sa.Table(
@@ -93,11 +94,16 @@ class Leases:
         return held
 
     def wait(self, name: str, stop: threading.Event, poll_seconds: float = 0.5) -> Held | None:
-        """Stand by until the lease is ours; None when `stop` was set first."""
+        """Stand by until the lease is ours, also while the state server is away; None when `stop` was set first."""
         told = False
         while not stop.is_set():
-            if held := self.acquire(name):
-                return held
+            try:
+                if held := self.acquire(name):
+                    return held
+            except DBAPIError as error:
+                if not passes(error.orig or error):
+                    raise
+                log.warning("standing by, the state database refuses", lease=name, error=text(error.orig or error))
             if not told:
                 log.info("standing by", lease=name)
                 told = True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import time
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -19,6 +20,10 @@ from migrate.sharding.rule import TableRule, build_rule
 
 TableId = tuple[str, str, str]
 """(source, database, table)"""
+
+SILENT_SECONDS = 60
+"""The server ends a target session that says nothing for so long, and lets go of the fence that a process frozen inside
+a transaction held (FAULTS F2). Longer than anything that is waited for inside one: Kafka, a page of the source."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -152,23 +157,29 @@ def refuse_shared_places(tables: Iterable[PlannedTable]) -> None:
 
 
 def connect_database(settings: Settings, database: TargetDatabase) -> Connection:
-    """A session in one target database. Raises ServerError."""
+    """A session in one target database, which the server ends after SILENT_SECONDS of silence. Raises ServerError."""
     name = f"target '{database.target}'"
-    return connect(settings.target(database.target), name, database=database.database)
+    session = {"wait_timeout": SILENT_SECONDS}
+    return connect(settings.target(database.target), name, database=database.database, session=session)
 
 
 class TargetPool:
-    """One session per target database, reopened when it broke. Not shared between threads."""
+    """One session per target database, reopened when it broke or was long unused. Not shared between threads."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._open: dict[TargetDatabase, Connection] = {}
+        self._used: dict[TargetDatabase, float] = {}
 
     def get(self, database: TargetDatabase) -> Connection:
+        began = time.monotonic()
+        if began - self._used.get(database, began) > SILENT_SECONDS / 2:
+            self.drop(database)  # the server may have ended it
         connection = self._open.get(database)
         if connection is None or not connection.open:
             connection = connect_database(self._settings, database)
             self._open[database] = connection
+        self._used[database] = began
         return connection
 
     def drop(self, database: TargetDatabase) -> None:

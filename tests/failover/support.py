@@ -125,8 +125,12 @@ class Writer(threading.Thread):
                     time.sleep(0.002)
             self._stop_asked.wait(0.1)
 
-    def stop(self) -> None:
+    def end(self) -> None:
+        """Write no more, and do not wait for an answer."""
         self._stop_asked.set()
+
+    def stop(self) -> None:
+        self.end()
         self.join(SLOW)
         assert not self.is_alive()
 
@@ -249,6 +253,7 @@ class Flow:
         )
         self.migration = Migration(box, directory, config)
         self._children: list[Child] = []
+        self._writers: list[Writer] = []
 
     # -- processes
 
@@ -258,6 +263,13 @@ class Flow:
         child.start(self.migration.command(*arguments), self.migration.environment)
         self._children.append(child)
         return child
+
+    def writer(self, connect: Callable[[], Any], first: int) -> Writer:
+        """Start a writer of the source's table; `close` ends it, so that it cannot disturb later tests."""
+        writer = Writer(connect, self.database, first)
+        self._writers.append(writer)
+        writer.start()
+        return writer
 
     def start_targets(self) -> None:
         """The processes behind the topic."""
@@ -282,6 +294,8 @@ class Flow:
         self.box.targets[0].execute(statement, database=f"{self.name}_state")
 
     def close(self) -> None:
+        for writer in self._writers:
+            writer.end()
         for child in self._children:
             child.kill()
         self.migration.stop()

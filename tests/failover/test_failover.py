@@ -67,9 +67,7 @@ class Replicated:
                 read_timeout=30,
             )
 
-        self.writers = [Writer(connect, self.flow.database, 1 + 1000 * n) for n in range(number)]
-        for writer in self.writers:
-            writer.start()
+        self.writers = [self.flow.writer(connect, 1 + 1000 * n) for n in range(number)]
 
     def written(self, writes: int) -> None:
         for writer in self.writers:

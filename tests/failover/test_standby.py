@@ -14,7 +14,7 @@ import pytest
 from sandbox.broker import KafkaBroker
 from sandbox.process import Child
 from sandbox.stack import Sandbox
-from tests.failover.support import SLOW, Flow, Writer, late_messages, wait
+from tests.failover.support import SLOW, Flow, late_messages, wait
 from tests.helpers import unique
 
 LEASE = 3.0  # seconds, as Flow configures it
@@ -29,8 +29,7 @@ class Pair:
         wait(flow.position, "the first publisher's position")
         self.second = self._publisher("publish-b")
         wait(lambda: "standing by" in self.second.log.read_text(), "the second publisher to stand by")
-        self.writer = Writer(lambda: flow.box.source.connect(flow.database), flow.database, 1)
-        self.writer.start()
+        self.writer = flow.writer(lambda: flow.box.source.connect(flow.database), 1)
         self.writer.wait_for(100)
 
     def _publisher(self, label: str) -> Child:

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from random import Random
 
@@ -36,6 +36,7 @@ class Writer(threading.Thread):
         self._random = Random(2025)  # noqa: S311 - no cryptography
         self._stop_ = threading.Event()
         self.commits = 0
+        self.start()
 
     def run(self) -> None:
         with closing(self._pipeline.box.source.connect(self._pipeline.source)) as connection:
@@ -58,7 +59,7 @@ class Writer(threading.Thread):
             ]
         )
 
-    def stop(self) -> None:
+    def close(self) -> None:
         self._stop_.set()
         self.join(30)
         assert not self.is_alive()
@@ -85,11 +86,10 @@ def test_a_publisher_killed_at_any_step_loses_nothing(box: Sandbox, kafka: Kafka
     )
     pipeline.migration.do("init")
     pipeline.close_copy()
-    with processes(pipeline, "consume", "commit", "requeue"):
+    with processes(pipeline, "consume", "commit", "requeue"), ExitStack() as written:
         with processes(pipeline, "publish"):
             pipeline.migration.wait(lambda: pipeline.migration.ask("status")["sources"][0]["published"], 60, "a start")
-        writer = Writer(pipeline)
-        writer.start()
+        writer = written.enter_context(closing(Writer(pipeline)))
         for step in STEPS:
             launcher = [sys.executable, "-m", "tests.flow.launcher", *map(str, step)]
             done = subprocess.run(
@@ -100,7 +100,7 @@ def test_a_publisher_killed_at_any_step_loses_nothing(box: Sandbox, kafka: Kafka
             )
             assert done.returncode == -signal.SIGKILL, step
         with processes(pipeline, "publish"):
-            writer.stop()
+            writer.close()
             assert writer.commits > len(STEPS)
             pipeline.migration.ask("drain", "--timeout", "90")
         assert pipeline.differences() == []

@@ -67,7 +67,7 @@ def test_after_a_rewind_every_change_comes_again_and_the_target_is_as_the_source
         pipeline.migration.command("publish", "--from", begin, "--yes"), env=pipeline.migration.environment
     ) as publisher:
         try:
-            pipeline.migration.wait(lambda: source_status(pipeline)["caught_up"], 30, "the replay to be published")
+            pipeline.migration.wait(lambda: source_status(pipeline)["caught_up"], 120, "the replay to be published")
         finally:
             publisher.send_signal(signal.SIGTERM)
             assert publisher.wait(30) == 0

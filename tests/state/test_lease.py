@@ -10,9 +10,12 @@ from datetime import datetime
 
 import pytest
 import sqlalchemy as sa
+from sqlalchemy.exc import DBAPIError
+from structlog.testing import capture_logs
 
 from migrate.model.errors import OwnershipLost
-from migrate.state import lease
+from migrate.settings import State
+from migrate.state import database, lease
 from migrate.state.lease import Held, Leases
 from tests.helpers import unique
 
@@ -205,6 +208,51 @@ def test_nobody_takes_over_while_a_transaction_relies_on_the_lease(
         assert taking.is_alive()
     taking.join(90)
     assert taken == [Held("commit", 2)]
+
+
+def test_a_process_frozen_inside_a_transaction_does_not_keep_others_from_taking_over(
+    state_settings: State, make: Callable[..., Leases], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """FAULTS F2: its session lives on, and says nothing."""
+    monkeypatch.setattr(database, "SILENT_SECONDS", 1)
+    frozen = database.engine(state_settings)
+    one, two = make(0.5), make()
+    held = one.acquire("commit")
+    assert held is not None
+    stop = threading.Event()
+    alarm = threading.Timer(40, stop.set)  # sooner than the wait for a lock ends by itself
+    alarm.start()
+    with frozen.connect() as connection:
+        one.still_ours(connection, held)
+        assert two.wait("commit", stop, 0.02) == Held("commit", 2)
+        with pytest.raises(DBAPIError):
+            connection.execute(sa.text("SELECT 1"))
+    alarm.cancel()
+    frozen.dispose()
+
+
+def test_standing_by_outlasts_a_state_server_that_refuses(
+    state_settings: State, make: Callable[..., Leases], state: sa.Engine
+) -> None:
+    """The lock on the lease is waited for in vain first, as while the server is read-only or away."""
+    one = make(0.5)
+    held = one.acquire("commit")
+    assert held is not None
+    impatient = database.engine(state_settings)
+    with impatient.connect() as session:
+        session.execute(sa.text("SET SESSION innodb_lock_wait_timeout = 1"))
+    two = Leases(impatient, one._migration, 60.0, holder="impatient")
+    taken: list[Held | None] = []
+    taking = threading.Thread(target=lambda: taken.append(two.wait("commit", threading.Event(), 0.02)))
+    with capture_logs() as logs:
+        with state.begin() as connection:
+            one.still_ours(connection, held)
+            taking.start()
+            until(lambda: any("refuses" in entry["event"] for entry in logs))
+        taking.join(30)
+    assert taken == [Held("commit", 2)]
+    two.close()
+    impatient.dispose()
 
 
 def test_two_processes_that_ask_at_once_get_one_lease(make: Callable[..., Leases]) -> None:

@@ -10,8 +10,10 @@ import pytest
 from migrate.model.coordinate import Coordinate
 from migrate.model.errors import OwnershipLost
 from migrate.mysql.connection import Connection
+from migrate.mysql.errors import passes
 from migrate.state.record import Partition
-from migrate.target import fence
+from migrate.target import fence, plan
+from tests.helpers import address, make_settings
 from tests.target.conftest import TargetSide
 
 AT = Coordinate(1, 2, 3, 2**62)
@@ -157,3 +159,23 @@ def test_two_owners_that_take_a_new_partition_at_once_end_with_the_later_epoch(
     with pytest.raises(OwnershipLost):
         raise_to(side.one, partition, 1)
     raise_to(side.two, partition, 2)
+
+
+def test_an_owner_frozen_inside_a_transaction_does_not_keep_the_next_one_out(
+    side: TargetSide, partition: Partition, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """FAULTS F2: its session lives on, and says nothing."""
+    monkeypatch.setattr(plan, "SILENT_SECONDS", 1)
+    server = side.box.targets[0]
+    settings = make_settings(targets=[{"name": name, **address(server)} for name in ("t0", "t1")])
+    frozen = plan.connect_database(settings, plan.TargetDatabase("ds_0", "t0", side.database))
+    fence.take(frozen, partition, ["s"], 1)
+    frozen.raw.begin()
+    fence.raise_to(frozen, partition, "s", 1, AT)
+    side.two.execute("SET SESSION innodb_lock_wait_timeout = 40")
+    assert fence.take(side.two, partition, ["s"], 2) == {"s": None}
+    side.two.execute("SET SESSION innodb_lock_wait_timeout = 1")
+    with pytest.raises(pymysql.MySQLError) as error:
+        frozen.raw.commit()
+    assert passes(error.value)
+    frozen.close()
