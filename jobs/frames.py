@@ -24,7 +24,6 @@ from migrate.target.plan import PlannedTable
 
 Batches = Iterable[pa.RecordBatch]
 Step = Callable[[Batches], Iterator[pa.RecordBatch]]
-LEADING = ("chunk", "mark", "place")
 
 
 def schema(table: Table) -> str:

@@ -19,14 +19,11 @@ class SwapQueue:
         self._write: list[Received] = []
         self._lock = threading.Lock()
         self._waiting = 0  # bytes put and not yet given back by `done`
-        self._full = threading.Event()
 
     def put(self, items: list[Received]) -> None:
         with self._lock:
             self._write.extend(items)
             self._waiting += sum(item.size for item in items)
-            if self._waiting >= self._limit:
-                self._full.set()
 
     def swap(self) -> list[Received]:
         """Everything put since the last swap, in order."""
@@ -38,13 +35,7 @@ class SwapQueue:
         """A swapped list was merged: its bytes are free again."""
         with self._lock:
             self._waiting -= sum(item.size for item in items)
-            if self._waiting < self._limit:
-                self._full.clear()
 
     @property
     def full(self) -> bool:
-        return self._full.is_set()
-
-    def wait_full(self, seconds: float) -> bool:
-        """Wait until the queue is full, at most `seconds`."""
-        return self._full.wait(seconds)
+        return self._waiting >= self._limit

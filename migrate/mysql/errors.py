@@ -16,8 +16,6 @@ from migrate.model.errors import MigrateError, ServerError
 DUPLICATE_KEY = 1062
 ACCESS_DENIED = frozenset({1044, 1045, 1142, 1143, 1227, 1370, 1698})
 UNKNOWN_DATABASE = 1049
-NO_SUCH_TABLE = 1146
-TABLE_EXISTS = 1050
 
 # Worth the same statement again on a new or the same connection: the server is away, busy, read-only
 # for a while, or chose this transaction as the victim.

@@ -10,7 +10,7 @@ import structlog
 from migrate.model.coordinate import Coordinate, file_number
 from migrate.model.errors import StopError
 from migrate.model.table import Table
-from migrate.publish.decode.rows import DecoderCache, RowDecoder, RowEvent
+from migrate.publish.decode.rows import DUMMY_TABLE_ID, DecoderCache, RowDecoder, RowEvent
 from migrate.publish.decode.tablemap import parse_table_map, peek_table, peek_table_id
 from migrate.publish.emit import Transaction
 from migrate.publish.log import binlog, payload
@@ -246,7 +246,7 @@ class TransactionReader:
         try:
             found = self._maps[table_id]
         except KeyError:
-            if table_id == 0xFFFFFF:  # a dummy that only ends a statement (rows_event.h)
+            if table_id == DUMMY_TABLE_ID:
                 return
             raise StopError(f"{self._at(event)}: rows of table id {table_id} without its TABLE_MAP") from None
         if found is None:

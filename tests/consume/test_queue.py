@@ -34,9 +34,8 @@ def test_it_is_full_until_enough_was_merged_not_merely_swapped() -> None:
     queue.put(items(4))
     queue.done(taken)
     assert not queue.full
-    assert queue.wait_full(0) is False
     queue.put(items(5, size=20))
-    assert queue.wait_full(0) is True
+    assert queue.full
 
 
 def test_writers_and_a_merger_at_once_lose_and_double_nothing() -> None:

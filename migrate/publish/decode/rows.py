@@ -35,7 +35,6 @@ ROW_EVENTS: Final = WRITE | UPDATE | DELETE
 """WRITE, UPDATE, DELETE_ROWS: version 1 (23 to 25, MariaDB), 2 (30 to 32, MySQL), compressed (MariaDB)."""
 
 PARTIAL_UPDATE_ROWS: Final = 39
-STATEMENT_END: Final = 1
 DUMMY_TABLE_ID: Final = 0xFFFFFF
 """The table id of a row event that has no table map and no rows, and only ends a statement."""
 
@@ -49,11 +48,6 @@ MARIADB_CHARSETS_SQL: Final = (
 def charsets_from_rows(rows: Iterable[tuple[int | None, str | None]]) -> dict[int, str]:
     """Collation id to character set, from the rows of the query for the flavour."""
     return {number: name for number, name in rows if number is not None and name is not None}
-
-
-def ends_statement(body: bytes) -> bool:
-    """Whether a row event is the last of its statement; table ids are free to be reused after it."""
-    return bool(int.from_bytes(body[6:8], "little") & STATEMENT_END)
 
 
 class RowDecoder:
