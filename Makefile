@@ -5,15 +5,17 @@ VENV    := .venv
 BIN     := $(VENV)/bin
 FLAVOUR ?= mariadb
 N       ?= 10
+JOBS    ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup servers demo test types soak-failover lint typecheck bench-capture clean distclean lock
+.PHONY: help setup servers demo test coverage types soak-failover lint typecheck bench-capture clean distclean lock
 
 help: ## list the tasks
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo
 	@echo "  make demo FLAVOUR=mysql     the demo on MySQL instead of MariaDB"
 	@echo "  make test FLAVOURS=mariadb  the suite on one database server only"
+	@echo "  make test JOBS=4            the suite in four processes, each with servers of its own (2)"
 
 setup: $(VENV)/.done ## make .venv from requirements.lock
 
@@ -28,8 +30,11 @@ demo: setup ## migrate a real database live and verify it; FLAVOUR=mariadb or my
 	@$(BIN)/python -m sandbox install --flavour $(FLAVOUR)
 	$(BIN)/python -m sandbox.demo --flavour $(FLAVOUR)
 
-test: servers ## run the whole suite on real servers, with coverage
-	$(BIN)/python -m pytest --cov --cov-report=term
+test: servers ## run the whole suite on real servers
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile
+
+coverage: servers ## the same, with a report of what the suite runs through; slower
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile --cov --cov-report=term
 
 types: servers ## bring every column type through stream and copy, print what is equal
 	$(BIN)/python -m tests.types.table
