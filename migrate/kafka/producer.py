@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from confluent_kafka import KafkaException, Message, Producer
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from migrate.kafka.admin import client_options, error_text
 from migrate.model.errors import ServerError, StopError
@@ -16,6 +16,9 @@ OVERHEAD = 512
 """Room for the record's headers in the broker's limit."""
 
 Delivered = Callable[[], None]
+_FATAL = (KafkaException, SystemError)
+"""What the client raises once a delivery failed for good, from then on at every call. Where reports of other messages
+wait behind that, it calls them with its exception already set, which Python makes a SystemError of."""
 
 
 class DeliveryFailed(ServerError):  # noqa: N818 - what it says is what happened
@@ -34,7 +37,6 @@ class OrderedProducer:
         self._settings = settings
         self._failed: str | None = None
         self._stop = stop or threading.Event()
-        self.outstanding = 0  # messages handed over and not yet confirmed
         options: dict[str, Any] = {
             **client_options(settings),
             "acks": "all",
@@ -51,24 +53,27 @@ class OrderedProducer:
         self._producer = Producer(options)
 
     def produce(
-        self, topic: str, partition: int, value: bytes, key: bytes | None = None, delivered: Delivered | None = None
+        self, topic: str, partition: int, value: bytes, key: bytes | None = None, delivered: Delivered = lambda: None
     ) -> None:
         """`send` of one message."""
         self.send(topic, [(partition, key, value)], delivered)
 
     def send(
-        self, topic: str, messages: Sequence[tuple[int, bytes | None, bytes]], delivered: Delivered | None = None
+        self, topic: str, messages: Sequence[tuple[int, bytes | None, bytes]], delivered: Delivered = lambda: None
     ) -> None:
-        """Hand (partition, key, value)s over; `delivered` runs in a later `poll`, once for each message that every
-        in-sync replica has.
+        """Hand (partition, key, value)s over; `delivered` runs in a later `poll`, once every in-sync replica has them
+        all.
 
         Waits while the local queue is full. Raises StopError for a message above the broker's limit, ServerError
         once any delivery failed.
         """
         self.check()
-        produce, report = self._producer.produce, self._reporter(delivered)
+        produce, note = self._producer.produce, self._note
         largest = self._settings.max_message_bytes - OVERHEAD
-        for partition, key, value in messages:
+        # A partition's messages are confirmed in order: with the last one, all of them.
+        last = {message[0]: index for index, message in enumerate(messages)}
+        ends, report = frozenset(last.values()), self._reporter(len(last), delivered)
+        for index, (partition, key, value) in enumerate(messages):
             if len(value) + len(key or b"") > largest:
                 raise StopError(
                     f"a message of {len(value)} bytes for {topic} is above kafka.max_message_bytes"
@@ -77,31 +82,36 @@ class OrderedProducer:
                 )
             while True:
                 try:
-                    produce(topic, value, key, partition, report)
+                    produce(topic, value, key, partition, report if index in ends else note)
                     break
                 except BufferError:
                     self._wait_for_room()
                 except KafkaException as error:  # fatal, from now on at every call
                     self._failed = self._failed or error_text(error)
                     self.check()
-            self.outstanding += 1
 
     def _wait_for_room(self) -> None:
         self.poll(0.1)
         if self._stop.is_set():
             raise ServerError("stopped while Kafka took nothing more", hint="sent again after the start")
 
-    def _reporter(self, delivered: Delivered | None) -> Callable[[Any, Message], None]:
-        """What librdkafka calls for each message of a `send`; one for all of them, as messages may be many."""
+    def _reporter(self, partitions: int, delivered: Delivered) -> Callable[[Any, Message], None]:
+        """What librdkafka calls for the last message of each partition of a `send`."""
+        left = partitions
 
-        def report(error: Any, _message: Message) -> None:
-            self.outstanding -= 1
-            if error is not None:
-                self._failed = self._failed or str(error)
-            elif delivered is not None and self._failed is None:
+        def report(error: KafkaError | None, message: Message) -> None:
+            nonlocal left
+            self._note(error, message)
+            left -= 1
+            if not left and self._failed is None:
                 delivered()
 
         return report
+
+    def _note(self, error: KafkaError | None, _message: Message) -> None:
+        """What it calls for every other message."""
+        if error is not None:
+            self._failed = self._failed or str(error)
 
     def _on_error(self, error: Any) -> None:
         if error.fatal():
@@ -111,8 +121,8 @@ class OrderedProducer:
         """Run delivery reports. Raises ServerError once any delivery failed."""
         try:
             self._producer.poll(seconds)
-        except KafkaException as error:  # fatal, from now on at every call
-            self._failed = self._failed or error_text(error)
+        except _FATAL as error:
+            self._failed = self._failed or _why(error)
         self.check()
 
     def check(self) -> None:
@@ -131,8 +141,15 @@ class OrderedProducer:
         """Wait until everything is confirmed; False when time ran out first. Raises ServerError on failure."""
         try:
             left = self._producer.flush(seconds)
-        except KafkaException as error:
-            self._failed = self._failed or error_text(error)
+        except _FATAL as error:
+            self._failed = self._failed or _why(error)
             left = 1
         self.check()
         return left == 0
+
+
+def _why(error: BaseException) -> str:
+    fatal = error if isinstance(error, KafkaException) else error.__cause__
+    if not isinstance(fatal, KafkaException):
+        raise error
+    return error_text(fatal)

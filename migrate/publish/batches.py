@@ -129,10 +129,10 @@ class Batches:
         self._outstanding.append(batch)
         return batch
 
-    def pass_on(self, rows: int, size: int, end: Boundary | None) -> Batch:
+    def pass_on(self, rows: int, size: int, ends: list[Boundary]) -> Batch:
         """`put` and `get` in one, for what waits for nothing and finds nothing waiting; its messages stay elsewhere."""
         self._last_id = number = self._last_id + 1
-        batch = Batch(number, {}, [] if end is None else [end], rows, size)
+        batch = Batch(number, {}, ends, rows, size)
         self._outstanding.append(batch)
         self._held += size
         return batch
@@ -147,15 +147,15 @@ class Batches:
     def _acknowledge(self) -> None:
         batch = self._outstanding.popleft()
         self._held -= batch.size
-        if batch.ends:
-            self._done = batch
-        for end in batch.ends:
-            if end.event_time:
-                self._event_time = end.event_time
-            if end.gtid and self._gtids is not None:
-                self._gtids.add(end.gtid)
-            elif end.gtid == "" and self._gtids is not None:
-                log.warning("an anonymous transaction: the position goes on by file", file=end.file, pos=end.pos)
+        if not batch.ends:
+            return
+        self._done = batch
+        self._event_time = next((end.event_time for end in reversed(batch.ends) if end.event_time), self._event_time)
+        if self._gtids is not None:
+            self._gtids.add(*[gtid for _, _, _, gtid in batch.ends if gtid])
+            if any(gtid == "" for _, _, _, gtid in batch.ends):
+                at = batch.ends[-1]
+                log.warning("an anonymous transaction: the position goes on by file", file=at.file, pos=at.pos)
                 self._gtids = None
 
     # -- what the broker says
@@ -164,7 +164,7 @@ class Batches:
         batch.unconfirmed += count
 
     def confirmed(self, batch: Batch) -> None:
-        """The broker has one message of the batch. Batches are acknowledged in turn once it has them all."""
+        """The broker has one of the parts that were `sent`. Batches are acknowledged in turn once it has them all."""
         batch.unconfirmed -= 1
         if not batch.unconfirmed:
             self.settle()

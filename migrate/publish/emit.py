@@ -107,14 +107,15 @@ class Emitter:
         else:
             groups, behind = writer.images(body, at, first)
             op, width = Op.DELETE if kind in DELETE else Op.INSERT, 2
-        message = partial(self._frames[op].message, transaction.es, int(time.time() * 1000), transaction.tail)
+        message, es, tail_, limit = self._frames[op].message, transaction.es, transaction.tail, self._limit
+        ts = int(time.time() * 1000)
         made: Encoded = []
         for partition, group in groups.items():
-            value = message(group, width)
-            if len(value) <= self._limit:
+            value = message(es, ts, tail_, group, width)
+            if len(value) <= limit:
                 made.append((partition, value))
             else:
-                made += self._halved(partition, message, group, width)
+                made += self._halved(partition, partial(message, es, ts, tail_), group, width)
         return (behind - first) >> 1, made
 
     def _new_writer(self, decoder: RowDecoder) -> JsonRows:

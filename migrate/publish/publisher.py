@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import defaultdict
 from collections.abc import Mapping
 from contextlib import closing
 from functools import partial
@@ -20,11 +19,12 @@ from migrate.mysql.catalog import collation_charsets, load_table
 from migrate.mysql.connection import Connection
 from migrate.mysql.errors import explained
 from migrate.publish import begin, start
-from migrate.publish.batches import Batch, Batches, Boundary, Messages
+from migrate.publish.batches import Batches, Boundary
 from migrate.publish.decode.rows import RowEvent
 from migrate.publish.emit import Emitter, Transaction
 from migrate.publish.log import logfiles
-from migrate.publish.log.binlog import HEARTBEATS, BinlogReader
+from migrate.publish.log.binlog import HEARTBEATS, BinlogReader, Event
+from migrate.publish.outbox import Outbox
 from migrate.publish.published import beyond
 from migrate.publish.reach import Reach
 from migrate.publish.reader import TransactionReader
@@ -85,12 +85,8 @@ class Publisher:
         self._history = History(settings, self._source, planned, state, leases, held, stop)
         self._emitters: dict[tuple[str, str], Emitter] = {}
         self._emitter: Emitter | None = None  # that was used last
-        self._most_bytes = settings.publish.outstanding_bytes // 4
-        self._most_rows = settings.publish.transaction_rows
-        self._wait = settings.publish.batch_seconds
         self._begun = False  # rows of the transaction that is being read were met
-        self._buffers: Messages = defaultdict(list)
-        self._buffered_rows = self._buffered_bytes = 0
+        self._outbox = Outbox(self._batches, self._producer, settings.publish)
 
     def _start_position(self) -> Position:
         """The stored position, or for a publisher that never ran where it is to begin, stored at once (rule 1)."""
@@ -149,9 +145,9 @@ class Publisher:
         """A new producer, and everything again from the position that the old one acknowledged."""
         self._position = self._batches.rollback()
         self._resume = self._resume.at(self._position, self._flavour)
-        self._buffers, self._buffered_rows, self._buffered_bytes = defaultdict(list), 0, 0
         self._producer.abandon()
         self._producer = OrderedProducer(self._settings.kafka, self._settings.publish.outstanding_bytes, self._stop)
+        self._outbox = Outbox(self._batches, self._producer, self._settings.publish)
 
     def _publish(self) -> None:
         settings, position = self._settings.publish, self._position
@@ -180,23 +176,23 @@ class Publisher:
         scheme = "GTID" if self._resume.by_gtid else "file"
         log.info("publishing", source=self._source.name, file=position.file, pos=position.pos, by=scheme)
         next_flush = time.monotonic() + settings.flush_seconds
+        event: Event | None = None
+        beats = 0  # heartbeats in a row
+
+        def pause() -> bool:
+            nonlocal next_flush, beats
+            self._outbox.pause()
+            beats = beats + 1 if event is not None and event.type in HEARTBEATS else 0
+            self._producer.poll()
+            if time.monotonic() >= next_flush:
+                self._flush_position(idle=beats > 1)  # one alone may say that the server passes over something
+                next_flush = time.monotonic() + settings.flush_seconds
+            return not self._stop.is_set()
+
         try:
-            feed, reads, seen, wait = reader.feed, binlog.reads, 0, self._wait
-            idle = 0  # heartbeats in a row
-            for event in binlog.events():
+            feed = reader.feed
+            for event in binlog.events(pause):
                 feed(event)
-                if wait and self._batches.ready(settings.batch_rows, wait):
-                    self._send_waiting()
-                if reads.count == seen:
-                    continue
-                seen = reads.count
-                idle = idle + 1 if event.type in HEARTBEATS else 0
-                self._producer.poll()
-                if time.monotonic() >= next_flush:
-                    self._flush_position(idle=idle > 1)  # one alone may say that the server passes over something
-                    next_flush = time.monotonic() + settings.flush_seconds
-                if self._stop.is_set():
-                    break
         finally:
             binlog.close()
             self._finish()
@@ -219,13 +215,7 @@ class Publisher:
         if emitter is None or emitter.table is not table:
             emitter = self._emitter = self._emitter_of(table)
         count, messages = emitter.encoded(transaction, event, rows)
-        buffer, key = self._buffers[emitter.topic], emitter.key
-        for partition, value in messages:
-            buffer.append((partition, key, value))
-            self._buffered_bytes += len(value)
-        self._buffered_rows += count
-        if self._buffered_bytes >= self._most_bytes or self._buffered_rows >= self._most_rows:
-            self._put(None)  # only a transaction larger than the buffer is split (DESIGN §4)
+        self._outbox.add(emitter.topic, emitter.key, messages, count)
 
     def _emitter_of(self, table: Table) -> Emitter:
         emitter = self._emitters.get((table.database, table.name))
@@ -252,7 +242,7 @@ class Publisher:
         in_transaction(self._state, lambda state: oversized.note(state, self._settings.name, row), self._stop)
 
     def boundary(self, file: str, pos: int, event_time: int, gtid: str | None) -> None:
-        """A transaction ended here: put what is buffered; the position moves here once that is confirmed."""
+        """A transaction ended here; the position moves here once it is confirmed."""
         if self._floor is not None:
             if (file_number(file), pos) > self._floor:
                 self._floor = None
@@ -261,7 +251,7 @@ class Publisher:
             else:
                 file, pos = self._below_floor(file, pos, gtid)
         self._begun = False
-        self._put(Boundary(file, pos, event_time, gtid))
+        self._outbox.end(Boundary(file, pos, event_time, gtid))
 
     def _below_floor(self, file: str, pos: int, gtid: str) -> tuple[str, int]:
         """By GTID the server sent a transaction from before our position: it was still committing when we took that.
@@ -276,34 +266,6 @@ class Publisher:
                 hint="the log was rewritten: publish again from before it with `migrate publish --from`",
             )
         return self._position.file, self._position.pos
-
-    def _put(self, end: Boundary | None) -> None:
-        rows, size = self._buffered_rows, self._buffered_bytes
-        self._buffered_rows = self._buffered_bytes = 0
-        if not self._wait:
-            self._send(self._batches.pass_on(rows, size, end), self._buffers)
-            return
-        room = self._batches.put(self._buffers, rows, size, end)
-        self._buffers = defaultdict(list)
-        if end is None or not room or self._batches.ready(self._settings.publish.batch_rows, self._wait):
-            self._send_waiting()
-
-    def _send_waiting(self) -> None:
-        batch = self._batches.get(self._settings.publish.batch_rows)
-        self._send(batch, batch.messages)
-
-    def _send(self, batch: Batch, messages: Messages) -> None:
-        """Hand a batch to Kafka, and empty it, as the client makes copies. Waits while that holds as much as it may."""
-        count = 0
-        for part in messages.values():
-            count += len(part)
-        self._batches.sent(batch, count)  # all of them, before the first confirmation can come
-        for topic, part in messages.items():
-            if part:
-                self._producer.send(topic, part, partial(self._batches.confirmed, batch))
-                part.clear()
-        if not count:
-            self._batches.settle()
 
     # -- the position
 

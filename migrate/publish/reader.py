@@ -179,13 +179,16 @@ class TransactionReader:
         return last
 
     def _open(self, event: Event) -> None:
-        if self._start is not None and self._begun:
-            raise StopError(f"{self._at(event)}: a transaction begins inside another one")
-        self._reset(event.end - event.size)
+        if self._start is not None:
+            if self._begun:
+                raise StopError(f"{self._at(event)}: a transaction begins inside another one")
+            self._reset(None)
+        self._start = event.end - event.size
         self._block = event.type == binlog.MARIADB_GTID and not event.body[12] & _STANDALONE
         self._gtid = gtid_of(event.type, event.server_id, event.body)
 
     def _reset(self, start: int | None) -> None:
+        """As between transactions, or with `start` at the beginning of one."""
         self._start = start
         self._transaction_ = None
         self._event = 0

@@ -52,9 +52,9 @@ class Publish(Section):
     """With `file`: where the position files are; by default `positions` below `run_dir`."""
     transaction_rows: Positive = 1024
     batch_rows: Positive = 1024
-    """With `batch_seconds`, whole transactions go together up to so many rows; a transaction is never cut by it."""
+    """Whole transactions go together up to so many rows; a transaction is never cut by it."""
     batch_seconds: float = Field(default=0.0, ge=0)
-    """How long a transaction may wait for others to go with it; 0: each goes at once."""
+    """How long a transaction may wait for others to go with it; 0: those that one read brought go at once."""
     outstanding_bytes: Positive = 64 * 1024 * 1024
     oversized: Literal["stop", "park"] = "stop"
     """A row that makes a message above kafka.max_message_bytes: stop, or go on without it and name it in the status."""

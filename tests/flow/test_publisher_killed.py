@@ -17,10 +17,11 @@ from sandbox.stack import Sandbox
 from tests.flow.support import Pipeline
 
 _PUBLISHER = "migrate.publish.publisher:Publisher"
+_OUTBOX = "migrate.publish.outbox:Outbox"
 STEPS = [
     ("before", "migrate.publish.reader:TransactionReader.feed", 40),  # an event is read
-    ("after", f"{_PUBLISHER}._send", 2),  # half of a transaction is sent: they are split at 5 rows here
-    ("before", f"{_PUBLISHER}._send", 11),
+    ("after", f"{_OUTBOX}._send", 2),  # half of a transaction is sent: they are split at 5 rows here
+    ("before", f"{_OUTBOX}._send", 11),
     ("before", f"{_PUBLISHER}._save", 1),  # all is sent, the position is not saved
     ("before", f"{_PUBLISHER}._save", 3),
     ("after", f"{_PUBLISHER}._save", 1),  # the position is saved

@@ -21,7 +21,7 @@ from migrate.mysql.connection import driver_options
 from migrate.mysql.errors import explain, number, text
 from migrate.publish.log import dump
 from migrate.publish.log.gtid import GtidSet
-from migrate.publish.log.packets import Reads, packets
+from migrate.publish.log.packets import Pause, packets
 from migrate.settings import Source
 
 QUERY, STOP, ROTATE, INTVAR, RAND, USER_VAR, FORMAT_DESCRIPTION, XID = 2, 3, 4, 5, 13, 14, 15, 16
@@ -93,7 +93,6 @@ class BinlogReader:
             enable_logging=False,
             pymysql_wrapper=self._connect,
         )
-        self.reads = Reads()
         self._checksum = False  # of the file being read; its FORMAT_DESCRIPTION event says so
 
     def open(self) -> None:
@@ -129,14 +128,17 @@ class BinlogReader:
         dump.prepare(connection, self._heartbeat)
         dump.by_gtid(connection, self._replica_id, gtids)
 
-    def events(self) -> Iterator[Event]:
-        """Raises: StopError when the source no longer has what we need or an event is damaged; ServerError when the
-        connection ends."""
+    def events(self, pause: Pause = lambda: True) -> Iterator[Event]:
+        """Until `pause` says False.
+
+        Raises: StopError when the source no longer has what we need or an event is damaged; ServerError when the
+        connection ends.
+        """
         connection = self._stream._stream_connection
         connection._sock.settimeout(connection._read_timeout)
         unpack, crc32, new, parse = _HEADER.unpack_from, zlib.crc32, tuple.__new__, self._parse
         try:
-            for data in packets(connection._sock, connection._next_seq_id, self.reads):
+            for data in packets(connection._sock, connection._next_seq_id, pause):
                 if not data or data[0]:
                     self._refuse(data)
                 timestamp, kind, server_id, size, end, flags = unpack(data, 1)

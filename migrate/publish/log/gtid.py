@@ -23,7 +23,7 @@ _LAST_NUMBER = 2**63 - 2
 class GtidSet(Protocol):
     """What is read and delivered. `str()` gives the server's own notation."""
 
-    def add(self, gtid: str) -> None: ...
+    def add(self, *gtids: str) -> None: ...
     def contains(self, gtid: str) -> bool: ...
     def within(self, other: GtidSet) -> bool:
         """Whether `other` has all of this."""
@@ -89,15 +89,20 @@ class MysqlGtids:
         if not numbers:
             raise _unreadable(text)
 
-    def add(self, gtid: str) -> None:
-        """Take in one transaction, `uuid:7` or `uuid:tag:7`; the next in its row costs no search."""
-        name, _, number = gtid.rpartition(":")
-        last = int(number)
-        intervals = self._intervals.get(name)
-        if intervals is not None and intervals[-1][1] == last - 1:
-            intervals[-1] = (intervals[-1][0], last)
-        else:
-            self._insert(name, last, last)
+    def add(self, *gtids: str) -> None:
+        """Take in transactions, `uuid:7` or `uuid:tag:7`; one that follows the one before it costs no search."""
+        name, first, last, following = "", 0, 0, ""
+        for gtid in gtids:
+            if gtid == following:
+                last += 1
+            else:
+                if name:
+                    self._insert(name, first, last)
+                name, _, number = gtid.rpartition(":")
+                first = last = int(number)
+            following = f"{name}:{last + 1}"
+        if name:
+            self._insert(name, first, last)
 
     def _insert(self, name: str, first: int, last: int) -> None:
         intervals = self._intervals.setdefault(name, [])
@@ -172,10 +177,11 @@ class MariadbGtids:
                 found.add(f"{int(match[1])}-{int(match[2])}-{int(match[3])}")
         return found
 
-    def add(self, gtid: str) -> None:
-        """Take in one transaction, `domain-server-sequence`: it is the last of its domain now."""
-        domain, server, number = gtid.split("-")
-        self._last[domain] = (server, int(number))
+    def add(self, *gtids: str) -> None:
+        """Take in transactions, `domain-server-sequence`: each is the last of its domain then."""
+        for gtid in gtids:
+            domain, server, number = gtid.split("-")
+            self._last[domain] = (server, int(number))
 
     def contains(self, gtid: str) -> bool:
         domain, _, number = gtid.split("-")

@@ -7,7 +7,7 @@ as packets are full (MySQL source documentation, "MySQL Packets").
 from __future__ import annotations
 
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from struct import Struct
 from typing import Final
 
@@ -19,16 +19,12 @@ _FULL: Final = 0xFFFFFF
 _head = Struct("<I").unpack_from
 
 
-class Reads:
-    """How often the socket was read: a pause in which other things are looked at, however many events one read has."""
-
-    __slots__ = ("count",)
-
-    def __init__(self) -> None:
-        self.count = 0
+Pause = Callable[[], bool]
+"""Called before each read of the socket, which may wait: there other things are looked at, however many events one
+read brings. False ends the reading."""
 
 
-def packets(sock: socket.socket, sequence: int, reads: Reads) -> Iterator[bytes]:
+def packets(sock: socket.socket, sequence: int, pause: Pause) -> Iterator[bytes]:
     """Messages as they come; ``sequence`` is the number the first packet has. Error packets come too.
 
     Raises pymysql.OperationalError when the connection ends, is silent for its time-out, or a packet is missing.
@@ -37,14 +33,18 @@ def packets(sock: socket.socket, sequence: int, reads: Reads) -> Iterator[bytes]
     parts: list[bytes] = []  # of a message in several packets
     while True:
         if size - at < 4:
-            data, at = _more(sock, data[at:], 4, reads), 0
+            if not pause():
+                return
+            data, at = _more(sock, data[at:], 4), 0
             size = len(data)
         head = _head(data, at)[0]
         length = head & _FULL
         start = at + 4
         at = start + length
         if at > size:
-            data = _more(sock, data[start:], length, reads)
+            if not pause():
+                return
+            data = _more(sock, data[start:], length)
             start, at, size = 0, length, len(data)
         if head >> 24 != sequence:
             raise _lost(f"packet {sequence} was expected, {head >> 24} came")
@@ -58,9 +58,8 @@ def packets(sock: socket.socket, sequence: int, reads: Reads) -> Iterator[bytes]
             yield data[start:at]
 
 
-def _more(sock: socket.socket, data: bytes, wanted: int, reads: Reads) -> bytes:
+def _more(sock: socket.socket, data: bytes, wanted: int) -> bytes:
     """``data`` and what follows it, at least ``wanted`` bytes together."""
-    reads.count += 1
     parts, missing = [data], wanted - len(data)
     while missing > 0:
         try:

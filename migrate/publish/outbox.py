@@ -1,0 +1,92 @@
+"""From what was read to what is on its way: messages gather here and go to Kafka as batches (decision 0012)."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from functools import partial
+
+from migrate.kafka.producer import OrderedProducer
+from migrate.publish.batches import Batch, Batches, Boundary, Messages
+from migrate.settings import Publish
+
+
+class Outbox:
+    """Of one source. Whole transactions go together: those that one read of the socket brought, or, with
+    `publish.batch_seconds`, those that come in that time. A transaction above `publish.transaction_rows` goes in
+    pieces, so that it need not stand in memory.
+    """
+
+    def __init__(self, batches: Batches, producer: OrderedProducer, settings: Publish) -> None:
+        self._batches = batches
+        self._producer = producer
+        self._wait = settings.batch_seconds
+        self._batch_rows = settings.batch_rows
+        self._most_rows = settings.transaction_rows
+        self._most_bytes = settings.outstanding_bytes // 4
+        self._messages: Messages = defaultdict(list)
+        self._ends: list[Boundary] = []
+        self._rows = self._bytes = 0
+        self._whole_rows = 0  # of `_rows`: those of transactions that have ended
+
+    def add(self, topic: str, key: bytes, messages: Iterable[tuple[int, bytes]], rows: int) -> None:
+        """(Partition, value)s of so many rows of the transaction that is being read."""
+        waiting, size = self._messages[topic], 0
+        for partition, value in messages:
+            waiting.append((partition, key, value))
+            size += len(value)
+        self._bytes += size
+        self._rows += rows
+        if self._rows - self._whole_rows >= self._most_rows or self._bytes >= self._most_bytes:
+            self._hand_over()
+
+    def end(self, end: Boundary) -> None:
+        """The transaction ends here, or nothing of ours was in it."""
+        self._ends.append(end)
+        self._whole_rows = self._rows
+        if self._wait:
+            self._put()
+        elif self._rows >= self._batch_rows:
+            self._hand_over()
+
+    def pause(self) -> None:
+        """The source is about to be waited for: whole transactions go now, unless they may wait."""
+        if self._wait:
+            if self._batches.ready(self._batch_rows, self._wait):
+                self._send_waiting()
+        elif self._ends and self._whole_rows == self._rows:
+            self._hand_over()
+
+    def _hand_over(self) -> None:
+        """Everything there is."""
+        if self._wait:
+            self._put()
+            self._send_waiting()
+            return
+        batch = self._batches.pass_on(self._rows, self._bytes, self._ends)
+        self._ends = []
+        self._rows = self._bytes = self._whole_rows = 0
+        self._send(batch, self._messages)
+
+    def _put(self) -> None:
+        """With a time-out: to those that wait already."""
+        end = self._ends.pop() if self._ends else None
+        room = self._batches.put(self._messages, self._rows, self._bytes, end)
+        self._messages = defaultdict(list)
+        self._rows = self._bytes = self._whole_rows = 0
+        if not room or self._batches.ready(self._batch_rows, self._wait):
+            self._send_waiting()
+
+    def _send_waiting(self) -> None:
+        batch = self._batches.get(self._batch_rows)
+        self._send(batch, batch.messages)
+
+    def _send(self, batch: Batch, messages: Messages) -> None:
+        """Hand a batch to Kafka, and empty it, as the client makes copies. Waits while that holds as much as it may."""
+        filled = [(topic, part) for topic, part in messages.items() if part]
+        self._batches.sent(batch, len(filled))  # all of them, before the first confirmation can come
+        for topic, part in filled:
+            self._producer.send(topic, part, partial(self._batches.confirmed, batch))
+            part.clear()
+        if not filled:
+            self._batches.settle()

@@ -1,0 +1,158 @@
+"""What gathers before Kafka, when it goes, and what counts as confirmed; with a real broker."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+
+from migrate.kafka import admin
+from migrate.kafka.producer import DeliveryFailed, OrderedProducer
+from migrate.publish.batches import Batches, Boundary
+from migrate.publish.outbox import Outbox
+from migrate.settings import Settings
+from migrate.state.position import Position
+from sandbox.broker import KafkaBroker
+from tests.helpers import make_settings, unique
+
+START = Position("s", "a:1", 1, "", 1, 1, "b.000001", 4)
+
+
+class Line:
+    """An outbox of a publisher that was just started, and the topic behind it."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.topic = settings.topic
+        self.batches = Batches(START)
+        self.producer = OrderedProducer(settings.kafka)
+        self.outbox = Outbox(self.batches, self.producer, settings.publish)
+
+    def rows(self, *values: tuple[int, bytes]) -> None:
+        self.outbox.add(self.topic, b"key", values, len(values))
+
+    def end(self, pos: int) -> None:
+        self.outbox.end(Boundary(START.file, pos))
+
+    def handed_over(self) -> list[list[int]]:
+        """The ends of the transactions in each batch on its way."""
+        return [[end.pos for end in batch.ends] for batch in self.batches.outstanding]
+
+    def confirmed(self) -> int:
+        """The acknowledged position, once the broker has everything."""
+        assert self.producer.flush(60)
+        assert self.batches.outstanding == []
+        return self.batches.acknowledged.pos
+
+
+@pytest.fixture
+def kafka_settings(kafka: KafkaBroker) -> Settings:
+    topic = unique("outbox")
+    publish = {"transaction_rows": 4, "batch_rows": 6}
+    settings = make_settings(
+        kafka={"bootstrap": kafka.bootstrap, "topic": topic, "partitions": 3, "max_message_bytes": 200_000},
+        publish=publish,
+    )
+    made = NewTopic(topic, 3, 1, config={"max.message.bytes": "100000"})  # less than the settings believe
+    client = AdminClient({"bootstrap.servers": kafka.bootstrap})
+    client.create_topics([made])[topic].result()
+    admin.require(settings.kafka, topic)
+    return settings
+
+
+@pytest.fixture
+def line(kafka_settings: Settings) -> Line:
+    return Line(kafka_settings)
+
+
+def values(settings: Settings, partition: int) -> list[bytes]:
+    consumer = Consumer({"bootstrap.servers": settings.kafka.bootstrap, "group.id": "outbox"})
+    try:
+        place = TopicPartition(settings.topic, partition, 0)
+        end = consumer.get_watermark_offsets(place, timeout=60)[1]
+        consumer.assign([place])
+        found = consumer.consume(end, 60) if end else []
+        return [message.value() or b"" for message in found]
+    finally:
+        consumer.close()
+
+
+def test_transactions_that_were_read_at_once_go_together_when_the_source_is_waited_for(
+    line: Line, kafka_settings: Settings
+) -> None:
+    line.rows((0, b"a"), (1, b"b"))
+    line.end(100)
+    line.end(150)  # nothing of ours was in it
+    line.rows((0, b"c"))
+    line.end(200)
+    assert line.handed_over() == []
+    line.outbox.pause()
+    assert line.handed_over() == [[100, 150, 200]]
+    line.outbox.pause()
+    assert len(line.handed_over()) == 1
+    assert line.confirmed() == 200
+    assert [values(kafka_settings, partition) for partition in range(3)] == [[b"a", b"c"], [b"b"], []]
+
+
+def test_a_transaction_that_is_still_being_read_holds_the_others_back(line: Line) -> None:
+    line.rows((0, b"a"))
+    line.end(100)
+    line.rows((0, b"b"))
+    line.outbox.pause()
+    assert line.handed_over() == []
+    line.end(200)
+    line.outbox.pause()
+    assert line.handed_over() == [[100, 200]]
+    assert line.confirmed() == 200
+
+
+def test_enough_whole_transactions_go_without_a_pause(line: Line) -> None:
+    for number in range(1, 4):
+        line.rows((0, b"a"), (1, b"b"), (2, b"c"))
+        line.end(100 * number)
+    assert line.handed_over() == [[100, 200]]  # six rows; the third transaction waits
+
+
+def test_a_large_transaction_goes_in_pieces_and_counts_when_its_end_is_there(
+    line: Line, kafka_settings: Settings
+) -> None:
+    line.rows((0, b"before"))
+    line.end(100)
+    line.rows((0, b"1"), (0, b"2"))
+    line.rows((0, b"3"), (0, b"4"))
+    assert line.handed_over() == [[100]]
+    assert line.confirmed() == 100
+    line.rows((0, b"5"))
+    line.end(200)
+    line.outbox.pause()
+    assert line.confirmed() == 200
+    assert values(kafka_settings, 0) == [b"before", b"1", b"2", b"3", b"4", b"5"]
+
+
+def test_transactions_without_rows_of_ours_move_the_position(line: Line) -> None:
+    line.end(100)
+    line.end(200)
+    line.outbox.pause()
+    assert line.confirmed() == 200
+
+
+@pytest.mark.parametrize("large", [0, 1, 2])
+def test_a_batch_of_which_the_broker_refuses_one_message_is_never_acknowledged(line: Line, large: int) -> None:
+    """Whichever of its partition's messages it is; only the last one's confirmation is waited for."""
+    line.rows((0, b"first"))
+    line.end(100)
+    line.outbox.pause()
+    assert line.confirmed() == 100
+    line.rows(*((0, os.urandom(150_000 if number == large else 10)) for number in range(3)))
+    line.end(200)
+    line.outbox.pause()
+    with pytest.raises(DeliveryFailed):
+        line.producer.flush(60)
+    assert line.batches.acknowledged.pos == 100
+    with pytest.raises(DeliveryFailed):
+        line.rows(*[(1, b"later")] * 4)
+    with pytest.raises(DeliveryFailed):
+        line.producer.poll()
+    assert line.batches.acknowledged.pos == 100
