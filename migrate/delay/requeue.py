@@ -8,7 +8,6 @@ which the ledger recognises.
 from __future__ import annotations
 
 import threading
-import time
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -20,13 +19,15 @@ from migrate.kafka.reader import PartitionReader
 from migrate.model.errors import ServerError, StopError
 from migrate.model.message import decode
 from migrate.settings import Settings
+from migrate.state.clock import StateClock
 from migrate.state.lease import Leases
 from migrate.state.migration import Migration
 
 log = structlog.get_logger("migrate.requeue")
 LEASE = "requeue"
 _BUFFERED = 1000
-"""Messages held of one partition before it is paused; their due times only rise, so the head decides."""
+"""Messages held of one partition before it is paused. Their due times rise, so the head decides; where they do not, as
+the state server's clock was set back, those behind it come late by as much."""
 
 
 @dataclass(slots=True)
@@ -36,9 +37,12 @@ class _Waiting:
 
 
 class Requeue:
-    def __init__(self, settings: Settings, migration: Migration, leases: Leases, stop: threading.Event) -> None:
+    def __init__(
+        self, settings: Settings, migration: Migration, leases: Leases, clock: StateClock, stop: threading.Event
+    ) -> None:
         self._settings = settings
         self._leases = leases
+        self._clock = clock
         self._stop = stop
         self._reader = PartitionReader(settings.kafka, f"{settings.group}.delay")
         self._producer = OrderedProducer(settings.kafka)
@@ -89,7 +93,7 @@ class Requeue:
     def _pause(self) -> float:
         """Seconds to wait for messages: not past the next due time."""
         due = [waiting.messages[0][1] for waiting in self._waiting.values() if waiting.messages]
-        left = (min(due) / 1000 - time.time()) if due else 1.0
+        left = (min(due) / 1000 - self._clock.now()) if due else 1.0
         return min(max(left, 0.01), 1.0)
 
     def _send_due(self) -> None:
@@ -111,7 +115,9 @@ class Requeue:
         log.info("requeued", deletes=sent)
 
     def _due(self) -> Iterator[tuple[tuple[str, int], int, bytes]]:
-        now = time.time() * 1000
+        if not any(waiting.messages for waiting in self._waiting.values()):
+            return
+        now = self._clock.now() * 1000
         for part, waiting in self._waiting.items():
             while waiting.messages and waiting.messages[0][1] <= now:
                 offset, _, value = waiting.messages.popleft()

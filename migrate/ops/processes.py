@@ -16,6 +16,7 @@ from migrate.ops.runtime import Runtime, run_process
 from migrate.publish.publisher import Publisher, lease_name
 from migrate.settings import Settings
 from migrate.state import migration as migrations
+from migrate.state.clock import StateClock
 from migrate.state.database import in_transaction
 from migrate.state.schema_history import Reading
 from migrate.target.requeue import DelaySender
@@ -59,7 +60,7 @@ def consume(settings: Settings) -> None:
         plan = runtime.plan()
         known = _check_topics(runtime)
         history = Reading(lambda action: in_transaction(runtime.state, action, runtime.stop), settings.name)
-        merger = Merger(plan, DelaySender(settings, known), runtime.stop, history)
+        merger = Merger(plan, DelaySender(settings, known, StateClock(runtime.state)), runtime.stop, history)
         try:
             Consumer(settings, runtime.state, runtime.leases, merger, runtime.stop).run()
         finally:
@@ -91,6 +92,6 @@ def requeue(settings: Settings) -> None:
         _check_topics(runtime)
         if runtime.wait_for(REQUEUE_LEASE) is not None:
             known = _check_topics(runtime)  # it may have got more partitions while we stood by
-            Requeue(settings, known, runtime.leases, runtime.stop).run()
+            Requeue(settings, known, runtime.leases, StateClock(runtime.state), runtime.stop).run()
 
     run_process(settings, "requeue", body)

@@ -10,6 +10,7 @@ from migrate.model.errors import ServerError
 from migrate.model.message import Delay, Message, Op, encode
 from migrate.model.partition import Partition
 from migrate.settings import Settings
+from migrate.state.clock import StateClock
 from migrate.state.migration import Migration
 from migrate.target.part import EmptyDelete
 
@@ -19,8 +20,9 @@ _CONFIRM_SECONDS = 30.0
 class DelaySender:
     """Writes delayed deletes and waits for the broker, so that a commit that follows cannot lose one."""
 
-    def __init__(self, settings: Settings, migration: Migration) -> None:
+    def __init__(self, settings: Settings, migration: Migration, clock: StateClock) -> None:
         self._settings = settings
+        self._clock = clock
         self._topics = {topic.id: settings.delay_topics(topic.name) for topic in migration.topics}
         self._producer = OrderedProducer(settings.kafka)
 
@@ -34,7 +36,7 @@ class DelaySender:
 
     def _send(self, partition: Partition, database: str, empties: Sequence[EmptyDelete]) -> None:
         for empty in empties:
-            due = int((time.time() + self._settings.delay.tiers_seconds[empty.tier]) * 1000)
+            due = int((self._clock.now() + self._settings.delay.tiers_seconds[empty.tier]) * 1000)
             message = delayed_message(empty, database, due)
             self._producer.produce(self._topics[partition.topic_id][empty.tier], partition.number, encode(message))
         if not self._producer.flush(_CONFIRM_SECONDS):
