@@ -5,18 +5,18 @@ The oracles use none of the service's code: rows by primary key over all shards,
 
 from __future__ import annotations
 
-import json
+import os
 import random
+import signal
 import socket
 import threading
 import time
-from collections.abc import Callable
-from contextlib import closing, suppress
+from collections.abc import Callable, Container, Iterator
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import pymysql
-from confluent_kafka import Consumer, TopicPartition
 
 from sandbox.broker import KafkaBroker
 from sandbox.database import DatabaseServer
@@ -98,31 +98,30 @@ def _end(one: socket.socket) -> None:
 
 
 class Writer(threading.Thread):
-    """Inserts, updates, moves between shards and deletes, each a transaction; notes what the server acknowledged.
+    """Inserts, updates, moves between shards and to other keys, and deletes; notes what the server acknowledged.
 
-    Every write carries a number used once and appends it to `history`. A write without an answer may or may not be
-    there: its outcome is `unsure` until the key is written again.
+    Every change carries a number used once and appends it to `history`. A transaction without an answer may or may not
+    be there: its keys are `unsure` until they are written again. `rows`: changes in a transaction, at most.
     """
 
-    def __init__(self, connect: Callable[[], Any], database: str, first: int, keys: int = 40) -> None:
+    def __init__(self, connect: Callable[[], Any], first: int, keys: int = 40, rows: int = 1) -> None:
         super().__init__(daemon=True)
         self._connect = connect
-        self._database = database
         self._keys = range(first, first + keys)
+        self._rows = rows
         self._random = random.Random(first)  # noqa: S311 - which row to write
         self._stop_asked = threading.Event()
         self._number = first * 1_000_000
-        self.acknowledged: dict[int, int | None] = {}  # key → number of its last write; None: deleted
-        self.history: dict[int, list[int]] = {}  # key → acknowledged numbers since its insert, in order
-        self.unsure: dict[int, set[int | None]] = {}
-        self.writes = 0
+        self.history: dict[int, list[int]] = {}  # key → acknowledged numbers of its row, in order; empty: deleted
+        self.unsure: set[int] = set()
+        self.writes = 0  # transactions that were acknowledged
 
     def run(self) -> None:
         while not self._stop_asked.is_set():
             with suppress(pymysql.MySQLError, OSError), closing(self._connect()) as connection:
                 while not self._stop_asked.is_set():
                     self._write(connection)
-                    time.sleep(0.002)
+                    time.sleep(0.002 * self._rows)
             self._stop_asked.wait(0.1)
 
     def end(self) -> None:
@@ -135,46 +134,65 @@ class Writer(threading.Thread):
         assert not self.is_alive()
 
     def wait_for(self, writes: int) -> None:
-        """Until that many more writes were acknowledged."""
+        """Until that many more transactions were acknowledged."""
         wanted = self.writes + writes
         wait(lambda: self.writes >= wanted, f"{writes} more writes")
 
     def _write(self, connection: Any) -> None:
-        key = self._random.choice(self._keys)
+        statements: list[str] = []
+        after: dict[int, list[int]] = {}
+        for key in self._random.sample(self._keys, self._rows):
+            if key not in after:
+                statement, histories = self._change(key, after)
+                statements.append(statement)
+                after.update(histories)
+        if len(statements) > 1:
+            statements = ["BEGIN", *statements, "COMMIT"]
+        self.unsure |= after.keys()
+        with connection.cursor() as cursor:
+            for statement in statements:
+                cursor.execute(statement)
+        self.unsure -= after.keys()
+        self.history.update(after)
+        self.writes += 1
+
+    def _change(self, key: int, taken: Container[int]) -> tuple[str, dict[int, list[int]]]:
+        """A statement, and the history that each key it writes has then; `taken`: keys it must not move a row to."""
         self._number += 1
         number, kind = self._number, self._random.randrange(10)
-        there = self.acknowledged.get(key) is not None and key not in self.unsure
-        deletes = there and kind == 0
-        if deletes:
-            statement = f"DELETE FROM orders WHERE id = {key}"
-        elif there and kind < 4:
-            statement = (
-                f"UPDATE orders SET user_id = user_id + 1, value = {number}, history = CONCAT(history, ',{number}')"
-                f" WHERE id = {key}"
-            )
-        elif there:
-            statement = f"UPDATE orders SET value = {number}, history = CONCAT(history, ',{number}') WHERE id = {key}"
-        else:  # whatever is there: the outcome of the last write is not known, or the key is free
-            statement = f"REPLACE INTO orders VALUES ({key}, {number}, {number}, '{number}')"
-        self.unsure.setdefault(key, set()).add(None if deletes else number)
-        with connection.cursor() as cursor:
-            cursor.execute(statement)
-        del self.unsure[key]
-        self.acknowledged[key] = None if deletes else number
-        self.history[key] = [] if deletes else [*(self.history.get(key, []) if there else []), number]
-        self.writes += 1
+        before = [] if key in self.unsure else self.history.get(key, [])
+        if not before:  # whatever is there: the outcome of the last write is not known, or the key is free
+            return f"REPLACE INTO orders VALUES ({key}, {number}, {number}, '{number}')", {key: [number]}
+        if kind == 0:
+            return f"DELETE FROM orders WHERE id = {key}", {key: []}
+        after = {key: [*before, number]}
+        also = ""
+        if kind == 1:
+            free = [one for one in self._keys if not self.history.get(one) and one not in self.unsure]
+            if left := [one for one in free if one not in taken]:
+                other = self._random.choice(left)
+                also, after = f"id = {other}, ", {key: [], other: after[key]}
+        elif kind < 4:
+            also = "user_id = user_id + 1, "
+        return (
+            f"UPDATE orders SET {also}value = {number}, history = CONCAT(history, ',{number}') WHERE id = {key}",
+            after,
+        )
 
     def lost(self, rows: dict[int, tuple[Any, ...]]) -> list[str]:
         """Acknowledged writes that the final rows (id → row) do not show."""
         found = []
-        for key, number in self.acknowledged.items():
+        for key, numbers in self.history.items():
             if key in self.unsure:
                 continue
             row = rows.get(key)
-            if (None if row is None else row[2]) != number:
-                found.append(f"key {key}: {row} instead of {number}")
-            elif row is not None and [int(word) for word in row[3].split(",")] != self.history[key]:
-                found.append(f"key {key}: history {row[3]} instead of {self.history[key]}")
+            if row is None and numbers:
+                found.append(f"key {key}: no row instead of {numbers}")
+            elif row is not None and (row[3].split(","), row[2]) != (
+                [str(one) for one in numbers],
+                max(numbers, default=None),
+            ):
+                found.append(f"key {key}: {row} instead of {numbers}")
         return found
 
 
@@ -182,25 +200,14 @@ def wait(condition: Callable[[], Any], what: str, seconds: float = SLOW) -> Any:
     return Migration.wait(condition, seconds, what)
 
 
-def late_messages(kafka: KafkaBroker, topic: str) -> int:
-    """Messages in the topic with rows at or below a coordinate that an earlier one of their partition carries."""
-    consumer = Consumer({"bootstrap.servers": kafka.bootstrap, "group.id": "oracle", "enable.auto.commit": False})
-    late = 0
-    with closing(consumer):
-        for partition in consumer.list_topics(topic, timeout=SLOW).topics[topic].partitions:
-            end = consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=SLOW)[1]
-            consumer.assign([TopicPartition(topic, partition, 0)])
-            highest: tuple[int, ...] = ()
-            offset = 0
-            while offset < end:
-                for message in consumer.consume(500, 1.0):
-                    assert message.error() is None, message.error()
-                    offset = int(message.offset() or 0) + 1
-                    pos = json.loads(message.value() or b"{}")["pos"]
-                    place = (pos["inc"], pos["file"], pos["tx"])
-                    late += (*place, pos["rows"][0]) <= highest
-                    highest = max(highest, (*place, pos["rows"][-1]))
-    return late
+@contextmanager
+def frozen(pid: int) -> Iterator[None]:
+    """A process that does nothing for the time of the block."""
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)
 
 
 class Flow:
@@ -216,6 +223,7 @@ class Flow:
         *,
         at: Forwarder | None = None,
         addresses: list[DatabaseServer] | None = None,
+        publish: str = "",
         more: str = "",
     ) -> None:
         self.box = box
@@ -242,7 +250,7 @@ class Flow:
             f" {{name: t1, {server(target[1].host, target[1].port, target[1])}}}]\n"
             f"databases: {{ds_0: {{target: t0, database: {name}_0}}, ds_1: {{target: t1, database: {name}_1}}}}\n"
             f"kafka: {{bootstrap: '{kafka.bootstrap}', partitions: 2}}\n"
-            "publish: {flush_seconds: 0.2, heartbeat_seconds: 0.5}\n"
+            f"publish: {{flush_seconds: 0.2, heartbeat_seconds: 0.5{publish}}}\n"
             "consume: {merge_interval_seconds: 0.3, idle_seconds: 0.5}\ncommit: {idle_seconds: 0.5}\n"
             "delay: {tiers_seconds: [0.5, 1]}\nlease: {seconds: 3}\n"
             f"run_dir: {directory / 'run'}\n{more}"
@@ -264,9 +272,9 @@ class Flow:
         self._children.append(child)
         return child
 
-    def writer(self, connect: Callable[[], Any], first: int) -> Writer:
+    def writer(self, connect: Callable[[], Any], first: int, rows: int = 1) -> Writer:
         """Start a writer of the source's table; `close` ends it, so that it cannot disturb later tests."""
-        writer = Writer(connect, self.database, first)
+        writer = Writer(connect, first, rows=rows)
         self._writers.append(writer)
         writer.start()
         return writer

@@ -6,7 +6,6 @@ import os
 import signal
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -14,7 +13,8 @@ import pytest
 from sandbox.broker import KafkaBroker
 from sandbox.process import Child
 from sandbox.stack import Sandbox
-from tests.failover.support import SLOW, Flow, late_messages, wait
+from tests.failover.support import SLOW, Flow, frozen, wait
+from tests.failover.topic import late_messages
 from tests.helpers import unique
 
 LEASE = 3.0  # seconds, as Flow configures it
@@ -53,16 +53,6 @@ class Pair:
     def place(self) -> tuple[str, int]:
         now = self.flow.position()
         return now["file"], now["pos"]
-
-
-@contextmanager
-def frozen(pid: int) -> Iterator[None]:
-    """A process that does nothing for the time of the block."""
-    os.kill(pid, signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        os.kill(pid, signal.SIGCONT)
 
 
 @pytest.fixture

@@ -2,106 +2,84 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
-import threading
-from collections.abc import Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import closing
 from pathlib import Path
 from random import Random
 
 from sandbox.broker import KafkaBroker
 from sandbox.stack import Sandbox
-from tests.flow.support import Pipeline
+from tests.failover.support import SLOW, Flow, frozen, wait
+from tests.failover.topic import torn_transactions
+from tests.helpers import unique
 
 _PUBLISHER = "migrate.publish.publisher:Publisher"
-_OUTBOX = "migrate.publish.outbox:Outbox"
-STEPS = [
-    ("before", "migrate.publish.reader:TransactionReader.feed", 40),  # an event is read
-    ("after", f"{_OUTBOX}._send", 2),  # half of a transaction is sent: they are split at 5 rows here
-    ("before", f"{_OUTBOX}._send", 11),
+STEPS = [  # and at which call of them, at most
+    ("before", "migrate.publish.reader:TransactionReader.feed", 400),  # an event is read
+    ("after", "migrate.publish.outbox:Outbox._send", 4),  # half of a transaction is sent: they are split at 5 rows here
+    ("before", "migrate.publish.outbox:Outbox._send", 20),
+    ("after", "migrate.publish.batches:Batches.confirmed", 20),  # and the broker has it
     ("before", f"{_PUBLISHER}._save", 1),  # all is sent, the position is not saved
-    ("before", f"{_PUBLISHER}._save", 3),
-    ("after", f"{_PUBLISHER}._save", 1),  # the position is saved
+    ("before", f"{_PUBLISHER}._save", 4),
+    ("after", f"{_PUBLISHER}._save", 2),  # the position is saved
 ]
+ROUNDS = 3
 
 
-class Writer(threading.Thread):
-    """Transactions of many rows: inserts, updates that move rows and keys, deletes."""
-
-    def __init__(self, pipeline: Pipeline) -> None:
-        super().__init__(daemon=True)
-        self._pipeline = pipeline
-        self._random = Random(2025)  # noqa: S311 - no cryptography
-        self._stop_ = threading.Event()
-        self.commits = 0
-        self.start()
-
-    def run(self) -> None:
-        with closing(self._pipeline.box.source.connect(self._pipeline.source)) as connection:
-            cursor = connection.cursor()
-            while not self._stop_.wait(0.02):
-                connection.begin()
-                for _ in range(self._random.choice([1, 3, 12])):
-                    cursor.execute(self._statement())
-                connection.commit()
-                self.commits += 1
-
-    def _statement(self) -> str:
-        key, user = self._random.randrange(1, 200), self._random.randrange(50)
-        return self._random.choice(
-            [
-                f"REPLACE INTO orders (id, user_id, amount, note) VALUES ({key}, {user}, {self.commits}, 'written')",
-                f"UPDATE orders SET amount = {self.commits}, user_id = {user} WHERE id = {key}",
-                f"UPDATE IGNORE orders SET id = {self._random.randrange(1, 200)} WHERE id = {key}",
-                f"DELETE FROM orders WHERE id = {key}",
-            ]
-        )
-
-    def close(self) -> None:
-        self._stop_.set()
-        self.join(30)
-        assert not self.is_alive()
-
-
-@contextmanager
-def processes(pipeline: Pipeline, *names: str) -> Iterator[None]:
-    running = [subprocess.Popen(pipeline.migration.command(name), env=pipeline.migration.environment) for name in names]
-    try:
-        yield
-    finally:
-        for process in running:
-            process.send_signal(signal.SIGTERM)
-        assert [process.wait(60) for process in running] == [0] * len(running)
+def kill_at(flow: Flow, when: str, where: str, call: int) -> None:
+    """Run a publisher that is killed there."""
+    launcher = [sys.executable, "-m", "tests.flow.launcher", when, where, str(call)]
+    done = subprocess.run(
+        [*launcher, "--config", str(flow.migration.config), "publish", "--source", "main"],
+        env=flow.migration.environment,
+        timeout=SLOW,
+        check=False,
+    )
+    assert done.returncode == -signal.SIGKILL, (when, where, call)
 
 
 def test_a_publisher_killed_at_any_step_loses_nothing(box: Sandbox, kafka: KafkaBroker, tmp_path: Path) -> None:
-    pipeline = Pipeline(
-        box,
-        kafka,
-        tmp_path,
-        f"killed_{box.source.flavour}_{os.getpid()}",
-        "publish: {transaction_rows: 5, flush_seconds: 0.2}\n",
-    )
-    pipeline.migration.do("init")
-    pipeline.close_copy()
-    with processes(pipeline, "consume", "commit", "requeue"), ExitStack() as written:
-        with processes(pipeline, "publish"):
-            pipeline.migration.wait(lambda: pipeline.migration.ask("status")["sources"][0]["published"], 60, "a start")
-        writer = written.enter_context(closing(Writer(pipeline)))
-        for step in STEPS:
-            launcher = [sys.executable, "-m", "tests.flow.launcher", *map(str, step)]
-            done = subprocess.run(
-                [*launcher, "--config", str(pipeline.migration.config), "publish"],
-                env=pipeline.migration.environment,
-                timeout=90,
-                check=False,
-            )
-            assert done.returncode == -signal.SIGKILL, step
-        with processes(pipeline, "publish"):
-            writer.close()
-            assert writer.commits > len(STEPS)
-            pipeline.migration.ask("drain", "--timeout", "90")
-        assert pipeline.differences() == []
+    choice = Random(2025)  # noqa: S311 - which moments
+    flow = Flow(box, kafka, tmp_path, unique("killed"), box.source, publish=", transaction_rows: 5")
+    with closing(flow):
+
+        def let_in() -> None:
+            """The next publisher need not wait until the lease of the killed one runs out."""
+            flow.state("UPDATE lease SET expires = NOW(6) - INTERVAL 1 SECOND WHERE name = 'publish:main'")
+
+        flow.migration.do("init")
+        flow.start_targets()
+        first = flow.child("publish", "publish", "--source", "main")
+        wait(flow.position, "a start")
+        first.stop()
+        writers = [
+            flow.writer(lambda: box.source.connect(flow.database), key, rows) for key, rows in ((1, 1), (1001, 30))
+        ]
+        for number in range(ROUNDS):
+            for when, where, calls in STEPS:
+                kill_at(flow, when, where, choice.randint(1, calls))
+                let_in()
+            publisher = flow.child(f"publish-{number}-random", "publish", "--source", "main")
+            writers[0].wait_for(choice.randint(1, 500))
+            assert publisher.running
+            publisher.kill()
+            let_in()
+            publisher = flow.child(f"publish-{number}-unconfirmed", "publish", "--source", "main")
+            before = flow.position()
+            wait(lambda before=before: flow.position() != before, "the position to move")  # type: ignore[misc]
+            with frozen(kafka.pid):  # all is handed over, and the broker has nothing of it
+                writers[0].wait_for(200)
+                publisher.kill()
+            let_in()
+        last = flow.child("publish-last", "publish", "--source", "main")
+        for writer in writers:
+            writer.stop()
+            assert writer.writes > 50
+        flow.drain()
+        assert last.running
+        assert flow.differences(box.source) == []
+        rows = flow.source_rows(box.source)
+        assert [line for writer in writers for line in writer.lost(rows)] == []
+        assert torn_transactions(kafka, f"migrate.{flow.name}") > 0
