@@ -1,7 +1,11 @@
-"""The failover and standby tests, again and again: `python -m tests.failover.soak 10 [pytest arguments]`."""
+"""The failover and standby tests, again and again: `python -m tests.failover.soak 10 [pytest arguments]`.
+
+In the first run a publisher stays frozen for a minute past its lease (FREEZE_SECONDS; FAULTS F2).
+"""
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import time
@@ -21,6 +25,7 @@ def main(arguments: Sequence[str]) -> int:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
+            env={**os.environ, "FREEZE_SECONDS": "60" if number == 1 else "0"},
             check=False,
         )
         ok = ended.returncode == 0

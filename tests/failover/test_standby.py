@@ -18,6 +18,7 @@ from tests.failover.topic import late_messages
 from tests.helpers import unique
 
 LEASE = 3.0  # seconds, as Flow configures it
+FREEZE_SECONDS = float(os.environ.get("FREEZE_SECONDS", "0"))  # how long past its lease a process stays frozen
 
 
 class Pair:
@@ -100,7 +101,10 @@ def test_a_frozen_publisher_that_wakes_up_after_its_lease_ends_itself_and_its_la
             os.kill(pair.first.pid, signal.SIGSTOP)
         wait(pair.taken_over, "the second publisher to take over")
         place = pair.place()
+        thaws = time.monotonic() + FREEZE_SECONDS
         pair.writer.wait_for(200)
+        while time.monotonic() < thaws:
+            pair.writer.wait_for(50)
         wait(lambda: pair.published_since(place), "the second publisher to publish")
     assert pair.first.wait(SLOW), "the frozen publisher still runs"
     assert pair.first.returncode == 6  # another process took over
