@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import lru_cache
 from json.encoder import encode_basestring_ascii as _quoted
 from typing import Any
 
@@ -148,10 +149,12 @@ class Frame:
 
 def tail(gtid: str, source: str, incarnation: int, file: int, transaction: int) -> str:
     """The end of a message of a transaction, up to `rows`."""
-    return (
-        f',"gtid":{_quoted(gtid)},"pos":{{"source":{_quoted(source)},"inc":{incarnation},"file":{file},"tx":{transaction}'
-        ',"rows":'
-    )
+    return f',"gtid":{_quoted(gtid)},{_in_file(source, incarnation, file)}{transaction},"rows":'
+
+
+@lru_cache(maxsize=64)
+def _in_file(source: str, incarnation: int, file: int) -> str:
+    return f'"pos":{{"source":{_quoted(source)},"inc":{incarnation},"file":{file},"tx":'
 
 
 def _ascii(value: object) -> str:

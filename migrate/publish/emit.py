@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -107,15 +107,13 @@ class Emitter:
         else:
             groups, behind = writer.images(body, at, first)
             op, width = Op.DELETE if kind in DELETE else Op.INSERT, 2
-        message, es, tail_, limit = self._frames[op].message, transaction.es, transaction.tail, self._limit
+        message, es, end, limit = self._frames[op].message, transaction.es, transaction.tail, self._limit
         ts = int(time.time() * 1000)
-        made: Encoded = []
-        for partition, group in groups.items():
-            value = message(es, ts, tail_, group, width)
-            if len(value) <= limit:
-                made.append((partition, value))
-            else:
-                made += self._halved(partition, partial(message, es, ts, tail_), group, width)
+        made = [(partition, message(es, ts, end, group, width)) for partition, group in groups.items()]
+        for _, value in made:
+            if len(value) > limit:
+                made = list(self._fitting(groups, partial(message, es, ts, end), width))
+                break
         return (behind - first) >> 1, made
 
     def _new_writer(self, decoder: RowDecoder) -> JsonRows:
@@ -125,19 +123,20 @@ class Emitter:
         writer = self._writers[decoder] = JsonRows(decoder.codecs, nullable, self.table, self._partitions)
         return writer
 
-    def _halved(
-        self, partition: int, message: Callable[[list[Any], int], bytes], group: list[Any], width: int
+    def _fitting(
+        self, groups: Mapping[int, list[Any]], message: Callable[[list[Any], int], bytes], width: int
     ) -> Iterator[tuple[int, bytes]]:
-        """The messages of a group that is too large for one."""
-        if len(group) == width:
-            raise UnsuitedError
-        half = len(group) // width // 2 * width
-        for part in (group[:half], group[half:]):
-            value = message(part, width)
+        """The messages of groups, halved until every part is below the limit."""
+        for partition, group in groups.items():
+            value = message(group, width)
             if len(value) <= self._limit:
                 yield partition, value
-            else:
-                yield from self._halved(partition, message, part, width)
+                continue
+            if len(group) == width:
+                raise UnsuitedError
+            half = len(group) // width // 2 * width
+            for part in (group[:half], group[half:]):
+                yield from self._fitting({partition: part}, message, width)
 
     def _judged(self, kept: RowFilter, before: Image | None, after: Image | None) -> tuple[Image | None, Image | None]:
         """A change as the kept rows see it: in to out is a delete, out to in an insert (DESIGN §4)."""

@@ -31,11 +31,10 @@ class Outbox:
 
     def add(self, topic: str, key: bytes, messages: Iterable[tuple[int, bytes]], rows: int) -> None:
         """(Partition, value)s of so many rows of the transaction that is being read."""
-        waiting, size = self._messages[topic], 0
+        append = self._messages[topic].append
         for partition, value in messages:
-            waiting.append((partition, key, value))
-            size += len(value)
-        self._bytes += size
+            append((partition, key, value))
+            self._bytes += len(value)
         self._rows += rows
         if self._rows - self._whole_rows >= self._most_rows or self._bytes >= self._most_bytes:
             self._hand_over()

@@ -23,7 +23,7 @@ from migrate.publish.batches import Batches, Boundary
 from migrate.publish.decode.rows import RowEvent
 from migrate.publish.emit import Emitter, Transaction
 from migrate.publish.log import logfiles
-from migrate.publish.log.binlog import HEARTBEATS, BinlogReader, Event
+from migrate.publish.log.binlog import BinlogReader
 from migrate.publish.outbox import Outbox
 from migrate.publish.published import beyond
 from migrate.publish.reach import Reach
@@ -176,23 +176,18 @@ class Publisher:
         scheme = "GTID" if self._resume.by_gtid else "file"
         log.info("publishing", source=self._source.name, file=position.file, pos=position.pos, by=scheme)
         next_flush = time.monotonic() + settings.flush_seconds
-        event: Event | None = None
-        beats = 0  # heartbeats in a row
 
         def pause() -> bool:
-            nonlocal next_flush, beats
+            nonlocal next_flush
             self._outbox.pause()
-            beats = beats + 1 if event is not None and event.type in HEARTBEATS else 0
             self._producer.poll()
             if time.monotonic() >= next_flush:
-                self._flush_position(idle=beats > 1)  # one alone may say that the server passes over something
+                self._flush_position(idle=reader.idle)
                 next_flush = time.monotonic() + settings.flush_seconds
             return not self._stop.is_set()
 
         try:
-            feed = reader.feed
-            for event in binlog.events(pause):
-                feed(event)
+            reader.follow(binlog.events(pause))
         finally:
             binlog.close()
             self._finish()

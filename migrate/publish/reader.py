@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol
 
 import structlog
@@ -56,7 +56,7 @@ class Sink(Protocol):
 
 
 class TransactionReader:
-    """Follows the log event by event. `feed` raises StopError at whatever it does not know."""
+    """Follows the log event by event. `follow` raises StopError at whatever it does not know."""
 
     def __init__(
         self,
@@ -97,14 +97,17 @@ class TransactionReader:
             binlog.ROTATE: self._rotate,
             binlog.XA_PREPARE: self._xa_prepare,
             binlog.FORMAT_DESCRIPTION: self._described,
+            **dict.fromkeys(binlog.HEARTBEATS, self._beat),
             binlog.TRANSACTION_PAYLOAD: self._payload,
             binlog.QUERY_COMPRESSED: lambda event: self._query(payload.query(event)),
         }
+        self._usual = frozenset(self._handlers) - _NOTHING_TO_US - {binlog.ROTATE}
         self.created: dict[str, int] = {}
         """When each file was begun, by its description's header, in seconds since 1970."""
         self._number: int | None = None  # of the file, once it was asked for
         self._transaction_: Transaction | None = None  # as the last row event had it
         self._end = 0  # of the last event of this file
+        self._beats, self._beat_end = 0, -1  # heartbeats while the end was there
         self._start: int | None = None  # of the open transaction in its file
         self._block = False  # between BEGIN and its commit, where a statement ends nothing
         self._event = 0  # row events so far in the transaction
@@ -113,23 +116,28 @@ class TransactionReader:
         self._selected = False  # rows of a selected table were met
         self._begun = False
 
-    def feed(self, event: Event) -> None:
+    def follow(self, events: Iterable[Event]) -> None:
+        """Take in events one after the other, to the end of them."""
+        handlers, usual = self._handlers, self._usual
+        event: Event | None = None
         try:
-            kind, end = event.type, event.end
-            if end > self._end and self._start is not None and kind != binlog.ROTATE and not event.flags & _UNUSUAL:
-                self._end = end  # as nearly always: the next event of a transaction
-            elif not event.flags & binlog.FLAG_ARTIFICIAL and end and kind != binlog.ROTATE:
-                self._follow(event)
-            handler = self._handlers.get(kind)
-            if handler is not None:
-                handler(event)
-            else:
-                self._no_handler(event)
+            for event in events:
+                _, kind, _, _, end, flags, _ = event
+                if end > self._end and kind in usual and not flags & _UNUSUAL:
+                    self._end = end  # as nearly always: the next event of a transaction, or the first of one
+                elif not flags & binlog.FLAG_ARTIFICIAL and end and kind != binlog.ROTATE:
+                    self._follow(event)
+                handler = handlers.get(kind)
+                if handler is not None:
+                    handler(event)
+                else:
+                    self._no_handler(event)
         except StopError as error:
-            where = self._at(event)
-            if error.message.startswith(where):
+            if event is None:
                 raise
-            raise StopError(f"{where}: {error.message}", hint=error.hint) from error
+            if error.message.startswith(f"source '{self._source}'"):
+                raise
+            raise StopError(f"{self._at(event)}: {error.message}", hint=error.hint) from error
 
     def _no_handler(self, event: Event) -> None:
         kind = event.type
@@ -144,8 +152,16 @@ class TransactionReader:
             raise StopError(f"{self._at(event)}: event type {kind} is not known", hint="this version does not read it")
 
     def _payload(self, event: Event) -> None:
-        for inner in payload.transaction(event):
-            self.feed(inner)
+        self.follow(payload.transaction(event))
+
+    def _beat(self, _event: Event) -> None:
+        self._beats = self._beats + 1 if self._end == self._beat_end else 1
+        self._beat_end = self._end
+
+    @property
+    def idle(self) -> bool:
+        """Whether the source said twice that it has nothing more; once may mean that it passes over something."""
+        return self._beats > 1 and self._end == self._beat_end
 
     # -- where we are
 

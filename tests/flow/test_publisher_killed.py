@@ -17,7 +17,7 @@ from tests.helpers import unique
 
 _PUBLISHER = "migrate.publish.publisher:Publisher"
 STEPS = [  # and at which call of them, at most
-    ("before", "migrate.publish.reader:TransactionReader.feed", 400),  # an event is read
+    ("before", "migrate.publish.reader:TransactionReader._rows", 150),  # an event is read
     ("after", "migrate.publish.outbox:Outbox._send", 4),  # half of a transaction is sent: they are split at 5 rows here
     ("before", "migrate.publish.outbox:Outbox._send", 20),
     ("after", "migrate.publish.batches:Batches.confirmed", 20),  # and the broker has it

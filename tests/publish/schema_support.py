@@ -116,7 +116,7 @@ class Followed:
         binlog.open()
         try:
             for event in binlog.events():
-                reader.feed(event)
+                reader.follow([event])
                 if seen.at >= end:
                     return seen
         finally:

@@ -96,7 +96,7 @@ class Log:
         binlog.open()
         try:
             for event in binlog.events():
-                reader.feed(event)
+                reader.follow([event])
                 if collected.boundaries and collected.boundaries[-1] >= (end.file, end.pos):
                     return collected
         finally:
