@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import Any
 
 from pydantic import SecretStr
@@ -110,3 +110,11 @@ def catalog_table(connection: Connection, database: str, name: str, key: tuple[s
 
 def row_of(table: Table, *values: str | None, **named: str | None) -> Mapping[str, str | None]:
     return {**dict(zip((column.name for column in table.columns), values, strict=False)), **named}
+
+
+def rows_in_utc(server: DatabaseServer, table: str) -> tuple[tuple[Any, ...], ...]:
+    """Every row, its times in UTC whatever the server's time zone is."""
+    connection = server.connect(init_command="SET SESSION time_zone = '+00:00'")
+    with closing(connection), connection.cursor() as cursor:
+        cursor.execute(f"SELECT * FROM {table}")
+        return tuple(cursor.fetchall())

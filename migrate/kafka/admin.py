@@ -55,7 +55,8 @@ def create_topic(settings: Kafka, name: str, partitions: int) -> bool:
         # acks=all means little when one replica is enough
         "min.insync.replicas": str(max(1, settings.replication - 1)),
         "unclean.leader.election.enable": "false",
-        "message.timestamp.type": "CreateTime",
+        # by the broker: retention goes by it, and a time far ahead of the broker's would be refused
+        "message.timestamp.type": "LogAppendTime",
     }
     topic = NewTopic(name, num_partitions=partitions, replication_factor=settings.replication, config=config)
     admin = AdminClient(client_options(settings))

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from migrate.kafka.reader import PartitionReader
 from migrate.model.errors import MigrateError
 from migrate.model.message import decode
 
 _PATIENCE = 5.0
+_AHEAD = timedelta(minutes=1)
+"""A commit time further ahead of the state server's clock was set by its session: it does not say what is delivered."""
 
 
 def of_source(now: datetime, caught_up: bool, *delivered_until: datetime | None) -> float:
@@ -17,7 +19,7 @@ def of_source(now: datetime, caught_up: bool, *delivered_until: datetime | None)
     Args: now: by the state server, UTC. delivered_until: times up to which everything is delivered: that of the last
     delivered transaction, and that at which the publisher last saw an idle source with nothing on its way.
     """
-    known = [time for time in delivered_until if time is not None]
+    known = [time for time in delivered_until if time is not None and time < now + _AHEAD]
     if caught_up or not known:
         return 0.0
     return max(0.0, (now - max(known)).total_seconds())

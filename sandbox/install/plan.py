@@ -3,6 +3,7 @@
 import fcntl
 from collections.abc import Iterable
 
+from sandbox import faketime
 from sandbox.binaries import java_version, which
 from sandbox.install import kafka, mysql
 from sandbox.install.system import apt_install, say
@@ -27,6 +28,10 @@ def missing_packages(flavours: Iterable[Flavour]) -> list[list[str]]:
         packages.append(["openjdk-17-jre-headless", "openjdk-21-jre-headless", "default-jre-headless"])
     if not kafka.is_installed() and which("mvn") is None:
         packages.append(["maven"])
+    if faketime.library() is None:
+        packages.append(["libfaketime"])
+    if which("cc") is None:
+        packages += [["gcc"], ["libc6-dev"]]
     return packages
 
 

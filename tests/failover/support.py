@@ -11,7 +11,7 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from sandbox.demo.migration import Migration
 from sandbox.ports import HOST, free_port
 from sandbox.process import Child
 from sandbox.stack import Sandbox
+from tests.helpers import rows_in_utc
 
 SLOW = 120.0  # seconds that a condition may take on a machine under load
 TABLES = 2  # databases, and tables in each
@@ -162,7 +163,8 @@ class Writer(threading.Thread):
         number, kind = self._number, self._random.randrange(10)
         before = [] if key in self.unsure else self.history.get(key, [])
         if not before:  # whatever is there: the outcome of the last write is not known, or the key is free
-            return f"REPLACE INTO orders VALUES ({key}, {number}, {number}, '{number}')", {key: [number]}
+            columns = "(id, user_id, value, history)"
+            return f"REPLACE INTO orders {columns} VALUES ({key}, {number}, {number}, '{number}')", {key: [number]}
         if kind == 0:
             return f"DELETE FROM orders WHERE id = {key}", {key: []}
         after = {key: [*before, number]}
@@ -211,7 +213,10 @@ def frozen(pid: int) -> Iterator[None]:
 
 
 class Flow:
-    """Table `orders` of one source over 2 databases × 2 tables: user_id % 2 and id % 2; its processes one by one."""
+    """Table `orders` of one source over 2 databases × 2 tables: user_id % 2 and id % 2; its processes one by one.
+
+    `more` goes to the config, `columns` to the table: `, NAME TYPE …`, with defaults.
+    """
 
     def __init__(
         self,
@@ -225,6 +230,9 @@ class Flow:
         addresses: list[DatabaseServer] | None = None,
         publish: str = "",
         more: str = "",
+        columns: str = "",
+        tiers: Sequence[float] = (0.5, 1),
+        lease: float = 3,
     ) -> None:
         self.box = box
         self.name = name
@@ -233,7 +241,7 @@ class Flow:
         source.execute(
             f"CREATE DATABASE {self.database}",
             f"CREATE TABLE {self.database}.orders (id BIGINT UNSIGNED NOT NULL PRIMARY KEY, user_id BIGINT NOT NULL,"
-            " value BIGINT NOT NULL, history MEDIUMTEXT NOT NULL)",
+            f" value BIGINT NOT NULL, history MEDIUMTEXT NOT NULL{columns})",
         )
         target = box.targets
 
@@ -252,7 +260,7 @@ class Flow:
             f"kafka: {{bootstrap: '{kafka.bootstrap}', partitions: 2}}\n"
             f"publish: {{flush_seconds: 0.2, heartbeat_seconds: 0.5{publish}}}\n"
             "consume: {merge_interval_seconds: 0.3, idle_seconds: 0.5}\ncommit: {idle_seconds: 0.5}\n"
-            "delay: {tiers_seconds: [0.5, 1]}\nlease: {seconds: 3}\n"
+            f"delay: {{tiers_seconds: {list(tiers)}}}\nlease: {{seconds: {lease}}}\n"
             f"run_dir: {directory / 'run'}\n{more}"
             f"tables:\n  - name: {self.database}.orders\n    sharding:\n"
             '      nodes: "ds_${0..1}.orders_${0..1}"\n'
@@ -265,10 +273,10 @@ class Flow:
 
     # -- processes
 
-    def child(self, label: str, *arguments: str) -> Child:
-        """Start one `migrate` process with a log of its own."""
+    def child(self, label: str, *arguments: str, environment: Mapping[str, str] | None = None) -> Child:
+        """Start one `migrate` process with a log of its own; `environment` is added to ours."""
         child = Child(f"migrate {label}", self.directory / f"{label}.log", Path.cwd())
-        child.start(self.migration.command(*arguments), self.migration.environment)
+        child.start(self.migration.command(*arguments), {**self.migration.environment, **(environment or {})})
         self._children.append(child)
         return child
 
@@ -322,7 +330,7 @@ class Flow:
     # -- oracles
 
     def source_rows(self, source: DatabaseServer) -> dict[int, tuple[Any, ...]]:
-        return {row[0]: row for row in source.query("SELECT * FROM orders", database=self.database)}
+        return {row[0]: row for row in rows_in_utc(source, f"{self.database}.orders")}
 
     def differences(self, source: DatabaseServer) -> list[str]:
         """Every row that is not exactly where and as it shall be; read with the servers' own clients."""
@@ -330,8 +338,7 @@ class Flow:
         found: list[str] = []
         for database in range(TABLES):
             for table in range(TABLES):
-                rows = self.box.targets[database].query(f"SELECT * FROM {self.name}_{database}.orders_{table}")
-                for row in rows:
+                for row in rows_in_utc(self.box.targets[database], f"{self.name}_{database}.orders_{table}"):
                     expected = wanted.get(row[0])
                     if expected is None:
                         found.append(f"extra or twice {row[0]} in {database}.{table}")

@@ -17,8 +17,9 @@ Place = tuple[int, int, int]
 """Of a transaction: incarnation, file number, where it starts."""
 
 
-def positions(kafka: KafkaBroker, topic: str) -> Iterator[tuple[int, Place, list[int]]]:
-    """(Partition, transaction, ordinals of the rows) of every message, in the order of its partition."""
+def messages(kafka: KafkaBroker, topic: str) -> Iterator[tuple[int, int, dict[str, Any]]]:
+    """(Partition, the broker's time in milliseconds, message) of every message up to the end now, in the order of its
+    partition."""
     consumer = Consumer({"bootstrap.servers": kafka.bootstrap, "group.id": "oracle", "enable.auto.commit": False})
     with closing(consumer):
         for partition in consumer.list_topics(topic, timeout=SLOW).topics[topic].partitions:
@@ -29,8 +30,14 @@ def positions(kafka: KafkaBroker, topic: str) -> Iterator[tuple[int, Place, list
                 for message in consumer.consume(500, 1.0):
                     assert message.error() is None, message.error()
                     offset = int(message.offset() or 0) + 1
-                    pos: Any = json.loads(message.value() or b"{}")["pos"]
-                    yield partition, (pos["inc"], pos["file"], pos["tx"]), pos["rows"]
+                    yield partition, message.timestamp()[1], json.loads(message.value() or b"{}")
+
+
+def positions(kafka: KafkaBroker, topic: str) -> Iterator[tuple[int, Place, list[int]]]:
+    """(Partition, transaction, ordinals of the rows) of every message, in the order of its partition."""
+    for partition, _, message in messages(kafka, topic):
+        pos = message["pos"]
+        yield partition, (pos["inc"], pos["file"], pos["tx"]), pos["rows"]
 
 
 def late_messages(kafka: KafkaBroker, topic: str) -> int:
