@@ -16,6 +16,7 @@ from migrate.model.errors import MigrateError, ServerError
 DUPLICATE_KEY = 1062
 ACCESS_DENIED = frozenset({1044, 1045, 1142, 1143, 1227, 1370, 1698})
 UNKNOWN_DATABASE = 1049
+LOCK_WAIT = 1205
 
 # Worth the same statement again on a new or the same connection: the server is away, busy, read-only
 # for a while, or chose this transaction as the victim.

@@ -5,6 +5,7 @@ What a running publisher has acknowledged and not stored yet comes before all of
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -34,12 +35,18 @@ _HEAD = frozenset({binlog.FORMAT_DESCRIPTION, binlog.PREVIOUS_GTIDS, binlog.GTID
 _GTIDS = frozenset({binlog.GTID, binlog.ANONYMOUS_GTID, binlog.GTID_TAGGED, binlog.MARIADB_GTID})
 
 
-def first(connection: Connection, settings: Settings, source: Source, tables: Sequence[tuple[str, str]]) -> Position:
+def first(
+    connection: Connection,
+    settings: Settings,
+    source: Source,
+    tables: Sequence[tuple[str, str]],
+    stop: threading.Event,
+) -> Position:
     """The position of a publisher that never ran: the configured start, or where the source is now (rule 1).
 
     A configured start may not lie behind what a SELECT sees: the copy would miss what is between. Raises StopError.
     """
-    here = start.first_position(connection, settings, source, list(tables))
+    here = start.first_position(connection, settings, source, list(tables), stop)
     if source.start is None:
         return here
     place = parse_place(source.start)

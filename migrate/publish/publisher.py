@@ -106,7 +106,7 @@ class Publisher:
                 self._resume = start.resume(with_source, position)
                 logfiles.check(with_source, self._source, position, by_gtid=self._resume.by_gtid)
                 return position
-            first = begin.first(with_source, self._settings, self._source, list(self._tables))
+            first = begin.first(with_source, self._settings, self._source, list(self._tables), self._stop)
             self._resume = start.resume(with_source, first)
             for table in self._tables.values():
                 self._check_definition(with_source, table)

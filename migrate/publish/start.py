@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+import threading
 import zlib
 from dataclasses import dataclass
 
-from migrate.model.errors import StopError
+import pymysql
+import structlog
+
+from migrate.model.errors import ServerError, StopError
 from migrate.mysql.catalog import ServerFacts, server_facts, show_variables
 from migrate.mysql.connection import Connection
+from migrate.mysql.errors import LOCK_WAIT, number
 from migrate.mysql.quoting import table as quoted_table
 from migrate.publish.log import gtid
 from migrate.publish.log.gtid import GtidSet
 from migrate.settings import Settings, Source
 from migrate.state.position import Position
+
+log = structlog.get_logger("migrate.publish")
+_LOCK_SECONDS = 2
+"""How long a lock on the tables may take. As long as it waits for one writer, all others wait behind it."""
+_BETWEEN_LOCKS = 5.0  # seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,12 +32,13 @@ class BinlogPosition:
     gtid_set: str
 
 
-def visible_position(connection: Connection, tables: list[tuple[str, str]]) -> BinlogPosition:
+def visible_position(connection: Connection, tables: list[tuple[str, str]], stop: threading.Event) -> BinlogPosition:
     """A position whose every earlier transaction a SELECT already sees.
 
     A commit that waits on semi-sync is in the log and not yet readable, so the log's plain end is not good enough.
     MariaDB: the position of a consistent snapshot (knowledge base, "Enhancements for START TRANSACTION WITH CONSISTENT
-    SNAPSHOT"). MySQL: the position while the tables are locked for reading, which waits for commits in flight.
+    SNAPSHOT"). MySQL: the position while the tables are locked for reading, which waits for transactions
+    that have written them. Raises ServerError when `stop` is set before they end.
     """
     if connection.flavour == "mariadb":
         connection.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT")
@@ -37,12 +48,27 @@ def visible_position(connection: Connection, tables: list[tuple[str, str]]) -> B
             connection.execute("COMMIT")
         file, pos = status["Binlog_snapshot_file"], int(status["Binlog_snapshot_position"])
         return BinlogPosition(file, pos, binlog_gtid_pos(connection, file, pos) or "")
-    locks = ", ".join(f"{quoted_table(database, table)} READ" for database, table in tables)
-    connection.execute(f"LOCK TABLES {locks}")
+    _lock(connection, tables, stop)
     try:
         return log_end(connection)
     finally:
         connection.execute("UNLOCK TABLES")
+
+
+def _lock(connection: Connection, tables: list[tuple[str, str]], stop: threading.Event) -> None:
+    """Lock them for reading, again and again with pauses in which others can write."""
+    locks = ", ".join(f"{quoted_table(database, table)} READ" for database, table in tables)
+    connection.execute("SET SESSION lock_wait_timeout = %s", [_LOCK_SECONDS])
+    while True:
+        try:
+            connection.execute(f"LOCK TABLES {locks}")
+            return
+        except pymysql.OperationalError as error:
+            if number(error) != LOCK_WAIT:
+                raise
+        log.warning("cannot begin while transactions are open that wrote selected tables", source=connection.name)
+        if stop.wait(_BETWEEN_LOCKS):
+            raise ServerError(f"{connection.name}: stopped while transactions on selected tables were open")
 
 
 def log_end(connection: Connection) -> BinlogPosition:
@@ -104,11 +130,15 @@ def resume(connection: Connection, position: Position) -> Resume:
 
 
 def first_position(
-    connection: Connection, settings: Settings, source: Source, tables: list[tuple[str, str]]
+    connection: Connection,
+    settings: Settings,
+    source: Source,
+    tables: list[tuple[str, str]],
+    stop: threading.Event,
 ) -> Position:
     """The position of a publisher that never ran."""
     facts = server_facts(connection)
-    found = visible_position(connection, tables)
+    found = visible_position(connection, tables, stop)
     return Position(
         source=source.name,
         address=source.address,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
@@ -72,7 +73,7 @@ class Log:
         self.charsets = collation_charsets(self.connection)
 
     def start(self) -> BinlogPosition:
-        return visible_position(self.connection, list(self.tables))
+        return visible_position(self.connection, list(self.tables), threading.Event())
 
     def run(self, *statements: str) -> Collected:
         """Execute in one session, then read the log from before to after."""
