@@ -197,3 +197,28 @@ def test_places_that_two_tables_share_are_refused(copied: Laid) -> None:
         )
     with pytest.raises(PreflightError, match=r"takes rows of main/.*\.t and of other/"):
         verify.run(settings)
+
+
+@pytest.mark.usefixtures("place_of")
+def test_rows_that_a_session_kept_out_of_the_log_are_found(copied: Laid) -> None:
+    """FAULTS F20: `sql_log_bin = 0` at the source; no stream can know of them."""
+    name = f"{quote(copied.source)}.t"
+    source = copied.box.source
+    source.execute(
+        "SET SESSION sql_log_bin = 0",
+        f"INSERT INTO {name} VALUES ({ROWS + 1}, 'x', '')",
+        f"UPDATE {name} SET v = 'y' WHERE id = {KEY}",
+        f"DELETE FROM {name} WHERE id = 5",
+    )
+    try:
+        result = verify.run(copied.settings)
+    finally:
+        source.execute(
+            f"DELETE FROM {name} WHERE id = {ROWS + 1}",
+            f"UPDATE {name} SET v = 'v{KEY}' WHERE id = {KEY}",
+            f"INSERT INTO {name} VALUES (5, 'v5', REPEAT('w', 5))",
+        )
+    table = copied.table.table.full_name
+    expected = [("5", Kind.EXTRA), (str(KEY), Kind.DIFFERENT), (str(ROWS + 1), Kind.MISSING)]
+    assert sorted(named(result), key=lambda found: int(found[1])) == [(table, key, kind) for key, kind in expected]
+    assert result.total == 3
