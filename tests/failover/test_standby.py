@@ -108,7 +108,7 @@ def test_a_frozen_publisher_that_wakes_up_after_its_lease_ends_itself_and_its_la
             pair.writer.wait_for(50)
         wait(lambda: pair.published_since(place), "the second publisher to publish")
     assert pair.first.wait(SLOW), "the frozen publisher still runs"
-    assert pair.first.returncode == 6  # another process took over
+    assert pair.first.returncode == 6, pair.first.log.read_text()[-2000:]  # another process took over
     pair.writer.wait_for(100)
     assert pair.taken_over()
     check(pair)
@@ -123,6 +123,6 @@ def test_a_publisher_frozen_and_woken_again_and_again_leaves_every_row_as_the_so
             wait(lambda standby=standby: pair.holder()[0] == standby.pid, "the standby to take over")  # type: ignore[misc]
             pair.writer.wait_for(50)
         assert running.wait(SLOW), "the frozen publisher still runs"
-        assert running.returncode == 6
+        assert running.returncode == 6, running.log.read_text()[-2000:]
         running, standby = standby, pair._publisher(f"publish-{turn}")
     check(pair)
