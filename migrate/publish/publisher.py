@@ -188,6 +188,9 @@ class Publisher:
 
         try:
             reader.follow(binlog.events(pause))
+        except ServerError:
+            self._leases.check(self._held.name)  # the source hangs up when another publisher reads in our place
+            raise
         finally:
             binlog.close()
             self._finish()
