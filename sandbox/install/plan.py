@@ -28,10 +28,11 @@ def missing_packages(flavours: Iterable[Flavour]) -> list[list[str]]:
         packages.append(["openjdk-17-jre-headless", "openjdk-21-jre-headless", "default-jre-headless"])
     if not kafka.is_installed() and which("mvn") is None:
         packages.append(["maven"])
-    if faketime.library() is None:
-        packages.append(["libfaketime"])
-    if which("cc") is None:
-        packages += [["gcc"], ["libc6-dev"]]
+    if wanted == set(Flavour):  # the tests, which need both; the demo has one
+        if faketime.library() is None:
+            packages.append(["libfaketime"])
+        if which("cc") is None:
+            packages += [["gcc"], ["libc6-dev"]]
     return packages
 
 

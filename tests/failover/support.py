@@ -232,7 +232,7 @@ class Flow:
         more: str = "",
         columns: str = "",
         tiers: Sequence[float] = (0.5, 1),
-        lease: float = 3,
+        lease: float = 5,
     ) -> None:
         self.box = box
         self.name = name

@@ -17,7 +17,7 @@ from tests.failover.support import SLOW, Flow, frozen, wait
 from tests.failover.topic import late_messages
 from tests.helpers import unique
 
-LEASE = 3.0  # seconds, as Flow configures it
+LEASE = 5.0  # seconds, as Flow configures it
 FREEZE_SECONDS = float(os.environ.get("FREEZE_SECONDS", "0"))  # how long past its lease a process stays frozen
 
 
