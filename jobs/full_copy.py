@@ -134,7 +134,10 @@ def _copy(
     waves: deque[Future[list[ChunkResult]]] = deque()
     with ThreadPoolExecutor(_WAVES, thread_name_prefix="wave") as threads:
         while True:
-            while len(waves) < _WAVES and (wave := copy.wave(settings.copy_.chunks_at_once)):
+            while len(waves) < _WAVES and not (waves and copy.replaying()):
+                copy.wait_for_replay()
+                if not (wave := copy.wave(settings.copy_.chunks_at_once)):
+                    break
                 waves.append(threads.submit(run_wave, spark, job, wave))
             if not waves:
                 break

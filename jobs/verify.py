@@ -18,13 +18,14 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import sqlalchemy as sa
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from jobs.frames import Batches, map_in_arrow
 from jobs.session import lost, spark_session
-from migrate.model.errors import DifferenceFound, MigrateError
+from migrate.model.errors import DifferenceFound, MigrateError, PreflightError
 from migrate.mysql.connection import connect
 from migrate.scroll.check import Checked, CheckJob, check_chunk
 from migrate.scroll.digest import Suspects
@@ -33,7 +34,7 @@ from migrate.scroll.outcome import End, Problem
 from migrate.scroll.sessions import Sessions
 from migrate.scroll.tables import chosen_tables
 from migrate.settings import Settings, load
-from migrate.state import database, failover, position, verification
+from migrate.state import database, failover, position, replay, verification
 from migrate.target.plan import PlannedTable, refuse_shared_places
 from migrate.verify import certificate as certificates
 from migrate.verify.certificate import SourcePoint
@@ -120,8 +121,8 @@ def run(settings: Settings, tables: Sequence[str] | None = None, progress: Progr
     """Compare every table of the config (or those named "database.table") with its places, row for row.
 
     Differences are a result, not an error; they and the certificate are stored in the state.
-    Raises: PreflightError before `migrate init`; ConfigError for an unknown table; StopError for a row that cannot be
-    compared; ServerError when a server stays away.
+    Raises: PreflightError before `migrate init` and while a source is being replayed; ConfigError for an unknown table;
+    StopError for a row that cannot be compared; ServerError when a server stays away.
     """
     with (
         database.opened(settings.state) as state,
@@ -129,6 +130,7 @@ def run(settings: Settings, tables: Sequence[str] | None = None, progress: Progr
     ):
         chosen = chosen_tables(settings, state, tables)
         refuse_shared_places(chosen_tables(settings, state, None))
+        _refuse_replays(settings, state, chosen)
         began = time.monotonic()
         with spark_session(settings, settings.verify.master) as spark:
             started = time.monotonic()
@@ -139,6 +141,7 @@ def run(settings: Settings, tables: Sequence[str] | None = None, progress: Progr
             for planned in chosen:
                 check = TableCheck(settings, planned, sessions)
                 found.append(_check(spark, settings, check, len(found), len(chosen), progress))
+            _refuse_replays(settings, state, chosen)
             after = _binlog_ends(settings, chosen)
             points = [SourcePoint(name, before[name], after[name]) for name in before]
             paper = certificates.make(settings.name, number, start_time, certificates.utc_now(), points, found)
@@ -151,6 +154,15 @@ def run(settings: Settings, tables: Sequence[str] | None = None, progress: Progr
                 if tables is None and paper["clean"]:
                     failover.settle(connection, settings.name, number, list(before))
             return VerifyResult(number, found, time.monotonic() - started, started - began, paper)
+
+
+def _refuse_replays(settings: Settings, state: sa.Engine, tables: Sequence[PlannedTable]) -> None:
+    """While a source is being replayed, rows at the target go back: what is found then says nothing (rule 8)."""
+    for source, until in replay.sources(state, settings.name, [planned.table.source for planned in tables]).items():
+        raise PreflightError(
+            f"nothing is certified: source '{source}' is being replayed up to {until}, and rows go back until then",
+            hint="`migrate drain`, then `migrate verify` again",
+        )
 
 
 def _binlog_ends(settings: Settings, tables: Sequence[PlannedTable]) -> dict[str, str]:

@@ -265,7 +265,7 @@ def status(context: typer.Context, as_json: Json = False) -> None:
                 f" confirmed by Kafka at the last flush; the first are {', '.join(map(str, ids))}"
             )
         if source.replaying:
-            out.print(f"source {source.name}: rewound; rows may go back until {source.replaying} is published again")
+            out.print(f"source {source.name}: replays; rows may go back until {source.replaying} is published again")
         if source.doubt:
             told = (
                 f"IN DOUBT {source.name}: {source.doubt}\n        → `migrate drain`, then `migrate verify`, all tables"

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-import signal
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass
 
 import sqlalchemy as sa
@@ -14,6 +13,7 @@ import structlog
 from sqlalchemy.exc import DBAPIError
 
 from migrate.model.errors import ConfigError, MigrateError, PreflightError, StopError
+from migrate.model.stopping import stop_on_signals
 from migrate.settings import Settings
 from migrate.state import database, halt, phase, schema_history
 from migrate.state.lease import Held, Leases
@@ -57,24 +57,6 @@ def stored_plan(settings: Settings, state: sa.Engine) -> Plan:
                 hint="restore them, or start a new migration under another name",
             )
     return plan
-
-
-@contextmanager
-def stop_on_signals() -> Iterator[threading.Event]:
-    """An event that SIGTERM and SIGINT set; a second signal ends the process at once."""
-    stop = threading.Event()
-
-    def handle(number: int, _frame: object) -> None:
-        if stop.is_set():
-            os._exit(128 + number)
-        stop.set()
-
-    before = {number: signal.signal(number, handle) for number in (signal.SIGTERM, signal.SIGINT)}
-    try:
-        yield stop
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def run_process(settings: Settings, process: str, body: Callable[[Runtime], None]) -> None:

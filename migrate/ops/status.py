@@ -19,7 +19,7 @@ from migrate.ops import lag
 from migrate.ops.runtime import stored_plan
 from migrate.publish.start import BinlogPosition, log_end
 from migrate.settings import Settings, Source
-from migrate.state import database, failover, halt, outstanding, oversized, phase, position, record, rewind
+from migrate.state import database, failover, halt, outstanding, oversized, phase, position, record, replay
 from migrate.state import migration as migrations
 from migrate.target import ledger
 from migrate.target.plan import TargetPool
@@ -46,7 +46,9 @@ class SourceStatus:
     address: str  # where it is read
     outstanding: dict[str, Any] = field(default_factory=dict)  # what Kafka had not confirmed at the last flush
     lag_seconds: float = 0.0  # of the publisher
-    replaying: str = ""  # after a rewind by hand: the place up to which everything is published again
+    replaying: str = (
+        ""  # after a rewind or a failover without GTID: the place up to which everything is published again
+    )
     doubt: str = ""  # why a verification is due since the server changed; empty when none is
 
 
@@ -122,7 +124,7 @@ def read(settings: Settings, state: sa.Engine, upto: dict[str, SourceEnd] | None
         now = connection.execute(sa.select(database.now)).scalar_one()
         listed = {name: outstanding.get(connection, settings.name, name) for name in stored}
         replaying = {
-            name: rewind.replaying(connection, settings.name, where) for name, where in stored.items() if where
+            name: replay.replaying(connection, settings.name, where) for name, where in stored.items() if where
         }
     for name, where in stored.items():
         source = settings.source(name)

@@ -21,13 +21,12 @@ from migrate.mysql.errors import explained
 from migrate.publish.begin import Finder
 from migrate.publish.log.locate import Locator
 from migrate.publish.published import Published
-from migrate.publish.start import offers_gtid
+from migrate.publish.start import log_end, offers_gtid
 from migrate.settings import Source
-from migrate.state.failover import Failover
+from migrate.state.failover import GTID, TIME, Failover
 from migrate.state.position import Position
 
 log = structlog.get_logger("migrate.publish")
-GTID, TIME = "gtid", "time"
 _MARIADB_GTID = re.compile(r"([0-9]+)-([0-9]+)-([0-9]+)")
 
 
@@ -57,6 +56,7 @@ def switch(
             found = locator.find(last - back_seconds, own=own, known=last + back_seconds)
             file, pos, scheme = found.file, found.pos, TIME
             why = doubt(max(last, published.newest), found.reached if own is not None else 0, back_seconds)
+        end = log_end(connection)
     position = replace(
         stored,
         address=source.address,
@@ -68,7 +68,7 @@ def switch(
         gtid_set=stored.gtid_set if scheme == GTID else "",
         file_created=0,
     )
-    note = Failover(stored.source, position.incarnation, _who(stored), _who(position), scheme, why)
+    note = Failover(stored.source, position.incarnation, _who(stored), _who(position), scheme, why, end.file, end.pos)
     _tell(note, position)
     return position, note
 

@@ -11,14 +11,15 @@ import sqlalchemy as sa
 import structlog
 
 from migrate.model.change import Key
-from migrate.model.errors import ConfigError, PreflightError
+from migrate.model.errors import ConfigError, PreflightError, ServerError
+from migrate.model.stopping import stop_on_signals
 from migrate.scroll.keyrange import KeyRange, load
 from migrate.scroll.outcome import Problem
 from migrate.scroll.patience import Patience
 from migrate.scroll.planner import Planner
 from migrate.scroll.sessions import Sessions
 from migrate.settings import Settings
-from migrate.state import detail, phase, position
+from migrate.state import detail, phase, position, replay
 from migrate.state.detail import ChunkState, Counts
 from migrate.state.phase import Phase, TablePhase
 from migrate.target import chunk_fence
@@ -26,6 +27,7 @@ from migrate.target.chunk_fence import WHOLE_TABLE, Chunk
 from migrate.target.plan import PlannedTable
 
 log = structlog.get_logger("migrate.copy")
+_POLL = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +48,8 @@ class ChunkResult:
 
 class TableCopy:
     """Plans, hands out and books the chunks of one table. Call `begin`, then `wave` and `settle`, then `finish`.
+
+    While the source is `replaying` no new wave is to be begun (rule 8).
 
     counts, chunks_done, chunks_planned: so far, with what an earlier run did; estimate: rows of the table as the
     source's statistics say.
@@ -96,6 +100,26 @@ class TableCopy:
         self._patience.call(self._open_table)
         self._resume(known)
         return True
+
+    def replaying(self) -> str:
+        """The place up to which the source is being replayed; "" when it is not."""
+        source = self.planned.table.source
+        return replay.sources(self._state, self._settings.name, [source]).get(source, "")
+
+    def wait_for_replay(self) -> None:
+        """Wait until the source is not being replayed, and say so once. Raises ServerError when asked to stop."""
+        if not (until := self.replaying()):
+            return
+        table, source = self.planned.table.full_name, self.planned.table.source
+        log.warning("the copy waits for a replay", table=table, source=source, until=until)
+        with stop_on_signals() as stop:
+            while self.replaying():
+                if stop.wait(_POLL):
+                    raise ServerError(
+                        f"copy of {table}: stopped while it waited for source '{source}' to be replayed up to {until}",
+                        hint="run it again once the publisher is there; it goes on from its finished chunks",
+                    )
+        log.info("the replay is over, the copy goes on", table=table, source=source)
 
     def wave(self, size: int) -> list[Attempt]:
         """Up to `size` chunks to copy next, their attempts opened in every target database; none when all are out."""

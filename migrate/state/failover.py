@@ -24,7 +24,10 @@ table = sa.Table(
     sa.Column("doubt", sa.Text),
     sa.Column("verified", sa.BigInteger),
     sa.Column("at", sa.DateTime),
+    sa.Column("until_file", sa.String(255)),
+    sa.Column("until_pos", sa.BigInteger),
 )
+GTID, TIME = "gtid", "time"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +36,10 @@ class Failover:
     incarnation: int  # that began with it
     from_server: str
     to_server: str
-    scheme: str  # "gtid" or "time"
+    scheme: str  # GTID or TIME
     doubt: str  # why the target may hold what the new server lacks; empty when it cannot
+    until_file: str = ""  # where the new server's log ended then
+    until_pos: int = 0
 
 
 def note(connection: sa.Connection, migration: str, failover: Failover) -> None:
@@ -42,6 +47,16 @@ def note(connection: sa.Connection, migration: str, failover: Failover) -> None:
     values = asdict(failover) | {"verified": None, "at": now}
     row = {"migration": migration, **values}
     connection.execute(insert(table).values(row).on_duplicate_key_update(values))
+
+
+def every(connection: sa.Connection, migration: str, source: str) -> list[Failover]:
+    """Oldest first."""
+    rows = connection.execute(
+        sa.select(*(table.c[name] for name in Failover.__slots__))
+        .where(table.c.migration == migration, table.c.source == source)
+        .order_by(table.c.incarnation)
+    )
+    return [Failover(*row) for row in rows]
 
 
 def in_doubt(connection: sa.Connection, migration: str) -> dict[str, tuple[Failover, datetime]]:

@@ -1,4 +1,4 @@
-"""Publishers that were sent back by hand, and how far each has replayed since."""
+"""Publishers that were sent back by hand."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import sqlalchemy as sa
 
-from migrate.model.coordinate import file_number
 from migrate.state.database import metadata
 from migrate.state.position import Position
 
@@ -61,13 +60,3 @@ def every(connection: sa.Connection, migration: str, source: str) -> list[Rewind
         .order_by(table.c.incarnation)
     )
     return [Rewind(*row) for row in rows]
-
-
-def replaying(connection: sa.Connection, migration: str, position: Position) -> str:
-    """The place up to which the source is still being replayed, as rows at the target go back and forth until then
-    (rule 8); "" when it is behind that."""
-    for rewind in every(connection, migration, position.source):
-        there = file_number(rewind.from_file), rewind.from_pos
-        if rewind.incarnation == position.incarnation and (file_number(position.file), position.pos) < there:
-            return f"{rewind.from_file}:{rewind.from_pos}"
-    return ""

@@ -1,0 +1,50 @@
+"""Whether a publisher is behind where it was before: after a rewind by hand, or a failover without GTID (rule 8)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import sqlalchemy as sa
+
+from migrate.model.coordinate import file_number
+from migrate.state import failover, position, rewind
+from migrate.state.failover import Failover
+from migrate.state.position import Position
+from migrate.state.rewind import Rewind
+
+Place = tuple[str, int]
+
+
+def replaying(connection: sa.Connection, migration: str, at: Position) -> str:
+    """The place up to which the source is still being replayed, as rows at the target go back and forth until then;
+    "" when it is behind that.
+
+    After a failover that is the end of the new server's log as it was then: what was published before is below it.
+    """
+    until: Place | None = None
+    rewinds = rewind.every(connection, migration, at.source)
+    failovers = failover.every(connection, migration, at.source)
+    steps: list[Rewind | Failover] = [*rewinds, *failovers]
+    for step in sorted(steps, key=lambda one: one.incarnation):
+        if isinstance(step, Rewind):  # perhaps from the midst of another replay
+            until = max(until or ("", 0), (step.from_file, step.from_pos), key=_order)
+        elif step.scheme == failover.TIME or until is not None:  # on the old server a replay may have been under way
+            until = (step.until_file, step.until_pos) if step.until_file else None
+    if until is None or _order((at.file, at.pos)) >= _order(until):
+        return ""
+    return f"{until[0]}:{until[1]}"
+
+
+def sources(state: sa.Engine, migration: str, names: Iterable[str]) -> dict[str, str]:
+    """Of these sources those that are being replayed, each with the place up to which."""
+    found = {}
+    with state.connect() as connection:
+        for name in dict.fromkeys(names):
+            where = position.load(connection, migration, name)
+            if where is not None and (until := replaying(connection, migration, where)):
+                found[name] = until
+    return found
+
+
+def _order(place: Place) -> tuple[int, int]:
+    return (file_number(place[0]) if place[0] else 0, place[1])

@@ -1,0 +1,81 @@
+"""While a source is being replayed, no chunk of its tables is begun and nothing is certified (rule 8)."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from jobs import full_copy, verify
+from jobs.full_copy import CopyProgress
+from migrate.model.errors import PreflightError
+from migrate.state import detail, position, rewind
+from migrate.state.detail import ChunkState
+from sandbox.stack import Sandbox
+from tests.jobs.test_full_copy import CREATE, numbers, raw_rows
+from tests.scroll.setup import Laid, lay, spread
+
+
+def go_back(laid: Laid) -> None:
+    """What `migrate publish --from` leaves in the state."""
+    state = laid.state()
+    with state.begin() as connection:
+        at = position.load(connection, laid.settings.name, "main")
+        assert at is not None
+        before = replace(at, pos=at.pos + 1000)
+        after = replace(at, incarnation=at.incarnation + 1)
+        position.save(connection, laid.settings.name, after)
+        rewind.note(connection, laid.settings.name, before, after, "asked")
+    state.dispose()
+
+
+def come_forward(laid: Laid) -> None:
+    state = laid.state()
+    with state.begin() as connection:
+        at = position.load(connection, laid.settings.name, "main")
+        assert at is not None
+        position.save(connection, laid.settings.name, replace(at, pos=at.pos + 1000))
+    state.dispose()
+
+
+def chunks(laid: Laid) -> list[ChunkState]:
+    state = laid.state()
+    with state.connect() as connection:
+        found = [one.state for one in detail.load(connection, laid.settings.name, laid.table.table)]
+    state.dispose()
+    return found
+
+
+@pytest.mark.usefixtures("spark")
+def test_a_copy_begins_no_chunk_during_a_replay_and_goes_on_after_it(
+    box: Sandbox, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    few = {"copy": {"chunk_rows": 20, "chunks_at_once": 1, "master": "local[2]"}}
+    laid = lay(box, tmp_path, CREATE, spread("id", "t"), fill=numbers(200), extra=few)
+    begun: list[int] = []
+    looked = threading.Event()
+
+    def look_while_it_waits() -> None:
+        if not looked.wait(3):  # three polls: it must begin nothing meanwhile
+            begun.append(len(chunks(laid)))
+            come_forward(laid)
+
+    def go_back_once(_step: CopyProgress) -> None:
+        if not begun:
+            go_back(laid)
+            begun.append(len(chunks(laid)))
+            threading.Thread(target=look_while_it_waits, daemon=True).start()
+
+    result = full_copy.run(laid.settings, progress=go_back_once)
+    assert begun[0] == begun[1] < 10, "a chunk was begun during the replay"
+    assert result.rows_read == 200
+    assert set(chunks(laid)) == {ChunkState.DONE}
+    here, there = raw_rows(laid)
+    assert here == there
+    assert capfd.readouterr().out.count("the copy waits for a replay") <= 1
+    assert verify.run(laid.settings).clean
+    go_back(laid)
+    with pytest.raises(PreflightError, match="nothing is certified: source 'main' is being replayed up to"):
+        verify.run(laid.settings)

@@ -1,0 +1,63 @@
+"""Rewinds are kept, and a replay is over where the publisher was before it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import sqlalchemy as sa
+
+from migrate.state import failover, replay, rewind
+from migrate.state.failover import Failover
+from migrate.state.position import Position
+from migrate.state.rewind import Rewind
+from tests.helpers import unique
+
+BEFORE = Position("main", "db:3306", 1, "", 9, 4, "binlog.000012", 4000, "0-1-9")
+AFTER = replace(BEFORE, incarnation=5, file="binlog.000009", pos=200, gtid_set="0-1-2")
+
+
+def test_a_replay_is_over_where_the_publisher_was_before(state: sa.Engine) -> None:
+    name = unique("m")
+    with state.begin() as connection:
+        assert replay.replaying(connection, name, BEFORE) == ""
+        rewind.note(connection, name, BEFORE, AFTER, "0-1-2")
+        assert rewind.every(connection, name, "main") == [
+            Rewind(5, "0-1-2", "binlog.000012", 4000, "binlog.000009", 200)
+        ]
+        assert replay.replaying(connection, name, AFTER) == "binlog.000012:4000"
+        assert replay.replaying(connection, name, replace(AFTER, file="binlog.000012", pos=3999)) != ""
+        assert replay.replaying(connection, name, replace(AFTER, file="binlog.000012")) != ""
+        assert replay.replaying(connection, name, replace(AFTER, file="binlog.000012", pos=4000)) == ""
+        assert replay.replaying(connection, name, replace(AFTER, file="binlog.000013", pos=4)) == ""
+        assert replay.replaying(connection, unique("other"), AFTER) == ""
+
+
+def test_a_second_rewind_before_the_first_replay_is_over_ends_where_the_first_one_does(state: sa.Engine) -> None:
+    name, midst = unique("m"), replace(AFTER, file="binlog.000010", pos=7)
+    again = replace(AFTER, incarnation=6)
+    with state.begin() as connection:
+        rewind.note(connection, name, BEFORE, AFTER, "0-1-2")
+        rewind.note(connection, name, midst, again, "0-1-2")
+        assert replay.replaying(connection, name, replace(again, file="binlog.000011", pos=4)) == "binlog.000012:4000"
+        assert replay.replaying(connection, name, replace(again, file="binlog.000012", pos=4000)) == ""
+
+
+def test_after_a_failover_by_time_the_replay_is_over_at_the_end_that_the_new_log_had(state: sa.Engine) -> None:
+    name, there = unique("m"), replace(BEFORE, incarnation=5, file="other.000002", pos=300)
+    with state.begin() as connection:
+        failover.note(connection, name, Failover("main", 5, "a", "b", failover.TIME, "", "other.000003", 900))
+        assert replay.replaying(connection, name, there) == "other.000003:900"
+        assert replay.replaying(connection, name, replace(there, file="other.000003", pos=900)) == ""
+    assert replay.sources(state, name, ["main"]) == {}  # no position is stored
+
+
+def test_a_failover_by_gtid_is_a_replay_only_where_one_was_under_way(state: sa.Engine) -> None:
+    name, other = unique("m"), unique("m")
+    step = Failover("main", 6, "a", "b", failover.GTID, "", "other.000003", 900)
+    there = replace(AFTER, incarnation=6, file="other.000002", pos=300)
+    with state.begin() as connection:
+        failover.note(connection, name, step)
+        assert replay.replaying(connection, name, there) == ""
+        rewind.note(connection, other, BEFORE, AFTER, "0-1-2")
+        failover.note(connection, other, step)
+        assert replay.replaying(connection, other, there) == "other.000003:900"
