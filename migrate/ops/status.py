@@ -46,9 +46,7 @@ class SourceStatus:
     address: str  # where it is read
     outstanding: dict[str, Any] = field(default_factory=dict)  # what Kafka had not confirmed at the last flush
     lag_seconds: float = 0.0  # of the publisher
-    replaying: str = (
-        ""  # after a rewind or a failover without GTID: the place up to which everything is published again
-    )
+    replaying: str = ""  # after a rewind, or a failover without GTID: up to where everything is published again
     doubt: str = ""  # why a verification is due since the server changed; empty when none is
 
 

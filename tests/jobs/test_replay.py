@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
 from jobs import full_copy, verify
 from jobs.full_copy import CopyProgress
@@ -49,9 +50,7 @@ def chunks(laid: Laid) -> list[ChunkState]:
 
 
 @pytest.mark.usefixtures("spark")
-def test_a_copy_begins_no_chunk_during_a_replay_and_goes_on_after_it(
-    box: Sandbox, tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_a_copy_begins_no_chunk_during_a_replay_and_goes_on_after_it(box: Sandbox, tmp_path: Path) -> None:
     few = {"copy": {"chunk_rows": 20, "chunks_at_once": 1, "master": "local[2]"}}
     laid = lay(box, tmp_path, CREATE, spread("id", "t"), fill=numbers(200), extra=few)
     begun: list[int] = []
@@ -68,13 +67,17 @@ def test_a_copy_begins_no_chunk_during_a_replay_and_goes_on_after_it(
             begun.append(len(chunks(laid)))
             threading.Thread(target=look_while_it_waits, daemon=True).start()
 
-    result = full_copy.run(laid.settings, progress=go_back_once)
+    with capture_logs() as logs:
+        result = full_copy.run(laid.settings, progress=go_back_once)
     assert begun[0] == begun[1] < 10, "a chunk was begun during the replay"
     assert result.rows_read == 200
     assert set(chunks(laid)) == {ChunkState.DONE}
     here, there = raw_rows(laid)
     assert here == there
-    assert capfd.readouterr().out.count("the copy waits for a replay") <= 1
+    assert [entry["event"] for entry in logs if "replay" in entry["event"]] == [
+        "the copy waits for a replay",
+        "the replay is over, the copy goes on",
+    ]
     assert verify.run(laid.settings).clean
     go_back(laid)
     with pytest.raises(PreflightError, match="nothing is certified: source 'main' is being replayed up to"):
