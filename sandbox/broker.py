@@ -12,6 +12,7 @@ from sandbox import state
 from sandbox.binaries import java, kafka_classpath
 from sandbox.ports import HOST, free_port, require_free
 from sandbox.process import Child
+from sandbox.server import Server
 from sandbox.settings import KAFKA_HEAP_MB, KAFKA_PROPERTIES
 
 _LOG4J = """\
@@ -24,7 +25,7 @@ rootLogger.appenderRef.out.ref = out
 """
 
 
-class KafkaBroker:
+class KafkaBroker(Server):
     """One broker under the directory `root`; start, stop, kill and start again on the same data and ports.
 
     `port`: TCP port on 127.0.0.1; without one the port used before on this data, or a free one.
@@ -59,20 +60,6 @@ class KafkaBroker:
         """Address for `bootstrap.servers`."""
         return f"{self.host}:{self.port}"
 
-    @property
-    def running(self) -> bool:
-        return self._child.running
-
-    @property
-    def pid(self) -> int:
-        """Process id of the broker. Raises SandboxError when it was never started."""
-        return self._child.pid
-
-    @property
-    def log(self) -> Path:
-        """The broker's log file."""
-        return self._child.log
-
     def start(self) -> None:
         """Start it and wait until it answers; on the first start format its directory.
 
@@ -95,19 +82,6 @@ class KafkaBroker:
         self._child.start(self._java("kafka.Kafka", str(config)))
         admin = AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 0})
         self._child.wait_until_ready(lambda: self._problem(admin), self.timeout)
-
-    def stop(self, seconds: float = 60.0) -> None:
-        """Shut it down (SIGTERM), with SIGKILL after `seconds`."""
-        self._child.stop(seconds)
-
-    def kill(self) -> None:
-        """SIGKILL, as a crash. The data stays."""
-        self._child.kill()
-
-    def restart(self) -> None:
-        """Stop and start on the same data and ports."""
-        self.stop()
-        self.start()
 
     def _remember(self) -> None:
         state.save(

@@ -16,12 +16,13 @@ from sandbox.binaries import DatabasePrograms, database_programs
 from sandbox.errors import SandboxError
 from sandbox.ports import HOST, free_port, require_free
 from sandbox.process import Child
+from sandbox.server import Server
 from sandbox.settings import ACCOUNT, Flavour, server_options
 
 Option = str | int | bool | None
 
 
-class DatabaseServer:
+class DatabaseServer(Server):
     """One database server under the directory `root`; can be started again on the same data and port.
 
     `port`: TCP port on 127.0.0.1; without one the port used before on this data, or a free one.
@@ -77,37 +78,10 @@ class DatabaseServer:
         self._remember()
         self._account_sql.unlink(missing_ok=True)
 
-    def stop(self, seconds: float = 60.0) -> None:
-        """Shut it down (SIGTERM), with SIGKILL after `seconds`."""
-        self._child.stop(seconds)
-
-    def kill(self) -> None:
-        """SIGKILL, as a crash. The data stays."""
-        self._child.kill()
-
-    def restart(self) -> None:
-        """Stop and start on the same data and port."""
-        self.stop()
-        self.start()
-
-    @property
-    def running(self) -> bool:
-        return self._child.running
-
-    @property
-    def pid(self) -> int:
-        """Process id of the server. Raises SandboxError when it was never started."""
-        return self._child.pid
-
     @property
     def data(self) -> Path:
         """The server's data directory (binlogs too)."""
         return self.root / "data"
-
-    @property
-    def log(self) -> Path:
-        """The server's log file."""
-        return self._child.log
 
     # use
 
