@@ -60,7 +60,6 @@ class Outbox:
         """Everything there is."""
         if self._wait:
             self._put()
-            self._send_waiting()
             return
         batch = self._batches.pass_on(self._rows, self._bytes, self._ends)
         self._ends = []
@@ -68,12 +67,12 @@ class Outbox:
         self._send(batch, self._messages)
 
     def _put(self) -> None:
-        """With a time-out: to those that wait already."""
+        """With a time-out: to those that wait already. All of them go with a piece of a transaction."""
         end = self._ends.pop() if self._ends else None
         room = self._batches.put(self._messages, self._rows, self._bytes, end)
         self._messages = defaultdict(list)
         self._rows = self._bytes = self._whole_rows = 0
-        if not room or self._batches.ready(self._batch_rows, self._wait):
+        if end is None or not room or self._batches.ready(self._batch_rows, self._wait):
             self._send_waiting()
 
     def _send_waiting(self) -> None:
