@@ -103,6 +103,17 @@ def scratch(server: DatabaseServer, prefix: str, options: str = "CHARACTER SET u
         server.execute(f"DROP DATABASE IF EXISTS {name}")
 
 
+@contextmanager
+def globally(server: DatabaseServer, name: str, value: str) -> Iterator[None]:
+    """A global variable with another value, which sessions that begin in the block take over."""
+    before = server.query(f"SELECT @@GLOBAL.{name}")[0][0]
+    server.execute(f"SET GLOBAL {name} = '{value}'")
+    try:
+        yield
+    finally:
+        server.execute(f"SET GLOBAL {name} = '{before}'")
+
+
 def catalog_table(connection: Connection, database: str, name: str, key: tuple[str, ...] | None = None) -> Table:
     """The table as the catalog has it, as source 's' would."""
     return load_table(connection, "s", database, name, key)

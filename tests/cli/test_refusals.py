@@ -6,7 +6,7 @@ import json
 import socket
 import subprocess
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from sandbox.paths import PROJECT
 from sandbox.settings import Flavour
 from sandbox.stack import Sandbox
 from tests.cli.support import MIGRATE, SECRET, Outcome, config_of, migrate, python_m_migrate, written
-from tests.helpers import address, scratch, unique
+from tests.helpers import address, globally, scratch, unique
 
 
 @pytest.fixture(scope="module")
@@ -175,16 +175,6 @@ def test_a_table_that_cannot_be_migrated(
     assert mend in hint
 
 
-@contextmanager
-def variable(server: DatabaseServer, name: str, value: str) -> Iterator[None]:
-    before = server.query(f"SELECT @@GLOBAL.{name}")[0][0]
-    server.execute(f"SET GLOBAL {name} = '{value}'")
-    try:
-        yield
-    finally:
-        server.execute(f"SET GLOBAL {name} = '{before}'")
-
-
 @pytest.mark.parametrize(
     ("name", "value", "wanted"),
     [
@@ -198,7 +188,7 @@ def test_a_binlog_that_does_not_hold_whole_rows(
     tmp_path: Path, box: Sandbox, database: str, name: str, value: str, wanted: str
 ) -> None:
     raw = config_of(box, database)
-    with variable(box.source, name, value):
+    with globally(box.source, name, value):
         message, hint = migrate(written(tmp_path, raw), "init").told(3)
     assert message == f"source 'main': {name} is {value}, needed is {wanted}"
     assert hint == f"SET GLOBAL {name} = '{wanted}'"
@@ -207,7 +197,7 @@ def test_a_binlog_that_does_not_hold_whole_rows(
 def test_every_problem_is_counted_by_init_and_listed_by_preflight(tmp_path: Path, mariadb_box: Sandbox) -> None:
     tables = [{"name": f"nowhere.{name}", "sharding": {"nodes": "ds_0.t"}} for name in ("a", "b")]
     path = written(tmp_path, config_of(mariadb_box, "nowhere", tables=tables))
-    with variable(mariadb_box.source, "binlog_row_image", "MINIMAL"):
+    with globally(mariadb_box.source, "binlog_row_image", "MINIMAL"):
         message, _ = migrate(path, "init").told(3)
         listed, found = migrate(path, "preflight"), migrate(path, "preflight", "--json")
     problems = [

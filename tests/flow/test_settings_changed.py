@@ -2,28 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from sandbox.broker import KafkaBroker
-from sandbox.database import DatabaseServer
 from sandbox.stack import Sandbox
 from tests.failover.support import SLOW, Flow, wait
-from tests.helpers import unique
-
-
-@contextmanager
-def globally(server: DatabaseServer, setting: str, value: str) -> Iterator[None]:
-    """For sessions that begin in the block."""
-    before = server.query(f"SELECT @@GLOBAL.{setting}")[0][0]
-    server.execute(f"SET GLOBAL {setting} = '{value}'")
-    try:
-        yield
-    finally:
-        server.execute(f"SET GLOBAL {setting} = '{before}'")
+from tests.helpers import globally, unique
 
 
 def ended(flow: Flow, label: str) -> tuple[int | None, str]:

@@ -25,6 +25,7 @@ from sandbox.broker import KafkaBroker
 from sandbox.database import DatabaseServer
 from sandbox.demo.migration import Migration
 from sandbox.stack import Sandbox
+from tests.helpers import globally
 from tests.types.matrix import Case, Value
 
 SESSION = ("SET NAMES utf8mb4", "SET sql_mode = 'ALLOW_INVALID_DATES,NO_AUTO_VALUE_ON_ZERO'")
@@ -197,23 +198,13 @@ def machine_zone() -> Iterator[None]:
 
 
 @contextmanager
-def server_zone(server: DatabaseServer, zone: str) -> Iterator[None]:
-    before = server.query("SELECT @@GLOBAL.time_zone")[0][0]
-    server.execute(f"SET GLOBAL time_zone = '{zone}'")
-    try:
-        yield
-    finally:
-        server.execute(f"SET GLOBAL time_zone = '{before}'")
-
-
-@contextmanager
 def streamed(box: Sandbox, kafka: KafkaBroker, directory: Path, tables: Sequence[Wide]) -> Iterator[Ways]:
     """Tables at a source, changed while the service streams them to a target; it has stopped when this gives them."""
     token = f"types_{box.flavour}"
     source, target = f"{token}_src", f"{token}_to"
     with ExitStack() as stack:
-        stack.enter_context(server_zone(box.source, SOURCE_ZONE))
-        stack.enter_context(server_zone(box.targets[0], TARGET_ZONE))
+        stack.enter_context(globally(box.source, "time_zone", SOURCE_ZONE))
+        stack.enter_context(globally(box.targets[0], "time_zone", TARGET_ZONE))
         _fresh(box.source, source)
         box.source.execute(*SESSION, *(table.create for table in tables), database=source)
         migration = Migration(box, directory, _config(box, kafka, directory, tables, token))
