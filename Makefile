@@ -6,9 +6,12 @@ BIN     := $(VENV)/bin
 FLAVOUR ?= mariadb
 N       ?= 10
 JOBS    ?= 2
+PREFIX  ?= /opt/migrate
+COMPILED := build/compiled
 
 .DEFAULT_GOAL := help
-.PHONY: help setup servers demo test coverage types soak-failover lint typecheck bench-capture clean distclean lock
+.PHONY: help setup install servers demo test coverage compiled test-compiled types soak-failover lint typecheck \
+	bench-capture clean distclean lock
 
 help: ## list the tasks
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -16,12 +19,16 @@ help: ## list the tasks
 	@echo "  make demo FLAVOUR=mysql     the demo on MySQL instead of MariaDB"
 	@echo "  make test FLAVOURS=mariadb  the suite on one database server only"
 	@echo "  make test JOBS=4            the suite in four processes, each with servers of its own (2)"
+	@echo "  make install PREFIX=DIR     somewhere else than /opt/migrate"
 
 setup: $(VENV)/.done ## make .venv from requirements.lock
 
 $(VENV)/.done: requirements.lock pyproject.toml
 	@PYTHON="$(PYTHON)" VENV="$(VENV)" sh sandbox/setup.sh
 	@touch $@
+
+install: ## install to PREFIX=/opt/migrate, with the publisher compiled where a C compiler is
+	@PYTHON="$(PYTHON)" VENV="$(PREFIX)" INSTALL=1 sh sandbox/setup.sh
 
 servers: setup ## install MariaDB, MySQL, Kafka and Java where missing (root or sudo)
 	@$(BIN)/python -m sandbox install --flavour all
@@ -36,6 +43,23 @@ test: servers ## run the whole suite on real servers
 coverage: servers ## the same, with a report of what the suite runs through; slower
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile --cov --cov-report=term
 
+# Without the sandbox, which finds its servers and its data beside its own files.
+compiled: $(COMPILED)/.done ## build the publisher's hot modules as C, in build/compiled
+
+$(COMPILED)/.done: $(VENV)/.done setup.py $(shell find migrate jobs sql -name '*.py' -o -name '*.sql')
+	@echo "compiling the publisher: one to three minutes"
+	@rm -rf build
+	@MIGRATE_COMPILE=1 $(BIN)/python -m pip wheel -q --no-deps --no-build-isolation -w build/wheel .
+	@$(BIN)/python -m pip install -q --no-deps --target $(COMPILED) build/wheel/*.whl
+	@rm -rf $(COMPILED)/sandbox
+	@touch $@
+
+# -P and append: the folder that is worked in stands behind the compiled modules.
+ON_COMPILED := EXPECT_COMPILED=1 PYTHONSAFEPATH=1 PYTHONPATH=$(CURDIR)/$(COMPILED):$(CURDIR) $(BIN)/python -P
+
+test-compiled: servers compiled ## run the tests of the publisher and its values on the compiled modules
+	$(ON_COMPILED) -m pytest --import-mode=append -n $(JOBS) --dist loadfile tests/publish tests/types
+
 types: servers ## bring every column type through stream and copy, print what is equal
 	$(BIN)/python -m tests.types.table
 
@@ -49,8 +73,8 @@ lint: setup ## check style (ruff)
 typecheck: setup ## check types (mypy, strict)
 	$(BIN)/mypy
 
-bench-capture: servers ## measure the publisher: binlog backlog to Kafka; PEER=debezium, SCALE=0.1, RUNS=1
-	$(BIN)/python -m bench.capture
+bench-capture: servers compiled ## measure the publisher: binlog backlog to Kafka; PEER=debezium, SCALE=0.1, RUNS=1, PLAIN=1
+	$(if $(PLAIN),$(BIN)/python,$(ON_COMPILED)) -m bench.capture
 
 clean: ## remove server data, caches and build leftovers
 	rm -rf .sandbox/run build dist htmlcov .coverage .coverage.* .hypothesis .mypy_cache .pytest_cache .ruff_cache \

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import traceback
+from importlib import metadata
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -22,6 +23,7 @@ from migrate.ops import status as statuses
 from migrate.ops.parent import follow_parent
 from migrate.ops.progress import RowsBar
 from migrate.preflight import run as preflights
+from migrate.publish.compiled import compiled
 from migrate.settings import Settings, load_with_text
 from migrate.state import database
 from migrate.state.position import Position
@@ -61,6 +63,12 @@ class _Context:
         return self._loaded[1] if self._loaded else ""
 
 
+def _version(asked: bool) -> None:
+    if asked:
+        out.print(f"migrate {metadata.version('migrate')}, publisher {'compiled' if compiled() else 'in plain Python'}")
+        raise typer.Exit
+
+
 @app.callback()
 def _options(
     context: typer.Context,
@@ -70,6 +78,9 @@ def _options(
             "--config", "-c", envvar="MIGRATE_CONFIG", help="The migration's YAML file; see config/example.yaml."
         ),
     ] = Path("migrate.yaml"),
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and leave.")
+    ] = False,
 ) -> None:
     context.obj = _Context(config)
 

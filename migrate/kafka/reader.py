@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import time
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
-from migrate.kafka.admin import client_options, error_text, explain
+from migrate.kafka.admin import client_options, error_code, error_text, explain
 from migrate.model.errors import ServerError, StopError
 from migrate.settings import Kafka
 
 _TIMEOUT = 15.0
+_PAUSE = 0.2
+_COORDINATOR_MOVES = frozenset(
+    {KafkaError.NOT_COORDINATOR, KafkaError.COORDINATOR_NOT_AVAILABLE, KafkaError.COORDINATOR_LOAD_IN_PROGRESS}
+)
+"""The group's offsets are being taken over by another broker, or created: it passes by itself."""
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,23 +103,29 @@ class PartitionReader:
 
     def committed(self, topic: str, partition: int) -> int | None:
         """The group's committed offset, None when there is none. Raises ServerError."""
-        try:
-            found = self._consumer.committed([TopicPartition(topic, partition)], timeout=_TIMEOUT)[0]
-        except KafkaException as error:
-            raise explain(error, self._settings) from error
+        wanted = [TopicPartition(topic, partition)]
+        found = self._once_settled(lambda: self._consumer.committed(wanted, timeout=_TIMEOUT)[0])
         return None if found.offset < 0 else int(found.offset)
 
     def commit(self, topic: str, offsets: dict[int, int]) -> None:
         """Publish offsets for the group, and wait for the broker's answer. Raises ServerError."""
         wanted = [TopicPartition(topic, partition, offset) for partition, offset in offsets.items()]
-        try:
-            answered = self._consumer.commit(offsets=wanted, asynchronous=False) or []
-        except KafkaException as error:
-            raise explain(error, self._settings) from error
+        answered = self._once_settled(lambda: self._consumer.commit(offsets=wanted, asynchronous=False) or [])
         for part in answered:
             if part.error is not None:
                 told = error_text(part.error)
                 raise ServerError(f"Kafka did not take offset {part.offset} of {part.topic} [{part.partition}]: {told}")
+
+    def _once_settled(self, ask: Callable[[], T]) -> T:
+        """What the group's coordinator answers, asked again while it moves. Raises ServerError."""
+        ends = time.monotonic() + _TIMEOUT
+        while True:
+            try:
+                return ask()
+            except KafkaException as error:
+                if error_code(error) not in _COORDINATOR_MOVES or time.monotonic() >= ends:
+                    raise explain(error, self._settings) from error
+            time.sleep(_PAUSE)
 
     def close(self) -> None:
         self._consumer.close()

@@ -38,7 +38,7 @@ def write_config(settings: Settings, config: Path, directory: Path) -> Path:
         "identifier = migrate",
     ]
     for name, arguments in process_names(settings).items():
-        command = [sys.executable, "-m", "migrate", "--config", str(config.resolve()), *arguments]
+        command = [sys.executable, "-P", "-m", "migrate", "--config", str(config.resolve()), *arguments]
         sections += [
             "",
             f"[program:{name}]",

@@ -93,7 +93,7 @@ class Emitter:
                 return self._fast(transaction, event, rows)
             except ERRORS:  # what is really wrong with the event is said by its decoder
                 pass
-        changes = list(rows) if self._kept is None else [self._judged(self._kept, *change) for change in rows]
+        changes = list(rows)
         return len(changes), list(self.messages(transaction, event, changes))
 
     def _fast(self, transaction: Transaction, event: int, rows: RowEvent) -> tuple[int, Encoded]:
@@ -151,13 +151,15 @@ class Emitter:
     ) -> Iterator[tuple[int, bytes]]:
         """(partition, message) of one row event's rows, in order within each partition.
 
-        event: index of the row event in its transaction. rows: (before, after); a row that is to be left out keeps
-        its place as (None, None), so that the others keep their ordinals. An update that changes the key becomes a
-        delete and an insert (rule 2). Raises StopError when a single row is above the limit.
+        event: index of the row event in its transaction. rows: (before, after); a row that is left out keeps its
+        place, so that the others keep their ordinals. An update that changes the key becomes a delete and an insert
+        (rule 2). Raises StopError when a single row is above the limit.
         """
         runs: list[_Run] = []
         latest: dict[int, _Run] = {}
         for index, (before, after) in enumerate(rows):
+            if self._kept is not None:
+                before, after = self._judged(self._kept, before, after)
             for partition, op, data, old, half in self._changes(before, after):
                 run = latest.get(partition)
                 if run is None or run.op is not op:

@@ -187,7 +187,8 @@ class Publisher:
             return not self._stop.is_set()
 
         try:
-            reader.follow(binlog.events(pause))
+            for events in binlog.reads(pause):
+                reader.follow(events)
         except ServerError:
             self._leases.check(self._held.name)  # the source hangs up when another publisher reads in our place
             raise

@@ -324,6 +324,20 @@ class Flow:
             row: Any = cursor.fetchone()
             return dict(row or {})
 
+    def fill(self, source: DatabaseServer, rows: int) -> None:
+        """Rows with even ids from 2 on; `rows` is a multiple of 500."""
+        for start in range(0, rows, 500):
+            source.execute(
+                "INSERT INTO orders WITH RECURSIVE seq (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM seq WHERE n < 500)"
+                f" SELECT 2 * (n + {start}), n, n, 'copied' FROM seq",
+                database=self.database,
+            )
+
+    def chunks(self, state: str) -> int:
+        """How many chunks of the copy are planned, copying or done."""
+        sql = f"SELECT COUNT(*) FROM copy_detail WHERE state = '{state}'"
+        return int(self.box.targets[0].query(sql, database=f"{self.name}_state")[0][0])
+
     def drain(self) -> None:
         self.migration.ask("drain", "--timeout", str(SLOW))
 

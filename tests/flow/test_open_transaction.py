@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from sandbox.broker import KafkaBroker
-from sandbox.database import DatabaseServer
 from sandbox.settings import Flavour
 from sandbox.stack import Sandbox
 from tests.failover.support import SLOW, Flow, wait
@@ -22,15 +21,6 @@ ROWS = 3_000  # with even ids from 2 to 6,000
 WAITS = "cannot begin while transactions are open"  # what the publisher says while it waits
 CHUNK = 50
 COPY = f"copy: {{chunk_rows: {CHUNK}, chunks_at_once: 1, master: 'local[2]'}}\n"
-
-
-def fill(server: DatabaseServer, database: str) -> None:
-    for start in range(0, ROWS, 500):
-        server.execute(
-            "INSERT INTO orders WITH RECURSIVE seq (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM seq WHERE n < 500)"
-            f" SELECT 2 * (n + {start}), n, n, 'copied' FROM seq",
-            database=database,
-        )
 
 
 def change(connection: Any, number: int) -> None:
@@ -47,16 +37,11 @@ def change(connection: Any, number: int) -> None:
         cursor.execute(f"INSERT INTO orders VALUES ({3 * ROWS + number}, {number}, {number}, 'behind the last')")
 
 
-def chunks_done(flow: Flow) -> int:
-    sql = "SELECT COUNT(*) FROM copy_detail WHERE state = 'done'"
-    return int(flow.box.targets[0].query(sql, database=f"{flow.name}_state")[0][0])
-
-
 @contextmanager
 def migration(box: Sandbox, kafka: KafkaBroker, directory: Path) -> Iterator[Flow]:
     flow = Flow(box, kafka, directory, unique("opened"), box.source, more=COPY)
     with closing(flow):
-        fill(box.source, flow.database)
+        flow.fill(box.source, ROWS)
         flow.migration.do("init")
         yield flow
 
@@ -86,11 +71,11 @@ def test_what_open_transactions_changed_arrives_whenever_they_commit(
         change(second, 2)
         change(third, 3)
         copy = flow.child("copy", "copy")
-        wait(lambda: chunks_done(flow) >= 2, "the first chunks")
+        wait(lambda: flow.chunks("done") >= 2, "the first chunks")
         second.commit()
         if box.flavour is Flavour.MARIADB:
             first.commit()
-        assert chunks_done(flow) < ROWS // CHUNK, "the copy was done before they committed"
+        assert flow.chunks("done") < ROWS // CHUNK, "the copy was done before they committed"
         assert copy.wait(300), "the copy still runs"
         assert copy.returncode == 0, copy.log_tail()
         third.commit()

@@ -48,7 +48,8 @@ def received(data: bytes, step: int, count: int, *, sequence: int = 1) -> list[b
         sender = threading.Thread(target=send)
         sender.start()
         try:
-            return list(itertools.islice(packets(ours, sequence, lambda: True), count))
+            reads = packets(ours, sequence, lambda: True)
+            return list(itertools.islice(itertools.chain.from_iterable(reads), count))
         finally:
             ours.close()
             sender.join()
@@ -128,6 +129,16 @@ def test_any_changed_byte_of_an_event_stops(line: tuple[BinlogReader, socket.soc
     server.sendall(wire(bytes(damaged)))
     with pytest.raises(StopError, match="wrong checksum"):
         next(reader.events())
+
+
+def test_what_comes_before_a_damaged_event_comes_out(line: tuple[BinlogReader, socket.socket]) -> None:
+    reader, server = line
+    good = [event(7, binlog.XID, 3, 0, end, 0, b"12345678") for end in (1000, 1031)]
+    server.sendall(wire(*good, good[0][:-1] + b"x"))
+    reads = reader.reads(lambda: True)
+    assert [one.end for one in next(reads)] == [1000, 1031]
+    with pytest.raises(StopError, match="wrong checksum"):
+        next(reads)
 
 
 def test_an_error_packet_says_what_the_server_said(line: tuple[BinlogReader, socket.socket]) -> None:

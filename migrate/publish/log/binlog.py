@@ -16,7 +16,7 @@ import pymysql
 from pymysql.err import raise_mysql_exception
 from pymysqlreplication import BinLogStreamReader
 
-from migrate.model.errors import ServerError, StopError
+from migrate.model.errors import MigrateError, ServerError, StopError
 from migrate.mysql.connection import driver_options
 from migrate.mysql.errors import explain, number, text
 from migrate.publish.log import dump
@@ -129,27 +129,43 @@ class BinlogReader:
         dump.by_gtid(connection, self._replica_id, gtids)
 
     def events(self, pause: Pause = lambda: True) -> Iterator[Event]:
-        """Until `pause` says False.
+        """`reads`, event by event."""
+        for events in self.reads(pause):
+            yield from events
+
+    def reads(self, pause: Pause) -> Iterator[list[Event]]:
+        """The events that one read of the socket brought, and so on until `pause` says False.
 
         Raises: StopError when the source no longer has what we need or an event is damaged; ServerError when the
-        connection ends.
+        connection ends. The events before come first.
         """
         connection = self._stream._stream_connection
         connection._sock.settimeout(connection._read_timeout)
-        unpack, crc32, new, parse = _HEADER.unpack_from, zlib.crc32, tuple.__new__, self._parse
         try:
-            for data in packets(connection._sock, connection._next_seq_id, pause):
-                if not data or data[0]:
-                    self._refuse(data)
-                timestamp, kind, server_id, size, end, flags = unpack(data, 1)
-                if not self._checksum or kind in _ABOUT_CHECKSUMS:
-                    yield parse(data)
-                    continue
-                if crc32(data, _BEFORE_ZERO) != _WITH_ITSELF:
-                    raise self._damaged(kind, end)
-                yield new(Event, (timestamp, kind, server_id, size, end, flags, data[20:-4]))
+            for messages in packets(connection._sock, connection._next_seq_id, pause):
+                events: list[Event] = []
+                try:
+                    self._take(messages, events)
+                except (MigrateError, pymysql.MySQLError):
+                    if events:
+                        yield events
+                    raise
+                yield events
         except pymysql.MySQLError as error:
             raise self._explain(error) from error
+
+    def _take(self, messages: list[bytes], events: list[Event]) -> None:
+        unpack, crc32, new = _HEADER.unpack_from, zlib.crc32, tuple.__new__
+        for data in messages:
+            if not data or data[0]:
+                self._refuse(data)
+            timestamp, kind, server_id, size, end, flags = unpack(data, 1)
+            if not self._checksum or kind in _ABOUT_CHECKSUMS:
+                events.append(self._parse(data))
+                continue
+            if crc32(data, _BEFORE_ZERO) != _WITH_ITSELF:
+                raise self._damaged(kind, end)
+            events.append(new(Event, (timestamp, kind, server_id, size, end, flags, data[20:-4])))
 
     def _refuse(self, data: bytes) -> NoReturn:
         """Raise what a packet says that is no event."""

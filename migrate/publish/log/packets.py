@@ -24,38 +24,43 @@ Pause = Callable[[], bool]
 read brings. False ends the reading."""
 
 
-def packets(sock: socket.socket, sequence: int, pause: Pause) -> Iterator[bytes]:
-    """Messages as they come; ``sequence`` is the number the first packet has. Error packets come too.
+def packets(sock: socket.socket, sequence: int, pause: Pause) -> Iterator[list[bytes]]:
+    """Messages as they come, those of one read together; ``sequence`` is the number the first packet has. Error packets
+    come too.
 
     Raises pymysql.OperationalError when the connection ends, is silent for its time-out, or a packet is missing.
     """
-    data, at, size = b"", 0, 0
+    data, at = b"", 0
     parts: list[bytes] = []  # of a message in several packets
     while True:
-        if size - at < 4:
-            if not pause():
-                return
-            data, at = _more(sock, data[at:], 4), 0
-            size = len(data)
-        head = _head(data, at)[0]
-        length = head & _FULL
-        start = at + 4
-        at = start + length
-        if at > size:
-            if not pause():
-                return
-            data = _more(sock, data[start:], length)
-            start, at, size = 0, length, len(data)
-        if head >> 24 != sequence:
-            raise _lost(f"packet {sequence} was expected, {head >> 24} came")
-        sequence = (sequence + 1) & 0xFF
-        if length == _FULL:
-            parts.append(data[start:at])
-        elif parts:
-            yield b"".join((*parts, data[start:at]))
-            parts = []
-        else:
-            yield data[start:at]
+        found: list[bytes] = []
+        size, wanted = len(data), 4
+        while size - at >= 4:
+            head = _head(data, at)[0]
+            length = head & _FULL
+            start = at + 4
+            end = start + length
+            if end > size:
+                wanted = end - at
+                break
+            if head >> 24 != sequence:
+                if found:
+                    yield found
+                raise _lost(f"packet {sequence} was expected, {head >> 24} came")
+            sequence = (sequence + 1) & 0xFF
+            if length == _FULL:
+                parts.append(data[start:end])
+            elif parts:
+                found.append(b"".join((*parts, data[start:end])))
+                parts = []
+            else:
+                found.append(data[start:end])
+            at = end
+        if found:
+            yield found
+        if not pause():
+            return
+        data, at = _more(sock, data[at:], wanted), 0
 
 
 def _more(sock: socket.socket, data: bytes, wanted: int) -> bytes:
