@@ -46,7 +46,8 @@ class OrderedProducer:
             "message.max.bytes": settings.max_message_bytes,
             "compression.type": "lz4",
             "linger.ms": 20,  # small transactions share batches; the price is 20 ms of lag
-            "queue.buffering.max.kbytes": max(1024, queue_bytes // 1024),
+            # room for the largest message, or that would wait for ever
+            "queue.buffering.max.kbytes": 1 + max(1024 * 1024, queue_bytes, settings.max_message_bytes) // 1024,
             "queue.buffering.max.messages": 1_000_000,
             "error_cb": self._on_error,
         }
@@ -85,12 +86,13 @@ class OrderedProducer:
                     produce(topic, value, key, partition, report if index in ends else note)
                     break
                 except BufferError:
-                    self._wait_for_room()
+                    self.wait()
                 except KafkaException as error:  # fatal, from now on at every call
                     self._failed = self._failed or error_text(error)
                     self.check()
 
-    def _wait_for_room(self) -> None:
+    def wait(self) -> None:
+        """Give Kafka a moment to take or confirm something. Raises ServerError when asked to stop, or as `poll`."""
         self.poll(0.1)
         if self._stop.is_set():
             raise ServerError("stopped while Kafka took nothing more", hint="sent again after the start")

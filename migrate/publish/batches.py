@@ -20,6 +20,8 @@ from migrate.publish.log.gtid import GtidSet
 from migrate.state.position import Position, from_timestamp
 
 log = structlog.get_logger("migrate.publish")
+_MOST_PLACES = 100_000
+"""Batches and boundaries that may be outstanding, some 25 MB: transactions without rows of ours have no other bytes."""
 EMPTY = -1
 """The id of a batch that holds nothing."""
 
@@ -81,6 +83,7 @@ class Batches:
         self._since = 0.0  # when what waits was put
         self._outstanding: deque[Batch] = deque()
         self._held = 0  # bytes that wait or are outstanding
+        self._places = 0  # batches and boundaries that are outstanding
         self._done: Batch | None = None  # the last acknowledged one, not yet in `_position`
 
     # -- put, get, ack
@@ -127,6 +130,7 @@ class Batches:
         self._last_id += 1
         batch.id = self._last_id
         self._outstanding.append(batch)
+        self._places += 1 + len(batch.ends)
         return batch
 
     def pass_on(self, rows: int, size: int, ends: list[Boundary]) -> Batch:
@@ -135,7 +139,13 @@ class Batches:
         batch = Batch(number, {}, ends, rows, size)
         self._outstanding.append(batch)
         self._held += size
+        self._places += 1 + len(ends)
         return batch
+
+    @property
+    def crowded(self) -> bool:
+        """Whether so much is outstanding, bytes aside, that nothing should be read before something is acknowledged."""
+        return self._places >= _MOST_PLACES
 
     def ack(self, number: int) -> None:
         """The batch is delivered. Raises StopError for any but the smallest outstanding id: data would be lost."""
@@ -147,6 +157,7 @@ class Batches:
     def _acknowledge(self) -> None:
         batch = self._outstanding.popleft()
         self._held -= batch.size
+        self._places -= 1 + len(batch.ends)
         if not batch.ends:
             return
         self._done = batch

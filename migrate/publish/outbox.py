@@ -27,7 +27,7 @@ class Outbox:
         self._messages: Messages = defaultdict(list)
         self._ends: list[Boundary] = []
         self._rows = self._bytes = 0
-        self._whole_rows = 0  # of `_rows`: those of transactions that have ended
+        self._whole_rows = self._whole_bytes = 0  # of those: of transactions that have ended
 
     def add(self, topic: str, key: bytes, messages: Iterable[tuple[int, bytes]], rows: int) -> None:
         """(Partition, value)s of so many rows of the transaction that is being read."""
@@ -36,16 +36,16 @@ class Outbox:
             append((partition, key, value))
             self._bytes += len(value)
         self._rows += rows
-        if self._rows - self._whole_rows >= self._most_rows or self._bytes >= self._most_bytes:
+        if self._rows - self._whole_rows > self._most_rows or self._bytes - self._whole_bytes >= self._most_bytes:
             self._hand_over()
 
     def end(self, end: Boundary) -> None:
         """The transaction ends here, or nothing of ours was in it."""
         self._ends.append(end)
-        self._whole_rows = self._rows
+        self._whole_rows, self._whole_bytes = self._rows, self._bytes
         if self._wait:
             self._put()
-        elif self._rows >= self._batch_rows:
+        elif self._rows >= self._batch_rows or self._bytes >= self._most_bytes:
             self._hand_over()
 
     def pause(self) -> None:
@@ -63,7 +63,7 @@ class Outbox:
             return
         batch = self._batches.pass_on(self._rows, self._bytes, self._ends)
         self._ends = []
-        self._rows = self._bytes = self._whole_rows = 0
+        self._rows = self._bytes = self._whole_rows = self._whole_bytes = 0
         self._send(batch, self._messages)
 
     def _put(self) -> None:
@@ -71,7 +71,7 @@ class Outbox:
         end = self._ends.pop() if self._ends else None
         room = self._batches.put(self._messages, self._rows, self._bytes, end)
         self._messages = defaultdict(list)
-        self._rows = self._bytes = self._whole_rows = 0
+        self._rows = self._bytes = self._whole_rows = self._whole_bytes = 0
         if end is None or not room or self._batches.ready(self._batch_rows, self._wait):
             self._send_waiting()
 
@@ -80,7 +80,7 @@ class Outbox:
         self._send(batch, batch.messages)
 
     def _send(self, batch: Batch, messages: Messages) -> None:
-        """Hand a batch to Kafka, and empty it, as the client makes copies. Waits while that holds as much as it may."""
+        """Hand a batch to Kafka, and empty it, as the client makes copies. Waits while too much is on its way."""
         filled = [(topic, part) for topic, part in messages.items() if part]
         self._batches.sent(batch, len(filled))  # all of them, before the first confirmation can come
         for topic, part in filled:
@@ -88,3 +88,5 @@ class Outbox:
             part.clear()
         if not filled:
             self._batches.settle()
+        while self._batches.crowded:
+            self._producer.wait()

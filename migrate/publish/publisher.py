@@ -189,8 +189,8 @@ class Publisher:
         try:
             for events in binlog.reads(pause):
                 reader.follow(events)
-        except ServerError:
-            self._leases.check(self._held.name)  # the source hangs up when another publisher reads in our place
+        except MigrateError:
+            self._leases.check(self._held.name)  # the source hangs up, or refuses, when another reads in our place
             raise
         finally:
             binlog.close()

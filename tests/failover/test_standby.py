@@ -115,6 +115,19 @@ def test_a_frozen_publisher_that_wakes_up_after_its_lease_ends_itself_and_its_la
     assert late_messages(kafka, f"migrate.{pair.flow.name}") > 0
 
 
+def test_a_publisher_of_a_quiet_source_that_wakes_up_after_its_lease_stops_nothing_but_itself(pair: Pair) -> None:
+    """What the source says of its successor comes with the heartbeats, before it looks at anything else."""
+    pair.writer.wait_for(200)
+    pair.writer.stop()
+    pair.flow.drain()
+    with frozen(pair.first.pid):
+        wait(lambda: "publishing " in pair.second.log.read_text(), "the second publisher to read in its place")
+    assert pair.first.wait(SLOW), "the frozen publisher still runs"
+    assert pair.first.returncode == 6, pair.first.log.read_text()[-2000:]
+    assert pair.flow.migration.ask("status")["halted"] == []
+    check(pair)
+
+
 def test_a_publisher_frozen_and_woken_again_and_again_leaves_every_row_as_the_source_has_it(pair: Pair) -> None:
     """Both publishers are frozen in turn for longer than a lease, a new one takes the place of each that ended."""
     running, standby = pair.first, pair.second

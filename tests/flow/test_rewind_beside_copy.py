@@ -15,13 +15,17 @@ from tests.failover.support import SLOW, Flow, frozen, wait
 from tests.helpers import unique
 
 pytestmark = pytest.mark.timeout(600)  # it starts Spark twice
-ROWS, CHUNK = 3_000, 50
+ROWS, CHUNK = 2_000, 50
 COPY = f"copy: {{chunk_rows: {CHUNK}, chunks_at_once: 1, master: 'local[2]'}}\n"
 WAITS = "the copy waits for a replay"
 
 
 def says_that_it_waits(copy: Child) -> bool:
     return WAITS in copy.log.read_text("utf-8")
+
+
+def chunks_begun(flow: Flow) -> int:
+    return flow.chunks("copying") + flow.chunks("done")
 
 
 def test_a_copy_waits_while_changes_come_again_may_be_stopped_then_and_ends_with_the_sources_rows(
@@ -44,15 +48,15 @@ def test_a_copy_waits_while_changes_come_again_may_be_stopped_then_and_ends_with
         with frozen(kafka.pid):
             replay = flow.child("replay", "publish", "--from", f"{begin['file']}:{begin['pos']}", "--yes")
             wait(lambda: says_that_it_waits(first), "the copy to say that it waits")
-            begun, done = flow.chunks("copying"), flow.chunks("done")
-            assert (begun, done < ROWS // CHUNK) == (0, True)
+            begun = chunks_begun(flow)
+            assert begun < ROWS // CHUNK
             first.signal(signal.SIGTERM)
             assert first.wait(SLOW), "the copy still waits"
             assert first.returncode == 4, first.log_tail()
             assert "stopped while it waited for source 'main' to be replayed" in first.log_tail()
             second = flow.child("copy_again", "copy")
             wait(lambda: says_that_it_waits(second), "the second copy to say that it waits")
-            assert flow.chunks("done") == done
+            assert chunks_begun(flow) <= begun
             replay.kill()
         for process in ("publish", "requeue"):  # that may have ended on the broker's silence, as under a supervisor
             flow.child(f"{process}_on", process)

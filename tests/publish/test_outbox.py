@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
@@ -11,11 +12,13 @@ from confluent_kafka.cimpl import NewTopic
 
 from migrate.kafka import admin
 from migrate.kafka.producer import DeliveryFailed, OrderedProducer
+from migrate.publish import batches
 from migrate.publish.batches import Batches, Boundary
 from migrate.publish.outbox import Outbox
-from migrate.settings import Settings
+from migrate.settings import Publish, Settings
 from migrate.state.position import Position
 from sandbox.broker import KafkaBroker
+from tests.failover.support import frozen, wait
 from tests.helpers import make_settings, unique
 
 START = Position("s", "a:1", 1, "", 1, 1, "b.000001", 4)
@@ -122,20 +125,64 @@ def test_a_large_transaction_goes_in_pieces_and_counts_when_its_end_is_there(
     line.end(100)
     line.rows((0, b"1"), (0, b"2"))
     line.rows((0, b"3"), (0, b"4"))
+    assert line.handed_over() == []  # `transaction_rows` of them are not too many
+    line.rows((0, b"5"))
     assert line.handed_over() == [[100]]
     assert line.confirmed() == 100
-    line.rows((0, b"5"))
+    line.rows((0, b"6"))
     line.end(200)
     line.outbox.pause()
     assert line.confirmed() == 200
-    assert values(kafka_settings, 0) == [b"before", b"1", b"2", b"3", b"4", b"5"]
+    assert values(kafka_settings, 0) == [b"before", b"1", b"2", b"3", b"4", b"5", b"6"]
 
 
-def test_transactions_without_rows_of_ours_move_the_position(line: Line) -> None:
-    line.end(100)
-    line.end(200)
-    line.outbox.pause()
-    assert line.confirmed() == 200
+def test_a_small_transaction_behind_many_bytes_of_others_is_not_split(line: Line) -> None:
+    most = Publish().outstanding_bytes // 4
+    for number in range(1, 3):
+        line.rows((0, bytes(100_000)))
+        line.end(100 * number)
+    line.outbox._bytes = line.outbox._whole_bytes = most - 1  # as of many more
+    line.rows((0, b"a"))
+    assert line.handed_over() == []
+    line.rows((0, b"b"))
+    line.end(300)
+    assert line.handed_over() == [[100, 200, 300]]
+
+
+def test_transactions_without_rows_wait_once_very_many_are_behind_one_that_is_not_confirmed(
+    line: Line, kafka: KafkaBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What they take of memory is bounded, though they have no bytes (FAULTS F14)."""
+    monkeypatch.setattr(batches, "_MOST_PLACES", 50)
+
+    def read() -> None:
+        for pos in range(2, 101):
+            line.end(pos)
+            line.outbox.pause()
+
+    with frozen(kafka.pid):
+        line.rows((0, b"a"))
+        line.end(1)
+        line.outbox.pause()
+        reader = threading.Thread(target=read)
+        reader.start()
+        wait(lambda: line.batches.crowded, "so many places")
+        assert reader.is_alive()
+        assert len(line.batches.outstanding) < 50
+    reader.join(60)
+    assert not reader.is_alive()
+    assert line.confirmed() == 100
+
+
+def test_a_message_above_the_bytes_that_may_be_on_their_way_goes_by_itself(kafka: KafkaBroker) -> None:
+    topic = unique("outbox")
+    settings = make_settings(kafka={"bootstrap": kafka.bootstrap, "topic": topic, "max_message_bytes": 4 * 1024 * 1024})
+    admin.create_topic(settings.kafka, topic, 1)
+    producer = OrderedProducer(settings.kafka, queue_bytes=1024 * 1024)
+    value = os.urandom(2 * 1024 * 1024)
+    producer.send(topic, [(0, b"", value)])
+    assert producer.flush(60)
+    assert values(settings, 0) == [value]
 
 
 @pytest.mark.parametrize("large", [0, 1, 2])
@@ -152,7 +199,7 @@ def test_a_batch_of_which_the_broker_refuses_one_message_is_never_acknowledged(l
         line.producer.flush(60)
     assert line.batches.acknowledged.pos == 100
     with pytest.raises(DeliveryFailed):
-        line.rows(*[(1, b"later")] * 4)
+        line.rows(*[(1, b"later")] * 5)
     with pytest.raises(DeliveryFailed):
         line.producer.poll()
     assert line.batches.acknowledged.pos == 100

@@ -40,6 +40,7 @@ FLAG_IGNORABLE = 0x80
 _HEADER = struct.Struct("<IBIIIH")  # timestamp, type, server id, size, end position, flags
 _CHECKSUM_CRC32 = 1
 _READ_BINLOG_FAILED = 1236
+_REPLACED = "same server_uuid/server_id"  # MySQL's sql/rpl_binlog_sender.cc; MariaDB has an error of its own, 4052
 _ABOUT_CHECKSUMS = frozenset({FORMAT_DESCRIPTION, ROTATE})
 _ERROR = b"\xff"
 
@@ -200,6 +201,11 @@ class BinlogReader:
         )
 
     def _explain(self, error: BaseException) -> ServerError | StopError:
+        if number(error) == _READ_BINLOG_FAILED and _REPLACED in text(error):
+            return ServerError(
+                f"{self._where} ended the binlog stream: another replica reads as {self._replica_id}",
+                hint="if that is no other publisher of this migration, set another sources[].server_id",
+            )
         if number(error) == _READ_BINLOG_FAILED:
             return StopError(
                 f"{self._where} cannot send the binlog from the stored position {self._from}: {text(error)}",
