@@ -17,6 +17,7 @@ from migrate.publish import start
 from migrate.publish.begin import Finder
 from migrate.publish.log.gtid import parse
 from migrate.publish.publisher import lease_name
+from migrate.publish.schema.following import begin_incarnation
 from migrate.publish.start import BinlogPosition
 from migrate.settings import Settings
 from migrate.state import outstanding
@@ -69,6 +70,7 @@ def rewind(
             leases.still_ours(connection, held)
             positions.save(connection, settings.name, after)
             rewinds.note(connection, settings.name, before, after, asked)
+            begin_incarnation(connection, settings.name, after, None, back=True)
     log.warning("rewound by hand", source=source, incarnation=after.incarnation, file=after.file, pos=after.pos)
     return after
 

@@ -13,6 +13,7 @@ from datetime import UTC
 
 import structlog
 
+from migrate.model.coordinate import Coordinate, file_number
 from migrate.model.errors import StopError
 from migrate.model.place import Place
 from migrate.mysql.catalog import ServerFacts, server_facts, show_variables
@@ -25,6 +26,7 @@ from migrate.publish.start import log_end, offers_gtid
 from migrate.settings import Source
 from migrate.state.failover import GTID, TIME, Failover
 from migrate.state.position import Position
+from migrate.state.schema_history import ByTime
 
 log = structlog.get_logger("migrate.publish")
 _MARIADB_GTID = re.compile(r"([0-9]+)-([0-9]+)-([0-9]+)")
@@ -36,8 +38,9 @@ class LacksTransactions(StopError):  # noqa: N818 - what it says is the finding
 
 def switch(
     connection: Connection, source: Source, stored: Position, back_seconds: int, published: Published
-) -> tuple[Position, Failover]:
-    """Where to go on, on the server behind `connection`, not the one that wrote `stored`, and what to note.
+) -> tuple[Position, Failover, ByTime | None]:
+    """Where to go on, on the server behind `connection`, not the one that wrote `stored`; what to note; and how the
+    place was found, if by time.
 
     Args: `source` as it is reached there; how far to go back without GTID; what the topic has beyond `stored`.
     Raises: LacksTransactions, naming them; StopError when there is no safe place; ServerError.
@@ -49,12 +52,15 @@ def switch(
             check_gtids(connection, stored.gtid_set, published.gtids)
             here = Finder(source, stored.replica_id, connection).find(Place(gtid_set=stored.gtid_set))
             file, pos, scheme, why = here.file, here.pos, GTID, ""
+            by_time = None
         else:
             last = _last_time(connection, facts, stored, back_seconds)
             own = facts.server_id if facts.server_id != stored.server_id else None
             locator = Locator(source, stored.replica_id, connection)
             found = locator.find(last - back_seconds, own=own, known=last + back_seconds)
             file, pos, scheme = found.file, found.pos, TIME
+            confirmed = Coordinate(stored.incarnation, file_number(stored.file), stored.pos, 0)
+            by_time = ByTime(last - back_seconds, confirmed, found.statements)
             why = doubt(max(last, published.newest), found.reached if own is not None else 0, back_seconds)
         end = log_end(connection)
     position = replace(
@@ -70,7 +76,7 @@ def switch(
     )
     note = Failover(stored.source, position.incarnation, _who(stored), _who(position), scheme, why, end.file, end.pos)
     _tell(note, position)
-    return position, note
+    return position, note, by_time
 
 
 def _tell(note: Failover, position: Position) -> None:

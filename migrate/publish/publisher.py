@@ -26,9 +26,9 @@ from migrate.publish.log import logfiles
 from migrate.publish.log.binlog import BinlogReader
 from migrate.publish.outbox import Outbox
 from migrate.publish.published import beyond
-from migrate.publish.reach import Reach
+from migrate.publish.reach import Reach, Reached
 from migrate.publish.reader import TransactionReader
-from migrate.publish.schema.following import History
+from migrate.publish.schema.following import History, begin_incarnation
 from migrate.publish.stores import store_of
 from migrate.settings import Settings
 from migrate.state import failover as failovers
@@ -36,7 +36,6 @@ from migrate.state import migration as migrations
 from migrate.state import outstanding, oversized
 from migrate.state import position as positions
 from migrate.state.database import in_transaction
-from migrate.state.failover import Failover
 from migrate.state.lease import Held, Leases
 from migrate.state.outstanding import Listed
 from migrate.state.oversized import Oversized
@@ -102,7 +101,7 @@ class Publisher:
             self._flavour = with_source.flavour
             if (position := reached.position) is not None:
                 if position != stored:
-                    self._save(position, note=reached.note)
+                    self._save(position, reached=reached)
                 self._resume = start.resume(with_source, position)
                 logfiles.check(with_source, self._source, position, by_gtid=self._resume.by_gtid)
                 return position
@@ -278,11 +277,15 @@ class Publisher:
             name, source = self._settings.name, self._source.name
             in_transaction(self._state, lambda state: outstanding.note_idle(state, name, source), self._stop)
 
-    def _save(self, position: Position, listed: Listed | None = None, note: Failover | None = None) -> None:
+    def _save(self, position: Position, listed: Listed | None = None, reached: Reached | None = None) -> None:
+        note = reached.note if reached is not None else None
+
         def save(connection: sa.Connection) -> None:
             self._leases.still_ours(connection, self._held)
-            if note is not None:
+            if reached is not None and note is not None:
                 failovers.note(connection, self._settings.name, note)
+                back = reached.by_time is not None
+                begin_incarnation(connection, self._settings.name, position, reached.by_time, back=back)
             if position != self._saved:
                 positions.save(connection, self._settings.name, position)
             if listed is not None and listed != self._listed:

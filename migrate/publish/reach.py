@@ -20,6 +20,7 @@ from migrate.publish.start import is_server
 from migrate.settings import Failover, Source
 from migrate.state.failover import Failover as Note
 from migrate.state.position import Position
+from migrate.state.schema_history import ByTime
 
 log = structlog.get_logger("migrate.publish")
 _PAUSE = 1.0
@@ -33,6 +34,7 @@ class Reached:
     connection: Connection
     position: Position | None
     note: Note | None = None  # when it is another server
+    by_time: ByTime | None = None  # and the place there was found by time
 
 
 class Reach:
@@ -111,8 +113,9 @@ class Reach:
         if is_server(facts, self._stored):
             return Reached(source, connection, replace(self._stored, address=source.address))
         back = self._settings.back_seconds
-        position, note = failover.switch(connection, source, self._stored, back, self._published(self._stored))
-        return Reached(source, connection, position, note)
+        published = self._published(self._stored)
+        position, note, by_time = failover.switch(connection, source, self._stored, back, published)
+        return Reached(source, connection, position, note, by_time)
 
     def _tell(self, source: Source, error: MigrateError) -> None:
         """Log why an address is not read, once for each reason."""

@@ -317,7 +317,7 @@ class TransactionReader:
             )
         start = self._start if self._start is not None else event.end - event.size
         since = Coordinate(self._incarnation, file_number(self._file), start, 0)
-        if self._schema.statement(statement, since, self._gtid):
+        if self._schema.statement(statement, since, self._gtid, event.timestamp):
             self._decoders.clear()
             self._maps.clear()
 

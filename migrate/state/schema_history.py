@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import sqlalchemy as sa
@@ -44,6 +44,8 @@ class Version:
     holds: the selected table whose rows it has while it bears another name.
     unsure: why its columns are not known.
     gtid: of the statement that made it so; empty where it has none.
+    at: when that was, by its header, seconds since 1970; 0: before the log was read.
+    renames: whether values may stand under other columns' names than before it.
     """
 
     table: Table | None
@@ -53,6 +55,24 @@ class Version:
     unsure: str = ""
     since: Coordinate = BEGINNING
     gtid: str = ""
+    at: int = 0
+    renames: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ByTime:
+    """A place in another server's log that was found by time: what was noted of the old log stands behind it when it is
+    not older than `wanted` (seconds since 1970), was noted at or behind `confirmed`, the last position in the old log,
+    or has one of the times `statements`: those older than `wanted` of statements behind the place nonetheless, as a
+    long ALTER has the time of its beginning.
+    """
+
+    wanted: int
+    confirmed: Coordinate
+    statements: frozenset[int] = frozenset()
+
+    def is_behind(self, version: Version) -> bool:
+        return version.at >= self.wanted or version.at in self.statements or version.since >= self.confirmed
 
 
 def add(connection: sa.Connection, migration: str, definition: Table, since: Coordinate, create: str = "") -> None:
@@ -97,18 +117,63 @@ def in_force(
     What an earlier incarnation noted holds too, unless we have gone back before it: it stands behind the coordinate in
     the same server's log, or has a GTID that is not among those before the place in another's (`executed`).
     """
-    found: dict[Name, Version] = {}
+    judged = _judged(connection, migration, source, at, server, executed, None)
+    return {name: version for name, version, holds in judged if holds}
+
+
+def carry_over(
+    connection: sa.Connection,
+    migration: str,
+    source: str,
+    at: Coordinate,
+    server: str,
+    executed: Callable[[str], bool] = lambda _gtid: True,
+    by_time: ByTime | None = None,
+) -> list[tuple[Name, Version]]:
+    """An incarnation begins at a coordinate: note what holds there as its own, so that neither its publisher nor a
+    consumer takes what earlier ones noted further on. Returns that: what stands behind the place.
+
+    Args: as `in_force` has them; how the place was found, if by time.
+    """
+    names: set[Name] = set()
+    holding: dict[Name, Version] = {}
+    behind = []
+    for name, version, holds in _judged(connection, migration, source, at, server, executed, by_time):
+        names.add(name)
+        if holds:
+            holding[name] = version
+        else:
+            behind.append((name, version))
+    since = Coordinate(at.incarnation, at.file, at.transaction - 1, 0)
+    for name in names:
+        version = holding.get(name, Version(None, gone=True))
+        put(connection, migration, source, name, replace(version, since=since), server)
+    return behind
+
+
+def _judged(
+    connection: sa.Connection,
+    migration: str,
+    source: str,
+    at: Coordinate,
+    server: str,
+    executed: Callable[[str], bool],
+    by_time: ByTime | None,
+) -> Iterator[tuple[Name, Version, bool]]:
+    """Every version up to this incarnation, oldest first, and whether it stands before the place."""
     for row in connection.execute(_versions(migration).where(table.c.source == source)):
+        if row.incarnation > at.incarnation:
+            continue
         raw = json.loads(row.definition)
-        since = Coordinate(row.incarnation, row.file_no, row.tx, 0)
-        same_log = since.incarnation == at.incarnation or raw.get("server") == server
-        if since.incarnation > at.incarnation or (same_log and since[1:3] >= at[1:3]):
-            continue
-        if not same_log and raw.get("gtid") and not executed(raw["gtid"]):
-            continue
         name = (row.table_schema, row.table_name)
-        found[name] = _version(source, name, raw, since)
-    return found
+        version = _version(source, name, raw, Coordinate(row.incarnation, row.file_no, row.tx, 0))
+        if row.incarnation == at.incarnation or raw.get("server") == server:
+            holds = version.since[1:3] < at[1:3]
+        elif by_time is not None:
+            holds = not by_time.is_behind(version)
+        else:
+            holds = not version.gtid or executed(version.gtid)
+        yield name, version, holds
 
 
 def _versions(migration: str) -> sa.Select[Any]:
@@ -129,6 +194,8 @@ def _version(source: str, name: Name, raw: dict[str, Any], since: Coordinate) ->
         raw.get("unsure", ""),
         since,
         raw.get("gtid", ""),
+        raw.get("at", 0),
+        raw.get("renames", False),
     )
 
 
@@ -190,7 +257,7 @@ def dumps(definition: Table | None, version: Version | None = None, server: str 
         raw["columns"] = [{**asdict(column), "kind": column.kind.value} for column in definition.columns]
         raw |= {"key": definition.key, "unique_keys": definition.unique_keys}
     if version is not None:
-        more = {name: getattr(version, name) for name in ("create", "gone", "holds", "unsure", "gtid")}
+        more = {name: getattr(version, name) for name in ("create", "gone", "holds", "unsure", "gtid", "at", "renames")}
         raw |= {name: value for name, value in {**more, "server": server}.items() if value}
     return json.dumps(raw)
 

@@ -215,7 +215,8 @@ def frozen(pid: int) -> Iterator[None]:
 class Flow:
     """Table `orders` of one source over 2 databases × 2 tables: user_id % 2 and id % 2; its processes one by one.
 
-    `more` goes to the config, `columns` to the table: `, NAME TYPE …`, with defaults.
+    `more` goes to the config, `table` to the table in it, a line each; `columns` to the table itself: `, NAME TYPE …`,
+    with defaults.
     """
 
     def __init__(
@@ -231,6 +232,7 @@ class Flow:
         publish: str = "",
         more: str = "",
         columns: str = "",
+        table: str = "",
         tiers: Sequence[float] = (0.5, 1),
         lease: float = 5,
     ) -> None:
@@ -262,7 +264,7 @@ class Flow:
             "consume: {merge_interval_seconds: 0.3, idle_seconds: 0.5}\ncommit: {idle_seconds: 0.5}\n"
             f"delay: {{tiers_seconds: {list(tiers)}}}\nlease: {{seconds: {lease}}}\n"
             f"run_dir: {directory / 'run'}\n{more}"
-            f"tables:\n  - name: {self.database}.orders\n    sharding:\n"
+            f"tables:\n  - name: {self.database}.orders\n{table}    sharding:\n"
             '      nodes: "ds_${0..1}.orders_${0..1}"\n'
             "      database: {column: user_id, algorithm: MOD, props: {sharding-count: 2}}\n"
             "      table: {column: id, algorithm: MOD, props: {sharding-count: 2}}\n"

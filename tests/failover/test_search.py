@@ -62,3 +62,13 @@ def test_its_own_transactions_prove_nothing_of_what_it_replicated() -> None:
 
 def test_it_looks_on_for_proof_that_the_new_server_has_more_than_we_had() -> None:
     assert search([90, 100, 110, 120, 130], own=NEW, known=110) == (("b.000001", 10), True, 4)
+
+
+def test_statements_older_than_the_time_are_told_where_they_stand_behind_the_place() -> None:
+    """A long ALTER is logged at its end with the time of its beginning."""
+    looked = Search(100)
+    for count, (time, statement) in enumerate(
+        [(90, True), (95, False), (100, False), (50, True), (99, False), (101, True)]
+    ):
+        looked.feed(Group("b.000001", count * 10, count * 10 + 10, OLD, time, time, statement))
+    assert looked.behind(looked.boundary(END)) == {50}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from migrate.publish.schema.ddl import Ddl, Verb, leaves_values, parse, takes_rows
+from migrate.publish.schema.ddl import Ddl, Verb, keeps_names, leaves_values, parse, takes_rows
 from migrate.publish.schema.sqltext import ANSI_QUOTES, NO_BACKSLASH_ESCAPES, tokens
 
 NEW = {("d", "t"): ("x", "s0"), ("d", "u"): ("x", "s1"), ("e", "u"): ("x", "s2"), ("d", "a`b"): ("x", "s3")}
@@ -147,3 +147,19 @@ def test_what_clauses_do_to_rows_and_values(clauses: str, takes: bool, leaves: b
     assert found.verb is Verb.ALTER
     assert takes_rows(found) is takes
     assert leaves_values(found) is leaves
+
+
+@pytest.mark.parametrize(
+    ("clauses", "keeps"),
+    [
+        ("ADD COLUMN a INT AFTER b, ADD (c INT, d INT), ADD INDEX (a), FORCE", True),
+        ("DROP COLUMN a, DROP b, ADD INDEX (c)", True),
+        ("MODIFY a BIGINT FIRST, CHANGE `B` b INT, RENAME INDEX i TO j, DROP INDEX k", True),
+        ("RENAME COLUMN a TO b", False),
+        ("FORCE, CHANGE COLUMN a b INT", False),
+        ("DROP COLUMN a, ADD COLUMN a INT", False),
+        ("ADD b INT, DROP IF EXISTS a", False),
+    ],
+)
+def test_what_may_give_a_name_to_another_column(clauses: str, keeps: bool) -> None:
+    assert keeps_names(known(f"ALTER TABLE t {clauses}")) is keeps

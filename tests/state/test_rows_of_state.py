@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
@@ -177,6 +179,45 @@ def test_versions_in_force_are_those_noted_before_the_place(state: sa.Engine, na
         assert found == {odd: gone, ghost: replace(away, table=replace(later, name="_t_gho"))}
         assert schema_history.latest(connection, name) == {("s", *odd): later}  # no ghosts
         assert schema_history.first(connection, name) == {("s", *odd): ODD}
+
+
+def test_an_incarnation_begins_with_what_stands_before_its_place(state: sa.Engine, name: str) -> None:
+    """Without GTID the place in another server's log tells nothing of what was noted of the old one: times do."""
+    odd, made_since = ("shöp", 'a`b"c'), ("shöp", "_t_gho")
+
+    def version(at: int, place: int) -> schema_history.Version:
+        return schema_history.Version(ODD, since=Coordinate(1, 12, place, 0), at=at)
+
+    early, long_, late, beyond = version(90, 100), version(80, 200), version(100, 300), version(70, 400)
+    by_time = schema_history.ByTime(100, Coordinate(1, 12, 400, 0), frozenset({80}))
+    place = Coordinate(2, 3, 50, 0)
+    with state.begin() as connection:
+        schema_history.add(connection, name, ODD, Coordinate(0, 0, 0, 0))
+        for one in (early, long_, late, beyond):
+            schema_history.put(connection, name, "s", odd, one, "7/u")
+        schema_history.put(connection, name, "s", made_since, late, "7/u")
+
+        def times(at: Coordinate) -> dict[tuple[str, str], int]:
+            found = schema_history.in_force(connection, name, "s", at, "8/v")
+            return {key: version.at for key, version in found.items() if not version.gone}
+
+        assert times(place) == {odd: 70, made_since: 100}
+        behind = schema_history.carry_over(connection, name, "s", place, "8/v", by_time=by_time)
+        assert [found.at for key, found in behind if key == odd] == [80, 100, 70]
+        assert [found.at for key, found in behind if key == made_since] == [100]
+        assert times(place) == {odd: 90}
+        again = replace(long_, since=Coordinate(2, 3, 70, 0))
+        schema_history.put(connection, name, "s", odd, again, "8/v")
+        assert times(place) == {odd: 90}
+        assert times(Coordinate(2, 3, 71, 0)) == {odd: 80}
+    reading = schema_history.Reading(lambda action: _run(state, action), name)
+    places = [since[:3] for since, _ in reading.versions()[("s", *odd)]]
+    assert places[-3:] == [(1, 12, 400), (2, 3, 49), (2, 3, 70)]  # what a consumer goes by
+
+
+def _run(state: sa.Engine, action: Callable[[sa.Connection], Any]) -> Any:
+    with state.connect() as connection:
+        return action(connection)
 
 
 def test_a_tables_definition_comes_back_equal_and_the_newest_counts(state: sa.Engine, name: str) -> None:

@@ -44,6 +44,7 @@ class Group:
     server_id: int  # of the server that first logged it
     oldest: int  # header timestamps of its events, seconds since 1970
     newest: int
+    statement: bool = False  # not a transaction
 
 
 @dataclass(slots=True)
@@ -97,9 +98,10 @@ class Groups:
     def _close(self, event: Event) -> Group:
         start = self._start if self._start is not None else event.end - event.size
         times = self._times or [0]
+        statement = not self._block and event.type in (binlog.QUERY, binlog.QUERY_COMPRESSED)
         self._start, self._block = None, False
         self.boundary = (self.file, event.end)
-        return Group(self.file, start, event.end, event.server_id, min(times), max(times))
+        return Group(self.file, start, event.end, event.server_id, min(times), max(times), statement)
 
 
 @dataclass(slots=True)
@@ -119,9 +121,13 @@ class Search:
     tail: tuple[str, int] | None = None
     reached: int = 0  # newest time of what other servers wrote (without `own`: of all)
     proven: bool = False  # something older than wanted stands before the boundary
+    early: list[tuple[tuple[str, int], int]] = field(default_factory=list)
+    """(Place, time) of statements that are older than wanted."""
 
     def feed(self, group: Group) -> None:
         start = (group.file, group.start)
+        if group.statement and group.newest < self.wanted:
+            self.early.append((start, group.newest))
         own = group.server_id == self.own
         if own:
             self.tail = self.tail or start
@@ -142,7 +148,15 @@ class Search:
     def boundary(self, end: tuple[str, int]) -> tuple[str, int]:
         """The place, when the log was read up to `end`."""
         found = [place for place in (self.late, self.tail) if place is not None]
-        return min(found, key=lambda place: (file_number(place[0]), place[1])) if found else end
+        return min(found, key=_order) if found else end
+
+    def behind(self, boundary: tuple[str, int]) -> frozenset[int]:
+        """The times of statements that are older than wanted and stand behind the boundary nonetheless."""
+        return frozenset(time for place, time in self.early if time and _order(place) >= _order(boundary))
+
+
+def _order(place: tuple[str, int]) -> tuple[int, int]:
+    return file_number(place[0]), place[1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +164,7 @@ class Located:
     file: str
     pos: int
     reached: int  # newest time, seconds since 1970, that the log was seen to hold of other servers' transactions
+    statements: frozenset[int] = frozenset()  # times older than wanted of statements behind the place
 
 
 def log_files(connection: Connection) -> list[str]:
@@ -196,9 +211,9 @@ class Locator:
                     if self._is_end(groups.file, event):
                         break
             if search.proven or (own is None and self._files.index(name) == 0):
-                file, pos = search.boundary(groups.boundary)
+                file, pos = boundary = search.boundary(groups.boundary)
                 log.info("located by time", source=self._source.name, wanted=_time(wanted), file=file, pos=pos)
-                return Located(file, pos, search.reached)
+                return Located(file, pos, search.reached, search.behind(boundary))
         raise StopError(
             f"{self._connection.name}: no transaction boundary before {_time(wanted)} is in its binlog; the oldest"
             f" file, {self._files[0]}, begins at {_time(oldest)}",

@@ -317,6 +317,23 @@ def _leaves_values(clause: Sequence[Token]) -> bool:
     return True
 
 
+def keeps_names(ddl: Ddl) -> bool:
+    """Whether no name of an ALTER's table stands for another column afterwards.
+
+    One that drops and adds columns may give a new one the name of an old one.
+    """
+    drops = adds = False
+    for clause in ddl.clauses:
+        cursor = _Cursor(clause, "")
+        if cursor.words("RENAME", "COLUMN"):
+            return False
+        if cursor.word("CHANGE") and not _leaves_values(clause):
+            return False
+        drops = drops or (cursor.word("DROP") and not cursor.word(*_NOT_COLUMNS))
+        adds = adds or (cursor.word("ADD") and not cursor.word(*_NOT_COLUMNS))
+    return not (drops and adds)
+
+
 def _cascades(found: Sequence[Token]) -> bool:
     """Whether a foreign key changes rows by itself; MariaDB and older MySQL do not log that."""
     return any(token.is_word("CASCADE", "SET") for token in found)

@@ -102,8 +102,8 @@ class Definitions:
         before = version.table if version else None
         if before is not None:
             self.keep_order(name, before, shape.table, "a statement")
-        since, gtid = (version.since, version.gtid) if version else (BEGINNING, "")
-        self.move({name: Version(shape.table, shape.create, since=since)}, gtid)
+        before_it = version or Version(None, since=BEGINNING)
+        self.move({name: replace(before_it, table=shape.table, create=shape.create, gone=False, unsure="")})
 
     # -- changes
 
@@ -131,10 +131,12 @@ class Definitions:
         version = self.versions.get(name)
         return version if version is not None and not version.gone else None
 
-    def move(self, moved: Versions, gtid: str = "") -> bool:
-        """Whether this is news; it is stored then. gtid: of the statement."""
+    def move(self, moved: Versions, gtid: str = "", at: int = 0) -> bool:
+        """Whether this is news; it is stored then. gtid, at: of the statement, as `Version` has them."""
         news = {name: version for name, version in moved.items() if not self._has(name, version)}
-        moved = {name: replace(version, gtid=gtid or version.gtid) for name, version in news.items()}
+        moved = {
+            name: replace(version, gtid=gtid or version.gtid, at=at or version.at) for name, version in news.items()
+        }
         if not moved:
             return False
         self._store(moved)
@@ -144,7 +146,9 @@ class Definitions:
 
     def _has(self, name: Name, version: Version) -> bool:
         before = self.versions.get(name)
-        return before is not None and replace(before, since=version.since, gtid=version.gtid) == version
+        if before is None or (version.renames and before.since != version.since):
+            return False
+        return replace(before, since=version.since, gtid=version.gtid, at=version.at) == version
 
 
 def _listed(column: Column) -> bool:

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import sqlalchemy as sa
 
 from migrate.model.coordinate import Coordinate, file_number
-from migrate.model.errors import MigrateError
+from migrate.model.errors import MigrateError, StopError
+from migrate.model.table import Table
 from migrate.mysql.catalog import load_table, show_variables
 from migrate.mysql.connection import Connection, connect
 from migrate.mysql.definition import show_create_whole
 from migrate.mysql.errors import explained
 from migrate.publish.log import gtid as gtids
 from migrate.publish.schema.ddl import Name
-from migrate.publish.schema.definitions import Definitions, Selected, Versions
+from migrate.publish.schema.definitions import COPY_AGAIN, Definitions, Selected, Versions, full
 from migrate.publish.schema.schema import Dialect, Schema
 from migrate.publish.schema.shadow import Shadow, Shape
 from migrate.settings import Settings, Source
@@ -25,7 +26,53 @@ from migrate.state import schema_history
 from migrate.state.database import in_transaction
 from migrate.state.lease import Held, Leases
 from migrate.state.position import Position
+from migrate.state.schema_history import ByTime
 from migrate.target.plan import PlannedTable
+
+
+def begin_incarnation(
+    connection: sa.Connection, migration: str, position: Position, by_time: ByTime | None, *, back: bool
+) -> None:
+    """Note what columns each table has where an incarnation begins.
+
+    Args: how the place was found, if by time; back: whether what is behind it was published before.
+    Raises: StopError when rows would come again whose values have other names at the targets by now.
+    """
+    at, server, executed = _place(position)
+    behind = schema_history.carry_over(connection, migration, position.source, at, server, executed, by_time)
+    if not back:
+        return
+    holding = schema_history.in_force(connection, migration, position.source, at, server)
+    for _, *name in schema_history.first(connection, migration):
+        table = (name[0], name[1])
+        begins = holding[table].table if table in holding else None
+        if _renames(begins, [version for other, version in behind if other == table]):
+            raise StopError(
+                f"source '{position.source}' would be published again from {position.file}:{position.pos}, before a"
+                f" statement that may have given columns of {full(table)} other names, which the targets have by now",
+                hint=f"only a place behind that statement can be gone on from; else {COPY_AGAIN}",
+            )
+
+
+def _renames(begins: Table | None, behind: Sequence[schema_history.Version]) -> bool:
+    """Whether a name may stand for other columns in turn: renamed ones, or one that was dropped and added again."""
+    gone: set[str] = set()
+    for version in behind:
+        if version.table is not None and begins is not None:
+            gone |= begins.by_name.keys() - version.table.by_name.keys()
+            if gone & version.table.by_name.keys():
+                return True
+        begins = version.table or begins
+    return any(version.renames for version in behind)
+
+
+def _place(position: Position) -> tuple[Coordinate, str, Callable[[str], bool]]:
+    """Of a position: its coordinate, the server that wrote its log, and which transactions stand before it."""
+    at = Coordinate(position.incarnation, file_number(position.file), position.pos, 0)
+    # After a failover by GTID a statement that was noted just before it may stand ahead of us again.
+    flavour = gtids.flavour_of(position.gtid_set)
+    executed = gtids.parse(position.gtid_set, flavour).contains if flavour else lambda _gtid: True
+    return at, f"{position.server_id}/{position.server_uuid}", executed
 
 
 class History:
@@ -53,11 +100,7 @@ class History:
 
     def schema(self, position: Position, charsets: dict[int, str]) -> Schema:
         """Definitions in force at a position. Raises ServerError."""
-        self._server = f"{position.server_id}/{position.server_uuid}"
-        at = Coordinate(position.incarnation, file_number(position.file), position.pos, 0)
-        # After a failover by GTID a statement that was noted just before it may stand ahead of us again.
-        flavour = gtids.flavour_of(position.gtid_set)
-        executed = gtids.parse(position.gtid_set, flavour).contains if flavour else lambda _gtid: True
+        at, self._server, executed = _place(position)
         with self._state.connect() as state:
             found = schema_history.in_force(state, self._settings.name, self._source.name, at, self._server, executed)
         connection = connect(self._source, self._name)

@@ -75,8 +75,11 @@ class Schema:
         versions = {name: Version(table) for name, table in tables.items()}
         return cls(Definitions(selected, versions, charsets), Dialect(mariadb, 999999))
 
-    def statement(self, statement: Statement, since: Coordinate, gtid: str = "") -> bool:
-        """Whether the statement changed what is known. Raises StopError where the policy or doubt says so."""
+    def statement(self, statement: Statement, since: Coordinate, gtid: str = "", at: int = 0) -> bool:
+        """Whether the statement changed what is known. Raises StopError where the policy or doubt says so.
+
+        at: seconds since 1970, by its header.
+        """
         if statement.is_part:
             return False
         try:
@@ -102,7 +105,7 @@ class Schema:
             moved = self._renamed(step, pairs, {})
         else:
             moved = self._altered(step)
-        return self.known.move(moved, gtid)
+        return self.known.move(moved, gtid, at)
 
     def _resolved(self, ddl: Ddl) -> Ddl:
         """With names as they are known here, where the server does not tell capitals apart."""
@@ -173,14 +176,14 @@ class Schema:
         after, why = self._replay(step)
         known = after.get(target)
         altered = known if known is not None else Version(None, unsure=why or "not known")
-        altered = replace(altered, holds=self.known.holds(base), since=step.since)
+        before = self.known.versions[base]
+        renames = not ddls.keeps_names(ddl) or bool(altered.unsure) or (base not in self._selected and before.renames)
+        altered = replace(altered, holds=self.known.holds(base), since=step.since, renames=renames)
         if target != base:
             return self._renamed(step, [(base, target)], {base: altered})
         if base not in self._selected and not altered.holds:
             return {base: altered}
-        return {
-            base: self._judge(step, altered.holds or base, self.known.versions[base], altered, ddls.leaves_values(ddl))
-        }
+        return {base: self._judge(step, altered.holds or base, before, altered, ddls.leaves_values(ddl))}
 
     def _replay(self, step: _Step) -> tuple[Versions, str]:
         """What the statement makes of the tables it names; or why that is not known."""
