@@ -293,7 +293,8 @@ def status(context: typer.Context, as_json: Json = False) -> None:
         out.print(f"table {name}: {phase}")
     for row in now.oversized:
         out.print(
-            f"LEFT OUT {row['operation']} of {row['database']}.{row['table']} key {row['key']}: its message has"
+            f"LEFT OUT {row['operation']} of {row['database']}.{row['table']} key {row['key']} at"
+            f" {tuple(row['coordinate'])}: its message has"
             f" {row['size']} bytes; the target lacks it until the row changes again or is repaired",
             markup=False,
         )

@@ -224,6 +224,28 @@ class Emitter:
             return encode(replace(message, data=slim(message.data)))
         return encode(replace(message, old=slim(message.old or ())))
 
+    def _left_place(self, message: Message) -> bytes | None:
+        """Of an update that is left out and may move its row to another place: the delete of the row as it was.
+
+        A later update tells only the place it finds the row at, and the row as it was would stay for ever.
+        """
+        needed, old = self._needed, message.old
+        if needed is None or message.type != Op.UPDATE or not old or needed.isdisjoint(old[0]):
+            return None
+        value = self._slimmed(replace(message, type=Op.DELETE, data=({**message.data[0], **old[0]},), old=None))
+        if value is None or len(value) > self._limit:
+            raise self._too_large(message, len(value or b""))
+        return value
+
+    def _too_large(self, message: Message, size: int) -> StopError:
+        key = key_json(self._key(message.data[0]))
+        return StopError(
+            f"{message.database}.{message.table} key {key} at {tuple(message.coordinate)}:"
+            f" one row makes a message of {size} bytes, above kafka.max_message_bytes",
+            hint="raise kafka.max_message_bytes and the topic's max.message.bytes, then start the publisher again;"
+            " or let it go on without such rows: publish.oversized: park",
+        )
+
     def _oversized(self, message: Message, size: int) -> Oversized:
         return Oversized(
             message.source,
@@ -242,20 +264,16 @@ class Emitter:
             yield partition, value
             return
         if len(message.data) == 1:
-            row = message.data[0]
             value = self._slimmed(message) or value
             if len(value) <= self._limit:
                 yield partition, value
                 return
             if self._park is not None:
                 self._park(self._oversized(message, len(value)))
+                if (left := self._left_place(message)) is not None:
+                    yield partition, left
                 return
-            raise StopError(
-                f"{message.database}.{message.table} key {key_json(self._key(row))} at {tuple(message.coordinate)}:"
-                f" one row makes a message of {len(value)} bytes, above kafka.max_message_bytes",
-                hint="raise kafka.max_message_bytes and the topic's max.message.bytes, then start the publisher again;"
-                " or let it go on without such rows: publish.oversized: park",
-            )
+            raise self._too_large(message, len(value))
         half = len(message.data) // 2
         for part in (slice(None, half), slice(half, None)):
             old = message.old[part] if message.old is not None else None

@@ -216,7 +216,7 @@ class Flow:
     """Table `orders` of one source over 2 databases × 2 tables: user_id % 2 and id % 2; its processes one by one.
 
     `more` goes to the config, `table` to the table in it, a line each; `columns` to the table itself: `, NAME TYPE …`,
-    with defaults.
+    with defaults. `limit`: of a message, in bytes.
     """
 
     def __init__(
@@ -233,6 +233,7 @@ class Flow:
         more: str = "",
         columns: str = "",
         table: str = "",
+        limit: int = 1_000_000,
         tiers: Sequence[float] = (0.5, 1),
         lease: float = 5,
     ) -> None:
@@ -259,7 +260,7 @@ class Flow:
             f"targets: [{{name: t0, {server(target[0].host, target[0].port, target[0])}}},"
             f" {{name: t1, {server(target[1].host, target[1].port, target[1])}}}]\n"
             f"databases: {{ds_0: {{target: t0, database: {name}_0}}, ds_1: {{target: t1, database: {name}_1}}}}\n"
-            f"kafka: {{bootstrap: '{kafka.bootstrap}', partitions: 2}}\n"
+            f"kafka: {{bootstrap: '{kafka.bootstrap}', partitions: 2, max_message_bytes: {limit}}}\n"
             f"publish: {{flush_seconds: 0.2, heartbeat_seconds: 0.5{publish}}}\n"
             "consume: {merge_interval_seconds: 0.3, idle_seconds: 0.5}\ncommit: {idle_seconds: 0.5}\n"
             f"delay: {{tiers_seconds: {list(tiers)}}}\nlease: {{seconds: {lease}}}\n"

@@ -240,6 +240,29 @@ def test_a_row_above_the_limit_can_be_left_out_and_named() -> None:
     assert row.size > 2_000
 
 
+def test_an_update_that_is_left_out_and_moves_its_row_still_takes_it_from_where_it_was() -> None:
+    left_out: list[Oversized] = []
+    emitter = Emitter(plain_table(), 1, 2_000, routing=["shard"], park=left_out.append)
+    large = "x" * 2_000
+    changes = [
+        (("1", "0", "a"), ("1", "5", large)),
+        (("2", "0", "a"), ("2", "0", large)),  # stays; the target keeps the older version
+        (("3", "0", large), ("4", "0", large)),  # another key: the delete goes anyhow
+        (("5", "0", "a"), ("5", "0", "b")),
+    ]
+    found = [decode(raw, "t", 0) for _, raw in emitter.messages(TRANSACTION, 7, changes)]
+    assert [(message.type, message.data, message.rows) for message in found] == [
+        ("DELETE", ({"id": "1", "shard": "0"},), (ordinal(7, 0, 0),)),
+        ("DELETE", ({"id": "3", "shard": "0"},), (ordinal(7, 2, 0),)),
+        ("UPDATE", ({"id": "5", "shard": "0", "v": "b"},), (ordinal(7, 3, 0),)),
+    ]
+    assert [(row.operation, row.key) for row in left_out] == [
+        ("UPDATE", '["1"]'),
+        ("UPDATE", '["2"]'),
+        ("INSERT", '["4"]'),
+    ]
+
+
 def test_a_single_row_above_the_limit_goes_without_what_no_consumer_needs() -> None:
     large = "x" * 1_200
     emitter = Emitter(plain_table(), 1, 2_500, routing=["shard"])
