@@ -2,107 +2,18 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 
 import pytest
+from reader_support import DATABASE, Log
 
 from migrate.model.errors import StopError
-from migrate.model.table import Table
-from migrate.mysql.catalog import collation_charsets, load_table
-from migrate.mysql.connection import connect
-from migrate.publish.emit import Image, Transaction
+from migrate.mysql.catalog import load_table
 from migrate.publish.log import payload
 from migrate.publish.log.binlog import TRANSACTION_PAYLOAD, BinlogReader
-from migrate.publish.reader import TransactionReader
-from migrate.publish.schema.schema import Schema
-from migrate.publish.start import BinlogPosition, log_end, visible_position
-from migrate.settings import Source
-from sandbox.database import DatabaseServer
+from migrate.publish.start import BinlogPosition, log_end
 from sandbox.settings import Flavour
 from sandbox.stack import Sandbox
-
-DATABASE = "reader_test"
-
-
-@dataclass
-class Collected:
-    """A sink that keeps what it is given."""
-
-    rows_: list[tuple[str, Transaction, int, list[tuple[Image | None, Image | None]]]] = field(default_factory=list)
-    boundaries: list[tuple[str, int]] = field(default_factory=list)
-    begun: int = 0
-
-    def begin(self) -> None:
-        self.begun += 1
-
-    def rows(
-        self, table: Table, transaction: Transaction, event: int, rows: Iterable[tuple[Image | None, Image | None]]
-    ) -> None:
-        self.rows_.append((table.name, transaction, event, list(rows)))
-
-    def boundary(self, file: str, pos: int, event_time: int, gtid: str | None) -> None:
-        self.boundaries.append((file, pos))
-
-    @property
-    def keys(self) -> list[str | None]:
-        return [
-            image[0] for _, _, _, rows in self.rows_ for before, after in rows for image in (before or after,) if image
-        ]
-
-
-class Log:
-    """Statements on a source, and what the reader makes of the log they leave."""
-
-    def __init__(self, server: DatabaseServer) -> None:
-        self.server = server
-        self.source = Source(
-            name="main", host=server.host, port=server.port, user=server.user, password=server.password, server_id=4711
-        )
-        self.connection = connect(self.source, "source 'main'")
-        server.execute(f"DROP DATABASE IF EXISTS {DATABASE}", f"CREATE DATABASE {DATABASE}")
-        server.execute(
-            "CREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(50))",
-            "CREATE TABLE other (id INT PRIMARY KEY)",
-            "CREATE TABLE _migrate_fence (id INT PRIMARY KEY)",
-            database=DATABASE,
-        )
-        table = load_table(self.connection, "main", DATABASE, "t")
-        self.tables = {(DATABASE, "t"): table}
-        self.charsets = collation_charsets(self.connection)
-
-    def start(self) -> BinlogPosition:
-        return visible_position(self.connection, list(self.tables), threading.Event())
-
-    def run(self, *statements: str) -> Collected:
-        """Execute in one session, then read the log from before to after."""
-        start = self.start()
-        self.server.execute(*statements, database=DATABASE)
-        return self.read(start, log_end(self.connection))
-
-    def read(self, start: BinlogPosition, end: BinlogPosition) -> Collected:
-        collected = Collected()
-        mariadb = self.connection.flavour == "mariadb"
-        reader = TransactionReader(
-            "main",
-            1,
-            start.file,
-            Schema.fixed(self.tables, self.charsets, mariadb=mariadb),
-            self.charsets,
-            collected,
-            mariadb=mariadb,
-        )
-        binlog = BinlogReader(self.source, 4711, 1.0, start.file, start.pos)
-        binlog.open()
-        try:
-            for event in binlog.events():
-                reader.follow([event])
-                if collected.boundaries and collected.boundaries[-1] >= (end.file, end.pos):
-                    return collected
-        finally:
-            binlog.close()
-        raise AssertionError("the log ended early")
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,105 @@
+"""Raw events that must not be in a log, between real ones: each stops the reader with its line (rule 13)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import pytest
+from reader_support import DATABASE, Collected, Log
+
+from migrate.model.errors import StopError
+from migrate.publish.log import binlog
+from migrate.publish.log.binlog import Event
+from migrate.publish.start import BinlogPosition
+from sandbox.stack import Sandbox
+
+_OPENS = (binlog.GTID, binlog.ANONYMOUS_GTID, binlog.MARIADB_GTID)
+
+
+@pytest.fixture(scope="module")
+def log(box: Sandbox) -> Iterator[Log]:
+    made = Log(box.source)
+    yield made
+    made.connection.close()
+
+
+@pytest.fixture
+def two(log: Log) -> tuple[BinlogPosition, list[Event]]:
+    """The events of two transactions of a row each."""
+    log.server.execute("DELETE FROM t", database=DATABASE)
+    return log.events("INSERT INTO t VALUES (1, 'a')", "INSERT INTO t VALUES (2, 'b')")
+
+
+def place(events: list[Event], *kinds: int, last: bool = False) -> int:
+    found = [at for at, event in enumerate(events) if event.type in kinds]
+    return found[-1 if last else 0]
+
+
+def stopped(log: Log, start: BinlogPosition, events: list[Event], at: Event, message: str) -> StopError:
+    """Follow them; the reader must stop at `at`, and name its place."""
+    with pytest.raises(StopError) as caught:
+        log.reader(start, Collected()).follow(events)
+    assert re.match(rf"source 'main' {re.escape(start.file)}:{at.end}: {message}", caught.value.message)
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    ("kind", "message", "hint"),
+    [
+        (binlog.INCIDENT, "an incident: the server lost events", "copy again under a new migration"),
+        (binlog.EXECUTE_LOAD_QUERY, "LOAD DATA was logged as a statement", "binlog_format = 'ROW'"),
+        (250, "event type 250 is not known", "this version does not read it"),
+    ],
+    ids=["incident", "load-data", "unknown"],
+)
+def test_an_event_that_loses_rows_or_is_not_known_stops(
+    log: Log, two: tuple[BinlogPosition, list[Event]], kind: int, message: str, hint: str
+) -> None:
+    start, events = two
+    at = place(events, binlog.XID)
+    odd = events[at]._replace(type=kind, body=b"\0" * 32)
+    assert hint in stopped(log, start, [*events[:at], odd, *events[at:]], odd, message).hint
+
+
+def test_an_unknown_event_that_may_be_ignored_passes(log: Log, two: tuple[BinlogPosition, list[Event]]) -> None:
+    start, events = two
+    at = place(events, binlog.XID)
+    odd = events[at]._replace(type=250, flags=events[at].flags | binlog.FLAG_IGNORABLE)
+    seen = Collected()
+    log.reader(start, seen).follow([*events[:at], odd, *events[at:]])
+    assert len(seen.rows_) == 2
+
+
+def test_rows_without_their_table_map_stop(log: Log, two: tuple[BinlogPosition, list[Event]]) -> None:
+    start, events = two
+    del events[place(events, binlog.TABLE_MAP, last=True)]
+    rows = events[place(events, *binlog.ROWS, last=True)]
+    number = int.from_bytes(rows.body[:6], "little")
+    stopped(log, start, events, rows, f"rows of table id {number} without its TABLE_MAP")
+
+
+def test_a_file_that_ends_inside_a_transaction_stops(log: Log, two: tuple[BinlogPosition, list[Event]]) -> None:
+    start, events = two
+    commit = events[place(events, binlog.XID)]
+    name, number = start.file.rsplit(".", 1)
+    following = f"{name}.{int(number) + 1:06}".encode()
+    rotate = commit._replace(type=binlog.ROTATE, body=(4).to_bytes(8, "little") + following)
+    stopped(log, start, [*events[: events.index(commit)], rotate], rotate, "the file ends inside a transaction")
+
+
+def test_a_transaction_inside_another_one_stops(log: Log, two: tuple[BinlogPosition, list[Event]]) -> None:
+    start, events = two
+    del events[place(events, binlog.XID)]
+    second = events[place(events, *_OPENS, last=True)]
+    stopped(log, start, events, second, "a transaction begins inside another one")
+
+
+def test_positions_that_fall_stop(log: Log, two: tuple[BinlogPosition, list[Event]]) -> None:
+    """Above 4 GiB they begin again at 0: they have 32 bits."""
+    start, events = two
+    at = place(events, *_OPENS, last=True)
+    end = events[at - 1].end
+    fallen = [event._replace(end=event.end - end + 40) for event in events[at:]]
+    message = f"positions fall below {end}; the file is above 4 GiB"
+    assert "FLUSH BINARY LOGS" in stopped(log, start, [*events[:at], *fallen], fallen[0], message).hint
