@@ -85,7 +85,8 @@ class Planner:
                 fold.add(planned, change, applied)
             except StopError as error:  # no place takes it
                 where = f"{planned.table.full_name} key {key_json(change.key)} at {tuple(change.coordinate)}"
-                raise StopError(f"{where}: {error.message}", hint=error.hint) from None
+                hint = error.hint or "the change stays in the topic: mend such rows, and begin a new migration"
+                raise StopError(f"{where}: {error.message}", hint=hint) from None
             seen = highest[source] = change.coordinate
 
     def _refuse_ddl(self, message: Message) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -10,6 +11,9 @@ _FILE = re.compile(r"([^:,/\s]+\.[0-9]{6,}):([0-9]+)")
 _GTID = re.compile(
     r"[0-9a-fA-F]{8}-[0-9a-fA-F-]{27}:[0-9A-Za-z_:,\s-]+|[0-9]+-[0-9]+-[0-9]+(\s*,\s*[0-9]+-[0-9]+-[0-9]+)*"
 )
+_DATE = re.compile(r"(19|20)[0-9]{2}-[01][0-9]-[0-3][0-9]")
+"""Taken for a day, though it could be a GTID of MariaDB."""
+_DAY = 86_400
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +36,7 @@ def parse_place(text: str) -> Place:
     written = text.strip()
     if match := _FILE.fullmatch(written):
         return Place(file=match[1], pos=int(match[2]))
-    if _GTID.fullmatch(written):
+    if _GTID.fullmatch(written) and not _DATE.fullmatch(written):
         return Place(gtid_set="".join(written.split()))
     try:
         when = datetime.fromisoformat(written)
@@ -44,4 +48,6 @@ def parse_place(text: str) -> Place:
         )
     if when.tzinfo is None:
         raise ValueError("a time needs its offset from UTC: 2026-01-31T12:00:00Z, or …+02:00")
+    if when.timestamp() > time.time() + _DAY:  # the clock at the source may be ahead of ours
+        raise ValueError("lies in the future")
     return Place(time=int(when.timestamp()))

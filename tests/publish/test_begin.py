@@ -74,9 +74,22 @@ def test_a_place_is_written_in_three_ways(text: str, place: Place) -> None:
     assert parse_place(text) == place
 
 
-@pytest.mark.parametrize("text", ["", "yesterday", "binlog.000012", "2026-01-31T12:00:00", "binlog.000012:", "0-1"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "yesterday",
+        "binlog.000012",
+        "2026-01-31T12:00:00",
+        "2026-01-31",
+        "2026-10-10",  # and no GTID of domain 2026
+        "2999-01-01T00:00:00Z",
+        "binlog.000012:",
+        "0-1",
+    ],
+)
 def test_what_is_no_place_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match=r"is no place|needs its offset"):
+    with pytest.raises(ValueError, match=r"is no place|needs its offset|in the future"):
         parse_place(text)
 
 

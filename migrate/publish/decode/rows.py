@@ -134,7 +134,8 @@ class RowDecoder:
         if any(bitmap != ones for bitmap in present):
             raise self._stop(
                 "an event leaves columns out: binlog_row_image is not FULL",
-                "set binlog_row_image=FULL at the source, end its older sessions, and begin again after it",
+                "set binlog_row_image=FULL at the source and end its older sessions; what it changed is lost to this"
+                " migration: start a new one and copy again",
             )
 
     def _uncompressed(self, body: bytes, at: int) -> bytes:

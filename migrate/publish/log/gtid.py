@@ -50,7 +50,9 @@ def flavour_of(text: str) -> str | None:
 
 
 def _unreadable(text: str) -> StopError:
-    return StopError(f"'{text[:100]}' is no GTID set")
+    return StopError(
+        f"'{text[:100]}' is no GTID set of this source", hint="write it as the source shows it, or a file and position"
+    )
 
 
 class MysqlGtids:
