@@ -1,0 +1,103 @@
+"""Servers behind the address that a publisher must not go on with: each real one is refused with its reason."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from migrate.model.errors import StopError
+from migrate.mysql.catalog import server_facts
+from migrate.mysql.connection import connect
+from migrate.publish.published import Published
+from migrate.publish.reach import Reach, Reached
+from migrate.settings import Failover, Source
+from migrate.state.position import Position
+from sandbox.database import DatabaseServer
+from sandbox.replication import replica_options
+from sandbox.settings import Flavour
+from tests.helpers import address
+
+SECONDS = 60
+
+
+@pytest.fixture(scope="module")
+def server(flavour: Flavour, run_root: Path) -> Iterator[DatabaseServer]:
+    """A server that logs what it replicates."""
+    own = DatabaseServer(flavour, run_root / f"refused-{flavour}", server_id=31, options=replica_options(flavour))
+    own.start()
+    yield own
+    own.kill()
+
+
+def source_of(server: DatabaseServer) -> Source:
+    return Source.model_validate({"name": "main", **address(server)})
+
+
+def stored_on(server: DatabaseServer) -> Position:
+    """A position by file of this server."""
+    with closing(connect(source_of(server), "source 'main'")) as connection:
+        facts = server_facts(connection)
+    now = datetime.now(UTC).replace(tzinfo=None)
+    return Position("main", "", facts.server_id, facts.uuid, 4711, 3, "binlog.000001", 4, event_time=now)
+
+
+def reach(server: DatabaseServer, stored: Position) -> Reached:
+    settings = Failover(down_seconds=0.5, back_seconds=SECONDS)
+    reached = Reach(source_of(server), stored, settings, lambda _: Published(), threading.Event()).open()
+    reached.connection.close()
+    return reached
+
+
+def refused(server: DatabaseServer, stored: Position) -> StopError:
+    with pytest.raises(StopError) as caught:
+        reach(server, stored)
+    return caught.value
+
+
+def test_the_same_server_is_no_other(server: DatabaseServer) -> None:
+    assert reach(server, stored_on(server)).note is None
+
+
+def test_another_uuid_under_the_same_server_id_is_another_server(server: DatabaseServer, flavour: Flavour) -> None:
+    if flavour is Flavour.MARIADB:
+        pytest.skip("MySQL only")
+    stored = replace(stored_on(server), server_uuid="00000000-0000-0000-0000-000000000001", event_time=None)
+    assert "is another server now (server_id 31" in refused(server, stored).message
+
+
+def test_without_gtid_and_without_a_time_there_is_no_place(server: DatabaseServer) -> None:
+    error = refused(server, replace(stored_on(server), server_id=30, event_time=None))
+    assert "without GTID, and no time is known" in error.message
+    assert "bring the old server back" in error.hint
+
+
+def test_a_clock_behind_what_was_published_is_no_clock_to_go_by(server: DatabaseServer) -> None:
+    ahead = datetime.now(UTC).replace(tzinfo=None) + timedelta(seconds=10 * SECONDS)
+    error = refused(server, replace(stored_on(server), server_id=30, event_time=ahead))
+    assert "behind the last published event" in error.message
+    assert "set its clock right" in error.hint
+
+
+def test_a_server_of_the_other_kind_is_refused(server: DatabaseServer, flavour: Flavour) -> None:
+    mysql = flavour is Flavour.MYSQL
+    stored = replace(stored_on(server), server_id=30, server_uuid="" if mysql else "some-uuid")
+    was, now = ("MariaDB", "mysql") if mysql else ("MySQL", "mariadb")
+    assert f"was {was} and is {now} now" in refused(server, stored).message
+
+
+def test_a_server_that_does_not_log_what_it_replicates_is_refused(flavour: Flavour, run_root: Path) -> None:
+    options = {name: "OFF" if value == "ON" else value for name, value in replica_options(flavour).items()}
+    own = DatabaseServer(flavour, run_root / f"silent-{flavour}", server_id=32, options=options)
+    own.start()
+    try:
+        error = refused(own, replace(stored_on(own), server_id=30))
+    finally:
+        own.kill()
+    assert "does not log what it replicates" in error.message
+    assert "log_slave_updates" in error.hint
