@@ -37,6 +37,7 @@ def decoded_strings() -> Iterator[Case]:
         yield text_case(f"VARCHAR in {collation}", type_, full(*emoji, full="'é'", length=20), flavours)
     for type_, length in (("TINYTEXT", 63), ("TEXT", 16383), ("MEDIUMTEXT", 20000), ("LONGTEXT", 20000)):
         yield text_case(type_, f"{type_} CHARACTER SET utf8mb4", full(*emoji, full="'🎁'", length=length))
+    yield text_case("TEXT utf8mb3", "TEXT CHARACTER SET utf8mb3", full(*wide, full="'€'", length=21845))
 
 
 def other_charsets() -> Iterator[Case]:
