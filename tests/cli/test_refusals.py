@@ -194,6 +194,17 @@ def test_a_binlog_that_does_not_hold_whole_rows(
     assert hint == f"SET GLOBAL {name} = '{wanted}'"
 
 
+def test_partial_updates_of_json_are_refused_before_anything_begins(
+    tmp_path: Path, box: Sandbox, database: str
+) -> None:
+    if box.flavour is not Flavour.MYSQL:
+        pytest.skip("MySQL only")
+    with globally(box.source, "binlog_row_value_options", "PARTIAL_JSON"):
+        message, hint = migrate(written(tmp_path, config_of(box, database)), "init").told(3)
+    assert message == "source 'main': binlog_row_value_options is PARTIAL_JSON, needed is ''"
+    assert hint == "SET GLOBAL binlog_row_value_options = ''"
+
+
 def test_every_problem_is_counted_by_init_and_listed_by_preflight(tmp_path: Path, mariadb_box: Sandbox) -> None:
     tables = [{"name": f"nowhere.{name}", "sharding": {"nodes": "ds_0.t"}} for name in ("a", "b")]
     path = written(tmp_path, config_of(mariadb_box, "nowhere", tables=tables))

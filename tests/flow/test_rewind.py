@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import subprocess
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,19 @@ def refused(pipeline: Pipeline, *arguments: str) -> tuple[int, str]:
     return done.returncode, done.stderr
 
 
+def replay(pipeline: Pipeline, place: str) -> None:
+    """Publish again from a place on, and start all processes."""
+    with subprocess.Popen(
+        pipeline.migration.command("publish", "--from", place, "--yes"), env=pipeline.migration.environment
+    ) as publisher:
+        try:
+            pipeline.migration.wait(lambda: source_status(pipeline)["caught_up"], 120, "the replay to be published")
+        finally:
+            publisher.send_signal(signal.SIGTERM)
+            assert publisher.wait(30) == 0
+    pipeline.migration.start()
+
+
 def test_after_a_rewind_every_change_comes_again_and_the_target_is_as_the_source(pipeline: Pipeline) -> None:
     begin = source_status(pipeline)["published"]
     pipeline.sql(
@@ -63,15 +77,7 @@ def test_after_a_rewind_every_change_comes_again_and_the_target_is_as_the_source
     code, told = refused(pipeline, "--from", behind, "--yes")
     assert (code, "ahead of the stored position" in told) == (3, True)
 
-    with subprocess.Popen(
-        pipeline.migration.command("publish", "--from", begin, "--yes"), env=pipeline.migration.environment
-    ) as publisher:
-        try:
-            pipeline.migration.wait(lambda: source_status(pipeline)["caught_up"], 120, "the replay to be published")
-        finally:
-            publisher.send_signal(signal.SIGTERM)
-            assert publisher.wait(30) == 0
-    pipeline.migration.start()
+    replay(pipeline, begin)
     again = pipeline.migration.ask("drain", "--timeout", "60")["rows_applied"]
     assert pipeline.differences() == []
     assert again >= 2 * applied  # or nothing was replayed
@@ -79,3 +85,27 @@ def test_after_a_rewind_every_change_comes_again_and_the_target_is_as_the_source
     stored = server.query(f"SELECT incarnation, asked FROM {pipeline.name}_state.rewind")
     assert stored == ((2, begin),)
     assert server.query(f"SELECT incarnation FROM {pipeline.name}_state.position") == ((2,),)
+
+
+@pytest.mark.parametrize(("by", "first"), [("gtid_set", 2001), ("time", 3001)])
+def test_a_rewind_by_gtid_or_by_time_goes_back_as_far(pipeline: Pipeline, by: str, first: int) -> None:
+    source, state = pipeline.box.source, pipeline.box.targets[0]
+    pipeline.migration.ask("drain", "--timeout", "60")
+    ((gtid_set, before),) = state.query(f"SELECT gtid_set, incarnation FROM {pipeline.name}_state.position")
+    seconds = float(source.query("SELECT UNIX_TIMESTAMP()")[0][0])
+    place = gtid_set if by == "gtid_set" else datetime.fromtimestamp(seconds, UTC).isoformat()
+    pipeline.sql(
+        *(f"INSERT INTO orders (id, user_id, amount) VALUES ({first + key}, {key}, 1)" for key in range(30)),
+        f"UPDATE orders SET amount = 2, user_id = user_id + 1 WHERE id BETWEEN {first} AND {first + 19}",
+        f"DELETE FROM orders WHERE id BETWEEN {first + 10} AND {first + 14}",
+    )
+    applied = pipeline.migration.ask("drain", "--timeout", "60")["rows_applied"]
+    pipeline.migration.stop()
+    replay(pipeline, place)
+    again = pipeline.migration.ask("drain", "--timeout", "60")["rows_applied"]
+    assert pipeline.differences() == []
+    assert again >= applied + 55
+    assert state.query(f"SELECT asked FROM {pipeline.name}_state.rewind WHERE incarnation = {before + 1}") == (
+        (place,),
+    )
+    assert state.query(f"SELECT incarnation FROM {pipeline.name}_state.position") == ((before + 1,),)
