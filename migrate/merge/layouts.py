@@ -23,6 +23,10 @@ class History(Protocol):
         """Another value once anything was noted."""
         ...
 
+    def begins(self) -> Mapping[TableId, Coordinate | None]:
+        """Of tables that were added or removed: where the messages begin that count; None: none of them does."""
+        ...
+
     def versions(self) -> Mapping[TableId, Sequence[tuple[Coordinate, Table]]]:
         """Definitions of each table, each from a coordinate on, oldest first."""
         ...
@@ -38,10 +42,14 @@ class Layouts:
         self._find = find
         self._mark: object = None
         self._timelines: dict[TableId, Timeline] = {}
+        self._begins: Mapping[TableId, Coordinate | None] = {}
 
     def refresh(self) -> None:
         """Read the history again if it has grown."""
-        if self._history is None or (mark := self._history.mark()) == self._mark:
+        if self._history is None:
+            return
+        self._begins = self._history.begins()
+        if (mark := self._history.mark()) == self._mark:
             return
         known = {id_: dict(timeline) for id_, timeline in self._timelines.items()}
         self._timelines = {}
@@ -63,6 +71,14 @@ class Layouts:
         except StopError:
             return False
         return True
+
+    def counts(self, message: Message) -> bool:
+        """Whether a message's table was a member of the migration where it was written."""
+        id_ = (message.source, message.database, message.table)
+        if id_ not in self._begins:
+            return True
+        begin = self._begins[id_]
+        return begin is not None and message.coordinate[:3] >= begin[:3]
 
     def of(self, planned: PlannedTable, message: Message) -> PlannedTable:
         """The table with the columns of the message. Raises StopError when the history has none that fit."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+import structlog
+
 from migrate.merge.dedup import Fold
 from migrate.merge.layouts import History, Layouts
 from migrate.model.change import changes, key_json, key_of
@@ -16,6 +18,7 @@ from migrate.target.part import Part, Returned, Work
 from migrate.target.plan import Place, Plan, PlannedTable, TargetDatabase
 from migrate.target.rows import PlaceWriter
 
+log = structlog.get_logger("migrate.merge")
 Parts = dict[TargetDatabase, Part]
 CameBack = dict[Place, tuple[PlannedTable, list[Returned]]]
 
@@ -37,6 +40,7 @@ class Planner:
         self._plan = plan
         self._settings = plan.settings
         self.layouts = Layouts(history, plan.find)
+        self._passed_over: set[str] = set()  # as was said already
         self._writers: dict[tuple[int, Place], PlaceWriter] = {}
 
     def plan_partition(self, owned: Owned, items: Sequence[Received]) -> tuple[Parts, Consumed]:
@@ -53,6 +57,9 @@ class Planner:
             if message.is_ddl and item.apply:
                 self._refuse_ddl(message)
             if not item.apply or not message.data:
+                continue
+            if not self.layouts.counts(message):
+                self._pass_over(message)
                 continue
             planned = self._plan.find(message.source, message.database, message.table)
             if message.delay is not None:
@@ -88,6 +95,13 @@ class Planner:
                 hint = error.hint or "the change stays in the topic: mend such rows, and begin a new migration"
                 raise StopError(f"{where}: {error.message}", hint=hint) from None
             seen = highest[source] = change.coordinate
+
+    def _pass_over(self, message: Message) -> None:
+        """Of a table that was removed, or from before it was added again: it is copied anew."""
+        name = f"{message.database}.{message.table}"
+        if name not in self._passed_over:
+            self._passed_over.add(name)
+            log.warning("messages of a removed table are passed over", table=name, source=message.source)
 
     def _refuse_ddl(self, message: Message) -> None:
         """A statement that another producer passes on (ours stops at it): never swallowed (rule 13)."""

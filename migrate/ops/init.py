@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
 import sqlalchemy as sa
@@ -15,6 +16,7 @@ from migrate.mysql import catalog, definition
 from migrate.mysql.connection import Connection, connect
 from migrate.mysql.errors import explained
 from migrate.mysql.quoting import quote
+from migrate.ops.tables import Changes
 from migrate.preflight import run as preflight
 from migrate.settings import Settings
 from migrate.state import database, phase, position, schema_history
@@ -55,18 +57,21 @@ def initialise(settings: Settings, config: str = "", say: Say = lambda _line: No
     applied = database.create(settings.state)
     say(f"state database {settings.state.database}: {'version ' + str(applied[-1]) if applied else 'up to date'}")
     topics = _create_topics(settings, say)
-    with database.opened(settings.state) as state:
+    with database.opened(settings.state) as state, ExitStack() as until:
         with state.connect() as connection:
-            first = migrations.find(connection, settings.name) is None
-        created = _create_targets(settings, plan, first, say)
+            changes = Changes.find(connection, plan)
+        changes.stand_in(settings, state, until)
+        created = _create_targets(settings, plan, changes, say)
+        changes.clear_targets(plan)
         creates = {key: _create_statement(settings, planned.table) for key, planned in plan.tables.items()}
         found = [admin.require(settings.kafka, name) for name in settings.topics]
         there = tuple(migrations.Topic(topic.name, topic.id, topic.partitions) for topic in found)
         migration = migrations.Migration(settings.name, there)
         with state.begin() as connection:
             migrations.create(connection, migration, masked(config))
-            _store_definitions(connection, plan, creates)
-            _store_rules(connection, plan)
+            changes.note(connection, plan, say)
+            _store_definitions(connection, plan, creates, changes)
+            _store_rules(connection, plan, changes)
         return Initialised(migration, created, topics)
 
 
@@ -106,12 +111,15 @@ def _create_statement(settings: Settings, table: Table) -> str:
         source.close()
 
 
-def _store_definitions(connection: sa.Connection, plan: Plan, creates: Mapping[TableId, str]) -> None:
-    known = schema_history.latest(connection, plan.settings.name)
+def _store_definitions(connection: sa.Connection, plan: Plan, creates: Mapping[TableId, str], changes: Changes) -> None:
+    name = plan.settings.name
     for key, planned in plan.tables.items():
-        before = known.get(key)
+        before = changes.known.get(key)
+        if key in changes.waiting and before != planned.table:
+            schema_history.forget(connection, name, key)
+            before = None
         if before is None:
-            schema_history.add(connection, plan.settings.name, planned.table, schema_history.BEGINNING, creates[key])
+            schema_history.add(connection, name, planned.table, schema_history.BEGINNING, creates[key])
         elif before != planned.table:
             raise PreflightError(
                 f"{planned.table.full_name} has another definition than at the first init",
@@ -119,14 +127,15 @@ def _store_definitions(connection: sa.Connection, plan: Plan, creates: Mapping[T
             )
 
 
-def _store_rules(connection: sa.Connection, plan: Plan) -> None:
+def _store_rules(connection: sa.Connection, plan: Plan, changes: Changes) -> None:
     """Remember each table's rule once its source is being read: rows written under one rule stay where it put them."""
     name = plan.settings.name
     first = schema_history.first(connection, name)
     for key, now in plan.tables.items():
         planned = replace(now, first=first.get(key))
         before = phase.get(connection, name, planned.table)
-        if position.load(connection, name, key[0]) is None or not before.rule_hash:
+        unread = position.load(connection, name, key[0]) is None or key in changes.waiting
+        if unread or not before.rule_hash:
             phase.put(connection, name, planned.table, replace(before, rule_hash=planned.rule_hash))
         elif before.rule_hash != planned.rule_hash:
             raise ConfigError(
@@ -138,12 +147,12 @@ def _store_rules(connection: sa.Connection, plan: Plan) -> None:
 # -- targets
 
 
-def _create_targets(settings: Settings, plan: Plan, first: bool, say: Say) -> int:
+def _create_targets(settings: Settings, plan: Plan, changes: Changes, say: Say) -> int:
     for target_database in plan.used_databases:
         _create_database(settings, target_database)
     created = 0
-    for planned in plan.tables.values():
-        made = _create_places(settings, planned, first)
+    for key, planned in plan.tables.items():
+        made = _create_places(settings, planned, key in changes.new)
         created += made
         say(f"{planned.table.full_name}: {made} of {len(planned.places)} target tables created")
     return created
@@ -204,7 +213,7 @@ def _create_places(settings: Settings, planned: PlannedTable, first: bool) -> in
 
 
 def _check_existing(connection: Connection, planned: PlannedTable, place: Place, first: bool) -> None:
-    """An existing table must have the source's columns; at the first init it must be empty too."""
+    """An existing table must have the source's columns; when its source table is new here it must be empty too."""
     there = catalog.load_table(
         connection, planned.table.source, place.database.database, place.table, planned.table.key
     )

@@ -44,10 +44,11 @@ def publish(settings: Settings, source: str) -> None:
     settings.source(source)
 
     def body(runtime: Runtime) -> None:
-        planned = {key[1:]: one for key, one in runtime.plan().tables.items() if key[0] == source}
+        runtime.plan()
         _check_topics(runtime)
         held = runtime.wait_for(lease_name(source))
-        if held is not None:
+        if held is not None:  # tables may have been added while we stood by
+            planned = {key[1:]: one for key, one in runtime.plan().tables.items() if key[0] == source}
             Publisher(settings, source, planned, runtime.state, runtime.leases, held, runtime.stop).run()
 
     run_process(settings, f"publish:{source}", body)

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from contextlib import closing
-
 import sqlalchemy as sa
 
-from migrate.commit.committer import LEASE as COMMIT_LEASE
-from migrate.delay.requeue import LEASE as REQUEUE_LEASE
 from migrate.kafka import admin
 from migrate.model.coordinate import file_number
 from migrate.model.errors import ConfigError, PreflightError
-from migrate.ops import status
-from migrate.publish.publisher import lease_name
+from migrate.ops import standing, status
 from migrate.settings import Settings
 from migrate.state import migration as migrations
 from migrate.state import position, record
-from migrate.state.lease import Leases
 from migrate.state.migration import Migration, Topic
+
+_STOP = "stop `migrate run` after `migrate drain`, wait until the lease has run out, and say this again"
 
 
 def repartition(settings: Settings, state: sa.Engine, partitions: int, topic: str | None = None) -> Topic:
@@ -35,8 +31,7 @@ def repartition(settings: Settings, state: sa.Engine, partitions: int, topic: st
             f"topic {known.name} has {known.partitions} partitions; Kafka can only add some",
             hint=f"choose more than {known.partitions}",
         )
-    with closing(Leases(state, settings.name, settings.lease.seconds).start()) as leases:
-        _stand_in_for_everyone(settings, leases, migration)
+    with standing.for_everyone(settings, state, migration, _STOP) as leases:
         _refuse_unless_drained(settings, state, migration)
         found = admin.require(settings.kafka, known.name)
         migrations.check(known, Topic(found.name, found.id, known.partitions))
@@ -48,7 +43,7 @@ def repartition(settings: Settings, state: sa.Engine, partitions: int, topic: st
         for name in (known.name, *settings.delay_topics(known.name)):
             admin.add_partitions(settings.kafka, name, partitions)
         with state.begin() as connection:
-            for lease in (COMMIT_LEASE, REQUEUE_LEASE):
+            for lease in standing.SINGLE:
                 leases.still_ours(connection, leases.check(lease))
             return migrations.set_partitions(connection, settings.name, known, partitions)
 
@@ -61,18 +56,6 @@ def _chosen(migration: Migration, name: str | None) -> Topic:
         if name in (None, topic.name):
             return topic
     raise ConfigError(f"the migration has no topic {name}", hint=f"its topics: {names}")
-
-
-def _stand_in_for_everyone(settings: Settings, leases: Leases, known: Migration) -> None:
-    """Take every process's lease, so that none runs meanwhile."""
-    names = [lease_name(source.name) for source in settings.sources]
-    names += [COMMIT_LEASE, REQUEUE_LEASE, *(partition.lease for partition in known.partitions)]
-    for name in names:
-        if leases.acquire(name) is None:
-            raise PreflightError(
-                f"a process still runs: the lease '{name}' is held",
-                hint="stop `migrate run` after `migrate drain`, wait until the lease has run out, and say this again",
-            )
 
 
 def _refuse_unless_drained(settings: Settings, state: sa.Engine, known: Migration) -> None:

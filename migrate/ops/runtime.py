@@ -50,6 +50,11 @@ def stored_plan(settings: Settings, state: sa.Engine) -> Plan:
     if not tables:
         raise PreflightError(f"migration '{settings.name}' is not there yet", hint="run `migrate init` first")
     plan = Plan(settings, tables, first)
+    for source, name, table in sorted(tables.keys() - plan.tables.keys()):
+        raise ConfigError(
+            f"{name}.{table} of source '{source}' belongs to the migration and is not in the config",
+            hint="put it back; or stop `migrate run`, and remove it with `migrate init`",
+        )
     for key, planned in plan.tables.items():
         if begun.get(key, planned.rule_hash) != planned.rule_hash:
             raise ConfigError(

@@ -19,13 +19,16 @@ from migrate.ops import lag
 from migrate.ops.runtime import stored_plan
 from migrate.publish.start import BinlogPosition, log_end
 from migrate.settings import Settings, Source
-from migrate.state import database, failover, halt, outstanding, oversized, phase, position, record, replay
+from migrate.state import database, failover, halt, membership, outstanding, oversized, phase, position, record, replay
 from migrate.state import migration as migrations
 from migrate.target import ledger
 from migrate.target.plan import TargetPool
 
 CATCHING_UP = "catching up"
 """A copied table whose source's server changed in a way that a verification has yet to judge (rule 17)."""
+
+WAITING = "waiting for the publisher"
+"""An added table that the publisher has not begun with, or whose place it has not reached."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +121,7 @@ def read(settings: Settings, state: sa.Engine, upto: dict[str, SourceEnd] | None
             for process, reason, hint, at in halt.every(connection, settings.name)
         ]
         phases = phase.every(connection, settings.name)
+        members = membership.every(connection, settings.name)
         status.oversized = [asdict(row) for row in oversized.every(connection, settings.name)]
         now = connection.execute(sa.select(database.now)).scalar_one()
         listed = {name: outstanding.get(connection, settings.name, name) for name in stored}
@@ -142,7 +146,9 @@ def read(settings: Settings, state: sa.Engine, upto: dict[str, SourceEnd] | None
     for key, planned in plan.tables.items():
         stage = phases.get(key, phase.Phase.CREATED)
         doubtful = stage is phase.Phase.COPIED and planned.table.source in doubts
-        status.tables[planned.table.full_name] = CATCHING_UP if doubtful else stage.value
+        member = members.get(key)
+        waits = member is not None and not member.begun
+        status.tables[planned.table.full_name] = WAITING if waits else CATCHING_UP if doubtful else stage.value
     pool = TargetPool(settings)
     try:
         with explained("targets"):

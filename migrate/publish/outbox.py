@@ -56,6 +56,14 @@ class Outbox:
         elif self._ends and self._whole_rows == self._rows:
             self._hand_over()
 
+    def flush(self) -> None:
+        """At the end of a transaction: whole transactions go now."""
+        if self._wait:
+            if self._batches.ready(0):
+                self._send_waiting()
+        elif self._ends:
+            self._hand_over()
+
     def _hand_over(self) -> None:
         """Everything there is."""
         if self._wait:

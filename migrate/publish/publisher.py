@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from functools import partial
 
@@ -22,6 +22,7 @@ from migrate.publish import begin, start
 from migrate.publish.batches import Batches, Boundary
 from migrate.publish.decode.rows import RowEvent
 from migrate.publish.emit import Emitter, Transaction
+from migrate.publish.joining import Ahead, Joining, PlaceReached
 from migrate.publish.log import logfiles
 from migrate.publish.log.binlog import BinlogReader
 from migrate.publish.outbox import Outbox
@@ -33,7 +34,7 @@ from migrate.publish.stores import store_of
 from migrate.settings import Settings
 from migrate.state import failover as failovers
 from migrate.state import migration as migrations
-from migrate.state import outstanding, oversized
+from migrate.state import outstanding, oversized, schema_history
 from migrate.state import position as positions
 from migrate.state.database import in_transaction
 from migrate.state.lease import Held, Leases
@@ -78,12 +79,14 @@ class Publisher:
         self._saved: Position | None = None
         self._store = store_of(settings, source)
         self._listed = Listed()
+        self._joining = Joining(settings.name, source, self._tables, state, leases, held, stop)
         self._position = self._saved = self._start_position()
         self._batches = Batches(self._position, self._resume.gtids, settings.publish.outstanding_bytes)
         self._floor: tuple[int, int] | None = None  # with a resume by GTID: the file and position it should begin at
         self._history = History(settings, self._source, planned, state, leases, held, stop)
         self._emitters: dict[tuple[str, str], Emitter] = {}
         self._emitter: Emitter | None = None  # that was used last
+        self._ahead: Ahead  # tables whose place in the log is still ahead
         self._begun = False  # rows of the transaction that is being read were met
         self._outbox = Outbox(self._batches, self._producer, settings.publish)
 
@@ -104,14 +107,22 @@ class Publisher:
                     self._save(position, reached=reached)
                 self._resume = start.resume(with_source, position)
                 logfiles.check(with_source, self._source, position, by_gtid=self._resume.by_gtid)
+                self._joining.take_places(with_source, position)
                 return position
             first = begin.first(with_source, self._settings, self._source, list(self._tables), self._stop)
             self._resume = start.resume(with_source, first)
             for table in self._tables.values():
                 self._check_definition(with_source, table)
-        self._save(first)
+        self._save(first, check=self._refuse_other_tables)
         log.info("first start", source=self._source.name, file=first.file, pos=first.pos, gtid_set=first.gtid_set)
         return first
+
+    def _refuse_other_tables(self, connection: sa.Connection) -> None:
+        """An init that adds tables locks the same row; what it adds once we have a position, it notes as added."""
+        migrations.lock(connection, self._settings.name)
+        known = schema_history.latest(connection, self._settings.name)
+        if {key[1:] for key in known if key[0] == self._source.name} != self._tables.keys():
+            raise ServerError(f"source '{self._source.name}': its tables changed meanwhile", hint="start again")
 
     def _check_definition(self, connection: Connection, table: Table) -> None:
         """A statement between init and our first position is not in the log we read, so look at what it would leave."""
@@ -133,6 +144,11 @@ class Publisher:
             try:
                 self._publish()
                 return
+            except PlaceReached:
+                self._roll_back()
+                if self._stop.is_set():
+                    return
+                continue
             except DeliveryFailed as error:
                 log.error("delivery failed, rolled back", source=self._source.name, error=error.message)
                 self._roll_back()
@@ -150,6 +166,7 @@ class Publisher:
 
     def _publish(self) -> None:
         settings, position = self._settings.publish, self._position
+        self._ahead = self._joining.ahead(position, self._resume.gtids, self._flavour)
         binlog = BinlogReader(
             self._source,
             position.replica_id,
@@ -163,7 +180,7 @@ class Publisher:
             self._source.name,
             position.incarnation,
             position.file,
-            self._history.schema(position, self._charsets),
+            self._history.schema(position, self._charsets, self._ahead.names),
             self._charsets,
             self,
             mariadb=self._flavour == "mariadb",
@@ -250,6 +267,9 @@ class Publisher:
                 file, pos = self._below_floor(file, pos, gtid)
         self._begun = False
         self._outbox.end(Boundary(file, pos, event_time, gtid))
+        if self._ahead.names and self._ahead.reached(file, pos, gtid):
+            self._outbox.flush()
+            raise PlaceReached
 
     def _below_floor(self, file: str, pos: int, gtid: str) -> tuple[str, int]:
         """By GTID the server sent a transaction from before our position: it was still committing when we took that.
@@ -277,11 +297,18 @@ class Publisher:
             name, source = self._settings.name, self._source.name
             in_transaction(self._state, lambda state: outstanding.note_idle(state, name, source), self._stop)
 
-    def _save(self, position: Position, listed: Listed | None = None, reached: Reached | None = None) -> None:
+    def _save(
+        self,
+        position: Position,
+        listed: Listed | None = None,
+        reached: Reached | None = None,
+        check: Callable[[sa.Connection], None] = lambda _connection: None,
+    ) -> None:
         note = reached.note if reached is not None else None
 
         def save(connection: sa.Connection) -> None:
             self._leases.still_ours(connection, self._held)
+            check(connection)
             if reached is not None and note is not None:
                 failovers.note(connection, self._settings.name, note)
                 back = reached.by_time is not None

@@ -19,7 +19,7 @@ from migrate.scroll.patience import Patience
 from migrate.scroll.planner import Planner
 from migrate.scroll.sessions import Sessions
 from migrate.settings import Settings
-from migrate.state import detail, phase, position, replay
+from migrate.state import detail, membership, phase, position, replay
 from migrate.state.detail import ChunkState, Counts
 from migrate.state.phase import Phase, TablePhase
 from migrate.target import chunk_fence
@@ -90,6 +90,7 @@ class TableCopy:
                     f"copy of {table.full_name}: the incremental of source '{table.source}' has not begun",
                     hint="start `migrate run` first, and copy once `migrate status` shows a position",
                 )
+            self._refuse_before_its_place(connection)
             before = phase.lock(connection, name, table)
             self._check_rule(before)
             if before.phase is Phase.COPIED:
@@ -155,6 +156,19 @@ class TableCopy:
 
     # -- steps
 
+    def _refuse_before_its_place(self, connection: sa.Connection) -> None:
+        """A table that was added is read once the publisher is where its changes begin (rule 1)."""
+        table = self.planned.table
+        member = membership.get(connection, self._settings.name, (table.source, table.database, table.name))
+        if member is not None and not member.begun:
+            where = (
+                f"has not reached {member.file}:{member.pos}, where it" if member.file else "has not begun with it: it"
+            )
+            raise PreflightError(
+                f"copy of {table.full_name}: the publisher of source '{table.source}' {where} was added",
+                hint="copy it once `migrate status` shows it as created; `migrate run` must be running",
+            )
+
     def _check_rule(self, before: TablePhase) -> None:
         if before.phase is Phase.CREATED or before.rule_hash == self.planned.rule_hash:
             return
@@ -176,6 +190,9 @@ class TableCopy:
 
     def _resume(self, known: list[detail.Detail]) -> None:
         for chunk in known:
+            if chunk.state is ChunkState.VOID:
+                self._next = (chunk.chunk + 1, None)
+                continue
             key_range = KeyRange(chunk.chunk, load(chunk.low), load(chunk.high))
             self._next = (chunk.chunk + 1, key_range.high)
             if chunk.state is ChunkState.DONE:
@@ -183,7 +200,7 @@ class TableCopy:
                 self.chunks_done += 1
             else:
                 self._queue.append(key_range)
-        self.chunks_planned = len(known)
+        self.chunks_planned = sum(chunk.state is not ChunkState.VOID for chunk in known)
         self._patience.call(self._look)
 
     def _look(self) -> None:

@@ -18,6 +18,7 @@ class ChunkState(StrEnum):
     PLANNED = "planned"
     COPYING = "copying"
     DONE = "done"
+    VOID = "void"  # of a copy that counts no more; its number is not given again
 
 
 table = sa.Table(
@@ -129,11 +130,19 @@ def finish(
         )
 
 
+def void(connection: sa.Connection, migration: str, definition: Table) -> None:
+    """The copy begins anew, with other chunk numbers, so that no attempt of before can be taken for one of then."""
+    connection.execute(
+        sa.update(table).where(*_of(migration, definition)).values(state=ChunkState.VOID.value, finished=now)
+    )
+
+
 def totals(connection: sa.Connection, migration: str, definition: Table) -> tuple[int, int, Counts]:
     """(chunks planned so far, chunks done, sums over the done ones) of a table."""
     sums = [sa.func.coalesce(sa.func.sum(table.c[name]), 0) for name in COUNTS]
     done = sa.func.coalesce(sa.func.sum(table.c.state == ChunkState.DONE.value), 0)
-    row = connection.execute(sa.select(sa.func.count(), done, *sums).where(*_of(migration, definition))).one()
+    counted = (*_of(migration, definition), table.c.state != ChunkState.VOID.value)
+    row = connection.execute(sa.select(sa.func.count(), done, *sums).where(*counted)).one()
     return int(row[0]), int(row[1]), Counts(*map(int, row[2:]))
 
 

@@ -122,6 +122,11 @@ def find(connection: sa.Connection, name: str) -> Migration | None:
     return Migration(name, tuple(Topic(*row) for row in rows))
 
 
+def lock(connection: sa.Connection, name: str) -> None:
+    """Until the transaction ends no init writes."""
+    connection.execute(sa.select(table.c.name).where(table.c.name == name).with_for_update())
+
+
 def get(connection: sa.Connection, name: str) -> Migration:
     """The stored migration. Raises PreflightError when `migrate init` has not run."""
     found = find(connection, name)

@@ -66,6 +66,12 @@ def put(connection: sa.Connection, migration: str, definition: Table, phase: Tab
     connection.execute(insert(table).values(row).on_duplicate_key_update(values))
 
 
+def reset(connection: sa.Connection, migration: str, definition: Table, rule_hash: str = "") -> None:
+    """The copy is due again. A run that is under way is superseded."""
+    before = lock(connection, migration, definition)
+    put(connection, migration, definition, TablePhase(Phase.CREATED, before.attempt + 1, rule_hash))
+
+
 def rule_hashes(connection: sa.Connection, migration: str) -> dict[tuple[str, str, str], str]:
     """The rule each table's copy was begun under, by (source, database, table)."""
     rows = connection.execute(

@@ -12,7 +12,9 @@ from sqlalchemy.dialects.mysql import insert
 
 from migrate.model.coordinate import Coordinate
 from migrate.model.table import Column, Kind, Table
+from migrate.state import membership
 from migrate.state.database import metadata
+from migrate.state.membership import Stage, TableId
 
 table = sa.Table(
     "schema_history",
@@ -90,6 +92,12 @@ def put(connection: sa.Connection, migration: str, source: str, name: Name, vers
     values = {"definition": dumps(version.table, version, server)}
     row = {**_row(migration, source, name, version.since), **values}
     connection.execute(insert(table).values(row).on_duplicate_key_update(values))
+
+
+def forget(connection: sa.Connection, migration: str, id_: TableId) -> None:
+    """Drop all that is noted of a table, as before its first init."""
+    named = zip(("migration", "source", "table_schema", "table_name"), (migration, *id_), strict=True)
+    connection.execute(sa.delete(table).where(*(table.c[name] == value for name, value in named)))
 
 
 def _row(migration: str, source: str, name: Name, since: Coordinate) -> dict[str, object]:
@@ -199,9 +207,9 @@ def _version(source: str, name: Name, raw: dict[str, Any], since: Coordinate) ->
     )
 
 
-def latest(connection: sa.Connection, migration: str) -> dict[tuple[str, str, str], Table]:
-    """The newest definition of every table that init noted, by (source, database, table)."""
-    found: dict[tuple[str, str, str], Table] = {}
+def latest(connection: sa.Connection, migration: str) -> dict[TableId, Table]:
+    """The newest definition of every table that init noted and did not remove."""
+    found: dict[TableId, Table] = {}
     noted = set()
     for row in connection.execute(_versions(migration)):
         key = (row.source, row.table_schema, row.table_name)
@@ -210,17 +218,22 @@ def latest(connection: sa.Connection, migration: str) -> dict[tuple[str, str, st
             noted.add(key)
         if definition is not None:
             found[key] = definition
-    return {key: definition for key, definition in found.items() if key in noted}
+    return _members(connection, migration, {key: one for key, one in found.items() if key in noted})
 
 
-def first(connection: sa.Connection, migration: str) -> dict[tuple[str, str, str], Table]:
-    """The definitions that init noted, by (source, database, table)."""
-    found: dict[tuple[str, str, str], Table] = {}
+def first(connection: sa.Connection, migration: str) -> dict[TableId, Table]:
+    """The definitions that init noted, of the tables that it did not remove."""
+    found: dict[TableId, Table] = {}
     for row in connection.execute(_versions(migration).where(table.c.incarnation == BEGINNING.incarnation)):
         key = (row.source, row.table_schema, row.table_name)
         if (definition := loads(*key, row.definition)) is not None:
             found[key] = definition
-    return found
+    return _members(connection, migration, found)
+
+
+def _members(connection: sa.Connection, migration: str, found: dict[TableId, Table]) -> dict[TableId, Table]:
+    removed = {id_ for id_, one in membership.every(connection, migration).items() if one.stage is Stage.REMOVED}
+    return {id_: definition for id_, definition in found.items() if id_ not in removed}
 
 
 class Reading:
@@ -238,10 +251,15 @@ class Reading:
         )
         return tuple(self._run(lambda connection: connection.execute(sums).one()))
 
-    def versions(self) -> dict[tuple[str, str, str], list[tuple[Coordinate, Table]]]:
+    def begins(self) -> dict[TableId, Coordinate | None]:
+        """Of tables that were added or removed: where the messages begin that count; None: none of them does."""
+        found = self._run(lambda connection: membership.every(connection, self._migration))
+        return {id_: member.since for id_, member in found.items()}
+
+    def versions(self) -> dict[TableId, list[tuple[Coordinate, Table]]]:
         """By (source, database, table), each from a coordinate on, oldest first."""
         rows = self._run(lambda connection: list(connection.execute(_versions(self._migration))))
-        found: dict[tuple[str, str, str], list[tuple[Coordinate, Table]]] = {}
+        found: dict[TableId, list[tuple[Coordinate, Table]]] = {}
         for row in rows:
             name = (row.table_schema, row.table_name)
             version = _version(row.source, name, json.loads(row.definition), BEGINNING)

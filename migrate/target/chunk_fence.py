@@ -96,5 +96,10 @@ def close(
             raise _superseded(table, chunk, attempt or 0)
 
 
+def forget(connection: Connection, migration: str, table: Table) -> None:
+    """As if the table had never been copied to this database; a copy under way loses it."""
+    connection.execute(f"DELETE FROM {CHUNK_FENCE} WHERE {_TABLE}", _key(migration, table))
+
+
 def _superseded(table: Table, chunk: int, attempt: int) -> OwnershipLost:
     return OwnershipLost(f"copy of {table.full_name}, chunk {chunk}: attempt {attempt} was superseded by a later one")

@@ -146,6 +146,14 @@ def clean_up(connection: Connection, migration: str, table: Table, limit: int = 
     )
 
 
+def forget(connection: Connection, migration: str, table: Table) -> None:
+    """Drop every entry of a table that is no longer, or not yet, part of the migration."""
+    connection.execute(
+        f"DELETE FROM {LEDGER} WHERE migration = %s AND source = %s AND table_schema = %s AND table_name = %s",
+        (migration, table.source, table.database, table.name),
+    )
+
+
 def _entry(row: tuple[Any, ...]) -> Entry:
     text, key_hash, incarnation, file, transaction, ordinal, was_empty = row
     at = Coordinate(*(int(str(part)) for part in (incarnation, file, transaction, ordinal)))

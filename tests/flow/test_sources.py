@@ -5,11 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from sandbox import snippet
 from sandbox.broker import KafkaBroker
 from sandbox.database import DatabaseServer
 from sandbox.demo.migration import Migration
 from sandbox.stack import Sandbox
+
+pytestmark = pytest.mark.timeout(600)  # it starts Spark
 
 
 def rows(server: DatabaseServer, name: str) -> tuple[tuple[Any, ...], ...]:
@@ -29,7 +33,7 @@ def test_tables_of_two_sources_chosen_by_pattern_arrive_over_two_topics(
     more = next(line for line in servers.splitlines() if "name: target2" in line).replace("target2", "second", 1)
     servers = servers.replace("targets:", more + "\ntargets:", 1)
     config = (
-        f"name: {name}\n{servers}"
+        f"name: {name}\n{servers}copy: {{master: 'local[1]'}}\ndelay: {{tiers_seconds: [0.5, 1]}}\n"
         f"kafka: {{bootstrap: '{kafka.bootstrap}', partitions: 2, topics: {{{name}.b: ['*.log_b', '*.log_c']}}}}\n"
         f"databases: {{one: {{target: target1, database: {name}_1}}, two: {{target: target1, database: {name}_2}}}}\n"
         "consume: {merge_interval_seconds: 0.3, idle_seconds: 0.5}\ncommit: {idle_seconds: 0.5}\n"
@@ -61,13 +65,16 @@ def test_tables_of_two_sources_chosen_by_pattern_arrive_over_two_topics(
             assert rows(target, f"{database}.log_b") == ((1, f"{word} b"),)
             assert target.query(f"SHOW TABLES IN {database} LIKE 'other'") == ()
 
-        first.execute("CREATE TABLE log_c (id INT PRIMARY KEY, v VARCHAR(20))", database=f"{name}_src")
         migration.stop()
+        first.execute("CREATE TABLE log_c (id INT PRIMARY KEY, v VARCHAR(20))", database=f"{name}_src")
+        first.execute("INSERT INTO log_c VALUES (1, 'early'), (2, 'early')", database=f"{name}_src")
         migration.do("init")
         migration.start()
-        first.execute("INSERT INTO log_c VALUES (1, 'late')", database=f"{name}_src")
-        done = migration.ask("drain", "--timeout", "120")
-        assert f"{name}_src.log_c" in done["tables"]
-        assert rows(target, f"{name}_1.log_c") == ((1, "late"),)
+        added = f"{name}_src.log_c"
+        migration.wait(lambda: migration.ask("status")["tables"][added] == "created", 120, "the publisher to take it")
+        first.execute("INSERT INTO log_c VALUES (3, 'late')", "DELETE FROM log_c WHERE id = 2", database=f"{name}_src")
+        migration.ask("copy", "--table", added)
+        migration.ask("drain", "--timeout", "120")
+        assert rows(target, f"{name}_1.log_c") == ((1, "early"), (3, "late"))
     finally:
         migration.stop()

@@ -28,9 +28,13 @@ class Told:
     def __init__(self, *versions: tuple[Coordinate, Table]) -> None:
         self.of = {ID: list(versions)}
         self.read = 0
+        self.members: dict[TableId, Coordinate | None] = {}
 
     def mark(self) -> object:
         return sum(map(len, self.of.values()))
+
+    def begins(self) -> Mapping[TableId, Coordinate | None]:
+        return self.members
 
     def versions(self) -> Mapping[TableId, Sequence[tuple[Coordinate, Table]]]:
         self.read += 1
@@ -103,3 +107,18 @@ def test_after_a_rewind_old_rows_have_their_old_columns() -> None:
 
 def test_without_a_history_the_plan_holds() -> None:
     assert Layouts(None, PLAN.find).of(PLANNED, message(at(3, 600), BEFORE)) is PLANNED
+
+
+def test_messages_of_a_removed_table_and_from_before_an_added_one_do_not_count() -> None:
+    told = Told((at(0, 0, 0), BEFORE))
+    made = Layouts(told, PLAN.find)
+    made.refresh()
+    before, there, later = (message(at(2, place), BEFORE) for place in (99, 100, 101))
+    assert made.counts(before)
+    told.members = {ID: at(2, 100)}
+    made.refresh()
+    assert [made.counts(one) for one in (before, there, later)] == [False, True, True]
+    told.members = {ID: None}
+    made.refresh()
+    assert not made.counts(later)
+    assert made.counts(replace(later, source="another"))

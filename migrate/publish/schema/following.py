@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
 import sqlalchemy as sa
@@ -98,8 +98,8 @@ class History:
         self._selected = {name: _selected(one) for name, one in planned.items()}
         self._server = ""
 
-    def schema(self, position: Position, charsets: dict[int, str]) -> Schema:
-        """Definitions in force at a position. Raises ServerError."""
+    def schema(self, position: Position, charsets: dict[int, str], without: Collection[Name] = ()) -> Schema:
+        """Definitions in force at a position; nothing of the tables `without`. Raises ServerError."""
         at, self._server, executed = _place(position)
         with self._state.connect() as state:
             found = schema_history.in_force(state, self._settings.name, self._source.name, at, self._server, executed)
@@ -107,10 +107,15 @@ class History:
         try:
             with explained(self._name):
                 dialect = dialect_of(connection)
-                versions = {name: self._with_create(connection, name, version) for name, version in found.items()}
+                versions = {
+                    name: self._with_create(connection, name, version)
+                    for name, version in found.items()
+                    if name not in without
+                }
         finally:
             connection.close()
-        known = Definitions(self._selected, versions, charsets, self._current, self._store)
+        selected = {name: one for name, one in self._selected.items() if name not in without}
+        known = Definitions(selected, versions, charsets, self._current, self._store)
         flavour = "mariadb" if dialect.mariadb else "mysql"
         shadow = Shadow(self._settings.state, self._settings.name, self._source.name, flavour)
         return Schema(known, dialect, shadow)

@@ -1,0 +1,35 @@
+"""Standing in for every process of a migration, for what must not happen beside one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager
+
+import sqlalchemy as sa
+
+from migrate.commit.committer import LEASE as COMMIT_LEASE
+from migrate.delay.requeue import LEASE as REQUEUE_LEASE
+from migrate.model.errors import PreflightError
+from migrate.publish.publisher import lease_name
+from migrate.settings import Settings
+from migrate.state.lease import Leases
+from migrate.state.migration import Migration
+
+SINGLE = (COMMIT_LEASE, REQUEUE_LEASE)
+
+
+@contextmanager
+def for_everyone(
+    settings: Settings, state: sa.Engine, known: Migration, hint: str, sources: Iterable[str] = ()
+) -> Iterator[Leases]:
+    """Hold every process's lease, so that none runs meanwhile.
+
+    sources: further ones, that the config does not have any more. Raises PreflightError, with the hint, when one runs.
+    """
+    names = [lease_name(source) for source in sorted({*sources, *(source.name for source in settings.sources)})]
+    names += [*SINGLE, *(partition.lease for partition in known.partitions)]
+    with closing(Leases(state, settings.name, settings.lease.seconds).start()) as leases:
+        for name in names:
+            if leases.acquire(name) is None:
+                raise PreflightError(f"a process still runs: the lease '{name}' is held", hint=hint)
+        yield leases

@@ -1,0 +1,108 @@
+"""Which tables belong to a migration changes with the config, at `migrate init`: some are added, some removed.
+
+A removed table that comes back is an added one: what changed meanwhile was not published, so its target tables must be
+empty, and it is copied anew. Messages of it from before are passed over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import Self
+
+import sqlalchemy as sa
+
+from migrate.model.table import Table
+from migrate.mysql.errors import explained
+from migrate.ops import standing
+from migrate.settings import Settings
+from migrate.state import detail, membership, phase, position, schema_history
+from migrate.state import migration as migrations
+from migrate.state.membership import Member, Stage
+from migrate.target import chunk_fence, ledger
+from migrate.target.plan import Plan, TableId, TargetDatabase, connect_database
+
+_STOP = "stop `migrate run`, wait until the lease has run out, and say this again"
+
+
+@dataclass
+class Changes:
+    """What an init changes.
+
+    known: the members until now, with their newest definitions; new: those that are added, of which `back` were
+    removed before; waiting: those that an earlier init added and no publisher has begun with; gone: no more chosen.
+    """
+
+    known: dict[TableId, Table] = field(default_factory=dict)
+    new: set[TableId] = field(default_factory=set)
+    back: set[TableId] = field(default_factory=set)
+    waiting: set[TableId] = field(default_factory=set)
+    gone: set[TableId] = field(default_factory=set)
+
+    @classmethod
+    def find(cls, connection: sa.Connection, plan: Plan) -> Self:
+        """As the config, with the tables that the sources have now, differs from the state."""
+        name = plan.settings.name
+        known = schema_history.latest(connection, name)
+        stages = {id_: member.stage for id_, member in membership.every(connection, name).items()}
+        new = plan.tables.keys() - known.keys()
+        return cls(
+            known,
+            new,
+            {id_ for id_ in new if stages.get(id_) is Stage.REMOVED},
+            {id_ for id_ in known if stages.get(id_) is Stage.WAITING},
+            known.keys() - chosen(plan.settings, known),
+        )
+
+    def stand_in(self, settings: Settings, state: sa.Engine, until: ExitStack) -> None:
+        """Where tables go or come back nothing may run meanwhile: a process would go on with the tables of before."""
+        if self.gone or self.back:
+            with state.connect() as connection:
+                known = migrations.get(connection, settings.name)
+            until.enter_context(
+                standing.for_everyone(settings, state, known, _STOP, [source for source, _, _ in self.gone])
+            )
+
+    def clear_targets(self, plan: Plan) -> None:
+        """What the ledger and the chunk fences have of tables that go or come back."""
+        tables = [self.known[id_] for id_ in self.gone] + [plan.tables[id_].table for id_ in self.back]
+        if tables:
+            for used in plan.used_databases:
+                _clear(plan.settings, used, tables)
+
+    def note(self, connection: sa.Connection, plan: Plan, say: Callable[[str], None]) -> None:
+        """Write down who came and who went."""
+        name = plan.settings.name
+        for id_ in sorted(self.gone):
+            phase.reset(connection, name, self.known[id_])
+            detail.void(connection, name, self.known[id_])
+            membership.put(connection, name, id_, Member(Stage.REMOVED))
+            say(f"{self.known[id_].full_name}: removed; its target tables stay as they are, and nothing writes them")
+        for id_ in sorted(self.new):
+            schema_history.forget(connection, name, id_)
+            if position.load(connection, name, id_[0]) is None:
+                membership.forget(connection, name, id_)
+            else:
+                membership.put(connection, name, id_, Member(Stage.WAITING))
+                say(f"{plan.tables[id_].table.full_name}: added; start `migrate run`, then `migrate copy`")
+
+
+def chosen(settings: Settings, known: Collection[TableId]) -> set[TableId]:
+    """Those that the config has or that a pattern of it takes, whether or not the source has them now."""
+    found: set[TableId] = set()
+    for source in settings.sources:
+        there = [id_[1:] for id_ in known if id_[0] == source.name]
+        found |= {(source.name, one.database, one.table) for one in settings.choose(source.name, there)}
+    return found
+
+
+def _clear(settings: Settings, used: TargetDatabase, tables: Collection[Table]) -> None:
+    connection = connect_database(settings, used)
+    try:
+        with explained(f"target '{used.target}', database {used.database}"):
+            for table in tables:
+                ledger.forget(connection, settings.name, table)
+                chunk_fence.forget(connection, settings.name, table)
+    finally:
+        connection.close()

@@ -1,0 +1,217 @@
+"""Tables that are added to a running migration, removed from it, and taken back, with the log still ahead."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sandbox import snippet
+from sandbox.broker import KafkaBroker
+from sandbox.demo.migration import Migration
+from sandbox.process import Child
+from sandbox.stack import Sandbox
+from tests.helpers import globally, unique
+
+pytestmark = pytest.mark.timeout(600)  # Spark starts once or twice in each
+
+
+class Shop:
+    """Tables of one source database, each to a target table of its name; those of the config can be changed."""
+
+    def __init__(self, box: Sandbox, kafka: KafkaBroker, directory: Path) -> None:
+        self.box = box
+        self.name = unique(f"come_{box.source.flavour}")
+        self.source, self.target = f"{self.name}_src", f"{self.name}_target"
+        box.source.execute(f"CREATE DATABASE {self.source}")
+        servers = snippet.config(box).replace("state: {", f"state: {{database: {self.name}_state, ", 1)
+        self._head = (
+            f"name: {self.name}\n{servers}"
+            f"kafka: {{bootstrap: '{kafka.bootstrap}', partitions: 2}}\n"
+            f"databases: {{ds: {{target: target1, database: {self.target}}}}}\n"
+            "consume: {merge_interval_seconds: 0.3, idle_seconds: 0.5}\ncommit: {idle_seconds: 0.5}\n"
+            "delay: {tiers_seconds: [0.5, 1]}\nlease: {seconds: 2}\ncopy: {master: 'local[2]'}\n"
+            f"run_dir: {directory / 'run'}\ntables:\n"
+        )
+        self.migration = Migration(box, directory, "")
+
+    def config(self, *tables: str, more: str = "") -> None:
+        entries = (
+            f'  - {{name: "{self.source}.{name}", sharding: {{nodes: "ds.{{table}}"}}{more}}}\n'.replace(
+                "{table}", name
+            )
+            for name in tables
+        )
+        self.migration.config.write_text(self._head + "".join(entries))
+
+    def sql(self, *statements: str) -> None:
+        self.box.source.execute(*statements, database=self.source)
+
+    def rows(self, table: str) -> tuple[tuple[Any, ...], ...]:
+        return self.box.targets[0].query(f"SELECT * FROM {self.target}.{table} ORDER BY id")
+
+    def differences(self, *tables: str) -> list[Any]:
+        found: list[Any] = []
+        for table in tables:
+            there = self.box.source.query(f"SELECT * FROM {self.source}.{table} ORDER BY id")
+            found += set(there) ^ set(self.rows(table))
+        return found
+
+    def refused(self, *arguments: str) -> tuple[int, str]:
+        """Exit code and last words of a command that is to fail."""
+        child = Child("refused", self.migration.directory / "refused.log", Path.cwd())
+        child.start(self.migration.command(*arguments), self.migration.environment)
+        assert child.wait(120), child.log_tail()
+        return int(child.returncode or 0), child.log_tail()
+
+    @contextmanager
+    def running(self, *processes: str) -> Iterator[None]:
+        """Single processes, until the publisher is at the log's end; without names `migrate run` as a whole."""
+        if not processes:
+            self.migration.start()
+            try:
+                yield
+            finally:
+                self.migration.stop()
+            return
+        children = []
+        for words in processes:
+            child = Child(words, self.migration.directory / f"{words.split()[0]}.log", Path.cwd())
+            child.start(self.migration.command(*words.split()), self.migration.environment)
+            children.append(child)
+        try:
+            yield
+            self.migration.wait(self.published, 120, f"the publisher to be at the end: {children[0].log_tail()}")
+        finally:
+            for child in children:
+                child.signal(signal.SIGTERM)
+                assert child.wait(60), child.log_tail()
+
+    def published(self) -> bool:
+        return all(source["caught_up"] for source in self.migration.ask("status")["sources"])
+
+    def until_added(self, table: str) -> None:
+        name = f"{self.source}.{table}"
+        self.migration.wait(lambda: self.migration.ask("status")["tables"][name] == "created", 120, f"{name}, added")
+
+    def drain(self) -> None:
+        self.migration.ask("drain", "--timeout", "120")
+
+
+@pytest.fixture
+def shop(box: Sandbox, kafka: KafkaBroker, tmp_path: Path) -> Iterator[Shop]:
+    made = Shop(box, kafka, tmp_path)
+    yield made
+    made.migration.stop()
+
+
+ADDED = [
+    "CREATE TABLE added (id INT PRIMARY KEY, a VARCHAR(20), b VARCHAR(20), e ENUM('x','y'))",
+    "INSERT INTO added VALUES (1, 'a1', 'b1', 'x'), (2, 'a2', 'b2', 'y'), (3, 'a3', 'b3', 'x'), (4, 'a4', 'b4', 'y')",
+    "UPDATE added SET b = 'again' WHERE id = 2",
+    "ALTER TABLE added MODIFY a VARCHAR(20) AFTER b",  # columns of one type change places
+    "ALTER TABLE added MODIFY e ENUM('y','x')",
+    "INSERT INTO added VALUES (5, 'b5', 'a5', 'x'), (6, 'b6', 'a6', 'y')",
+    "DELETE FROM added WHERE id = 3",
+]
+
+
+@pytest.mark.parametrize("metadata", ["FULL", "MINIMAL"])
+def test_a_table_made_filled_and_altered_while_the_publisher_was_down_is_added_without_a_difference(
+    shop: Shop, metadata: str
+) -> None:
+    """Its past is in the log in front of the publisher, also when that is sent back before it."""
+    with globally(shop.box.source, "binlog_row_metadata", metadata):
+        shop.sql("CREATE TABLE kept (id INT PRIMARY KEY, v INT)")
+        shop.config("kept")
+        shop.migration.do("init")
+        with shop.running("publish"):
+            pass
+        (before,) = (source["published"] for source in shop.migration.ask("status")["sources"])
+        shop.sql("INSERT INTO kept VALUES (1, 1)", *ADDED, "INSERT INTO kept VALUES (2, 2)")
+        shop.config("kept", "added")
+        shop.migration.do("init")
+        code, said = shop.refused("copy", "--table", f"{shop.source}.added")
+        assert (code, "has not begun with it" in said) == (3, True), said
+        with shop.running():
+            shop.until_added("added")
+            shop.sql("UPDATE added SET a = 'new', e = 'x' WHERE id = 4", "DELETE FROM added WHERE id = 5")
+            shop.migration.ask("copy")
+            shop.sql("UPDATE added SET a = 'newer' WHERE id = 1", "INSERT INTO added VALUES (3, 'b', 'a', 'y')")
+            shop.drain()
+            assert len(shop.rows("added")) == 5
+            assert shop.differences("kept", "added") == []
+        with shop.running(f"publish --from {before} --yes"):
+            pass
+        with shop.running():
+            shop.sql("UPDATE added SET b = 'after' WHERE id = 2")
+            shop.drain()
+            assert shop.differences("kept", "added") == []
+
+
+def test_a_table_that_was_removed_comes_back_only_into_empty_tables_and_misses_nothing(shop: Shop) -> None:
+    """Messages of it from before its removal wait in the topic, once while it is away and once until it is back."""
+    shop.sql(*(f"CREATE TABLE {name} (id INT PRIMARY KEY, v INT)" for name in ("kept", "away")))
+    shop.sql("INSERT INTO away VALUES (1, 1), (2, 1), (3, 1), (4, 1)")
+    shop.config("kept", "away")
+    shop.migration.do("init")
+    with shop.running("publish"):
+        shop.migration.wait(shop.published, 60, "the first position")
+        shop.sql(
+            "UPDATE away SET v = 2 WHERE id = 1", "DELETE FROM away WHERE id = 2", "INSERT INTO kept VALUES (1, 1)"
+        )
+    with shop.running("publish", "consume"):
+        shop.migration.wait(lambda: shop.rows("away") == ((1, 2),), 60, "the first change at the target")
+    with shop.running("publish"):
+        shop.sql("UPDATE away SET v = 3 WHERE id = 1", "INSERT INTO kept VALUES (2, 2)")
+    shop.config("kept")
+    code, said = shop.refused("status")
+    assert (code, f"{shop.source}.away of source 'source' belongs to the migration" in said) == (2, True), said
+    assert shop.refused("publish")[0] == 2
+    shop.config("kept", "away")
+    log = shop.migration.directory / "consume.log"
+    taken = log.read_text().count("partition taken")
+    with shop.running("consume"):
+        shop.migration.wait(lambda: log.read_text().count("partition taken") >= taken + 2, 60, "the consumer")
+        shop.config("kept")
+        code, said = shop.refused("init")
+        assert (code, "a process still runs" in said) == (3, True), said
+        shop.config("kept", "away")
+        with shop.running("publish"):
+            shop.sql("UPDATE away SET v = 4 WHERE id = 1")
+    with shop.running("publish"):
+        shop.sql("UPDATE away SET v = 5 WHERE id = 1")
+    shop.config("kept")
+    assert f"{shop.source}.away: removed" in shop.migration.do("init")
+    with shop.running():  # what waits of it is passed over
+        shop.drain()
+        assert shop.differences("kept") == []
+        ((_, stays),) = shop.rows("away")
+        shop.sql("UPDATE away SET v = 6 WHERE id = 1", "INSERT INTO away VALUES (2, 6)", "UPDATE kept SET v = 9")
+        shop.drain()
+        assert shop.rows("away") == ((1, stays),)
+    shop.config("kept", "away")
+    assert shop.refused("status")[0] == 2
+    code, said = shop.refused("init")
+    assert (code, "has rows already" in said) == (3, True), said
+    shop.box.targets[0].execute(f"DELETE FROM {shop.target}.away")
+    shop.migration.do("init")
+    with shop.running("publish"):
+        shop.until_added("away")
+        shop.sql("UPDATE away SET v = 7 WHERE id = 3", "DELETE FROM away WHERE id = 4")  # they wait in the topic
+    shop.config("kept")
+    shop.migration.do("init")
+    shop.sql("UPDATE away SET v = 8 WHERE id = 3", "INSERT INTO away VALUES (4, 8)")
+    shop.config("kept", "away")
+    shop.migration.do("init")
+    with shop.running():
+        shop.until_added("away")
+        shop.sql("UPDATE away SET v = 9 WHERE id = 1")
+        shop.migration.ask("copy")
+        shop.drain()
+        assert len(shop.rows("away")) == 4
+        assert shop.differences("kept", "away") == []
