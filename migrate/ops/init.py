@@ -16,6 +16,7 @@ from migrate.mysql import catalog, definition
 from migrate.mysql.connection import Connection, connect
 from migrate.mysql.errors import explained
 from migrate.mysql.quoting import quote
+from migrate.ops import conditions
 from migrate.ops.tables import Changes
 from migrate.preflight import run as preflight
 from migrate.settings import Settings
@@ -63,6 +64,7 @@ def initialise(settings: Settings, config: str = "", say: Say = lambda _line: No
         changes.stand_in(settings, state, until)
         created = _create_targets(settings, plan, changes, say)
         changes.clear_targets(plan)
+        conditions.take_over(settings, state, plan, changes.conditions, say)
         creates = {key: _create_statement(settings, planned.table) for key, planned in plan.tables.items()}
         found = [admin.require(settings.kafka, name) for name in settings.topics]
         there = tuple(migrations.Topic(topic.name, topic.id, topic.partitions) for topic in found)
@@ -135,13 +137,14 @@ def _store_rules(connection: sa.Connection, plan: Plan, changes: Changes) -> Non
         planned = replace(now, first=first.get(key))
         before = phase.get(connection, name, planned.table)
         unread = position.load(connection, name, key[0]) is None or key in changes.waiting
-        if unread or not before.rule_hash:
+        if unread or not before.rule_hash or key in changes.conditions:
             phase.put(connection, name, planned.table, replace(before, rule_hash=planned.rule_hash))
         elif before.rule_hash != planned.rule_hash:
             raise ConfigError(
                 f"{planned.table.full_name}: columns, key, sharding rule or places changed since the migration began",
                 hint="restore them, or start a new migration under another name",
             )
+        phase.note_base(connection, name, planned.table, planned.base_hash)
 
 
 # -- targets

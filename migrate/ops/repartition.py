@@ -12,6 +12,7 @@ from migrate.settings import Settings
 from migrate.state import migration as migrations
 from migrate.state import position, record
 from migrate.state.migration import Migration, Topic
+from migrate.target.plan import Plan
 
 _STOP = "stop `migrate run` after `migrate drain`, wait until the lease has run out, and say this again"
 
@@ -32,7 +33,7 @@ def repartition(settings: Settings, state: sa.Engine, partitions: int, topic: st
             hint=f"choose more than {known.partitions}",
         )
     with standing.for_everyone(settings, state, migration, _STOP) as leases:
-        _refuse_unless_drained(settings, state, migration)
+        refuse_unless_drained(settings, state, migration)
         found = admin.require(settings.kafka, known.name)
         migrations.check(known, Topic(found.name, found.id, known.partitions))
         if found.partitions not in (known.partitions, partitions):
@@ -58,8 +59,12 @@ def _chosen(migration: Migration, name: str | None) -> Topic:
     raise ConfigError(f"the migration has no topic {name}", hint=f"its topics: {names}")
 
 
-def _refuse_unless_drained(settings: Settings, state: sa.Engine, known: Migration) -> None:
-    now = status.read(settings, state)
+def refuse_unless_drained(settings: Settings, state: sa.Engine, known: Migration, plan: Plan | None = None) -> None:
+    """Everything that was published is at the target, and none of it will be sent again. Raises PreflightError.
+
+    plan: where the config's is not the stored one.
+    """
+    now = status.read(settings, state, plan=plan)
     waiting = {
         "messages": now.waiting_messages,
         "records": now.records.get("new", 0),

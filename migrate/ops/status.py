@@ -22,7 +22,7 @@ from migrate.settings import Settings, Source
 from migrate.state import database, failover, halt, membership, outstanding, oversized, phase, position, record, replay
 from migrate.state import migration as migrations
 from migrate.target import ledger
-from migrate.target.plan import TargetPool
+from migrate.target.plan import Plan, TargetPool
 
 CATCHING_UP = "catching up"
 """A copied table whose source's server changed in a way that a verification has yet to judge (rule 17)."""
@@ -103,8 +103,11 @@ class Status:
         }
 
 
-def read(settings: Settings, state: sa.Engine, upto: dict[str, SourceEnd] | None = None) -> Status:
-    """The status now; `upto` gives the source positions that count as its end (by default: where it is now).
+def read(
+    settings: Settings, state: sa.Engine, upto: dict[str, SourceEnd] | None = None, plan: Plan | None = None
+) -> Status:
+    """The status now; `upto` gives the source positions that count as its end (by default: where it is now), `plan`
+    the tables where they are not the stored ones.
 
     Raises: PreflightError before init, ServerError when a server does not answer.
     """
@@ -142,7 +145,7 @@ def read(settings: Settings, state: sa.Engine, upto: dict[str, SourceEnd] | None
             status.sources[-1].doubt = f"{found.doubt} (since {at.isoformat(' ', 'seconds')}, {found.to_server})"
     behind = _partitions(settings, known, totals, status, now)
     status.lag_seconds = round(max([behind, *(source.lag_seconds for source in status.sources)]), 1)
-    plan = stored_plan(settings, state)
+    plan = plan or stored_plan(settings, state)
     for key, planned in plan.tables.items():
         stage = phases.get(key, phase.Phase.CREATED)
         doubtful = stage is phase.Phase.COPIED and planned.table.source in doubts

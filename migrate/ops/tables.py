@@ -15,7 +15,7 @@ import sqlalchemy as sa
 
 from migrate.model.table import Table
 from migrate.mysql.errors import explained
-from migrate.ops import standing
+from migrate.ops import conditions, standing
 from migrate.settings import Settings
 from migrate.state import detail, membership, phase, position, schema_history
 from migrate.state import migration as migrations
@@ -31,13 +31,15 @@ class Changes:
     """What an init changes.
 
     known: the members until now, with their newest definitions; new: those that are added, of which `back` were
-    removed before; waiting: those that an earlier init added and no publisher has begun with; gone: no more chosen.
+    removed before; waiting: those that an earlier init added and no publisher has begun with; conditions: those whose
+    row conditions are others; gone: no more chosen.
     """
 
     known: dict[TableId, Table] = field(default_factory=dict)
     new: set[TableId] = field(default_factory=set)
     back: set[TableId] = field(default_factory=set)
     waiting: set[TableId] = field(default_factory=set)
+    conditions: set[TableId] = field(default_factory=set)
     gone: set[TableId] = field(default_factory=set)
 
     @classmethod
@@ -51,13 +53,14 @@ class Changes:
             known,
             new,
             {id_ for id_ in new if stages.get(id_) is Stage.REMOVED},
-            {id_ for id_ in known if stages.get(id_) is Stage.WAITING},
+            waiting := {id_ for id_ in known if stages.get(id_) is Stage.WAITING},
+            conditions.changed(connection, plan) - waiting,
             known.keys() - chosen(plan.settings, known),
         )
 
     def stand_in(self, settings: Settings, state: sa.Engine, until: ExitStack) -> None:
-        """Where tables go or come back nothing may run meanwhile: a process would go on with the tables of before."""
-        if self.gone or self.back:
+        """Nothing may run while tables go or come back, or conditions change: it would go on with those of before."""
+        if self.gone or self.back or self.conditions:
             with state.connect() as connection:
                 known = migrations.get(connection, settings.name)
             until.enter_context(

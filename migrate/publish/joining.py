@@ -15,7 +15,7 @@ import sqlalchemy as sa
 import structlog
 
 from migrate.model.coordinate import Coordinate, file_number
-from migrate.model.errors import ServerError, StopError
+from migrate.model.errors import StopError
 from migrate.model.table import Table
 from migrate.mysql.catalog import load_table
 from migrate.mysql.connection import Connection
@@ -31,7 +31,6 @@ from migrate.state.schema_history import Version
 
 log = structlog.get_logger("migrate.publish")
 Name = tuple[str, str]
-_PAUSE = 0.5
 
 
 class Joining:
@@ -107,13 +106,7 @@ class Joining:
         What was published may be waiting for semi-sync, and not be readable: rows of the table between such a place and
         that would have coordinates below those of rows that were sent, and be taken for repeats.
         """
-        end = start.log_end(connection)
-        while True:
-            here = start.visible_position(connection, tables, self._stop)
-            if _order(here.file, here.pos) >= _order(end.file, end.pos):
-                break
-            if self._stop.wait(_PAUSE):
-                raise ServerError(f"{connection.name}: stopped while what is in its log could not be read")
+        here = start.readable_end(connection, tables, self._stop)
         gtid_set = here.gtid_set if start.offers_gtid(connection) else ""
         server = (position.server_id, position.server_uuid)
         return Member(Stage.JOINING, position.incarnation, here.file, here.pos, gtid_set, *server)

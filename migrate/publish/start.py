@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import pymysql
 import structlog
 
+from migrate.model.coordinate import file_number
 from migrate.model.errors import ServerError, StopError
 from migrate.mysql.catalog import ServerFacts, server_facts, show_variables
 from migrate.mysql.connection import Connection
@@ -23,6 +24,7 @@ log = structlog.get_logger("migrate.publish")
 _LOCK_SECONDS = 2
 """How long a lock on the tables may take. As long as it waits for one writer, all others wait behind it."""
 _BETWEEN_LOCKS = 5.0  # seconds
+_BETWEEN_LOOKS = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +55,20 @@ def visible_position(connection: Connection, tables: list[tuple[str, str]], stop
         return log_end(connection)
     finally:
         connection.execute("UNLOCK TABLES")
+
+
+def readable_end(connection: Connection, tables: list[tuple[str, str]], stop: threading.Event) -> BinlogPosition:
+    """As `visible_position`, and not before the end that the log has now; waits until that can be read.
+
+    Raises ServerError when `stop` is set before.
+    """
+    end = log_end(connection)
+    while True:
+        here = visible_position(connection, tables, stop)
+        if (file_number(here.file), here.pos) >= (file_number(end.file), end.pos):
+            return here
+        if stop.wait(_BETWEEN_LOOKS):
+            raise ServerError(f"{connection.name}: stopped while what is in its log could not be read")
 
 
 def _lock(connection: Connection, tables: list[tuple[str, str]], stop: threading.Event) -> None:

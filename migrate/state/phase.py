@@ -26,6 +26,7 @@ table = sa.Table(
     sa.Column("phase", sa.String(16)),
     sa.Column("attempt", sa.Integer),
     sa.Column("rule_hash", sa.String(64)),
+    sa.Column("base_hash", sa.String(64)),
 )
 
 
@@ -80,6 +81,24 @@ def rule_hashes(connection: sa.Connection, migration: str) -> dict[tuple[str, st
         )
     )
     return {(row[0], row[1], row[2]): row[3] for row in rows}
+
+
+def base_hashes(connection: sa.Connection, migration: str) -> dict[tuple[str, str, str], str]:
+    """Each table's rule without its row conditions, by (source, database, table), where it was noted."""
+    rows = connection.execute(
+        sa.select(table.c.source, table.c.table_schema, table.c.table_name, table.c.base_hash).where(
+            table.c.migration == migration, table.c.base_hash != ""
+        )
+    )
+    return {(row[0], row[1], row[2]): row[3] for row in rows}
+
+
+def note_base(connection: sa.Connection, migration: str, definition: Table, base_hash: str) -> None:
+    """Of a table that has a row."""
+    named = {"migration": migration, **key_of(definition)}
+    connection.execute(
+        sa.update(table).where(*(table.c[name] == value for name, value in named.items())).values(base_hash=base_hash)
+    )
 
 
 def every(connection: sa.Connection, migration: str) -> dict[tuple[str, str, str], Phase]:

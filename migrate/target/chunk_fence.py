@@ -96,6 +96,15 @@ def close(
             raise _superseded(table, chunk, attempt or 0)
 
 
+def supersede(connection: Connection, migration: str, table: Table) -> None:
+    """No attempt so far may write here any more; the table is open, for the copy that is to come."""
+    connection.execute(
+        f"UPDATE {CHUNK_FENCE} SET closed = (chunk <> {WHOLE_TABLE}), attempt = attempt + (chunk <> {WHOLE_TABLE}),"
+        f" writes = writes + 1 WHERE {_TABLE}",
+        _key(migration, table),
+    )
+
+
 def forget(connection: Connection, migration: str, table: Table) -> None:
     """As if the table had never been copied to this database; a copy under way loses it."""
     connection.execute(f"DELETE FROM {CHUNK_FENCE} WHERE {_TABLE}", _key(migration, table))

@@ -74,11 +74,19 @@ class PlannedTable:
     def rule_hash(self) -> str:
         """Changes when sharding, row conditions or topic do, or the columns or key that init found: another copy is not
         resumed. Columns that changed since then are in the schema history."""
+        return self._hash(self.rows)
+
+    @cached_property
+    def base_hash(self) -> str:
+        """As `rule_hash`, whatever the row conditions are."""
+        return self._hash(None)
+
+    def _hash(self, rows: RowFilter | None) -> str:
         table = self.first or self.table
         columns = [{**asdict(column), "kind": column.kind.value} for column in table.columns]
         parts: list[object] = [columns, table.key, self.spec, [str(place) for place in self.places]]
-        if self.rows is not None:
-            parts.append([(item.column.name, item.test, item.values) for item in self.rows.conditions])
+        if rows is not None:
+            parts.append([(item.column.name, item.test, item.values) for item in rows.conditions])
         if self.topic:
             parts.append(self.topic)
         text = json.dumps(parts, sort_keys=True, default=str)

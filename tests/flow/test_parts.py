@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
+import re
+import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from sandbox.broker import KafkaBroker
+from sandbox.process import Child
 from sandbox.stack import Sandbox
 from tests.flow.support import Pipeline
 
@@ -50,3 +55,77 @@ def test_changed_conditions_are_refused_once_the_migration_began(pipeline: Pipel
     finally:
         config.write_text(written)
     assert refused.returncode == 2
+
+
+@contextmanager
+def written_to(pipeline: Pipeline) -> Iterator[None]:
+    """Meanwhile rows come, move between places, go in and out of both parts, and go."""
+    stop = threading.Event()
+
+    def write() -> None:
+        for number in itertools.cycle(range(200)):
+            if stop.wait(0.005):
+                return
+            pipeline.sql(
+                f"INSERT IGNORE INTO orders (id, user_id, amount) VALUES ({2000 + number}, {number}, 1)",
+                f"UPDATE orders SET user_id = (user_id * 7 + 13) % 300, amount = 9 WHERE id % 50 = {number % 50}",
+                f"UPDATE orders SET status = IF(status = 'new', 'paid', 'new') WHERE id % 40 = {number % 40}",
+                f"DELETE FROM orders WHERE id = {2000 + (number + 100) % 200}",
+            )
+
+    writer = threading.Thread(target=write, daemon=True)
+    writer.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        writer.join(60)
+    assert not writer.is_alive()
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize(
+    ("conditions", "part"),
+    [
+        ("rows: [{column: user_id, below: 250}]", "user_id < 250"),
+        ("rows: [{column: user_id, below: 120}, {column: status, is: paid}]", "user_id < 120 AND status = 'paid'"),
+    ],
+    ids=["widened", "narrowed"],
+)
+def test_changed_conditions_count_from_init_on_and_the_copy_brings_what_they_let_in(
+    pipeline: Pipeline, conditions: str, part: str
+) -> None:
+    migration, written = pipeline.migration, pipeline.migration.config.read_text()
+    changed = re.sub(r"rows: .*", conditions, written)
+    assert changed != written
+    pipeline.sql(
+        "REPLACE INTO orders (id, user_id, amount, status) SELECT 3000 + n, n, n, 1 + n % 2 FROM (WITH RECURSIVE s (n)"
+        " AS (SELECT 1 UNION ALL SELECT n + 1 FROM s WHERE n < 290) SELECT n FROM s) seq"
+    )
+    migration.config.write_text(changed)
+    assert migration.run("init").returncode == 3, "processes still run"
+    migration.config.write_text(written)
+    migration.ask("drain", "--timeout", "120")
+    migration.stop()
+    publisher = Child("publish", migration.directory / "alone.log", Path.cwd())
+    publisher.start(migration.command("publish"), migration.environment)
+    with written_to(pipeline):
+        migration.wait(lambda: migration.ask("status")["waiting_messages"] > 20, 60, "messages to wait")
+    publisher.stop(60.0)
+    migration.config.write_text(changed)
+    assert migration.run("init").returncode == 3, "messages still wait"
+    assert migration.run("status").returncode == 2
+    migration.config.write_text(written)
+    migration.start()
+    migration.ask("drain", "--timeout", "120")
+    migration.stop()
+    migration.config.write_text(changed)
+    with written_to(pipeline):
+        assert "other row conditions" in migration.do("init")
+        migration.start()
+        migration.ask("copy")
+        applied = migration.ask("status")["rows_applied"]
+        migration.wait(lambda: migration.ask("status")["rows_applied"] > applied + 50, 60, "more to be applied")
+    migration.ask("drain", "--timeout", "120")
+    pipeline.part = part
+    assert pipeline.differences() == []
