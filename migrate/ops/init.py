@@ -16,7 +16,7 @@ from migrate.mysql import catalog, definition
 from migrate.mysql.connection import Connection, connect
 from migrate.mysql.errors import explained
 from migrate.mysql.quoting import quote
-from migrate.ops import conditions
+from migrate.ops import conditions, leftovers
 from migrate.ops.tables import Changes
 from migrate.preflight import run as preflight
 from migrate.settings import Settings
@@ -61,6 +61,8 @@ def initialise(settings: Settings, config: str = "", say: Say = lambda _line: No
     with database.opened(settings.state) as state, ExitStack() as until:
         with state.connect() as connection:
             changes = Changes.find(connection, plan)
+        if not changes.known:
+            leftovers.refuse(settings)
         changes.stand_in(settings, state, until)
         created = _create_targets(settings, plan, changes, say)
         changes.clear_targets(plan)
