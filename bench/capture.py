@@ -113,7 +113,7 @@ def _ratios(runs: dict[str, dict[str, list[Any]]], peer: str) -> dict[str, Any]:
     """Ours to the peer's, each the median of its runs; `ratio_cpu` is the worse of both workloads."""
 
     def ratio(load: str, figure: str) -> float:
-        ours, theirs = (statistics.median(run[figure] for run in runs[load][who]) for who in ("migrate", peer))
+        ours, theirs = (float(statistics.median(run[figure] for run in runs[load][who])) for who in ("migrate", peer))
         return round(ours / theirs, 3)
 
     large, small = ratio("large", "rows_per_second"), ratio("small", "rows_per_second")

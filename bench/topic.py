@@ -12,7 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin._listoffsets import OffsetSpec
+from confluent_kafka.cimpl import NewTopic
 
 _SAMPLE_SECONDS = 0.05
 _QUIET_SECONDS = 2.0
@@ -90,7 +92,8 @@ class Topic:
         self._admin.delete_topics([self.name])[self.name].result()
 
     def ends(self) -> list[int]:
-        asked = self._admin.list_offsets(dict.fromkeys(self._partitions, OffsetSpec.latest()))
+        latest: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]
+        asked = self._admin.list_offsets(dict.fromkeys(self._partitions, latest))
         return [asked[partition].result().offset for partition in self._partitions]
 
     def watch(self, pid: int, rows: int, count: Callable[[dict[str, Any]], int], timeout: float) -> Run:
@@ -134,7 +137,7 @@ class Topic:
                     value = message.value()
                     rows = count(json.loads(value)) if value else 0
                     found, read, size = found + rows, read + 1, size + len(value or b"")
-                    if message.offset() < first[message.partition()]:
+                    if int(message.offset() or 0) < first[int(message.partition() or 0)]:
                         before += rows
         finally:
             consumer.close()
