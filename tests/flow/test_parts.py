@@ -98,6 +98,7 @@ def test_changed_conditions_count_from_init_on_and_the_copy_brings_what_they_let
     migration, written = pipeline.migration, pipeline.migration.config.read_text()
     changed = re.sub(r"rows: .*", conditions, written)
     assert changed != written
+    pipeline.close_copy()
     pipeline.sql(
         "REPLACE INTO orders (id, user_id, amount, status) SELECT 3000 + n, n, n, 1 + n % 2 FROM (WITH RECURSIVE s (n)"
         " AS (SELECT 1 UNION ALL SELECT n + 1 FROM s WHERE n < 290) SELECT n FROM s) seq"
