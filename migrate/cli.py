@@ -295,7 +295,8 @@ def status(context: typer.Context, as_json: Json = False) -> None:
         out.print(
             f"LEFT OUT {row['operation']} of {row['database']}.{row['table']} key {row['key']} at"
             f" {tuple(row['coordinate'])}: its message has"
-            f" {row['size']} bytes; the target lacks it until the row changes again or is repaired",
+            f" {row['size']} bytes; the target lacks the row or has an older one, unless it came again since"
+            " (`migrate verify` tells)",
             markup=False,
         )
     for halted in now.halted:

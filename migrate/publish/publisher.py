@@ -253,7 +253,8 @@ class Publisher:
 
     def _park(self, row: Oversized) -> None:
         """Name a row that is left out; before the position can move past it."""
-        log.error("row left out, too large for Kafka", table=f"{row.database}.{row.table}", bytes=row.size)
+        at, table = tuple(row.coordinate), f"{row.database}.{row.table}"
+        log.error("row left out, too large for Kafka", table=table, at=at, bytes=row.size)
         in_transaction(self._state, lambda state: oversized.note(state, self._settings.name, row), self._stop)
 
     def boundary(self, file: str, pos: int, event_time: int, gtid: str | None) -> None:
