@@ -10,8 +10,8 @@ PREFIX  ?= /opt/migrate
 COMPILED := build/compiled
 
 .DEFAULT_GOAL := help
-.PHONY: help setup install servers demo test coverage compiled test-compiled types soak-failover lint typecheck \
-	bench-capture clean distclean lock
+.PHONY: help setup install servers demo test coverage compiled test-compiled types soak-failover
+.PHONY: lint typecheck bench-capture clean distclean lock
 
 help: ## list the tasks
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
