@@ -46,11 +46,17 @@ def refused(pipeline: Pipeline, *arguments: str) -> tuple[int, str]:
 
 def replay(pipeline: Pipeline, place: str) -> None:
     """Publish again from a place on, and start all processes."""
+    state, incarnation = pipeline.box.targets[0], f"SELECT incarnation FROM {pipeline.name}_state.position"
+    before = state.query(incarnation)
+
+    def published_again() -> bool:
+        return state.query(incarnation) != before and bool(source_status(pipeline)["caught_up"])
+
     with subprocess.Popen(
         pipeline.migration.command("publish", "--from", place, "--yes"), env=pipeline.migration.environment
     ) as publisher:
         try:
-            pipeline.migration.wait(lambda: source_status(pipeline)["caught_up"], 120, "the replay to be published")
+            pipeline.migration.wait(published_again, 120, "the replay to be published")
         finally:
             publisher.send_signal(signal.SIGTERM)
             assert publisher.wait(30) == 0
