@@ -46,3 +46,8 @@ def file_number(name: str) -> int:
     if not (digits.isascii() and digits.isdecimal()):
         raise StopError(f"binlog file '{name}' has no number", hint="coordinates need the server's own file names")
     return int(digits)
+
+
+def in_log(file: str, pos: int) -> tuple[int, int]:
+    """A place in one server's log as its places compare: by the file's number, then by position. Raises StopError."""
+    return file_number(file), pos

@@ -9,7 +9,7 @@ from dataclasses import replace
 import sqlalchemy as sa
 import structlog
 
-from migrate.model.coordinate import file_number
+from migrate.model.coordinate import in_log
 from migrate.model.errors import ConfigError, PreflightError
 from migrate.model.place import parse_place
 from migrate.mysql.connection import connect
@@ -99,7 +99,7 @@ def _in_its_place(settings: Settings, state: sa.Engine, source: str) -> Iterator
 
 def _refuse_to_skip(before: Position, found: BinlogPosition, flavour: str) -> None:
     """Forward means that changes in between never reach the target."""
-    ahead = (file_number(found.file), found.pos) > (file_number(before.file), before.pos)
+    ahead = in_log(found.file, found.pos) > in_log(before.file, before.pos)
     if not ahead and found.gtid_set and before.gtid_set:
         ahead = not parse(found.gtid_set, flavour).within(parse(before.gtid_set, flavour))
     if ahead:

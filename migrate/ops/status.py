@@ -9,7 +9,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from migrate.kafka.reader import PartitionReader
-from migrate.model.coordinate import file_number
+from migrate.model.coordinate import in_log
 from migrate.model.errors import MigrateError
 from migrate.model.partition import Partition
 from migrate.mysql.catalog import server_facts
@@ -198,7 +198,7 @@ def _source_status(source: Source, where: position.Position | None, end: SourceE
         where is not None
         and end is not None
         and (where.server_id, where.server_uuid) == end.server  # elsewhere the files are others
-        and (file_number(where.file), where.pos) >= (file_number(end.at.file), end.at.pos)
+        and in_log(where.file, where.pos) >= in_log(end.at.file, end.at.pos)
     )
     event_time = where.event_time.isoformat() if where and where.event_time else ""
     ends = f"{end.at.file}:{end.at.pos}" if end else ""

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import structlog
 
-from migrate.model.coordinate import file_number
+from migrate.model.coordinate import file_number, in_log
 from migrate.model.errors import StopError
 from migrate.model.place import Place, parse_place
 from migrate.mysql.connection import Connection
@@ -51,7 +51,7 @@ def first(
         return here
     place = parse_place(source.start)
     found = Finder(source, here.replica_id, connection).find(place)
-    if (file_number(found.file), found.pos) > (file_number(here.file), here.pos):
+    if in_log(found.file, found.pos) > in_log(here.file, here.pos):
         raise StopError(
             f"{connection.name}: the configured start {place} is behind {here.file}:{here.pos}, which is as far as its"
             " rows can be read",
@@ -125,7 +125,7 @@ class Finder:
                     file = event.body[8:].decode("ascii")
                 elif event.type in _GTIDS and not event.flags & binlog.FLAG_ARTIFICIAL:
                     return BinlogPosition(file, event.end - event.size, str(gtids))
-                elif event.type in _IDLE and (file_number(file), event.end) >= (file_number(end.file), end.pos):
+                elif event.type in _IDLE and in_log(file, event.end) >= in_log(end.file, end.pos):
                     return BinlogPosition(file, event.end, str(gtids))
         raise AssertionError("the stream ends only by an error")
 

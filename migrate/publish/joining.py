@@ -14,7 +14,7 @@ from dataclasses import replace
 import sqlalchemy as sa
 import structlog
 
-from migrate.model.coordinate import Coordinate, file_number
+from migrate.model.coordinate import Coordinate, file_number, in_log
 from migrate.model.errors import StopError
 from migrate.model.table import Table
 from migrate.mysql.catalog import load_table
@@ -158,7 +158,7 @@ class Ahead:
         if member.stage is Stage.WAITING:
             return True
         if _same_server(member, self._position):
-            return _order(file, pos) < _order(member.file, member.pos)
+            return in_log(file, pos) < in_log(member.file, member.pos)
         if not member.gtid_set or self._gtids is None:
             return False
         return not parse(member.gtid_set, self._flavour).within(self._gtids)
@@ -170,7 +170,3 @@ class PlaceReached(Exception):  # noqa: N818 - it is no error
 
 def _same_server(member: Member, position: Position) -> bool:
     return (member.server_id, member.server_uuid) == (position.server_id, position.server_uuid)
-
-
-def _order(file: str, pos: int) -> tuple[int, int]:
-    return file_number(file), pos

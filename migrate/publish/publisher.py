@@ -12,7 +12,7 @@ import sqlalchemy as sa
 import structlog
 
 from migrate.kafka.producer import DeliveryFailed, OrderedProducer
-from migrate.model.coordinate import file_number
+from migrate.model.coordinate import in_log
 from migrate.model.errors import MigrateError, ServerError, StopError
 from migrate.model.table import Table
 from migrate.mysql.catalog import collation_charsets, load_table
@@ -186,7 +186,7 @@ class Publisher:
             mariadb=self._flavour == "mariadb",
         )
         self._batches.created = reader.created
-        self._floor = (file_number(position.file), position.pos) if self._resume.by_gtid else None
+        self._floor = in_log(position.file, position.pos) if self._resume.by_gtid else None
         self._begun = False
         binlog.open()
         scheme = "GTID" if self._resume.by_gtid else "file"
@@ -260,7 +260,7 @@ class Publisher:
     def boundary(self, file: str, pos: int, event_time: int, gtid: str | None) -> None:
         """A transaction ended here; the position moves here once it is confirmed."""
         if self._floor is not None:
-            if (file_number(file), pos) > self._floor:
+            if in_log(file, pos) > self._floor:
                 self._floor = None
             elif gtid is None:
                 return  # what heads the file that the server began with

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import pymysql
 import structlog
 
-from migrate.model.coordinate import file_number
+from migrate.model.coordinate import in_log
 from migrate.model.errors import ServerError, StopError
 from migrate.mysql.catalog import ServerFacts, server_facts, show_variables
 from migrate.mysql.connection import Connection
@@ -65,7 +65,7 @@ def readable_end(connection: Connection, tables: list[tuple[str, str]], stop: th
     end = log_end(connection)
     while True:
         here = visible_position(connection, tables, stop)
-        if (file_number(here.file), here.pos) >= (file_number(end.file), end.pos):
+        if in_log(here.file, here.pos) >= in_log(end.file, end.pos):
             return here
         if stop.wait(_BETWEEN_LOOKS):
             raise ServerError(f"{connection.name}: stopped while what is in its log could not be read")

@@ -11,6 +11,13 @@ def of_table(*, key: bool) -> list[sa.Column[str]]:
     return [sa.Column(name, sa.String(length), primary_key=key) for name, length in lengths.items()]
 
 
+def is_table(table: sa.Table, migration: str, id_: tuple[str, str, str]) -> list[sa.ColumnElement[bool]]:
+    """Rows of one (source, database, table), in a state table that has `of_table`."""
+    values = (migration, *id_)
+    names = ("migration", "source", "table_schema", "table_name")
+    return [table.c[name] == value for name, value in zip(names, values, strict=True)]
+
+
 def of_partition() -> list[sa.Column[str] | sa.Column[int]]:
     """Migration, topic id and partition; the last two are parts of the primary key."""
     return [

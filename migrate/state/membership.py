@@ -89,8 +89,7 @@ def put(connection: sa.Connection, migration: str, id_: TableId, member: Member)
 
 def forget(connection: sa.Connection, migration: str, id_: TableId) -> None:
     """As a table that is there from the beginning on."""
-    named = _named(migration, id_)
-    connection.execute(sa.delete(table).where(*(table.c[name] == value for name, value in named.items())))
+    connection.execute(sa.delete(table).where(*columns.is_table(table, migration, id_)))
 
 
 def _named(migration: str, id_: TableId) -> dict[str, str]:

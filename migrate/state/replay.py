@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import sqlalchemy as sa
 
-from migrate.model.coordinate import file_number
+from migrate.model.coordinate import in_log
 from migrate.state import failover, position, rewind
 from migrate.state.failover import Failover
 from migrate.state.position import Position
@@ -47,4 +47,4 @@ def sources(state: sa.Engine, migration: str, names: Iterable[str]) -> dict[str,
 
 
 def _order(place: Place) -> tuple[int, int]:
-    return (file_number(place[0]) if place[0] else 0, place[1])
+    return in_log(*place) if place[0] else (0, place[1])

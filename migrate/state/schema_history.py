@@ -13,6 +13,7 @@ from sqlalchemy.dialects.mysql import insert
 from migrate.model.coordinate import Coordinate
 from migrate.model.table import Column, Kind, Table
 from migrate.state import membership
+from migrate.state.columns import is_table
 from migrate.state.database import metadata
 from migrate.state.membership import Stage, TableId
 
@@ -96,8 +97,7 @@ def put(connection: sa.Connection, migration: str, source: str, name: Name, vers
 
 def forget(connection: sa.Connection, migration: str, id_: TableId) -> None:
     """Drop all that is noted of a table, as before its first init."""
-    named = zip(("migration", "source", "table_schema", "table_name"), (migration, *id_), strict=True)
-    connection.execute(sa.delete(table).where(*(table.c[name] == value for name, value in named)))
+    connection.execute(sa.delete(table).where(*is_table(table, migration, id_)))
 
 
 def _row(migration: str, source: str, name: Name, since: Coordinate) -> dict[str, object]:

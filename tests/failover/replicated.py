@@ -127,8 +127,6 @@ class Replicated:
         return (self.flow.directory / "run" / "logs" / "publish-main.log").read_text("utf-8")
 
     def close(self) -> None:
-        for writer in self.writers:
-            writer._stop_asked.set()
         self.flow.close()
         self.address.close()
         self.primary.kill()

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 
 import structlog
 
-from migrate.model.coordinate import file_number
+from migrate.model.coordinate import file_number, in_log
 from migrate.model.errors import StopError
 from migrate.mysql.catalog import server_facts
 from migrate.mysql.connection import Connection
@@ -148,15 +148,11 @@ class Search:
     def boundary(self, end: tuple[str, int]) -> tuple[str, int]:
         """The place, when the log was read up to `end`."""
         found = [place for place in (self.late, self.tail) if place is not None]
-        return min(found, key=_order) if found else end
+        return min(found, key=lambda place: in_log(*place)) if found else end
 
     def behind(self, boundary: tuple[str, int]) -> frozenset[int]:
         """The times of statements that are older than wanted and stand behind the boundary nonetheless."""
-        return frozenset(time for place, time in self.early if time and _order(place) >= _order(boundary))
-
-
-def _order(place: tuple[str, int]) -> tuple[int, int]:
-    return file_number(place[0]), place[1]
+        return frozenset(time for place, time in self.early if time and in_log(*place) >= in_log(*boundary))
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +181,7 @@ class Locator:
         facts = server_facts(connection)
         self._server = facts.server_id, facts.uuid
         end = log_end(connection)
-        self._end = (file_number(end.file), end.pos)  # the search ends here, however much is written meanwhile
+        self._end = in_log(end.file, end.pos)  # the search ends here, however much is written meanwhile
         self._files = log_files(connection)
 
     def find(self, wanted: int, *, own: int | None = None, known: int | None = None) -> Located:
