@@ -92,8 +92,10 @@ class Publisher:
 
     def _start_position(self) -> Position:
         """The stored position, or for a publisher that never ran where it is to begin, stored at once (rule 1)."""
+        name, source = self._settings.name, self._source.name
         with self._state.connect() as state:
-            stored = self._store.load(positions.load(state, self._settings.name, self._source.name))
+            stored = self._store.load(positions.load(state, name, source))
+            self._listed, _ = outstanding.get(state, name, source)  # a killed publisher's, until our first flush
         topics = self._migration.topics
         partitions = [(topic.name, number) for topic in topics for number in range(topic.partitions)]
         published = partial(beyond, self._settings, partitions)
