@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import closing
+from dataclasses import replace
 from functools import partial
 
 import sqlalchemy as sa
@@ -24,7 +25,7 @@ from migrate.publish.decode.rows import RowEvent
 from migrate.publish.emit import Emitter, Transaction
 from migrate.publish.joining import Ahead, Joining, PlaceReached
 from migrate.publish.log import logfiles
-from migrate.publish.log.binlog import BinlogReader
+from migrate.publish.log.binlog import BinlogReader, NotByGtid
 from migrate.publish.outbox import Outbox
 from migrate.publish.published import beyond
 from migrate.publish.reach import Reach, Reached
@@ -146,8 +147,11 @@ class Publisher:
             try:
                 self._publish()
                 return
-            except PlaceReached:
+            except (PlaceReached, NotByGtid) as why:
                 self._roll_back()
+                if isinstance(why, NotByGtid):
+                    log.warning("going on by file", source=self._source.name, reason=why.message)
+                    self._resume = replace(self._resume, by_gtid=False)
                 if self._stop.is_set():
                     return
                 continue

@@ -7,6 +7,7 @@ decoding is not exact (zero dates become None, SET an unordered set) and slow. E
 
 from __future__ import annotations
 
+import re
 import struct
 import zlib
 from collections.abc import Iterator
@@ -41,6 +42,8 @@ _HEADER = struct.Struct("<IBIIIH")  # timestamp, type, server id, size, end posi
 _CHECKSUM_CRC32 = 1
 _READ_BINLOG_FAILED = 1236
 _REPLACED = "same server_uuid/server_id"  # MySQL's sql/rpl_binlog_sender.cc; MariaDB has an error of its own, 4052
+_OTHER_KIND = re.compile(r"Cannot replicate (anonymous|GTID)")  # sql/rpl_binlog_sender.cc; both GTID modes refuse
+_NOT_BY_GTID = "cannot start in AUTO_POSITION mode"
 _ABOUT_CHECKSUMS = frozenset({FORMAT_DESCRIPTION, ROTATE})
 _ERROR = b"\xff"
 
@@ -58,6 +61,10 @@ class Event(NamedTuple):
     end: int  # position behind it in its file, modulo 2^32
     flags: int
     body: bytes  # without header and checksum
+
+
+class NotByGtid(ServerError):  # noqa: N818 - what it says is the finding
+    """Asked by GTID, the source cannot go on: there are transactions without one. By file it can."""
 
 
 class BinlogReader:
@@ -137,8 +144,8 @@ class BinlogReader:
     def reads(self, pause: Pause) -> Iterator[list[Event]]:
         """The events that one read of the socket brought, and so on until `pause` says False.
 
-        Raises: StopError when the source no longer has what we need or an event is damaged; ServerError when the
-        connection ends. The events before come first.
+        Raises: StopError when the source no longer has what we need or an event is damaged; NotByGtid; ServerError when
+        the connection ends. The events before come first.
         """
         connection = self._stream._stream_connection
         connection._sock.settimeout(connection._read_timeout)
@@ -207,6 +214,16 @@ class BinlogReader:
                 hint="if that is no other publisher of this migration, set another sources[].server_id",
             )
         if number(error) == _READ_BINLOG_FAILED:
+            kind = _OTHER_KIND.search(text(error))
+            if self._gtids is not None and (kind is not None or _NOT_BY_GTID in text(error)):
+                return NotByGtid(f"{self._where} cannot go on by GTID: {text(error)}")
+            if kind is not None:
+                mode, word = ("ON", "without") if kind.group(1) == "anonymous" else ("OFF", "with")
+                return StopError(
+                    f"{self._where} does not send transactions {word} GTID while gtid_mode is {mode}; there are some"
+                    f" behind the stored position {self._from}",
+                    hint=f"SET GLOBAL gtid_mode = {mode}_PERMISSIVE there until the publisher is past them",
+                )
             return StopError(
                 f"{self._where} cannot send the binlog from the stored position {self._from}: {text(error)}",
                 hint="if it was purged, changes are lost to this migration: start a new one and copy again",
