@@ -26,6 +26,7 @@ from pyspark.sql import SparkSession
 from jobs.frames import Batches, map_in_arrow
 from jobs.session import lost, spark_session
 from migrate.model.errors import DifferenceFound, MigrateError, PreflightError
+from migrate.model.words import counted
 from migrate.mysql.connection import connect
 from migrate.scroll.check import Checked, CheckJob, check_chunk
 from migrate.scroll.digest import Suspects
@@ -108,9 +109,10 @@ class VerifyResult:
         named = [item for table in self.tables for item in table.named]
         first = f"; first: {named[0].table} key {list(named[0].key)} {named[0].kind}" if named else ""
         if self.in_motion:
-            first += f"; {self.in_motion} keys kept changing while they were looked at"
+            first += f"; {counted(self.in_motion, 'key')} kept changing while looked at"
         raise DifferenceFound(
-            f"{self.total} differences{first}", hint=f"`migrate verify --json`, verification {self.verification}"
+            f"{counted(self.total, 'difference')}{first}",
+            hint=f"`migrate verify --json`, verification {self.verification}",
         )
 
 

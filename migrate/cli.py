@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.table import Table as RichTable
 
 from migrate.model.errors import ConfigError, MigrateError
+from migrate.model.words import counted
 from migrate.ops import drain as draining
 from migrate.ops import init as initialising
 from migrate.ops import logs, processes, supervisor
@@ -113,7 +114,8 @@ def init(context: typer.Context) -> None:
     settings = context.obj.load()
     done = initialising.initialise(settings, context.obj.text, out.print)
     out.print(f"migration {settings.name} is ready; next: `migrate run`, then `migrate copy`")
-    out.print(f"{done.tables_created} target tables and {done.topics_created} topics created")
+    tables, topics = counted(done.tables_created, "target table"), counted(done.topics_created, "topic")
+    out.print(f"{tables} and {topics} created")
 
 
 @app.command()
@@ -152,7 +154,8 @@ def publish(
     settings = context.obj.load(f"publish:{name}")
     if clear_batches:
         with database.opened(settings.state) as state:
-            out.print(f"{rewinding.clear_batches(settings, state, name)} batches forgotten")
+            forgotten = rewinding.clear_batches(settings, state, name)
+        out.print(f"{counted(forgotten, 'batch', 'batches')} forgotten")
         return
     if place is not None:
         with database.opened(settings.state) as state:
@@ -204,10 +207,11 @@ def copy(context: typer.Context, table: Tables = None, as_json: Json = False) ->
     for one in result.tables:
         before = " (before this run)" if one.was_copied else ""
         counts = one.counts
-        out.print(
-            f"{one.table}: {counts.rows_inserted} rows inserted, {counts.rows_present} were there already{before}"
-        )
-    out.print(f"copied {result.rows_read} rows in {result.seconds:.1f} s, {result.rows_per_second:.0f} rows/s")
+        inserted = counted(counts.rows_inserted, "row")
+        out.print(f"{one.table}: {inserted} inserted, {counts.rows_present} were there already{before}")
+    out.print(
+        f"copied {counted(result.rows_read, 'row')} in {result.seconds:.1f} s, {result.rows_per_second:.0f} rows/s"
+    )
     out.print("next: `migrate drain`, then `migrate verify`")
 
 
@@ -239,7 +243,7 @@ def drain(
     if as_json:
         _print_json(now.as_dict())
     else:
-        out.print(f"drained: {now.rows_applied} row changes applied, none waiting")
+        out.print(f"drained: {counted(now.rows_applied, 'row change')} applied, none waiting")
 
 
 @app.command()
@@ -252,7 +256,7 @@ def repartition(
     settings = context.obj.load("repartition")
     with database.opened(settings.state) as state:
         now = repartitioning.repartition(settings, state, partitions, topic)
-    out.print(f"topic {now.name} has {now.partitions} partitions; next: `migrate run`")
+    out.print(f"topic {now.name} has {counted(now.partitions, 'partition')}; next: `migrate run`")
 
 
 @app.command()
@@ -270,10 +274,11 @@ def status(context: typer.Context, as_json: Json = False) -> None:
         published = source.published or "nothing yet"
         out.print(f"source {source.name}: published {published}, log at {source.log_end or '?'}: {behind}")
         if source.outstanding["batches"]:
-            ids = [batch[0] for batch in source.outstanding["first"]]
+            count, ids = source.outstanding["batches"], [str(batch[0]) for batch in source.outstanding["first"]]
+            listed = f"number {ids[0]}" if count == 1 else f"the first are {', '.join(ids)}"
             out.print(
-                f"source {source.name}: {source.outstanding['batches']} batches, {source.outstanding['rows']} rows, not"
-                f" confirmed by Kafka at the last flush; the first are {', '.join(map(str, ids))}"
+                f"source {source.name}: {counted(count, 'batch', 'batches')},"
+                f" {counted(source.outstanding['rows'], 'row')}, not confirmed by Kafka at the last flush; {listed}"
             )
         if source.replaying:
             out.print(f"source {source.name}: replays; rows may go back until {source.replaying} is published again")

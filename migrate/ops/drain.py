@@ -8,6 +8,7 @@ from collections.abc import Callable
 import sqlalchemy as sa
 
 from migrate.model.errors import ServerError, StopError
+from migrate.model.words import counted
 from migrate.ops import status
 from migrate.ops.status import Status
 from migrate.settings import Settings
@@ -52,6 +53,7 @@ def _left(now: Status) -> str:
         if not item.caught_up
     ]
     parts.append(
-        f"{now.waiting_messages} messages, {now.records.get('new', 0)} records, {now.empty_deletes} empty deletes wait"
+        f"{counted(now.waiting_messages, 'message')}, {counted(now.records.get('new', 0), 'record')},"
+        f" {counted(now.empty_deletes, 'empty delete')} waiting"
     )
     return "; ".join(parts)

@@ -12,6 +12,7 @@ import sqlalchemy as sa
 from migrate.kafka import admin
 from migrate.model.errors import ConfigError, PreflightError
 from migrate.model.table import Table
+from migrate.model.words import counted
 from migrate.mysql import catalog, definition
 from migrate.mysql.connection import Connection, connect
 from migrate.mysql.errors import explained
@@ -87,13 +88,13 @@ def _create_topics(settings: Settings, say: Say) -> int:
         for name in (topic, *settings.delay_topics(topic)):
             if admin.create_topic(settings.kafka, name, partitions):
                 created += 1
-                say(f"topic {name}: created with {partitions} partitions")
+                say(f"topic {name}: created with {counted(partitions, 'partition')}")
             found = admin.require(settings.kafka, name)
             if name == topic:
                 partitions = found.partitions
             elif found.partitions != partitions:
                 raise PreflightError(
-                    f"topic {name} has {found.partitions} partitions, {topic} has {partitions}",
+                    f"topic {name} has {counted(found.partitions, 'partition')}, {topic} has {partitions}",
                     hint="delete the delay topic, so that init creates it",
                 )
     return created

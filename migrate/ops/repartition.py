@@ -7,6 +7,7 @@ import sqlalchemy as sa
 from migrate.kafka import admin
 from migrate.model.coordinate import file_number
 from migrate.model.errors import ConfigError, PreflightError
+from migrate.model.words import counted
 from migrate.ops import standing, status
 from migrate.settings import Settings
 from migrate.state import migration as migrations
@@ -29,7 +30,7 @@ def repartition(settings: Settings, state: sa.Engine, partitions: int, topic: st
     known = _chosen(migration, topic)
     if partitions <= known.partitions:
         raise ConfigError(
-            f"topic {known.name} has {known.partitions} partitions; Kafka can only add some",
+            f"topic {known.name} has {counted(known.partitions, 'partition')}; Kafka can only add some",
             hint=f"choose more than {known.partitions}",
         )
     with standing.for_everyone(settings, state, migration, _STOP) as leases:
@@ -38,7 +39,7 @@ def repartition(settings: Settings, state: sa.Engine, partitions: int, topic: st
         migrations.check(known, Topic(found.name, found.id, known.partitions))
         if found.partitions not in (known.partitions, partitions):
             raise PreflightError(
-                f"topic {known.name} has {found.partitions} partitions, the migration {known.partitions}",
+                f"topic {known.name} has {counted(found.partitions, 'partition')}, the migration {known.partitions}",
                 hint=f"they were added by hand: `migrate repartition {found.partitions}` brings both together",
             )
         for name in (known.name, *settings.delay_topics(known.name)):
@@ -66,14 +67,15 @@ def refuse_unless_drained(settings: Settings, state: sa.Engine, known: Migration
     """
     now = status.read(settings, state, plan=plan)
     waiting = {
-        "messages": now.waiting_messages,
-        "records": now.records.get("new", 0),
-        "empty deletes": now.empty_deletes,
+        "message": now.waiting_messages,
+        "record": now.records.get("new", 0),
+        "empty delete": now.empty_deletes,
     }
-    left = ", ".join(f"{count} {what}" for what, count in waiting.items() if count)
+    left = ", ".join(counted(count, what) for what, count in waiting.items() if count)
     if left:
         raise PreflightError(
-            f"not drained: {left} wait", hint="start `migrate run`, wait for `migrate drain`, stop it, say this again"
+            f"not drained: {left} waiting",
+            hint="start `migrate run`, wait for `migrate drain`, stop it, say this again",
         )
     for source in settings.sources:
         _refuse_unsaved_position(settings, state, known, source.name)

@@ -88,7 +88,7 @@ def clear_batches(settings: Settings, state: sa.Engine, source: str) -> int:
 @contextmanager
 def _in_its_place(settings: Settings, state: sa.Engine, source: str) -> Iterator[tuple[Leases, Held]]:
     """Hold the publisher's lease, so that none runs meanwhile."""
-    with closing(Leases(state, settings.name, settings.lease.seconds).start()) as leases:
+    with closing(Leases(state, settings.name, settings.lease.seconds, quiet=True).start()) as leases:
         held = leases.acquire(lease_name(source))
         if held is None:
             raise PreflightError(

@@ -16,6 +16,7 @@ from migrate.model.errors import ConfigError, MigrateError, PreflightError, Stop
 from migrate.model.stopping import stop_on_signals
 from migrate.settings import Settings
 from migrate.state import database, halt, phase, schema_history
+from migrate.state import migration as migrations
 from migrate.state.lease import Held, Leases
 from migrate.target.plan import Plan
 
@@ -73,6 +74,8 @@ def run_process(settings: Settings, process: str, body: Callable[[Runtime], None
         database.opened(settings.state) as state,
         closing(Leases(state, settings.name, settings.lease.seconds)) as leases,
     ):
+        with state.connect() as connection:
+            migrations.get(connection, settings.name)  # before init one line is enough
         try:
             with stop_on_signals() as stop:
                 leases.start()

@@ -28,7 +28,7 @@ def for_everyone(
     """
     names = [lease_name(source) for source in sorted({*sources, *(source.name for source in settings.sources)})]
     names += [*SINGLE, *(partition.lease for partition in known.partitions)]
-    with closing(Leases(state, settings.name, settings.lease.seconds).start()) as leases:
+    with closing(Leases(state, settings.name, settings.lease.seconds, quiet=True).start()) as leases:
         for name in names:
             if leases.acquire(name) is None:
                 raise PreflightError(f"a process still runs: the lease '{name}' is held", hint=hint)

@@ -46,13 +46,19 @@ def new_holder() -> str:
 
 
 class Leases:
-    """The leases of one process, renewed by a thread until `close()`."""
+    """The leases of one process, renewed by a thread until `close()`.
 
-    def __init__(self, engine: sa.Engine, migration: str, seconds: float, holder: str | None = None) -> None:
+    quiet: those of a command that stands in for a moment; what it takes is not logged.
+    """
+
+    def __init__(
+        self, engine: sa.Engine, migration: str, seconds: float, holder: str | None = None, *, quiet: bool = False
+    ) -> None:
         self.holder = holder or new_holder()
         self._engine = engine
         self._migration = migration
         self._seconds = seconds
+        self._quiet = quiet
         self._held: dict[str, Held] = {}
         self._good_until: dict[str, float] = {}
         self._lock = threading.Lock()
@@ -90,7 +96,8 @@ class Leases:
         with self._lock:
             self._held[name] = held
             self._good_until[name] = asked + self._seconds
-        log.info("lease taken", lease=name, epoch=epoch)
+        if not self._quiet:
+            log.info("lease taken", lease=name, epoch=epoch)
         return held
 
     def wait(self, name: str, stop: threading.Event, poll_seconds: float = 0.5) -> Held | None:
@@ -142,7 +149,8 @@ class Leases:
             self._thread.join(timeout=5)
         with self._lock:
             held, self._held, self._good_until = list(self._held.values()), {}, {}
-        self._expire(held)
+        if held:
+            self._expire(held)
 
     def _expire(self, held: list[Held]) -> None:
         try:

@@ -10,6 +10,7 @@ import sqlalchemy as sa
 
 from migrate.model.errors import PreflightError
 from migrate.model.partition import Partition
+from migrate.model.words import counted
 from migrate.state.database import metadata, now
 
 table = sa.Table(
@@ -96,7 +97,8 @@ def check(known: Topic, seen: Topic) -> None:
         )
     if known.partitions != seen.partitions:
         raise PreflightError(
-            f"topic {seen.name} has {seen.partitions} partitions, the migration began with {known.partitions}",
+            f"topic {seen.name} has {counted(seen.partitions, 'partition')}, the migration began with"
+            f" {known.partitions}",
             hint=f"if they were added by hand, stop and drain, and `migrate repartition {seen.partitions}`",
         )
 

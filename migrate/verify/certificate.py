@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from migrate.model.words import counted
 from migrate.mysql.connection import Connection
 from migrate.publish.start import log_end
 from migrate.verify.table_check import TableVerified
@@ -92,8 +93,9 @@ def page(certificate: Mapping[str, Any]) -> str:
     lines += ["", "how       " + certificate["method"], ""]
     for table in certificate["tables"]:
         lines.append(
-            f"{table['table']}: {table['rows']} rows in {table['chunks']} chunks over {table['places']} places, "
-            f"{table['differences']} differences" + _moving(table["in_motion"])
+            f"{table['table']}: {counted(table['rows'], 'row')} in {counted(table['chunks'], 'chunk')} over"
+            f" {counted(table['places'], 'place')}, {counted(table['differences'], 'difference')}"
+            + _moving(table["in_motion"])
         )
         lines += [f"  {item['kind']} {_key(item['key'])}: {item['detail']}" for item in table["named"]]
         if (more := table["differences"] - len(table["named"])) > 0:
@@ -102,11 +104,11 @@ def page(certificate: Mapping[str, Any]) -> str:
 
 
 def _verdict(certificate: Mapping[str, Any]) -> str:
-    return f"NOT CLEAN: {certificate['differences']} differences" + _moving(certificate["in_motion"])
+    return f"NOT CLEAN: {counted(certificate['differences'], 'difference')}" + _moving(certificate["in_motion"])
 
 
 def _moving(keys: int) -> str:
-    return f", {keys} keys kept changing while they were looked at" if keys else ""
+    return f", {counted(keys, 'key')} kept changing while looked at" if keys else ""
 
 
 def _key(parts: Sequence[str]) -> str:

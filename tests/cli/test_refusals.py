@@ -243,7 +243,9 @@ def test_a_source_without_a_binlog(tmp_path: Path, run_root: Path, mariadb_box: 
 @pytest.mark.parametrize("command", ["status", "drain", "publish", "consume", "commit", "requeue"])
 def test_before_init_every_command_says_what_to_run(tmp_path: Path, mariadb_box: Sandbox, command: str) -> None:
     path = written(tmp_path, config_of(mariadb_box, unique("never")))
-    message, hint = migrate(path, command).told(4)
+    outcome = migrate(path, command)
+    message, hint = outcome.told(4)
+    assert len(outcome.err.splitlines()) == 2  # and no log lines
     assert message.startswith("state database 'never_")
     assert "Unknown database" in message
     assert hint == "run `migrate init` first"
@@ -258,8 +260,10 @@ def test_another_migrations_state_is_not_taken_for_ours(tmp_path: Path, box: San
     database.create(state)
     try:
         path = written(tmp_path, config_of(box, "shop", state={**address(box.targets[0]), "database": name}))
-        for command in ("status", "consume"):
-            message, hint = migrate(path, command).told(3)
+        for command in ("status", "consume", "publish"):
+            outcome = migrate(path, command)
+            message, hint = outcome.told(3)
+            assert len(outcome.err.splitlines()) == 2
             assert (message, hint) == ("migration 'cli' is not there yet", "run `migrate init` first")
     finally:
         box.targets[0].execute(f"DROP DATABASE {name}")

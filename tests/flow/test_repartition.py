@@ -23,7 +23,8 @@ def pipeline(box: Sandbox, kafka: KafkaBroker, tmp_path: Path) -> Iterator[Pipel
     flow.migration.stop()
 
 
-def refusal(pipeline: Pipeline, partitions: int) -> str:
+def repartition(pipeline: Pipeline, partitions: int) -> subprocess.CompletedProcess[str]:
+    """It says what it did, or why not, and nothing of the leases it holds meanwhile."""
     done = subprocess.run(
         pipeline.migration.command("repartition", str(partitions)),
         env=pipeline.migration.environment,
@@ -32,6 +33,12 @@ def refusal(pipeline: Pipeline, partitions: int) -> str:
         timeout=120,
         check=False,
     )
+    assert "lease taken" not in done.stdout + done.stderr
+    return done
+
+
+def refusal(pipeline: Pipeline, partitions: int) -> str:
+    done = repartition(pipeline, partitions)
     assert done.returncode in (2, 3)
     return done.stderr
 
@@ -63,9 +70,7 @@ def test_a_migration_at_rest_gets_more_partitions(pipeline: Pipeline) -> None:
     pipeline.migration.stop()
 
     pipeline.sql("UPDATE orders SET amount = amount + 1, user_id = user_id + 1")
-    pipeline.migration.wait(
-        lambda: pipeline.migration.run("repartition", "8").returncode == 0, 60, "the leases to be free"
-    )
+    pipeline.migration.wait(lambda: repartition(pipeline, 8).returncode == 0, 60, "the leases to be free")
     pipeline.migration.start()
     pipeline.sql("UPDATE orders SET note = 'after'", "DELETE FROM orders WHERE id % 10 = 0")
     done = pipeline.migration.ask("drain", "--timeout", "120")
