@@ -88,9 +88,9 @@ def _options(
 
 @app.command()
 def preflight(context: typer.Context, as_json: Json = False) -> None:
-    """Look at the source, its tables and the targets; say what must be mended, and how. Changes nothing."""
+    """Look at sources, tables, targets, state and Kafka; say what must be mended, and how. Changes nothing."""
     settings = context.obj.load()
-    report = preflights.run(settings)
+    report = preflights.run(settings, services=True)
     if as_json:
         rows = [
             {"check": r.check, "subject": r.subject, "verdict": r.verdict, "message": r.message, "mend": r.mend}

@@ -46,8 +46,28 @@ def error_code(error: BaseException | KafkaError) -> int | None:
     return kafka_error.code() if isinstance(kafka_error, KafkaError) else None
 
 
-def create_topic(settings: Kafka, name: str, partitions: int) -> bool:
-    """Create a topic unless it is there; returns whether it was created. Raises ServerError."""
+def brokers(settings: Kafka) -> int:
+    """How many there are. Raises ServerError."""
+    try:
+        return len(AdminClient(client_options(settings)).list_topics(timeout=_TIMEOUT).brokers)
+    except KafkaException as error:
+        raise explain(error, settings) from error
+
+
+def refusal(settings: Kafka, name: str, partitions: int) -> str:
+    """Why the broker would not create the topic, "" when it would; nothing is created. Raises ServerError."""
+    topic = _new_topic(settings, name, partitions)
+    admin = AdminClient(client_options(settings))
+    try:
+        admin.create_topics([topic], request_timeout=_TIMEOUT, validate_only=True)[name].result(_TIMEOUT * 2)
+    except KafkaException as error:
+        if error_code(error) in (KafkaError._TIMED_OUT, KafkaError._TRANSPORT):
+            raise explain(error, settings) from error
+        return error_text(error)
+    return ""
+
+
+def _new_topic(settings: Kafka, name: str, partitions: int) -> NewTopic:
     config = {
         "retention.ms": str(settings.retention_hours * 3_600_000),
         "max.message.bytes": str(settings.max_message_bytes),
@@ -58,7 +78,12 @@ def create_topic(settings: Kafka, name: str, partitions: int) -> bool:
         # by the broker: retention goes by it, and a time far ahead of the broker's would be refused
         "message.timestamp.type": "LogAppendTime",
     }
-    topic = NewTopic(name, num_partitions=partitions, replication_factor=settings.replication, config=config)
+    return NewTopic(name, num_partitions=partitions, replication_factor=settings.replication, config=config)
+
+
+def create_topic(settings: Kafka, name: str, partitions: int) -> bool:
+    """Create a topic unless it is there; returns whether it was created. Raises ServerError."""
+    topic = _new_topic(settings, name, partitions)
     admin = AdminClient(client_options(settings))
     try:
         admin.create_topics([topic], operation_timeout=_TIMEOUT, request_timeout=_TIMEOUT)[name].result(_TIMEOUT * 2)

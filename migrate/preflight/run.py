@@ -11,9 +11,10 @@ from migrate.model.table import Table
 from migrate.mysql.catalog import base_tables
 from migrate.mysql.connection import connect
 from migrate.mysql.errors import explain
-from migrate.preflight import binlog, cascades, grants, tables
+from migrate.preflight import binlog, cascades, grants, kafka, state, tables
 from migrate.preflight.result import Result, Verdict, guarded
-from migrate.settings import Settings, Source
+from migrate.settings import Settings, Source, TableSettings
+from migrate.state.migration import Migration
 from migrate.target.plan import TableId
 
 
@@ -21,6 +22,8 @@ from migrate.target.plan import TableId
 class Report:
     results: list[Result] = field(default_factory=list)
     tables: dict[TableId, Table] = field(default_factory=dict)
+    chosen: list[TableSettings] = field(default_factory=list)
+    flavours: dict[str, str] = field(default_factory=dict)  # by source
 
     @property
     def problems(self) -> list[Result]:
@@ -33,14 +36,28 @@ class Report:
             raise PreflightError(problems[0].message + more, hint=problems[0].mend)
 
 
-def run(settings: Settings) -> Report:
-    """Look at every source, its tables, and every target. Raises ServerError only when a source does not answer."""
+def run(settings: Settings, *, services: bool = False) -> Report:
+    """Look at every source, its tables, and every target. Raises ServerError only when a source does not answer.
+
+    services: at the state server and Kafka too, which init need not: it uses them at once.
+    """
     report = Report()
     for source in settings.sources:
         _source(settings, source, report)
+    report.results += tables.unmatched_topics(settings, report.chosen)
     for target in settings.targets:
         report.results += guarded("target", target.name, lambda target=target: _target(settings, target.name))  # type: ignore[misc]
+    if services:
+        report.results += guarded("state", "state", lambda: state.check(settings, report.flavours))
+        report.results += guarded("kafka", "kafka", lambda: kafka.check(settings, _known(settings)))
     return report
+
+
+def _known(settings: Settings) -> Migration | None:
+    try:
+        return state.known(settings)
+    except MigrateError:  # told by the check of the state server
+        return None
 
 
 def _source(settings: Settings, source: Source, report: Report) -> None:
@@ -48,6 +65,8 @@ def _source(settings: Settings, source: Source, report: Report) -> None:
     connection = connect(source, name)
     try:
         wanted = settings.choose(source.name, base_tables(connection))
+        report.chosen += wanted
+        report.flavours[source.name] = connection.flavour
         report.results += tables.unmatched(settings, source.name, wanted)
         report.results += binlog.check(connection)
         report.results += grants.check(connection)

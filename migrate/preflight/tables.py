@@ -10,6 +10,7 @@ from migrate.mysql.catalog import load_table
 from migrate.mysql.connection import Connection
 from migrate.preflight.result import Result, Verdict
 from migrate.settings import Settings, TableSettings
+from migrate.settings.tables import like
 
 
 def unmatched(settings: Settings, source: str, chosen: Sequence[TableSettings]) -> list[Result]:
@@ -26,6 +27,22 @@ def unmatched(settings: Settings, source: str, chosen: Sequence[TableSettings]) 
         for pattern in settings.tables
         if pattern.is_pattern and settings.source_of(pattern) == source
         if not any(pattern.matches(*name) for name in names)
+    ]
+
+
+def unmatched_topics(settings: Settings, chosen: Sequence[TableSettings]) -> list[Result]:
+    """The names and patterns under kafka.topics that take no table of the migration."""
+    return [
+        Result(
+            "table",
+            pattern,
+            Verdict.PROBLEM,
+            f"kafka.topics: {pattern}, for topic {topic}, is like no table of the migration",
+            "mend it, written as database.table; * stands for any letters, ? for one",
+        )
+        for topic, patterns in settings.kafka.topics.items()
+        for pattern in patterns
+        if not any(like(pattern, table.name) for table in chosen)
     ]
 
 

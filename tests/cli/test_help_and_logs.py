@@ -9,6 +9,7 @@ import pytest
 import typer
 
 from migrate.cli import app, main
+from sandbox.broker import KafkaBroker
 from sandbox.stack import Sandbox
 from tests.cli.support import SECRET, config_of, migrate, python_m_migrate, written
 from tests.helpers import address, scratch, unique
@@ -60,7 +61,7 @@ def test_a_wrong_command_line_is_refused(arguments: list[str]) -> None:
 
 @pytest.mark.parametrize("kind", ["console", "json"])
 def test_statements_are_logged_without_values_and_nothing_shows_a_password(
-    tmp_path: Path, mariadb_box: Sandbox, kind: str
+    tmp_path: Path, mariadb_box: Sandbox, kafka: KafkaBroker, kind: str
 ) -> None:
     user = unique("logs")[:30]
     source = mariadb_box.source
@@ -72,9 +73,10 @@ def test_statements_are_logged_without_values_and_nothing_shows_a_password(
             source.execute("CREATE TABLE t (id INT PRIMARY KEY)", database=database)
             login = {"name": "main", **address(source, user=user, password=SECRET)}
             logging = {"level": "DEBUG", "log_sql": True, "format": kind}
-            path = written(tmp_path, config_of(mariadb_box, database, sources=[login], logging=logging))
-            shown = migrate(path, "preflight")
-            silent = migrate(written(tmp_path, config_of(mariadb_box, database, sources=[login])), "preflight")
+            broker = {"bootstrap": kafka.bootstrap}
+            raw = config_of(mariadb_box, database, sources=[login], kafka=broker)
+            shown = migrate(written(tmp_path, {**raw, "logging": logging}), "preflight")
+            silent = migrate(written(tmp_path, raw), "preflight")
     finally:
         source.execute(f"DROP USER {user}@'127.0.0.1'")
     assert shown.code == 0, shown
@@ -86,10 +88,11 @@ def test_statements_are_logged_without_values_and_nothing_shows_a_password(
     assert silent.err == ""
 
 
-def test_preflight_passes_and_says_what_it_saw(tmp_path: Path, box: Sandbox) -> None:
+def test_preflight_passes_and_says_what_it_saw(tmp_path: Path, box: Sandbox, kafka: KafkaBroker) -> None:
     with scratch(box.source, "good") as database:
         box.source.execute("CREATE TABLE t (id INT PRIMARY KEY, u INT UNIQUE)", database=database)
-        shown = migrate(written(tmp_path, config_of(box, database)), "preflight")
+        raw = config_of(box, database, kafka={"bootstrap": kafka.bootstrap})
+        shown = migrate(written(tmp_path, raw), "preflight")
     assert shown.code == 0, shown
     assert "source 'main': binlog is ROW with full images" in shown.out
     assert "source 'main': the user may replicate" in shown.out

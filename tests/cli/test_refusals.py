@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from sandbox.broker import KafkaBroker
 from sandbox.database import DatabaseServer
 from sandbox.paths import PROJECT
 from sandbox.settings import Flavour
@@ -205,9 +206,11 @@ def test_partial_updates_of_json_are_refused_before_anything_begins(
     assert hint == "SET GLOBAL binlog_row_value_options = ''"
 
 
-def test_every_problem_is_counted_by_init_and_listed_by_preflight(tmp_path: Path, mariadb_box: Sandbox) -> None:
+def test_every_problem_is_counted_by_init_and_listed_by_preflight(
+    tmp_path: Path, mariadb_box: Sandbox, kafka: KafkaBroker
+) -> None:
     tables = [{"name": f"nowhere.{name}", "sharding": {"nodes": "ds_0.t"}} for name in ("a", "b")]
-    path = written(tmp_path, config_of(mariadb_box, "nowhere", tables=tables))
+    path = written(tmp_path, config_of(mariadb_box, "nowhere", tables=tables, kafka={"bootstrap": kafka.bootstrap}))
     with globally(mariadb_box.source, "binlog_row_image", "MINIMAL"):
         message, _ = migrate(path, "init").told(3)
         listed, found = migrate(path, "preflight"), migrate(path, "preflight", "--json")
