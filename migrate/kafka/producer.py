@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import structlog
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from migrate.kafka.admin import client_options, error_text
 from migrate.model.errors import ServerError, StopError
 from migrate.settings import Kafka
 
+log = structlog.get_logger("migrate.kafka")
 OVERHEAD = 512
 """Room for the record's headers in the broker's limit."""
 
@@ -19,6 +22,9 @@ Delivered = Callable[[], None]
 _FATAL = (KafkaException, SystemError)
 """What the client raises once a delivery failed for good, from then on at every call. Where reports of other messages
 wait behind that, it calls them with its exception already set, which Python makes a SystemError of."""
+
+_QUIET, _QUIET_STILL = 5.0, 60.0
+"""Seconds without a confirmation after which that is logged, and then again."""
 
 
 class DeliveryFailed(ServerError):  # noqa: N818 - what it says is what happened
@@ -37,9 +43,13 @@ class OrderedProducer:
         self._settings = settings
         self._failed: str | None = None
         self._stop = stop or threading.Event()
+        self._confirmed = time.monotonic()  # when something was confirmed last, or nothing was on its way
+        self._told = 0.0  # when it was said that nothing is
+        self._trouble = ""  # what the client said last
         options: dict[str, Any] = {
             **client_options(settings),
             "acks": "all",
+            "log_level": 2,  # or it writes a line for each try to connect, twenty a second; `_watch` says it once
             "enable.idempotence": True,
             "enable.gapless.guarantee": True,
             "message.timeout.ms": 0,
@@ -105,6 +115,8 @@ class OrderedProducer:
             nonlocal left
             self._note(error, message)
             left -= 1
+            if error is None:
+                self._confirmed, self._trouble = time.monotonic(), ""
             if not left and self._failed is None:
                 delivered()
 
@@ -116,6 +128,7 @@ class OrderedProducer:
             self._failed = self._failed or str(error)
 
     def _on_error(self, error: Any) -> None:
+        self._trouble = str(error.str())
         if error.fatal():
             self._failed = self._failed or str(error)
 
@@ -126,6 +139,27 @@ class OrderedProducer:
         except _FATAL as error:
             self._failed = self._failed or _why(error)
         self.check()
+        self._watch()
+
+    def _watch(self) -> None:
+        """Say when Kafka confirms nothing: it is waited for, however long, and nobody else would know why."""
+        now, waiting = time.monotonic(), len(self._producer)
+        if not waiting:
+            self._confirmed = now
+        quiet = now - self._confirmed
+        if quiet < _QUIET:
+            if self._told:
+                log.info("Kafka confirms again", kafka=self._settings.bootstrap)
+                self._told = 0.0
+        elif now - self._told >= _QUIET_STILL or not self._told:
+            self._told = now
+            log.warning(
+                "Kafka confirms nothing, waiting for it",
+                kafka=self._settings.bootstrap,
+                seconds=round(quiet),
+                messages=waiting,
+                error=self._trouble or "none told: too few in-sync replicas?",
+            )
 
     def check(self) -> None:
         if self._failed is not None:
