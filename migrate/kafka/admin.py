@@ -15,6 +15,8 @@ from migrate.settings import Kafka
 
 _TIMEOUT = 15.0
 _POLL = 0.05
+NEW = 15.0
+"""Seconds of patience with a new topic: the controller knows it first, and each broker in a moment of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +93,7 @@ def create_topic(settings: Kafka, name: str, partitions: int) -> bool:
         if error_code(error) == KafkaError.TOPIC_ALREADY_EXISTS:
             return False
         raise explain(error, settings) from error
-    _await_topic(settings, name)
+    require(settings, name, NEW)
     return True
 
 
@@ -111,15 +113,6 @@ def add_partitions(settings: Kafka, name: str, partitions: int) -> None:
         time.sleep(_POLL)
 
 
-def _await_topic(settings: Kafka, name: str) -> None:
-    """A created topic is known to the controller first, and to the brokers a moment later."""
-    deadline = time.monotonic() + _TIMEOUT
-    while describe(settings, name) is None:
-        if time.monotonic() > deadline:
-            raise ServerError(f"Kafka at {settings.bootstrap}: topic {name} was created and does not appear")
-        time.sleep(_POLL)
-
-
 def describe(settings: Kafka, name: str) -> Topic | None:
     """The topic's id and number of partitions; None when there is no such topic. Raises ServerError."""
     admin = AdminClient(client_options(settings))
@@ -133,9 +126,11 @@ def describe(settings: Kafka, name: str) -> Topic | None:
     return Topic(name, str(found.topic_id), len(found.partitions))
 
 
-def require(settings: Kafka, name: str) -> Topic:
-    """As `describe`, but a missing topic is a PreflightError."""
-    found = describe(settings, name)
+def require(settings: Kafka, name: str, patience: float = 0.0) -> Topic:
+    """As `describe`, but a topic that is missing for so many seconds is a PreflightError."""
+    deadline = time.monotonic() + patience
+    while (found := describe(settings, name)) is None and time.monotonic() < deadline:
+        time.sleep(_POLL)
     if found is None:
         raise PreflightError(f"Kafka topic {name} is not there", hint="run `migrate init` first")
     return found

@@ -69,7 +69,7 @@ def initialise(settings: Settings, config: str = "", say: Say = lambda _line: No
         changes.clear_targets(plan)
         conditions.take_over(settings, state, plan, changes.conditions, say)
         creates = {key: _create_statement(settings, planned.table) for key, planned in plan.tables.items()}
-        found = [admin.require(settings.kafka, name) for name in settings.topics]
+        found = [admin.require(settings.kafka, name, admin.NEW) for name in settings.topics]
         there = tuple(migrations.Topic(topic.name, topic.id, topic.partitions) for topic in found)
         migration = migrations.Migration(settings.name, there)
         with state.begin() as connection:
@@ -89,7 +89,7 @@ def _create_topics(settings: Settings, say: Say) -> int:
             if admin.create_topic(settings.kafka, name, partitions):
                 created += 1
                 say(f"topic {name}: created with {counted(partitions, 'partition')}")
-            found = admin.require(settings.kafka, name)
+            found = admin.require(settings.kafka, name, admin.NEW)
             if name == topic:
                 partitions = found.partitions
             elif found.partitions != partitions:
