@@ -6,6 +6,7 @@ import itertools
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
+from pathlib import Path
 from typing import Any
 
 from pydantic import SecretStr
@@ -104,14 +105,14 @@ def scratch(server: DatabaseServer, prefix: str, options: str = "CHARACTER SET u
 
 
 @contextmanager
-def globally(server: DatabaseServer, name: str, value: str) -> Iterator[None]:
+def globally(server: DatabaseServer, name: str, value: str | int) -> Iterator[None]:
     """A global variable with another value, which sessions that begin in the block take over."""
     before = server.query(f"SELECT @@GLOBAL.{name}")[0][0]
-    server.execute(f"SET GLOBAL {name} = '{value}'")
+    server.execute(f"SET GLOBAL {name} = {value!r}")
     try:
         yield
     finally:
-        server.execute(f"SET GLOBAL {name} = '{before}'")
+        server.execute(f"SET GLOBAL {name} = {before!r}")
 
 
 def catalog_table(connection: Connection, database: str, name: str, key: tuple[str, ...] | None = None) -> Table:
@@ -129,3 +130,16 @@ def rows_in_utc(server: DatabaseServer, table: str) -> tuple[tuple[Any, ...], ..
     with closing(connection), connection.cursor() as cursor:
         cursor.execute(f"SELECT * FROM {table}")
         return tuple(cursor.fetchall())
+
+
+def memory_mb(pid: int, which: str = "VmHWM") -> float:
+    """VmHWM: the most memory of a process that was resident at once; VmRSS: now (proc(5))."""
+    status = Path(f"/proc/{pid}/status").read_text("ascii")
+    return int(status.split(f"{which}:")[1].split()[0]) / 1024
+
+
+def log_end(server: DatabaseServer) -> tuple[str, int]:
+    """File and position at the end of a server's binlog."""
+    sql = "SHOW MASTER STATUS" if server.flavour == "mariadb" else "SHOW BINARY LOG STATUS"
+    file, pos = server.query(sql)[0][:2]
+    return str(file), int(pos)

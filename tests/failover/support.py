@@ -102,14 +102,18 @@ class Writer(threading.Thread):
     """Inserts, updates, moves between shards and to other keys, and deletes; notes what the server acknowledged.
 
     Every change carries a number used once and appends it to `history`. A transaction without an answer may or may not
-    be there: its keys are `unsure` until they are written again. `rows`: changes in a transaction, at most.
+    be there: its keys are `unsure` until they are written again. `rows`: changes in a transaction, at most. `pause`:
+    seconds after each transaction, for each row.
     """
 
-    def __init__(self, connect: Callable[[], Any], first: int, keys: int = 40, rows: int = 1) -> None:
+    def __init__(
+        self, connect: Callable[[], Any], first: int, keys: int = 40, rows: int = 1, pause: float = 0.002
+    ) -> None:
         super().__init__(daemon=True)
         self._connect = connect
         self._keys = range(first, first + keys)
         self._rows = rows
+        self._pause = pause * rows
         self._random = random.Random(first)  # noqa: S311 - which row to write
         self._stop_asked = threading.Event()
         self._number = first * 1_000_000
@@ -122,7 +126,7 @@ class Writer(threading.Thread):
             with suppress(pymysql.MySQLError, OSError), closing(self._connect()) as connection:
                 while not self._stop_asked.is_set():
                     self._write(connection)
-                    time.sleep(0.002 * self._rows)
+                    time.sleep(self._pause)
             self._stop_asked.wait(0.1)
 
     def end(self) -> None:
@@ -216,7 +220,8 @@ class Flow:
     """Table `orders` of one source over 2 databases × 2 tables: user_id % 2 and id % 2; its processes one by one.
 
     `more` goes to the config, `table` to the table in it, a line each; `columns` to the table itself: `, NAME TYPE …`,
-    with defaults. `limit`: of a message, in bytes.
+    with defaults. `limit`: of a message, in bytes. `state`: where the state database is, if not at the first target;
+    `kafka_more`: `, NAME: VALUE …` for its section.
     """
 
     def __init__(
@@ -228,12 +233,14 @@ class Flow:
         source: DatabaseServer,
         *,
         at: Forwarder | None = None,
+        state: DatabaseServer | None = None,
         addresses: list[DatabaseServer] | None = None,
         publish: str = "",
         more: str = "",
         columns: str = "",
         table: str = "",
         limit: int = 1_000_000,
+        kafka_more: str = "",
         tiers: Sequence[float] = (0.5, 1),
         lease: float = 5,
     ) -> None:
@@ -247,6 +254,7 @@ class Flow:
             f" value BIGINT NOT NULL, history MEDIUMTEXT NOT NULL{columns})",
         )
         target = box.targets
+        self._state = state or target[0]
 
         def server(host: str, port: int, of: DatabaseServer) -> str:
             return f"host: {host}, port: {port}, user: {of.user}, password: '{of.password}', connect_timeout: 3"
@@ -255,12 +263,12 @@ class Flow:
         others = ", ".join(f"'{one.host}:{one.port}'" for one in addresses or [])
         config = (
             f"name: {name}\n"
-            f"state: {{{server(target[0].host, target[0].port, target[0])}, database: {name}_state}}\n"
+            f"state: {{{server(self._state.host, self._state.port, self._state)}, database: {name}_state}}\n"
             f"sources: [{{name: main, {server(first.host, first.port, source)}, addresses: [{others}]}}]\n"
             f"targets: [{{name: t0, {server(target[0].host, target[0].port, target[0])}}},"
             f" {{name: t1, {server(target[1].host, target[1].port, target[1])}}}]\n"
             f"databases: {{ds_0: {{target: t0, database: {name}_0}}, ds_1: {{target: t1, database: {name}_1}}}}\n"
-            f"kafka: {{bootstrap: '{kafka.bootstrap}', partitions: 2, max_message_bytes: {limit}}}\n"
+            f"kafka: {{bootstrap: '{kafka.bootstrap}', partitions: 2, max_message_bytes: {limit}{kafka_more}}}\n"
             f"publish: {{flush_seconds: 0.2, heartbeat_seconds: 0.5{publish}}}\n"
             "consume: {merge_interval_seconds: 0.3, idle_seconds: 0.5}\ncommit: {idle_seconds: 0.5}\n"
             f"delay: {{tiers_seconds: {list(tiers)}}}\nlease: {{seconds: {lease}}}\n"
@@ -283,9 +291,9 @@ class Flow:
         self._children.append(child)
         return child
 
-    def writer(self, connect: Callable[[], Any], first: int, rows: int = 1) -> Writer:
+    def writer(self, connect: Callable[[], Any], first: int, rows: int = 1, pause: float = 0.002) -> Writer:
         """Start a writer of the source's table; `close` ends it, so that it cannot disturb later tests."""
-        writer = Writer(connect, first, rows=rows)
+        writer = Writer(connect, first, rows=rows, pause=pause)
         self._writers.append(writer)
         writer.start()
         return writer
@@ -310,7 +318,7 @@ class Flow:
         )
 
     def state(self, statement: str) -> None:
-        self.box.targets[0].execute(statement, database=f"{self.name}_state")
+        self._state.execute(statement, database=f"{self.name}_state")
 
     def close(self) -> None:
         for writer in self._writers:
@@ -321,7 +329,7 @@ class Flow:
 
     def position(self) -> dict[str, Any]:
         """The stored position, by column; empty while there is none."""
-        connection = self.box.targets[0].connect(f"{self.name}_state", cursorclass=pymysql.cursors.DictCursor)
+        connection = self._state.connect(f"{self.name}_state", cursorclass=pymysql.cursors.DictCursor)
         with closing(connection), connection.cursor() as cursor:
             cursor.execute("SELECT * FROM position")
             row: Any = cursor.fetchone()
@@ -339,7 +347,7 @@ class Flow:
     def chunks(self, state: str) -> int:
         """How many chunks of the copy are planned, copying or done."""
         sql = f"SELECT COUNT(*) FROM copy_detail WHERE state = '{state}'"
-        return int(self.box.targets[0].query(sql, database=f"{self.name}_state")[0][0])
+        return int(self._state.query(sql, database=f"{self.name}_state")[0][0])
 
     def drain(self) -> None:
         self.migration.ask("drain", "--timeout", str(SLOW))
