@@ -2,61 +2,67 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
-import pytest
-
 from sandbox.broker import KafkaBroker
-from sandbox.process import Child
 from sandbox.stack import Sandbox
 from tests.failover.support import Flow, wait
 from tests.failover.topic import positions
-from tests.helpers import unique
+from tests.helpers import log_end, memory_mb, unique
 
-ROWS = 200_000
 BOUND_MB = 160
 """It takes about 92 MB, 80 of them before the transaction; one that gathers the transaction takes 350."""
+COMPRESSED = 100_000
 
 
-@pytest.fixture
-def flow(box: Sandbox, kafka: KafkaBroker, tmp_path: Path) -> Iterator[Flow]:
-    with closing(
-        Flow(box, kafka, tmp_path, unique("huge"), box.source, publish=", outstanding_bytes: 8388608")
-    ) as made:
-        made.migration.do("init")
-        yield made
+def publish_one(box: Sandbox, kafka: KafkaBroker, directory: Path, rows: int, *session: str) -> float:
+    """The most memory that a publisher took for one transaction of so many rows, in MB; each must be sent once.
+
+    session: statements of the writer's session before.
+    """
+    publish = ", outstanding_bytes: 8388608"
+    with closing(Flow(box, kafka, directory, unique("huge"), box.source, publish=publish)) as flow:
+        flow.migration.do("init")
+        publisher = flow.child("publish", "publish", "--source", "main")
+        wait(flow.position, "the publisher to begin")
+        with closing(box.source.connect(flow.database)) as connection, connection.cursor() as cursor:
+            for statement in session:
+                cursor.execute(statement)
+            connection.begin()
+            for start in range(0, rows, 1000):
+                cursor.execute(
+                    "INSERT INTO orders WITH RECURSIVE seq (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM seq"
+                    f" WHERE n < 1000) SELECT n + {start}, n, n, REPEAT('x', 500) FROM seq"
+                )
+            connection.commit()
+
+        def sent_all() -> bool:
+            found = flow.position()
+            return (found["file"], found["pos"]) >= log_end(box.source)
+
+        wait(sent_all, "the publisher to have sent it all")
+        peak = memory_mb(publisher.pid)
+        sent = [(place, row) for _, place, ordinals in positions(kafka, f"migrate.{flow.name}") for row in ordinals]
+        assert len({place for place, _ in sent}) == 1
+        assert len(sent) == len(set(sent)) == rows
+        return peak
 
 
-def peak_mb(process: Child) -> float:
-    """VmHWM: the most memory that was resident at once (proc(5))."""
-    status = Path(f"/proc/{process.pid}/status").read_text("ascii")
-    return int(status.split("VmHWM:")[1].split()[0]) / 1024
+def test_a_transaction_of_200000_rows_goes_through_little_memory(
+    box: Sandbox, kafka: KafkaBroker, tmp_path: Path
+) -> None:
+    assert publish_one(box, kafka, tmp_path, 200_000) < BOUND_MB
 
 
-def at_log_end(flow: Flow) -> bool:
-    sql = "SHOW MASTER STATUS" if flow.box.flavour == "mariadb" else "SHOW BINARY LOG STATUS"
-    file, pos = flow.box.source.query(sql)[0][:2]
-    found = flow.position()
-    return (found["file"], found["pos"]) >= (file, pos)
-
-
-def test_a_transaction_of_200000_rows_goes_through_little_memory(flow: Flow, kafka: KafkaBroker) -> None:
-    publisher = flow.child("publish", "publish", "--source", "main")
-    wait(flow.position, "the publisher to begin")
-    before = peak_mb(publisher)
-    with closing(flow.box.source.connect(flow.database)) as connection, connection.cursor() as cursor:
-        connection.begin()
-        for start in range(0, ROWS, 1000):
-            cursor.execute(
-                "INSERT INTO orders WITH RECURSIVE seq (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM seq WHERE n < 1000)"
-                f" SELECT n + {start}, n, n, REPEAT('x', 500) FROM seq"
-            )
-        connection.commit()
-    wait(lambda: at_log_end(flow), "the publisher to have sent it all")
-    peak = peak_mb(publisher)
-    sent = [(place, row) for _, place, rows in positions(kafka, f"migrate.{flow.name}") for row in rows]
-    assert len({place for place, _ in sent}) == 1
-    assert len(sent) == len(set(sent)) == ROWS
-    assert peak < BOUND_MB, f"{before:.0f} MB before it"
+def test_a_compressed_transaction_is_not_unpacked_as_a_whole(
+    mysql_box: Sandbox, kafka: KafkaBroker, tmp_path: Path
+) -> None:
+    """It is one event in the log, of some megabytes, and 60 MB unpacked."""
+    compressed = "SET SESSION binlog_transaction_compression = ON"
+    before = log_end(mysql_box.source)
+    peak = publish_one(mysql_box, kafka, tmp_path, COMPRESSED, compressed)
+    after = log_end(mysql_box.source)
+    assert after[0] == before[0]
+    assert after[1] - before[1] < COMPRESSED * 50  # it was compressed
+    assert peak < BOUND_MB
