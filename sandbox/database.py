@@ -142,6 +142,8 @@ class DatabaseServer(Server):
         else:
             part.mkdir()
             command = [*programs.server, "--initialize-insecure"]
+            if "lower_case_table_names" in self.options:  # MySQL takes it for good
+                command.append(f"--lower-case-table-names={self.options['lower_case_table_names']}")
         command += [f"--datadir={part}", *self._own_tmp(), *self._run_as()]
         self._child.run_to_end(command, self.timeout, f"making the data directory of {self._child.name}")
         part.rename(self.data)

@@ -84,7 +84,8 @@ def load_table(
     StopError when a column's type is not known.
     """
     found = connection.one(
-        "SELECT TABLE_TYPE, ENGINE FROM information_schema.TABLES WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s",
+        "SELECT TABLE_TYPE, ENGINE, TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES"
+        " WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s",
         (database, name),
     )
     where = f"{connection.name}: table {database}.{name}"
@@ -92,6 +93,11 @@ def load_table(
         raise PreflightError(
             f"{where} is missing (or not visible to this user)",
             hint="mend tables[].name in the config, or GRANT SELECT",
+        )
+    if found[2:] != (database, name):  # its log has its names, and nothing would match
+        raise PreflightError(
+            f"{where} is {found[2]}.{found[3]} on the server, which does not tell upper from lower case",
+            hint=f"write {found[2]}.{found[3]} in the config, letter for letter",
         )
     if found[0] == "SYSTEM VERSIONED":
         raise PreflightError(
