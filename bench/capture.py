@@ -45,8 +45,8 @@ def main() -> None:
         sys.exit("PEER is debezium or nothing")
     if peer:
         debezium.install()
-    found: dict[str, Any] = {"machine": _machine(), "scale": scale, "runs": {}}
-    with tempfile.TemporaryDirectory(prefix="bench-", dir=_run_dir()) as directory:
+    found: dict[str, Any] = {"machine": machine(), "scale": scale, "runs": {}}
+    with tempfile.TemporaryDirectory(prefix="bench-", dir=run_directory()) as directory:
         with Sandbox(Flavour.MYSQL, Path(directory) / "servers", targets=1, keep=False, options=_SOURCE) as box:
             found["mysql"] = str(box.source.query("SELECT VERSION()")[0][0])
             for load in (workload.large(scale), workload.small(scale)):
@@ -66,7 +66,7 @@ def _write(found: dict[str, Any]) -> None:
     OUT.write_text(json.dumps(found, indent=1) + "\n")
 
 
-def _run_dir() -> Path:
+def run_directory() -> Path:
     run_dir().mkdir(parents=True, exist_ok=True)
     return run_dir()
 
@@ -130,7 +130,7 @@ def _ratios(runs: dict[str, dict[str, list[Any]]], peer: str) -> dict[str, Any]:
     }
 
 
-def _machine() -> dict[str, Any]:
+def machine() -> dict[str, Any]:
     model = [line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")]
     commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
     return {

@@ -2,33 +2,35 @@
 
 1. take partition leases and raise the fences; 2. read from the end of the consumed prefix; 3. write one poll's
 records; 4. queue the messages; 5. every interval: swap, merge, mark consumed.
-Steps 1–4 run in the calling thread, step 5 in a thread of its own.
+Steps 1–4 run in the calling thread, step 5 in a thread of its own. A partition that cannot go on stands still alone
+and is tried again; one that another consumer holds now, or shall hold, is let go.
 """
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol, TypeVar
 
 import sqlalchemy as sa
 import structlog
 
+from migrate.consume import sharing
+from migrate.consume.partitions import Owner, Partitions
 from migrate.consume.queue import SwapQueue
+from migrate.consume.tenure import Tenure
 from migrate.kafka.reader import PartitionReader, Raw
-from migrate.model.coordinate import Coordinate
-from migrate.model.errors import ServerError, StopError
-from migrate.model.message import Received, decode
+from migrate.model.errors import MigrateError, OwnershipLost, ServerError, StopError
+from migrate.model.message import Message, Received, decode
 from migrate.settings import Settings
 from migrate.state import migration as migrations
 from migrate.state import record
 from migrate.state.database import in_transaction
-from migrate.state.lease import Held, Leases
+from migrate.state.lease import Leases
 from migrate.state.record import Consumed, Partition, Record
 
 log = structlog.get_logger("migrate.consume")
-_TAKE_EVERY = 2.0
 _DRAIN_POLL = 0.5
 T = TypeVar("T")
 
@@ -42,12 +44,21 @@ class Written(Protocol):
     empty: int
 
 
-class Writer(Protocol):
+class Merged(Protocol):
+    """What became of a batch: what is at the target now, and what stopped a partition."""
+
+    @property
+    def consumed(self) -> Sequence[Consumed]: ...
+    @property
+    def written(self) -> Written: ...
+    @property
+    def failed(self) -> Mapping[Partition, MigrateError]: ...
+
+
+class Writer(Owner, Protocol):
     """Turns batches into rows at the target; the merger."""
 
-    def take(self, partition: Partition, epoch: int, watermark: dict[str, Coordinate]) -> None: ...
-    def drop(self, partition: Partition) -> None: ...
-    def merge(self, batch: Sequence[Received]) -> tuple[list[Consumed], Written]: ...
+    def merge(self, batch: Sequence[Received]) -> Merged: ...
 
 
 class Consumer:
@@ -60,24 +71,19 @@ class Consumer:
         self._writer = writer
         self._stop = stop
         self._queue = SwapQueue(settings.consume.queue_bytes)
-        self._held: dict[Partition, Held] = {}
-        self._recorded: dict[Partition, int] = {}  # highest offset with a record from before we took the partition
         self._reader = PartitionReader(settings.kafka, settings.group)
+        self._partitions = Partitions(settings, state, leases, writer, self._reader, self._queue, stop)
+        self._paused = False
         self._failure: BaseException | None = None
-        self._next_take = 0.0
-        with state.connect() as connection:
-            self._migration = migrations.get(connection, settings.name)
-        names = self._migration.topic_names
-        self._places = {part: (names[part.topic_id], part.number) for part in self._migration.partitions}
-        self._partitions = {place: part for part, place in self._places.items()}
 
     def run(self) -> None:
-        """Consume until stopped. Raises StopError, OwnershipLost, ServerError."""
+        """Consume until stopped. Raises ServerError."""
+        sharing.join(self._leases)
         merging = threading.Thread(target=self._merge_forever, name="merge", daemon=True)
         merging.start()
         try:
             while not self._stop.is_set():
-                self._take_partitions()
+                self._partitions.look_after()
                 self._step()
         except ServerError:
             if not self._stop.is_set():
@@ -89,90 +95,78 @@ class Consumer:
         if self._failure is not None:
             raise self._failure
 
-    # -- partitions
-
-    def _take_partitions(self) -> None:
-        if len(self._held) == len(self._places) or time.monotonic() < self._next_take:
-            return
-        self._next_take = time.monotonic() + _TAKE_EVERY
-        for partition in self._places:
-            if partition not in self._held and (held := self._leases.acquire(partition.lease)):
-                self._take(partition, held)
-
-    def _take(self, partition: Partition, held: Held) -> None:
-        topic, number = self._places[partition]
-        with self._state.connect() as connection:
-            start = record.next_offset(connection, partition)
-            watermark = record.watermarks(connection, partition)
-            self._recorded[partition] = record.last_offset(connection, partition)
-            now = migrations.get(connection, self._settings.name)
-        if now != self._migration:
-            raise ServerError("the migration has other topics or partitions now", hint="this process starts again")
-        low, high = self._reader.bounds(topic, number)
-        if start is None:
-            start = 0
-        if not low <= start <= high:
-            raise StopError(
-                f"{topic} [{number}]: reading goes on at offset {start}, the broker has {low} to {high}",
-                hint="messages were deleted before they were applied: raise kafka.retention_hours and copy again",
-            )
-        self._writer.take(partition, held.epoch, watermark)
-        self._held[partition] = held
-        self._reader.assign(topic, number, start)
-        log.info("partition taken", topic=topic, partition=number, epoch=held.epoch, offset=start)
-
     # -- reading
 
     def _step(self) -> None:
         if self._queue.full:
             self._wait_for_room()
             return
-        raws = self._reader.poll(self._settings.consume.poll_messages, min(self._settings.consume.idle_seconds, 0.5))
-        if not raws:
-            return
-        received = self._record(raws)
-        self._queue.put(received)
+        if self._paused:
+            self._reader.resume(self._partitions.reading())
+            self._paused = False
+        wait = min(self._settings.consume.idle_seconds, 0.5)
+        raws = self._reader.poll(self._settings.consume.poll_messages, wait, self._partitions.gone)
+        if raws:
+            self._queue.put(self._record(raws))
 
     def _wait_for_room(self) -> None:
-        parts = [self._places[partition] for partition in self._held]
-        self._reader.pause(parts)
-        while self._queue.full and not self._stop.is_set():
-            for raw in self._reader.poll(1, 0.1):  # keeps the client alive; a message that slips through is read again
-                self._reader.seek(raw.topic, raw.partition, raw.offset)
-        self._reader.resume(parts)
+        self._reader.pause(self._partitions.reading())
+        self._paused = True
+        for raw in self._reader.poll(1, 0.1):  # keeps the client alive; a message that slips through is read again
+            self._reader.seek(raw.topic, raw.partition, raw.offset)
 
     def _record(self, raws: Sequence[Raw]) -> list[Received]:
-        """Write the records of one poll, one statement a partition, before anything is queued (rule 5)."""
-        received = []
-        by_partition: dict[Partition, list[Raw]] = {}
-        for raw in raws:
-            by_partition.setdefault(self._partitions[raw.topic, raw.partition], []).append(raw)
-        decoded = {
-            partition: [(raw, decode(raw.value, raw.where, raw.offset)) for raw in part]
-            for partition, part in by_partition.items()
-        }
+        """Write the records of one poll, before anything is queued (rule 5); what is queued then."""
+        decoded = self._decode(raws)
 
-        def write(connection: sa.Connection) -> dict[Partition, set[int]]:
+        def write(connection: sa.Connection) -> tuple[set[str], dict[Partition, set[int]]]:
+            lost = self._leases.lost(connection, [tenure.held for tenure, _ in decoded])
             done: dict[Partition, set[int]] = {}
-            for partition, items in decoded.items():
-                if items[0][0].offset <= self._recorded[partition]:
-                    done[partition] = record.done_offsets(connection, partition, [raw.offset for raw, _ in items])
+            for tenure, items in decoded:
+                if tenure.partition.lease in lost:
+                    continue
+                if items[0][0].offset <= tenure.recorded:
+                    offsets = [raw.offset for raw, _ in items]
+                    done[tenure.partition] = record.done_offsets(connection, tenure.partition, offsets)
                 rows = [
                     Record(raw.offset, message.source, message.coordinate, len(message.data)) for raw, message in items
                 ]
-                record.insert_new(connection, partition, rows)
-            return done
+                record.insert_new(connection, tenure.partition, rows)
+            return lost, done
 
-        for partition in decoded:
-            self._leases.check(partition.lease)
-        known = self._in_state(write)
-        for partition, items in decoded.items():
-            done = known.get(partition, set())
+        lost, known = self._in_state(write)
+        received = []
+        for tenure, items in decoded:
+            if tenure.partition.lease in lost:
+                self._partitions.lost(tenure.partition)
+                continue
+            done = known.get(tenure.partition, set())
             received += [
-                Received(partition, raw.offset, len(raw.value), message, raw.offset not in done)
+                Received(tenure.partition, raw.offset, len(raw.value), message, raw.offset not in done)
                 for raw, message in items
             ]
         return received
+
+    def _decode(self, raws: Sequence[Raw]) -> list[tuple[Tenure, list[tuple[Raw, Message]]]]:
+        """By partition; of one with a message that is none, what stands before that."""
+        by_partition: dict[tuple[str, int], list[Raw]] = {}
+        for raw in raws:
+            by_partition.setdefault((raw.topic, raw.partition), []).append(raw)
+        decoded = []
+        for where, part in by_partition.items():
+            tenure = self._partitions.read_at(*where)
+            if tenure is None:
+                continue  # given up meanwhile
+            items = []
+            for raw in part:
+                try:
+                    items.append((raw, decode(raw.value, raw.where, raw.offset)))
+                except StopError as error:
+                    self._partitions.unreadable(tenure, raw.offset, error)
+                    break
+            if items:
+                decoded.append((tenure, items))
+        return decoded
 
     # -- merging
 
@@ -182,7 +176,8 @@ class Consumer:
             while not self._stop.is_set():
                 asked = self._wait_for_turn(asked)
                 if not self._stop.is_set():
-                    self._merge_once()
+                    with self._partitions.turn:
+                        self._merge_once()
         except BaseException as error:
             self._failure = error
             self._stop.set()
@@ -208,33 +203,48 @@ class Consumer:
         return self._in_state(lambda connection: migrations.drain_asked(connection, self._settings.name))
 
     def _merge_once(self) -> None:
-        batch = self._queue.swap()
-        if not batch:
-            return
-        began = time.monotonic()
-        consumed, written = self._writer.merge(batch)
+        swapped = self._queue.swap()
+        batch = [item for item in swapped if self._partitions.works(item.partition)]
+        if batch:
+            began = time.monotonic()
+            merged = self._writer.merge(batch)
+            for partition, error in merged.failed.items():
+                self._partitions.failed(partition, error)
+            self._mark(merged.consumed)
+            self._tell(merged, batch, time.monotonic() - began)
+        self._queue.done(swapped)
+
+    def _mark(self, consumed: Sequence[Consumed]) -> None:
+        """Extend the consumed prefixes, in one transaction, of the partitions that are still ours."""
+
+        def mark(connection: sa.Connection) -> set[str]:
+            lost = self._leases.lost(connection, [self._partitions.tenure(done.partition).held for done in consumed])
+            for done in consumed:
+                if done.partition.lease not in lost:
+                    record.mark_consumed(connection, done)
+                    self._partitions.went_on(connection, done)
+            return lost
+
+        lost = self._in_state(mark)
         for done in consumed:
-            self._mark(done)
-        self._queue.done(batch)
+            if done.partition.lease in lost:
+                self._partitions.failed(
+                    done.partition, OwnershipLost(f"lease '{done.partition.lease}' is another's now")
+                )
+            else:
+                self._partitions.marked(done)
+
+    def _tell(self, merged: Merged, batch: Sequence[Received], seconds: float) -> None:
         log.info(
             "merged",
             messages=len(batch),
-            rows=sum(done.rows for done in consumed),
-            inserted=written.inserted,
-            updated=written.updated,
-            deleted=written.deleted,
-            empty_deletes=written.empty,
-            seconds=round(time.monotonic() - began, 3),
+            rows=sum(done.rows for done in merged.consumed),
+            inserted=merged.written.inserted,
+            updated=merged.written.updated,
+            deleted=merged.written.deleted,
+            empty_deletes=merged.written.empty,
+            seconds=round(seconds, 3),
         )
-
-    def _mark(self, done: Consumed) -> None:
-        held = self._held[done.partition]
-
-        def mark(connection: sa.Connection) -> None:
-            self._leases.still_ours(connection, held)
-            record.mark_consumed(connection, done)
-
-        self._in_state(mark)
 
     def _in_state(self, action: Callable[[sa.Connection], T]) -> T:
         return in_transaction(self._state, action, self._stop)

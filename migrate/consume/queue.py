@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 
 from migrate.model.message import Received
+from migrate.model.partition import Partition
 
 
 class SwapQueue:
@@ -35,6 +36,14 @@ class SwapQueue:
         """A swapped list was merged: its bytes are free again."""
         with self._lock:
             self._waiting -= sum(item.size for item in items)
+
+    def drop(self, partition: Partition) -> None:
+        """Forget what waits of a partition: its next owner, or its next attempt, reads it again."""
+        with self._lock:
+            kept = [item for item in self._write if item.partition != partition]
+            dropped = [item for item in self._write if item.partition == partition]
+            self._write = kept
+            self._waiting -= sum(item.size for item in dropped)
 
     @property
     def full(self) -> bool:

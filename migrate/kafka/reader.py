@@ -19,6 +19,9 @@ _COORDINATOR_MOVES = frozenset(
     {KafkaError.NOT_COORDINATOR, KafkaError.COORDINATOR_NOT_AVAILABLE, KafkaError.COORDINATOR_LOAD_IN_PROGRESS}
 )
 """The group's offsets are being taken over by another broker, or created: it passes by itself."""
+DELETED = "messages were deleted before they were applied: raise kafka.retention_hours and copy again"
+Gone = Callable[[str, int, StopError], None]
+"""Topic, partition, and what there is to say."""
 T = TypeVar("T")
 
 
@@ -70,10 +73,11 @@ class PartitionReader:
     def seek(self, topic: str, partition: int, offset: int) -> None:
         self._consumer.seek(TopicPartition(topic, partition, offset))
 
-    def poll(self, messages: int, seconds: float) -> list[Raw]:
+    def poll(self, messages: int, seconds: float, gone: Gone | None = None) -> list[Raw]:
         """Up to `messages` messages, waiting at most `seconds` for the first.
 
-        Raises: StopError when an offset is no longer at the broker, ServerError for what does not pass by itself.
+        gone: told of a partition whose next offset is no longer at the broker; without it that is raised.
+        Raises: StopError, and ServerError for what does not pass by itself.
         """
         result = []
         for message in self._consumer.consume(messages, seconds):
@@ -82,11 +86,14 @@ class PartitionReader:
                 where = str(message.topic()), int(message.partition() or 0), int(message.offset() or 0)
                 result.append(Raw(*where, message.value() or b""))
             elif error.code() in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):
-                raise StopError(
+                stop = StopError(
                     f"{message.topic()} [{message.partition()}]: the offset to read from is no longer at the broker"
                     f" ({error.str()})",
-                    hint="messages were deleted before they were applied: raise kafka.retention_hours and copy again",
+                    hint=DELETED,
                 )
+                if gone is None:
+                    raise stop
+                gone(str(message.topic()), int(message.partition() or 0), stop)
             elif error.code() in (KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError._FATAL) or error.fatal():
                 raise ServerError(f"Kafka at {self._settings.bootstrap}: {error.str()}")
         return result

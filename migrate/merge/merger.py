@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import dataclass
 from functools import partial
 
 import pymysql
@@ -15,17 +16,28 @@ from migrate.merge.planner import Owned, Planner
 from migrate.merge.retry import T, until_done
 from migrate.model.change import key_json
 from migrate.model.coordinate import Coordinate
-from migrate.model.errors import MigrateError, StopError
+from migrate.model.errors import MigrateError, OwnershipLost, StopError
 from migrate.model.message import CANAL, Received
 from migrate.mysql import errors as mysql_errors
 from migrate.state.record import Consumed, Partition
 from migrate.target import fence
-from migrate.target.part import Done, EmptyDelete, Part, apply, find_refused
+from migrate.target.part import Done, EmptyDelete, Part, Requeue, apply, find_refused
 from migrate.target.plan import Plan, TargetDatabase, TargetPool
 from migrate.target.requeue import DelaySender
 
 log = structlog.get_logger("migrate.merge")
 _OTHER_COLUMNS = frozenset({1054, 1136, 1364})  # unknown column; column count; no default value
+_TOGETHER = 5_000
+"""Keys in one transaction of several partitions: below it, a flush costs more than what is done again if one fails."""
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """What became of a batch."""
+
+    consumed: Sequence[Consumed]  # by partition, what is at the target now
+    written: Done
+    failed: Mapping[Partition, MigrateError]  # what stopped a partition: StopError, or OwnershipLost
 
 
 class Merger:
@@ -34,6 +46,7 @@ class Merger:
     def __init__(self, plan: Plan, sender: DelaySender, stop: threading.Event, history: History | None = None) -> None:
         self._planner = Planner(plan, history)
         self._settings = plan.settings
+        self._last_tier = len(plan.settings.delay.tiers_seconds) - 1
         self._sender = sender
         self._send_lock = threading.Lock()
         self._busy = threading.Lock()
@@ -68,61 +81,92 @@ class Merger:
         for pool in self._pool.values():
             pool.close()
 
-    def merge(self, batch: Sequence[Received]) -> tuple[list[Consumed], Done]:
+    def merge(self, batch: Sequence[Received]) -> Merged:
         """Apply one swapped list.
 
         1. drop repeats by the watermark; 2. fold by place and key; 3. split by database and partition (`Planner`);
-        4. write, each part in one transaction, tried again until it is done. Returns what is consumed now and what was
-        written.
-        Raises: StopError for a change that cannot be applied, OwnershipLost, ServerError when stopping.
+        4. write, each database in one transaction where it takes all; else each partition in one of its own, tried
+        again until it is done. A partition that cannot be applied, or is no longer ours, fails alone.
+        Raises: ServerError when stopping.
         """
         with self._busy:
             return self._merge(batch)
 
-    def _merge(self, batch: Sequence[Received]) -> tuple[list[Consumed], Done]:
+    def _merge(self, batch: Sequence[Received]) -> Merged:
         self._planner.layouts.refresh()
         work: dict[TargetDatabase, list[Part]] = {}
-        consumed = []
+        planned: dict[Partition, Consumed] = {}
+        failed: dict[Partition, MigrateError] = {}
         for partition, items in _by_partition(batch).items():
-            parts, done = self._planner.plan_partition(self._owned[partition], items)
-            consumed.append(done)
+            try:
+                parts, planned[partition] = self._planner.plan_partition(self._owned[partition], items)
+            except StopError as error:
+                failed[partition] = error
+                continue
             for database, part in parts.items():
                 work.setdefault(database, []).append(part)
-        written = self._write_parallel(work)
+        written = self._write_parallel(work, failed)
+        consumed = [done for partition, done in planned.items() if partition not in failed]
         for done in consumed:
             self._owned[done.partition].watermark.update(done.highest)
-        for database, database_parts in work.items():
-            for part in database_parts:
-                self._note_applied(database, part)
-        return consumed, written
+        return Merged(consumed, written, failed)
 
     # -- writing
 
-    def _write_parallel(self, work: Mapping[TargetDatabase, list[Part]]) -> Done:
+    def _write_parallel(self, work: Mapping[TargetDatabase, list[Part]], failed: dict[Partition, MigrateError]) -> Done:
         futures = [self._threads.submit(self._write_all, database, parts) for database, parts in work.items()]
-        errors = [error for future in futures if (error := future.exception()) is not None]
-        if errors:
-            raise next((error for error in errors if isinstance(error, StopError)), errors[0])
+        wait(futures)
         done = Done()
         for future in futures:
-            done.add(future.result())
+            written, refused = future.result()
+            done.add(written)
+            failed.update(refused)
         return done
 
-    def _write_all(self, database: TargetDatabase, parts: Iterable[Part]) -> Done:
+    def _write_all(self, database: TargetDatabase, parts: Sequence[Part]) -> tuple[Done, dict[Partition, MigrateError]]:
+        """Write what one database gets: what was written, and the partitions that failed."""
         done = Done()
+        failed: dict[Partition, MigrateError] = {}
+        for together in _in_groups(parts):
+            if len(together) > 1 and (written := self._write_together(database, together)) is not None:
+                done.add(written)
+                continue
+            for part in together:
+                try:
+                    done.add(self._write(database, part))
+                except (StopError, OwnershipLost) as error:
+                    failed[part.partition] = error
+        return done, failed
+
+    def _write_together(self, database: TargetDatabase, parts: Sequence[Part]) -> Done | None:
+        """One transaction, so one flush of the server's disk, for all; None when they must be taken one by one."""
+        try:
+            written = apply(self._pool[database].get(database), parts, self._last_tier, self._requeue(database))
+        except (MigrateError, pymysql.MySQLError, OSError) as error:
+            told = mysql_errors.text(error) if not isinstance(error, MigrateError) else error.message
+            log.info("writing partition by partition", where=str(database.name), because=told)
+            self._pool[database].drop(database)
+            return None
         for part in parts:
-            done.add(self._write(database, part))
-        return done
+            self._note_applied(database, part)
+        return written
 
     def _write(self, database: TargetDatabase, part: Part) -> Done:
         """Write one part. Doing it twice ends the same: intents are states, and nobody else may write meanwhile."""
-        last_tier = len(self._settings.delay.tiers_seconds) - 1
 
-        def requeue(empties: Sequence[EmptyDelete]) -> None:
+        def write() -> Done:
+            return apply(self._pool[database].get(database), [part], self._last_tier, self._requeue(database))
+
+        written = self._retry(database, write, part)
+        self._note_applied(database, part)
+        return written
+
+    def _requeue(self, database: TargetDatabase) -> Requeue:
+        def send(partition: Partition, empties: Sequence[EmptyDelete]) -> None:
             with self._send_lock:
-                self._sender.send(part.partition, database.name, empties)
+                self._sender.send(partition, database.name, empties)
 
-        return self._retry(database, lambda: apply(self._pool[database].get(database), part, last_tier, requeue), part)
+        return send
 
     def _retry(self, database: TargetDatabase, action: Callable[[], T], part: Part | None = None) -> T:
         where = f"{database.target}/{database.database}"
@@ -164,8 +208,22 @@ class Merger:
 
 def _mend(table: str, error: BaseException) -> str:
     if mysql_errors.number(error) in _OTHER_COLUMNS:
-        return f"ALTER every target table of {table} as the source's was, and start the consumer again"
-    return "mend the target and start the consumer again; nothing behind it was applied"
+        return f"ALTER every target table of {table} as the source's was: the change is tried again by itself"
+    return "mend the target: it is tried again by itself; nothing behind it in its partition was applied"
+
+
+def _in_groups(parts: Sequence[Part]) -> Iterator[list[Part]]:
+    """Neighbours that are small enough to be one transaction."""
+    group: list[Part] = []
+    size = 0
+    for part in parts:
+        if group and size + part.size > _TOGETHER:
+            yield group
+            group, size = [], 0
+        group.append(part)
+        size += part.size
+    if group:
+        yield group
 
 
 def _by_partition(batch: Iterable[Received]) -> dict[Partition, list[Received]]:

@@ -25,7 +25,8 @@ def drain(
 ) -> Status:
     """Wait until the target has what the sources had logged when this was called, and no delete waits to come back.
 
-    Asks the consumer to merge at once. Raises: StopError when a process stopped for good, ServerError on time-out.
+    Asks the consumer to merge at once. Raises: StopError when a process stopped or a partition stands still,
+    ServerError on time-out.
     """
     ends = status.source_ends(settings, state)
     deadline = time.monotonic() + timeout_seconds
@@ -38,7 +39,7 @@ def drain(
             return now
         if now.halted:
             first = now.halted[0]
-            raise StopError(f"{first['process']} stopped for good: {first['reason']}", hint=first["hint"])
+            raise StopError(f"{first['process']} stands still: {first['reason']}", hint=first["hint"])
         if time.monotonic() > deadline:
             raise ServerError(
                 f"not drained within {timeout_seconds:.0f} s: {_left(now)}", hint="is `migrate run` running?"

@@ -11,6 +11,7 @@ import secrets
 import socket
 import threading
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import sqlalchemy as sa
@@ -117,6 +118,16 @@ class Leases:
             stop.wait(poll_seconds)
         return None
 
+    def unexpired(self, prefix: str) -> list[str]:
+        """The names of all leases that begin so and are held by anyone now. Forgets those long out of use."""
+        alike = (table.c.migration == self._migration, table.c.name.startswith(prefix, autoescape=True))
+        with self._engine.begin() as connection:
+            rows = connection.execute(sa.select(table.c.name, table.c.expires >= now).where(*alike)).all()
+            if any(not held for _, held in rows):
+                old = table.c.expires < sa.text("NOW(6) - INTERVAL 1 DAY")
+                connection.execute(sa.delete(table).where(*alike, old))
+        return [str(name) for name, held in rows if held]
+
     def check(self, name: str) -> Held:
         """The lease as held now. Raises OwnershipLost when it is not surely ours any more."""
         with self._lock:
@@ -133,6 +144,17 @@ class Leases:
         ).one()
         if (row[0], int(row[1])) != (self.holder, held.epoch):
             raise OwnershipLost(f"lease '{held.name}' is held by {row[0]} now", hint="this process ends")
+
+    def lost(self, connection: sa.Connection, held: Iterable[Held]) -> set[str]:
+        """Names of those that are another's now, asked as `still_ours` asks: the rest is ours until the commit."""
+        mine = {lease.name: lease for lease in held}
+        rows = connection.execute(
+            sa.select(table.c.name, table.c.holder, table.c.epoch)
+            .where(table.c.migration == self._migration, table.c.name.in_(mine))
+            .with_for_update(read=True)
+        )
+        found = {row[0]: (row[1], int(row[2])) for row in rows}
+        return {name for name, lease in mine.items() if found.get(name) != (self.holder, lease.epoch)}
 
     def release(self, name: str) -> None:
         """Give a lease back so that another holder need not wait for its end."""

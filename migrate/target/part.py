@@ -55,6 +55,11 @@ class Part:
     highest: dict[str, Coordinate | None]  # by source; None when only delayed deletes came
     work: list[Work] = field(default_factory=list)
 
+    @property
+    def size(self) -> int:
+        """How many keys it speaks of."""
+        return sum(len(work.intents) + len(work.returned) for work in self.work)
+
 
 @dataclass(slots=True)
 class Done:
@@ -72,38 +77,43 @@ class Done:
         self.empty += other.empty
 
 
-Requeue = Callable[[Sequence[EmptyDelete]], None]
-"""Hands empty deletes to the delay topics and returns when the broker has them."""
+Requeue = Callable[[Partition, Sequence[EmptyDelete]], None]
+"""Hands a partition's empty deletes to the delay topics and returns when the broker has them."""
 
 
-def apply(connection: Connection, part: Part, last_tier: int, requeue: Requeue) -> Done:
-    """Apply a part in one transaction.
+def apply(connection: Connection, parts: Sequence[Part], last_tier: int, requeue: Requeue) -> Done:
+    """Apply parts of several partitions of one migration in one transaction: all of them, or none.
 
-    1. raise the fence of every source, checking the epoch; 2. lock the rows and decide; 3. write rows and ledger;
-    4. hand empty deletes to the delay topics, *before* the commit: a crash in between sends them twice, which the
-    ledger recognises, but never loses one; 5. commit.
+    1. raise the fence of every partition and source, checking the epochs; 2. lock the rows and decide; 3. write rows
+    and ledger; 4. hand empty deletes to the delay topics, *before* the commit: a crash in between sends them twice,
+    which the ledger recognises, but never loses one; 5. commit.
     Raises: OwnershipLost, StopError, or the driver's error; nothing was written then, unless the commit itself
     failed, whose outcome the fence tells.
     """
     done = Done()
     with connection.transaction():
-        for source, coordinate in part.highest.items():
-            fence.raise_to(connection, part.partition, source, part.epoch, coordinate)
+        for part in parts:
+            for source, coordinate in part.highest.items():
+                fence.raise_to(connection, part.partition, source, part.epoch, coordinate)
         # Asked inside the transaction: only an answer from after the first statement counts (rule 11).
-        closed = chunk_fence.closed_tables(connection, part.partition.migration)
-        noted = ledger.noted_places(connection, part.partition.migration)
-        empties: list[EmptyDelete] = []
-        for work in part.work:
-            table = work.writer.table
-            is_open = (table.source, table.database, table.name) not in closed
-            is_noted = (table.source, work.writer.name) in noted
-            step = _PlaceStep(connection, part.partition.migration, work.writer, is_open, is_noted)
-            for intents in _ordered(work):
-                done.add(step.apply(intents))
-            done.add(step.give_back(work.returned, last_tier))
-            empties += step.empties
-        if empties:
-            requeue(empties)
+        migration = parts[0].partition.migration
+        closed = chunk_fence.closed_tables(connection, migration)
+        noted = ledger.noted_places(connection, migration)
+        for part in parts:
+            empties: list[EmptyDelete] = []
+            for work in part.work:
+                table = work.writer.table
+                is_open = (table.source, table.database, table.name) not in closed
+                is_noted = (table.source, work.writer.name) in noted
+                step = _PlaceStep(connection, migration, work.writer, is_open, is_noted)
+                for intents in _ordered(work):
+                    done.add(step.apply(intents))
+                done.add(step.give_back(work.returned, last_tier))
+                empties += step.empties
+                if step.noted:
+                    noted.add((table.source, work.writer.name))
+            if empties:
+                requeue(part.partition, empties)
     return done
 
 
@@ -146,7 +156,7 @@ class _PlaceStep:
         self._migration = migration
         self._writer = writer
         self._open = copy_open
-        self._noted = noted
+        self.noted = noted
 
     def apply(self, intents: Sequence[Intent]) -> Done:
         connection, writer = self._connection, self._writer
@@ -191,7 +201,7 @@ class _PlaceStep:
             ]
 
     def _put(self, deletes: Sequence[Intent], was_empty: bool) -> None:
-        self._noted = True
+        self.noted = True
         hashes = ledger.key_hashes(self._connection, self._writer.table, [intent.key for intent in deletes])
         entries = [
             (intent.key, key_hash, intent.coordinate, was_empty)
@@ -200,7 +210,7 @@ class _PlaceStep:
         ledger.put(self._connection, self._migration, self._writer.table, self._writer.name, entries)
 
     def _forget(self, keys: Sequence[Key]) -> None:
-        if not self._noted:
+        if not self.noted:
             return
         table, name = self._writer.table, self._writer.name
         hashes = ledger.key_hashes(self._connection, table, keys)

@@ -1,10 +1,11 @@
-"""The consumer on a real broker and a real state: what is recorded when, what is read again, what stops it."""
+"""The consumer on a real broker and a real state: what is recorded when, what is read again, what stands still."""
 
 from __future__ import annotations
 
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 
 import pytest
@@ -13,12 +14,14 @@ from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from migrate.consume.consumer import Consumer
+from migrate.consume.sharing import share
 from migrate.kafka import admin
+from migrate.merge.merger import Merged
 from migrate.model.coordinate import Coordinate
-from migrate.model.errors import MigrateError, OwnershipLost, StopError
+from migrate.model.errors import MigrateError, StopError
 from migrate.model.message import Message, Received, encode
 from migrate.settings import Settings, State
-from migrate.state import database, lease, record
+from migrate.state import database, halt, lease, record
 from migrate.state import migration as migrations
 from migrate.state.lease import Leases
 from migrate.state.migration import Migration, Topic
@@ -33,12 +36,13 @@ PARTITIONS = 2
 
 @dataclass
 class FakeWriter:
-    """In place of the merger: keeps what it is given. `gate` holds a merge up, `failure` ends it."""
+    """In place of the merger: keeps what it is given. `gate` holds a merge up, `failing` are partitions it refuses."""
 
     taken: list[tuple[int, int, Mapping[str, Coordinate]]] = field(default_factory=list)
     merged: list[list[Received]] = field(default_factory=list)
+    dropped: list[int] = field(default_factory=list)
     gate: threading.Event = field(default_factory=threading.Event)
-    failure: MigrateError | None = None
+    failing: dict[int, MigrateError] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.gate.set()
@@ -47,19 +51,20 @@ class FakeWriter:
         self.taken.append((partition.number, epoch, watermark))
 
     def drop(self, partition: Partition) -> None:
-        raise AssertionError("partitions are never dropped")
+        self.dropped.append(partition.number)
 
-    def merge(self, batch: Sequence[Received]) -> tuple[list[Consumed], Done]:
+    def merge(self, batch: Sequence[Received]) -> Merged:
         self.merged.append(list(batch))
         self.gate.wait(30)
-        if self.failure is not None:
-            raise self.failure
-        done = []
+        done, failed = [], {}
         for partition in sorted({item.partition for item in batch}, key=lambda each: each.number):
             mine = [item for item in batch if item.partition == partition]
             highest = {"s": mine[-1].message.coordinate}
-            done.append(Consumed(partition, mine[-1].offset + 1, highest, len(mine), len(mine), 0))
-        return done, Done()
+            if error := self.failing.get(partition.number):
+                failed[partition] = error
+            else:
+                done.append(Consumed(partition, mine[-1].offset + 1, highest, len(mine), len(mine), 0))
+        return Merged(done, Done(), failed)
 
     @property
     def offsets(self) -> list[tuple[int, int]]:
@@ -107,6 +112,12 @@ class World:
             found = [row[0] for row in rows]
         return [found.count(number) for number in (0, 1, 2)]
 
+    def halted(self) -> dict[int, str]:
+        """Why partitions stand still, by number."""
+        with self.state.connect() as connection:
+            found = halt.every(connection, self.name)
+        return {int(process.rpartition("[")[2][:-1]): reason for process, reason, _, _ in found}
+
     def consumed(self, partition: int) -> int | None:
         with self.state.connect() as connection:
             return record.next_offset(connection, Partition(self.name, self.topic_id, partition))
@@ -115,9 +126,9 @@ class World:
 class Process:
     """A consumer running in a thread."""
 
-    def __init__(self, world: World, writer: FakeWriter, **consume: object) -> None:
+    def __init__(self, world: World, writer: FakeWriter, lease: float = 30.0, **consume: object) -> None:
         self.stop = threading.Event()
-        self.leases = Leases(world.state, world.name, 30.0)
+        self.leases = Leases(world.state, world.name, lease).start()
         self.consumer = Consumer(world.make(**consume), world.state, self.leases, writer, self.stop)
         self.failure: BaseException | None = None
         self.thread = threading.Thread(target=self._run)
@@ -133,12 +144,7 @@ class Process:
         self.stop.set()
         self.thread.join(30)
         self.leases.close()
-
-    def failed(self) -> BaseException:
-        self.thread.join(30)
-        assert self.failure is not None
-        self.leases.close()
-        return self.failure
+        assert self.failure is None
 
 
 def until(condition: Callable[[], bool], seconds: float = 90.0) -> None:
@@ -196,29 +202,36 @@ def test_a_record_stands_before_its_message_is_merged(world: World) -> None:
     process.end()
 
 
-def test_after_a_failed_merge_everything_from_the_first_new_record_is_read_again(world: World) -> None:
-    world.send(0, 4)
-    first = Process(world, FakeWriter())
-    until(lambda: world.consumed(0) == 4)
-    first.end()
-    world.send(0, 3)
-    failed = Process(world, FakeWriter(failure=StopError("refused")))
-    assert str(failed.failed()) == "refused"
-    assert world.states(0) == [3, 4, 0]
+def test_a_partition_whose_merge_failed_stands_still_alone_and_is_read_again_from_its_first_new_record(
+    world: World,
+) -> None:
     writer = FakeWriter()
-    again = Process(world, writer)
+    process = Process(world, writer)
+    world.send(0, 4)
+    until(lambda: world.consumed(0) == 4)
+    writer.failing = {0: StopError("refused", hint="mend it")}
+    world.send(0, 3)
+    until(lambda: world.halted() == {0: "refused"})
+    world.send(1, 5)
+    until(lambda: world.consumed(1) == 5)
+    assert (world.states(0), world.consumed(0)) == ([3, 4, 0], 4)
+    before = len(writer.offsets)
+    writer.failing = {}
     until(lambda: world.consumed(0) == 7)
-    again.end()
-    assert [offset for _, offset in writer.offsets] == [4, 5, 6]
-    assert all(item.apply for batch in writer.merged for item in batch)
-    assert [(epoch, mark) for number, epoch, mark in writer.taken if number == 0] == [
-        (3, {"s": Coordinate(1, 1, 3, 0)})
-    ]
+    assert [one for one in writer.offsets[before:] if one[0] == 0][-3:] == [(0, 4), (0, 5), (0, 6)]
+    until(lambda: world.halted() == {})
+    process.end()
+    assert [(epoch, mark) for number, epoch, mark in writer.taken if number == 0][-1] == (
+        1,
+        {"s": Coordinate(1, 1, 3, 0)},
+    )
 
 
 def test_what_was_marked_consumed_by_hand_is_counted_and_not_applied(world: World) -> None:
     world.send(0, 3)
-    assert isinstance(Process(world, FakeWriter(failure=StopError("refused"))).failed(), StopError)
+    process = Process(world, FakeWriter(failing={0: StopError("refused")}))
+    until(lambda: world.halted() == {0: "refused"})
+    process.end()
     with world.state.begin() as connection:
         connection.execute(
             sa.update(record.table)
@@ -234,18 +247,23 @@ def test_what_was_marked_consumed_by_hand_is_counted_and_not_applied(world: Worl
         (1, False),
         (2, True),
     ]
+    assert world.halted() == {}
 
 
-def test_a_message_that_is_none_stops_and_is_named_and_nothing_of_its_poll_is_recorded(world: World) -> None:
+def test_a_message_that_is_none_stops_the_reading_there_and_what_stands_before_it_is_applied(world: World) -> None:
     world.send(1, 2)
     world.send(1, 1, raw=b"not json")
     world.send(1, 1)
+    world.send(0, 3)
     process = Process(world, FakeWriter())
-    failure = process.failed()
-    assert isinstance(failure, StopError)
-    assert failure.message.startswith(f"message {world.name} [1] @ 2 is not a flat message")
-    assert world.states(1)[0] + world.states(1)[1] in (0, 2)
-    assert world.consumed(1) in (None, 2)
+    until(lambda: (world.consumed(0), world.consumed(1)) == (3, 2))
+    until(lambda: 1 in world.halted())
+    assert world.halted()[1].startswith(f"message {world.name} [1] @ 2 is not a flat message")
+    assert world.states(1) == [0, 2, 0]
+    world.send(0, 1)
+    until(lambda: world.consumed(0) == 4)
+    process.end()
+    assert world.halted().keys() == {1}
 
 
 def test_a_full_queue_is_merged_at_once_and_holds_back_the_reading(world: World) -> None:
@@ -289,40 +307,103 @@ def test_messages_that_were_deleted_before_they_were_applied_stop_it(world: Worl
     client = AdminClient({"bootstrap.servers": world.kafka.bootstrap})
     (future,) = client.delete_records([TopicPartition(world.name, 0, 3)]).values()
     future.result(20)
-    failure = Process(world, FakeWriter()).failed()
-    assert isinstance(failure, StopError)
-    assert failure.message == f"{world.name} [0]: reading goes on at offset 0, the broker has 3 to 5"
-    assert "copy again" in failure.hint
+    process = Process(world, FakeWriter())
+    world.send(1, 2)
+    until(lambda: world.consumed(1) == 2)
+    assert world.halted() == {0: f"{world.name} [0]: reading goes on at offset 0, the broker has 3 to 5"}
+    assert world.consumed(0) is None
+    process.end()
 
 
-def test_two_consumers_share_the_partitions_and_the_second_takes_over(world: World) -> None:
+def owners(world: World) -> dict[int, str]:
+    """Who holds each partition's lease now."""
+    with world.state.connect() as connection:
+        rows = connection.execute(
+            sa.select(lease.table.c.name, lease.table.c.holder).where(
+                lease.table.c.migration == world.name,
+                lease.table.c.name.startswith("partition:"),
+                lease.table.c.expires > database.now,
+            )
+        )
+        return {int(name.rpartition(":")[2]): holder for name, holder in rows}
+
+
+def test_a_consumer_that_joins_gets_its_share_and_the_rest_when_the_other_ends(world: World) -> None:
     one, two = FakeWriter(), FakeWriter()
     first = Process(world, one)
-    until(lambda: len(one.taken) == PARTITIONS)
+    until(lambda: len(owners(world)) == PARTITIONS)
     second = Process(world, two)
-    world.send(0, 2)
-    until(lambda: world.consumed(0) == 2)
-    assert two.taken == []
+    until(lambda: set(owners(world).values()) == {first.leases.holder, second.leases.holder})
+    for partition in range(PARTITIONS):
+        world.send(partition, 2)
+    until(lambda: (world.consumed(0), world.consumed(1)) == (2, 2))
+    assert {number for number, _ in one.offsets} | {number for number, _ in two.offsets} == {0, 1}
+    assert sorted([*one.offsets, *two.offsets]) == [(0, 0), (0, 1), (1, 0), (1, 1)]
     first.end()
-    until(lambda: len(two.taken) == PARTITIONS)
-    world.send(0, 2)
-    until(lambda: world.consumed(0) == 4)
+    until(lambda: set(owners(world).values()) == {second.leases.holder})
+    for partition in range(PARTITIONS):
+        world.send(partition, 1)
+    until(lambda: (world.consumed(0), world.consumed(1)) == (3, 3))
     second.end()
-    assert [offset for _, offset in two.offsets] == [2, 3]
-    assert {epoch for _, epoch, _ in two.taken} == {2}
+    assert sorted(two.offsets)[-1] == (1, 2)
 
 
-def test_a_consumer_whose_lease_was_taken_marks_nothing(world: World) -> None:
+def test_a_partition_is_handed_over_behind_the_batch_that_is_under_way(world: World) -> None:
+    one, two = FakeWriter(), FakeWriter()
+    first = Process(world, one)
+    until(lambda: len(owners(world)) == PARTITIONS)
+    one.gate.clear()
+    for partition in range(PARTITIONS):
+        world.send(partition, 2)
+    until(lambda: bool(one.merged))
+    second = Process(world, two)
+    with closing(Leases(world.state, world.name, 30.0)) as any_one:
+        until(lambda: len(any_one.unexpired("member:")) == 2)
+    assert set(owners(world).values()) == {first.leases.holder}
+    one.gate.set()
+    until(lambda: set(owners(world).values()) == {first.leases.holder, second.leases.holder})
+    until(lambda: (world.consumed(0), world.consumed(1)) == (2, 2))
+    first.end()
+    second.end()
+    assert len({*one.offsets, *two.offsets}) == len(one.offsets) + len(two.offsets) == 4
+
+
+def test_a_consumer_whose_lease_was_taken_marks_nothing_of_it_and_goes_on_with_the_others(world: World) -> None:
     world.send(0, 2)
+    world.send(1, 1)
     writer = FakeWriter()
     writer.gate.clear()
     process = Process(world, writer)
     until(lambda: bool(writer.merged))
+    taken = lease.table.c.name == f"partition:{world.topic_id}:0"
     with world.state.begin() as connection:
         connection.execute(
-            sa.update(lease.table).where(lease.table.c.migration == world.name).values(epoch=9, holder="another")
+            sa.update(lease.table)
+            .where(lease.table.c.migration == world.name, taken)
+            .values(epoch=9, holder="another", expires=sa.text("NOW(6) + INTERVAL 1 DAY"))
         )
     writer.gate.set()
-    failure = process.failed()
-    assert isinstance(failure, OwnershipLost)
-    assert world.states(0) == [2, 0, 0]
+    until(lambda: world.consumed(1) == 1)
+    world.send(1, 1)
+    until(lambda: world.consumed(1) == 2)
+    process.end()
+    assert world.states(0)[1:] == [0, 0]
+    assert world.consumed(0) is None
+    assert 0 in writer.dropped
+
+
+@pytest.mark.parametrize(
+    ("partitions", "members", "shares"),
+    [
+        (8, "a", [8]),
+        (8, "ab", [4, 4]),
+        (8, "abc", [3, 3, 2]),
+        (2, "abc", [1, 1, 0]),
+    ],
+)
+def test_shares_are_fair_and_leave_nothing_over(partitions: int, members: str, shares: list[int]) -> None:
+    assert [share(partitions, list(members), me) for me in members] == shares
+
+
+def test_one_that_is_not_seen_yet_counts_itself() -> None:
+    assert share(4, ["b"], "a") == 2

@@ -11,8 +11,8 @@ from migrate.model.partition import Partition
 MESSAGE = Message("d", "t", "INSERT", (), "s", 1, 1, 1, ())
 
 
-def items(*offsets: int, size: int = 10) -> list[Received]:
-    return [Received(Partition("m", "t", 0), offset, size, MESSAGE) for offset in offsets]
+def items(*offsets: int, size: int = 10, partition: int = 0) -> list[Received]:
+    return [Received(Partition("m", "t", partition), offset, size, MESSAGE) for offset in offsets]
 
 
 def test_a_swap_takes_everything_in_order_and_leaves_nothing() -> None:
@@ -57,3 +57,13 @@ def test_writers_and_a_merger_at_once_lose_and_double_nothing() -> None:
     for start in (0, 10_000, 20_000):
         mine = [offset for offset in offsets if start <= offset < start + 2000]
         assert mine == sorted(mine)
+
+
+def test_what_waits_of_a_partition_is_dropped_and_its_bytes_are_free() -> None:
+    queue = SwapQueue(40)
+    queue.put(items(1, 2))
+    queue.put(items(7, 8, partition=1))
+    assert queue.full
+    queue.drop(Partition("m", "t", 0))
+    assert not queue.full
+    assert [item.offset for item in queue.swap()] == [7, 8]

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from migrate.merge.merger import Merger
 from migrate.model.coordinate import Coordinate
-from migrate.model.errors import StopError
+from migrate.model.errors import MigrateError, StopError
 from migrate.model.message import Received, Row, decode, encode
 from migrate.mysql.connection import Connection
 from migrate.state.database import sql_steps
@@ -52,10 +52,10 @@ class KillableMerger(Merger):
 
     dying: frozenset[str] = frozenset()
 
-    def _write(self, database: TargetDatabase, part: Part) -> Done:
+    def _write_all(self, database: TargetDatabase, parts: Sequence[Part]) -> tuple[Done, dict[Partition, MigrateError]]:
         if database.name in self.dying:
             raise KilledError("killed")
-        return super()._write(database, part)
+        return super()._write_all(database, parts)
 
 
 @dataclass
@@ -183,8 +183,9 @@ def merge(merger: KillableMerger, world: World, reads: list[int]) -> None:
         for number, messages in enumerate(world.topic)
         for offset in range(world.next[number], min(world.next[number] + reads[number], len(messages)))
     ]
-    consumed, _ = merger.merge(batch)
-    for done in consumed:
+    merged = merger.merge(batch)
+    assert merged.failed == {}
+    for done in merged.consumed:
         world.next[done.partition.number] = done.end
         world.watermark[done.partition.number].update(done.highest)
 

@@ -163,7 +163,9 @@ def test_a_delete_that_comes_while_the_copy_has_inserted_finds_the_row(copying: 
     assert not ledger.any_locked(copy, migration, table, place.table)
     part = Part(partition, 1, {"main": AT}, [Work(PlaceWriter(table, place.table), [Intent(("1",), None, AT)])])
     deleted: list[int] = []
-    delete = threading.Thread(target=lambda: deleted.append(apply(stream, part, 1, lambda _empties: None).deleted))
+    delete = threading.Thread(
+        target=lambda: deleted.append(apply(stream, [part], 1, lambda _partition, _empties: None).deleted)
+    )
     delete.start()
     delete.join(1.0)
     assert delete.is_alive(), "the stream did not wait for the copy's row"

@@ -58,7 +58,7 @@ class Place:
 
     def apply(self, *intents: Intent, returned: Sequence[Returned] = (), highest: int | None = 99) -> Done:
         part = self.part(*intents, returned=returned, highest=highest)
-        return apply(self.connection, part, LAST_TIER, self.sent.extend)
+        return apply(self.connection, [part], LAST_TIER, lambda _partition, empties: self.sent.extend(empties))
 
     @property
     def rows(self) -> list[tuple[object, ...]]:
@@ -114,11 +114,11 @@ def test_delayed_deletes_are_handed_over_before_the_commit(side: TargetSide) -> 
     """The other way round, a crash in between would lose the delete for good."""
     place = Place(side, closed=False)
 
-    def fail(_: Sequence[EmptyDelete]) -> None:
+    def fail(_partition: Partition, _empties: Sequence[EmptyDelete]) -> None:
         raise StopError("no broker")
 
     with pytest.raises(StopError, match="no broker"):
-        apply(place.connection, place.part(write(0, "1"), delete(2, "5")), LAST_TIER, fail)
+        apply(place.connection, [place.part(write(0, "1"), delete(2, "5"))], LAST_TIER, fail)
     assert (place.rows, place.noted, place.fence) == ([], {}, None)
 
 

@@ -1,0 +1,259 @@
+"""Which partitions a consumer works on: taking them, giving them up, and those that stand still for a time."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Protocol
+
+import sqlalchemy as sa
+import structlog
+
+from migrate.consume import sharing
+from migrate.consume.queue import SwapQueue
+from migrate.consume.tenure import Halt, Tenure
+from migrate.kafka.reader import DELETED, PartitionReader
+from migrate.model.coordinate import Coordinate
+from migrate.model.errors import MigrateError, OwnershipLost, ServerError, StopError
+from migrate.settings import Settings
+from migrate.state import halt, record
+from migrate.state import migration as migrations
+from migrate.state.database import in_transaction
+from migrate.state.lease import Leases
+from migrate.state.record import Consumed, Partition
+
+log = structlog.get_logger("migrate.consume")
+_LOOK_EVERY = 2.0
+
+
+class Owner(Protocol):
+    """Who writes the rows of the partitions that are ours; the merger."""
+
+    def take(self, partition: Partition, epoch: int, watermark: dict[str, Coordinate]) -> None: ...
+    def drop(self, partition: Partition) -> None: ...
+
+
+class Partitions:
+    """Changed by the reading thread alone, and only between two batches; the merging thread reports to it."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        state: sa.Engine,
+        leases: Leases,
+        owner: Owner,
+        reader: PartitionReader,
+        queue: SwapQueue,
+        stop: threading.Event,
+    ) -> None:
+        self.turn = threading.Lock()
+        """Held while a batch is under way."""
+        self._settings = settings
+        self._state = state
+        self._leases = leases
+        self._owner = owner
+        self._reader = reader
+        self._queue = queue
+        self._stop = stop
+        self._mine: dict[Partition, Tenure] = {}
+        self._halts: dict[Partition, Halt] = {}
+        self._failed: dict[Partition, MigrateError] = {}
+        self._next_look = 0.0
+        with state.connect() as connection:
+            self._migration = migrations.get(connection, settings.name)
+        names = self._migration.topic_names
+        self._by_place = {(names[part.topic_id], part.number): part for part in self._migration.partitions}
+
+    # -- asked by the consumer
+
+    def read_at(self, topic: str, number: int) -> Tenure | None:
+        """The tenure of a partition, as the broker names it; None when it is not to be read now."""
+        tenure = self._mine.get(self._by_place[topic, number])
+        return tenure if tenure is not None and not self._stands(tenure.partition) else None
+
+    def reading(self) -> list[tuple[str, int]]:
+        """The partitions that are read, as the broker names them."""
+        return [tenure.where for partition, tenure in self._mine.items() if not self._stands(partition)]
+
+    def works(self, partition: Partition) -> bool:
+        """Whether what was read of a partition is to be merged. For the merging thread, with `turn` held."""
+        return partition in self._mine and partition not in self._failed
+
+    def tenure(self, partition: Partition) -> Tenure:
+        return self._mine[partition]
+
+    def _stands(self, partition: Partition) -> bool:
+        stopped = self._halts.get(partition)
+        return stopped is not None and stopped.standing
+
+    # -- told by the consumer
+
+    def failed(self, partition: Partition, error: MigrateError) -> None:
+        """A merge ended so for a partition. From the merging thread, with `turn` held."""
+        self._failed[partition] = error
+
+    def went_on(self, connection: sa.Connection, done: Consumed) -> None:
+        """A merge got through; in the transaction that marks it, with `turn` held. A note of a stop is over then."""
+        tenure, stopped = self._mine[done.partition], self._halts.get(done.partition)
+        if stopped is not None and (stopped.standing or done.end <= (stopped.resume_at or 0)):
+            return  # the message that cannot be read is still ahead
+        if tenure.noted:
+            halt.clear(connection, self._settings.name, tenure.name)
+
+    def marked(self, done: Consumed) -> None:
+        """That transaction is committed; with `turn` held."""
+        stopped = self._halts.get(done.partition)
+        if stopped is None or not (stopped.standing or done.end <= (stopped.resume_at or 0)):
+            self._mine[done.partition].noted = False
+            self._halts.pop(done.partition, None)
+
+    def unreadable(self, tenure: Tenure, offset: int, error: StopError) -> None:
+        """A message is none: nothing behind it is read; what was read before it goes on."""
+        self._reader.unassign(*tenure.where)
+        self._stand_still(tenure, error, offset)
+
+    def gone(self, topic: str, number: int, error: StopError) -> None:
+        """The broker no longer has the next message."""
+        if tenure := self.read_at(topic, number):
+            self._drop(tenure)
+            self._stand_still(tenure, error)
+
+    def lost(self, partition: Partition) -> None:
+        """Another process holds its lease."""
+        if tenure := self._mine.get(partition):
+            log.warning("partition lost", topic=tenure.topic, partition=partition.number)
+            self._let_go(tenure)
+
+    # -- every two seconds
+
+    def look_after(self) -> None:
+        """Deal with what failed; every two seconds try again what stands still, and take or give up partitions.
+
+        For the reading thread. Raises: ServerError, also when stopping.
+        """
+        for partition, error in list(self._failed.items()):
+            self._deal_with(partition, error)
+        if time.monotonic() < self._next_look:
+            return
+        self._next_look = time.monotonic() + min(_LOOK_EVERY, self._settings.lease.seconds / 4)
+        for partition in list(self._mine):
+            try:
+                self._leases.check(partition.lease)
+            except OwnershipLost:
+                self.lost(partition)
+        self._share()
+        self._try_again()
+
+    def _deal_with(self, partition: Partition, error: MigrateError) -> None:
+        tenure = self._mine.get(partition)
+        if tenure is None:
+            return
+        if isinstance(error, StopError):
+            self._drop(tenure)
+            self._stand_still(tenure, error)
+        else:
+            self.lost(partition)
+
+    def _share(self) -> None:
+        """Give up what is above our share, take what is free up to it."""
+        ours = sharing.fair_share(self._leases, len(self._by_place))
+        for tenure in list(self._mine.values())[ours:]:
+            self._let_go(tenure)
+            log.info("partition given up", topic=tenure.topic, partition=tenure.partition.number)
+        for (topic, _), partition in self._by_place.items():
+            if len(self._mine) >= ours or self._stop.is_set():
+                return
+            if partition not in self._mine and (held := self._leases.acquire(partition.lease)):
+                self._mine[partition] = Tenure(partition, held, topic)
+                self._begin(self._mine[partition])
+
+    def _try_again(self) -> None:
+        for partition, stopped in list(self._halts.items()):
+            if not stopped.standing or time.monotonic() < stopped.due:
+                continue
+            stopped.standing = False
+            if stopped.resume_at is None:
+                self._begin(self._mine[partition])
+            else:
+                self._read(self._mine[partition], stopped.resume_at)
+
+    def _begin(self, tenure: Tenure) -> None:
+        """Read a partition from the end of its consumed prefix on."""
+        try:
+            start = self._raise_fences(tenure)
+        except OwnershipLost:
+            self.lost(tenure.partition)
+        except StopError as error:
+            self._stand_still(tenure, error)
+        else:
+            self._read(tenure, start)
+
+    def _raise_fences(self, tenure: Tenure) -> int:
+        """Become the partition's writer; returns the offset to read from. Raises OwnershipLost, StopError."""
+        partition = tenure.partition
+
+        def load(connection: sa.Connection) -> tuple[int | None, dict[str, Coordinate], int, migrations.Migration]:
+            start = record.next_offset(connection, partition)
+            marks = record.watermarks(connection, partition)
+            last = record.last_offset(connection, partition)
+            return start, marks, last, migrations.get(connection, self._settings.name)
+
+        found, watermark, tenure.recorded, known = in_transaction(self._state, load, self._stop)
+        if known != self._migration:
+            raise ServerError("the migration has other topics or partitions now", hint="this process starts again")
+        start = found or 0
+        low, high = self._reader.bounds(*tenure.where)
+        if not low <= start <= high:
+            where = f"{tenure.topic} [{partition.number}]"
+            raise StopError(f"{where}: reading goes on at offset {start}, the broker has {low} to {high}", hint=DELETED)
+        self._owner.take(partition, tenure.held.epoch, watermark)
+        if start == high and tenure.noted:  # whatever stood in the way is applied
+            in_transaction(
+                self._state, lambda connection: halt.clear(connection, self._settings.name, tenure.name), self._stop
+            )
+            tenure.noted = False
+        return start
+
+    def _read(self, tenure: Tenure, start: int) -> None:
+        self._reader.assign(*tenure.where, start)
+        log.info(
+            "partition read",
+            topic=tenure.topic,
+            partition=tenure.partition.number,
+            epoch=tenure.held.epoch,
+            offset=start,
+        )
+
+    def _let_go(self, tenure: Tenure) -> None:
+        self._drop(tenure)
+        with self.turn:
+            self._mine.pop(tenure.partition)
+            self._halts.pop(tenure.partition, None)
+        self._leases.release(tenure.partition.lease)
+
+    def _drop(self, tenure: Tenure) -> None:
+        """Work on it no more, and forget what was read of it; waits for a batch that is under way."""
+        with self.turn:
+            self._reader.unassign(*tenure.where)
+            self._queue.drop(tenure.partition)
+            self._owner.drop(tenure.partition)
+            self._failed.pop(tenure.partition, None)
+
+    def _stand_still(self, tenure: Tenure, error: StopError, offset: int | None = None) -> None:
+        partition = tenure.partition
+        with self.turn:
+            before = self._halts.get(partition)
+            known = before is not None and before.error.message == error.message
+            stopped = before if before is not None and known else Halt(error, offset)
+            stopped.resume_at = offset
+            stopped.stand()
+            self._halts[partition] = stopped
+            tenure.noted = True
+        if not known:
+            told = {"topic": tenure.topic, "partition": partition.number, "reason": error.message, "hint": error.hint}
+            log.error("a partition stands still", **told)
+
+        def note(connection: sa.Connection) -> None:
+            halt.note(connection, self._settings.name, tenure.name, error)
+
+        in_transaction(self._state, note, self._stop)

@@ -1,0 +1,50 @@
+"""The partitions that are ours, and those of them that stand still."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+from migrate.model.errors import MigrateError
+from migrate.model.partition import Partition
+from migrate.state.lease import Held
+
+_FIRST_PAUSE, _LONGEST_PAUSE = 5.0, 60.0
+
+
+@dataclass(slots=True)
+class Tenure:
+    """A partition that we hold the lease of."""
+
+    partition: Partition
+    held: Held
+    topic: str
+    recorded: int = -1  # the highest offset with a record from before we took it
+    noted: bool = True  # the state has a note that it stands still, or may have one of an owner before
+
+    @property
+    def where(self) -> tuple[str, int]:
+        """As the broker names it."""
+        return self.topic, self.partition.number
+
+    @property
+    def name(self) -> str:
+        """For the notes of what stands still, and why."""
+        return f"consume: {self.topic} [{self.partition.number}]"
+
+
+@dataclass(slots=True)
+class Halt:
+    """Why a partition stands still, and when it is tried again: what was refused may have been mended meanwhile."""
+
+    error: MigrateError
+    resume_at: int | None  # only reading stopped, at this offset, and what was read before goes on; None: all of it
+    standing: bool = False  # False: it is being tried again
+    due: float = 0.0
+    _pause: float = _FIRST_PAUSE
+
+    def stand(self) -> None:
+        """Until the next attempt; longer each time."""
+        self.standing = True
+        self.due = time.monotonic() + self._pause
+        self._pause = min(self._pause * 2, _LONGEST_PAUSE)
