@@ -18,6 +18,7 @@ from migrate.model.words import counted
 from migrate.ops import drain as draining
 from migrate.ops import init as initialising
 from migrate.ops import logs, processes, supervisor
+from migrate.ops import refresh as refreshing
 from migrate.ops import repartition as repartitioning
 from migrate.ops import rewind as rewinding
 from migrate.ops import status as statuses
@@ -244,6 +245,24 @@ def drain(
         _print_json(now.as_dict())
     else:
         out.print(f"drained: {counted(now.rows_applied, 'row change')} applied, none waiting")
+
+
+@app.command()
+def refresh(
+    context: typer.Context,
+    table: Annotated[str, typer.Argument(help="The table at the source, as database.table.")],
+    keys: Annotated[
+        list[str],
+        typer.Argument(metavar="KEY...", help="""Keys of rows; of several columns as a JSON list: '["7", "eu"]'."""),
+    ],
+    source: Annotated[str | None, typer.Option(help="Whose table; needed when several sources have it.")] = None,
+    timeout: Annotated[float, typer.Option(help="Seconds to wait at most.")] = 60.0,
+) -> None:
+    """Read single rows at the source again, and write or delete them wherever they may be at the target."""
+    settings = context.obj.load("refresh")
+    with database.opened(settings.state) as state:
+        count = refreshing.refresh(settings, state, table, keys, source, timeout)
+    out.print(f"{count} {'row' if count == 1 else 'rows'} of {table} refreshed")
 
 
 @app.command()

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from migrate.model.errors import MigrateError
 from migrate.model.partition import Partition
+from migrate.state import halt
 from migrate.state.lease import Held
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 5.0, 60.0
@@ -30,7 +31,7 @@ class Tenure:
     @property
     def name(self) -> str:
         """For the notes of what stands still, and why."""
-        return f"consume: {self.topic} [{self.partition.number}]"
+        return halt.of_partition(*self.where)
 
 
 @dataclass(slots=True)

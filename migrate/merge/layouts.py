@@ -78,7 +78,12 @@ class Layouts:
         if id_ not in self._begins:
             return True
         begin = self._begins[id_]
-        return begin is not None and message.coordinate[:3] >= begin[:3]
+        return begin is not None and (message.refresh or message.coordinate[:3] >= begin[:3])
+
+    def newest(self, planned: PlannedTable) -> PlannedTable:
+        """The table with its latest columns that are known."""
+        timeline = self._timelines.get((planned.table.source, planned.table.database, planned.table.name))
+        return timeline[-1][1] if timeline else planned
 
     def of(self, planned: PlannedTable, message: Message) -> PlannedTable:
         """The table with the columns of the message. Raises StopError when the history has none that fit."""

@@ -12,7 +12,7 @@ import pymysql
 import structlog
 
 from migrate.merge.layouts import History
-from migrate.merge.planner import Owned, Planner
+from migrate.merge.planner import Owned, Planner, Share
 from migrate.merge.retry import T, until_done
 from migrate.model.change import key_json
 from migrate.model.coordinate import Coordinate
@@ -21,9 +21,10 @@ from migrate.model.message import CANAL, Received
 from migrate.mysql import errors as mysql_errors
 from migrate.state.record import Consumed, Partition
 from migrate.target import fence
-from migrate.target.part import Done, EmptyDelete, Part, Requeue, apply, find_refused
+from migrate.target.part import Aftermath, Done, Part, Send, apply, find_refused
 from migrate.target.plan import Plan, TargetDatabase, TargetPool
-from migrate.target.requeue import DelaySender
+from migrate.target.refresh import SourceRows
+from migrate.target.requeue import AftermathSender
 
 log = structlog.get_logger("migrate.merge")
 _OTHER_COLUMNS = frozenset({1054, 1136, 1364})  # unknown column; column count; no default value
@@ -43,11 +44,14 @@ class Merged:
 class Merger:
     """Folds and writes batches. One thread per target database; failures are tried again in place."""
 
-    def __init__(self, plan: Plan, sender: DelaySender, stop: threading.Event, history: History | None = None) -> None:
+    def __init__(
+        self, plan: Plan, sender: AftermathSender, stop: threading.Event, history: History | None = None
+    ) -> None:
         self._planner = Planner(plan, history)
         self._settings = plan.settings
         self._last_tier = len(plan.settings.delay.tiers_seconds) - 1
         self._sender = sender
+        self._source_rows = SourceRows(plan.settings)
         self._send_lock = threading.Lock()
         self._busy = threading.Lock()
         self._stop = stop
@@ -78,6 +82,7 @@ class Merger:
 
     def close(self) -> None:
         self._threads.shutdown(wait=True, cancel_futures=True)
+        self._source_rows.close()
         for pool in self._pool.values():
             pool.close()
 
@@ -99,17 +104,26 @@ class Merger:
         failed: dict[Partition, MigrateError] = {}
         for partition, items in _by_partition(batch).items():
             try:
-                parts, planned[partition] = self._planner.plan_partition(self._owned[partition], items)
+                share = self._plan(self._owned[partition], items)
             except StopError as error:
                 failed[partition] = error
                 continue
-            for database, part in parts.items():
+            planned[partition] = share.consumed
+            for database, part in share.parts.items():
                 work.setdefault(database, []).append(part)
         written = self._write_parallel(work, failed)
         consumed = [done for partition, done in planned.items() if partition not in failed]
         for done in consumed:
             self._owned[done.partition].watermark.update(done.highest)
         return Merged(consumed, written, failed)
+
+    def _plan(self, owned: Owned, items: Sequence[Received]) -> Share:
+        share = self._planner.plan_partition(owned, items)
+        for table, keys in share.refreshes.values():
+            rows = self._source_rows.read(table, [*keys])
+            self._planner.add_refreshed(share, table, rows)
+            log.info("refreshed", table=table.table.full_name, keys=len(rows))
+        return share
 
     # -- writing
 
@@ -141,7 +155,7 @@ class Merger:
     def _write_together(self, database: TargetDatabase, parts: Sequence[Part]) -> Done | None:
         """One transaction, so one flush of the server's disk, for all; None when they must be taken one by one."""
         try:
-            written = apply(self._pool[database].get(database), parts, self._last_tier, self._requeue(database))
+            written = apply(self._pool[database].get(database), parts, self._last_tier, self._send(database))
         except (MigrateError, pymysql.MySQLError, OSError) as error:
             told = mysql_errors.text(error) if not isinstance(error, MigrateError) else error.message
             log.info("writing partition by partition", where=str(database.name), because=told)
@@ -155,16 +169,16 @@ class Merger:
         """Write one part. Doing it twice ends the same: intents are states, and nobody else may write meanwhile."""
 
         def write() -> Done:
-            return apply(self._pool[database].get(database), [part], self._last_tier, self._requeue(database))
+            return apply(self._pool[database].get(database), [part], self._last_tier, self._send(database))
 
         written = self._retry(database, write, part)
         self._note_applied(database, part)
         return written
 
-    def _requeue(self, database: TargetDatabase) -> Requeue:
-        def send(partition: Partition, empties: Sequence[EmptyDelete]) -> None:
+    def _send(self, database: TargetDatabase) -> Send:
+        def send(partition: Partition, left: Aftermath) -> None:
             with self._send_lock:
-                self._sender.send(partition, database.name, empties)
+                self._sender.send(partition, database.name, left)
 
         return send
 

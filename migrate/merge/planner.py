@@ -9,18 +9,32 @@ import structlog
 
 from migrate.merge.dedup import Fold
 from migrate.merge.layouts import History, Layouts
-from migrate.model.change import changes, key_json, key_of
+from migrate.model.change import Key, changes, key_json, key_of
 from migrate.model.coordinate import Coordinate
 from migrate.model.errors import StopError
-from migrate.model.message import Message, Received
+from migrate.model.message import Message, Received, Row
 from migrate.state.record import Consumed, Partition
+from migrate.target.decide import Intent
 from migrate.target.part import Part, Returned, Work
-from migrate.target.plan import Place, Plan, PlannedTable, TargetDatabase
+from migrate.target.plan import Place, Plan, PlannedTable, TableId, TargetDatabase
+from migrate.target.refresh import REFRESHED
 from migrate.target.rows import PlaceWriter
 
 log = structlog.get_logger("migrate.merge")
 Parts = dict[TargetDatabase, Part]
 CameBack = dict[Place, tuple[PlannedTable, list[Returned]]]
+Refreshes = dict[TableId, tuple[PlannedTable, dict[Key, None]]]
+"""Keys to be read at the source again, in the order they came."""
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """One partition's share of a batch, planned."""
+
+    owned: Owned
+    parts: Parts  # what each database shall get
+    consumed: Consumed  # what is consumed once they have it
+    refreshes: Refreshes  # whose rows are to be added first
 
 
 @dataclass(slots=True)
@@ -43,14 +57,15 @@ class Planner:
         self._passed_over: set[str] = set()  # as was said already
         self._writers: dict[tuple[int, Place], PlaceWriter] = {}
 
-    def plan_partition(self, owned: Owned, items: Sequence[Received]) -> tuple[Parts, Consumed]:
-        """What each database shall get, and what is consumed once it has it. `owned` is not changed.
+    def plan_partition(self, owned: Owned, items: Sequence[Received]) -> Share:
+        """What each database shall get. `owned` is not changed.
 
         Raises: StopError for a message that cannot be planned.
         """
         fold = Fold()
         highest: dict[str, Coordinate] = {}
         returned: CameBack = {}
+        refreshes: Refreshes = {}
         rows = event_ms = 0
         for item in items:
             message = item.message
@@ -65,6 +80,9 @@ class Planner:
             if message.delay is not None:
                 self._take_back(planned, item, returned)
                 continue
+            if message.refresh:
+                self._note_refresh(planned, message, refreshes)
+                continue
             planned = self.layouts.of(planned, message)
             rows += len(message.data)
             event_ms = max(event_ms, message.es)
@@ -77,7 +95,25 @@ class Planner:
         for place, (planned, came_back) in returned.items():
             self._add_returned(parts, owned, highest, place, planned, came_back)
         end = items[-1].offset + 1
-        return parts, Consumed(owned.partition, end, highest, len(items), rows, event_ms)
+        consumed = Consumed(owned.partition, end, highest, len(items), rows, event_ms)
+        return Share(owned, parts, consumed, refreshes)
+
+    def _note_refresh(self, planned: PlannedTable, message: Message, refreshes: Refreshes) -> None:
+        table = planned.table
+        newest = self.layouts.newest(planned)
+        keys = refreshes.setdefault((table.source, table.database, table.name), (newest, {}))[1]
+        for row in message.data:
+            keys[key_of(row, table.key, table.full_name)] = None
+
+    def add_refreshed(self, share: Share, planned: PlannedTable, rows: Mapping[Key, Row | None]) -> None:
+        """Let every place of a table hold what the source does: the row at its place, none at the others.
+
+        Raises: StopError for a row that no place takes.
+        """
+        homes = {key: None if row is None else planned.route(row) for key, row in rows.items()}
+        for place in planned.places:
+            intents = [Intent(key, row if homes[key] == place else None, REFRESHED) for key, row in rows.items()]
+            self._work(share.parts, share.owned, share.consumed.highest, planned, place).refreshed += intents
 
     def _fold(
         self, fold: Fold, planned: PlannedTable, item: Received, owned: Owned, highest: dict[str, Coordinate]
@@ -138,16 +174,22 @@ class Planner:
         planned: PlannedTable,
         came_back: list[Returned],
     ) -> None:
+        self._work(parts, owned, highest, planned, place).returned += came_back
+
+    def _work(
+        self, parts: Parts, owned: Owned, highest: Mapping[str, Coordinate], planned: PlannedTable, place: Place
+    ) -> Work:
+        """What a place gets besides changes, behind the last of those."""
         part = parts.get(place.database)
         if part is None:
             part = parts[place.database] = _part(owned, place.database, highest)
             part.highest = part.highest or {planned.table.source: None}
         writer = self._writer(planned, place)
-        for work in part.work:
-            if work.writer is writer:
-                work.returned.extend(came_back)
-                return
-        part.work.append(Work(writer, [], came_back))
+        same = [work for work in part.work if work.writer is writer]
+        if not same:
+            same = [Work(writer)]
+            part.work.append(same[0])
+        return same[-1]
 
     def _writer(self, planned: PlannedTable, place: Place) -> PlaceWriter:
         key = (id(planned.table), place)  # the writer keeps the table, so that no other one gets its id

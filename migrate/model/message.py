@@ -19,6 +19,8 @@ Row = dict[str, str | None]
 CANAL = "canal"
 """The source's name for messages without `pos`: they are ordered by their offset."""
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+REFRESH = "REFRESH"
+"""The type of a message that asks for rows to be read at the source again (rule 16): `data` holds their keys."""
 _LARGEST = 2**63 - 1  # what the state's columns hold
 
 
@@ -65,6 +67,16 @@ class Message:
     gtid: str = ""
     is_ddl: bool = False
     delay: Delay | None = None
+
+    @property
+    def refresh(self) -> bool:
+        """Whether its rows are keys, to be read at the source again (rule 16)."""
+        return self.type == REFRESH
+
+    @property
+    def from_log(self) -> bool:
+        """Whether a publisher read it from a log; else it is a delayed delete that came back, or a refresh."""
+        return self.delay is None and not self.refresh
 
     @property
     def coordinate(self) -> Coordinate:

@@ -19,7 +19,7 @@ from migrate.state import migration as migrations
 from migrate.state.clock import StateClock
 from migrate.state.database import in_transaction
 from migrate.state.schema_history import Reading
-from migrate.target.requeue import DelaySender
+from migrate.target.requeue import AftermathSender
 
 log = structlog.get_logger("migrate.run")
 
@@ -61,7 +61,7 @@ def consume(settings: Settings) -> None:
         plan = runtime.plan()
         known = _check_topics(runtime)
         history = Reading(lambda action: in_transaction(runtime.state, action, runtime.stop), settings.name)
-        merger = Merger(plan, DelaySender(settings, known, StateClock(runtime.state)), runtime.stop, history)
+        merger = Merger(plan, AftermathSender(settings, known, StateClock(runtime.state)), runtime.stop, history)
         try:
             Consumer(settings, runtime.state, runtime.leases, merger, runtime.stop).run()
         finally:

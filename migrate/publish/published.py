@@ -39,7 +39,7 @@ def beyond(settings: Settings, partitions: Iterable[tuple[str, int]], stored: Po
             while end > low:
                 start = max(low, end - size)
                 block = _read(reader, topic, number, start, end)
-                ours = [message for message in block if message.source == stored.source]
+                ours = [message for message in block if message.source == stored.source and message.from_log]
                 for message in ours:
                     if message.coordinate >= limit:
                         found.add(message)

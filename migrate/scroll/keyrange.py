@@ -11,11 +11,10 @@ from dataclasses import dataclass
 
 from migrate.model.change import Key, key_json
 from migrate.model.table import Column, Table
-from migrate.mysql.quoting import quote, quote_all
-from migrate.mysql.values import Parameter, key_placeholder, parameter
+from migrate.mysql.keys import Condition, key_parameters
+from migrate.mysql.quoting import quote
+from migrate.mysql.values import Parameter, key_placeholder
 from migrate.target.chunk_fence import Chunk
-
-Condition = tuple[str, list[Parameter]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,19 +59,9 @@ def order(table: Table, descending: bool = False) -> str:
     return ", ".join(f"{quote(name)}{' DESC' if descending else ''}" for name in table.key)
 
 
-def among(table: Table, keys: Sequence[Key]) -> Condition:
-    """What a WHERE clause says for these keys."""
-    columns = table.key_columns
-    marks = ", ".join(key_placeholder(column) for column in columns)
-    values = [value for key in keys for value in _parameters(columns, key)]
-    if len(columns) == 1:
-        return f"{quote(columns[0].name)} IN ({', '.join([marks] * len(keys))})", values
-    return f"({quote_all(table.key)}) IN ({', '.join([f'({marks})'] * len(keys))})", values
-
-
 def _beyond(columns: Sequence[Column], bound: Key, strict: str, last: str) -> Condition:
     """`columns` on one side of `bound`: strictly, but the last part as `last` says."""
-    values = _parameters(columns, bound)
+    values = key_parameters(columns, bound)
     names = [quote(column.name) for column in columns]
     marks = [key_placeholder(column) for column in columns]
     ways: list[str] = []
@@ -83,7 +72,3 @@ def _beyond(columns: Sequence[Column], bound: Key, strict: str, last: str) -> Co
         ways.append("(" + " AND ".join([*equal, f"{names[index]} {operator} {marks[index]}"]) + ")")
         arguments += values[: index + 1]
     return "(" + " OR ".join(ways) + ")", arguments
-
-
-def _parameters(columns: Sequence[Column], key: Key) -> list[Parameter]:
-    return [parameter(column)(text) for column, text in zip(columns, key, strict=True)]

@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from migrate.model.change import Key
 from migrate.model.table import Column, Table
 from migrate.mysql.connection import Connection
+from migrate.mysql.keys import among
 from migrate.mysql.quoting import quote
 from migrate.mysql.quoting import table as full_name
 from migrate.mysql.rowfilter import and_rows
 from migrate.mysql.values import compared, selected
 from migrate.scroll.carry import to_text
 from migrate.scroll.digest import row_digest
-from migrate.scroll.keyrange import among
 from migrate.scroll.sessions import Sessions
 from migrate.target.plan import PlannedTable
 

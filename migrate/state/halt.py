@@ -21,6 +21,11 @@ table = sa.Table(
 )
 
 
+def of_partition(topic: str, number: int) -> str:
+    """What stands for a process where one partition of the consumer stands still."""
+    return f"consume: {topic} [{number}]"
+
+
 def note(connection: sa.Connection, migration: str, process: str, error: MigrateError) -> None:
     values = {"reason": error.message, "hint": error.hint, "at": now}
     row = {"migration": migration, "process": process, **values}

@@ -46,6 +46,7 @@ class Work:
     writer: PlaceWriter
     intents: list[Intent] = field(default_factory=list)
     returned: list[Returned] = field(default_factory=list)
+    refreshed: list[Intent] = field(default_factory=list)  # as the source holds them now: after all changes
 
 
 @dataclass(slots=True)
@@ -58,7 +59,7 @@ class Part:
     @property
     def size(self) -> int:
         """How many keys it speaks of."""
-        return sum(len(work.intents) + len(work.returned) for work in self.work)
+        return sum(len(work.intents) + len(work.returned) + len(work.refreshed) for work in self.work)
 
 
 @dataclass(slots=True)
@@ -77,16 +78,27 @@ class Done:
         self.empty += other.empty
 
 
-Requeue = Callable[[Partition, Sequence[EmptyDelete]], None]
-"""Hands a partition's empty deletes to the delay topics and returns when the broker has them."""
+@dataclass(slots=True)
+class Aftermath:
+    """What a part leaves to be looked at again."""
+
+    empties: list[EmptyDelete] = field(default_factory=list)
+    evicted: list[tuple[Table, Key]] = field(default_factory=list)  # rows that made way for a unique value
+
+    def __bool__(self) -> bool:
+        return bool(self.empties or self.evicted)
 
 
-def apply(connection: Connection, parts: Sequence[Part], last_tier: int, requeue: Requeue) -> Done:
+Send = Callable[[Partition, Aftermath], None]
+"""Hands it to Kafka, in the partition it came from, and returns when the broker has it."""
+
+
+def apply(connection: Connection, parts: Sequence[Part], last_tier: int, send: Send) -> Done:
     """Apply parts of several partitions of one migration in one transaction: all of them, or none.
 
     1. raise the fence of every partition and source, checking the epochs; 2. lock the rows and decide; 3. write rows
-    and ledger; 4. hand empty deletes to the delay topics, *before* the commit: a crash in between sends them twice,
-    which the ledger recognises, but never loses one; 5. commit.
+    and ledger; 4. hand empty deletes and evicted rows to Kafka, *before* the commit: a crash in between sends them
+    twice, which does no harm, but never loses one; 5. commit.
     Raises: OwnershipLost, StopError, or the driver's error; nothing was written then, unless the commit itself
     failed, whose outcome the fence tells.
     """
@@ -100,20 +112,21 @@ def apply(connection: Connection, parts: Sequence[Part], last_tier: int, requeue
         closed = chunk_fence.closed_tables(connection, migration)
         noted = ledger.noted_places(connection, migration)
         for part in parts:
-            empties: list[EmptyDelete] = []
+            left = Aftermath()
             for work in part.work:
                 table = work.writer.table
                 is_open = (table.source, table.database, table.name) not in closed
                 is_noted = (table.source, work.writer.name) in noted
-                step = _PlaceStep(connection, migration, work.writer, is_open, is_noted)
-                for intents in _ordered(work):
+                step = _PlaceStep(connection, migration, work.writer, is_open, is_noted, left)
+                for intents in _ordered(work.writer, work.intents):
                     done.add(step.apply(intents))
+                for intents in _ordered(work.writer, work.refreshed):
+                    done.add(step.refresh(intents))
                 done.add(step.give_back(work.returned, last_tier))
-                empties += step.empties
                 if step.noted:
                     noted.add((table.source, work.writer.name))
-            if empties:
-                requeue(part.partition, empties)
+            if left:
+                send(part.partition, left)
     return done
 
 
@@ -125,8 +138,8 @@ def find_refused(connection: Connection, part: Part) -> tuple[PlaceWriter, Inten
     connection.raw.begin()
     try:
         for work in part.work:
-            step = _PlaceStep(connection, part.partition.migration, work.writer, copy_open=False, noted=False)
-            for intent in work.intents:
+            step = _PlaceStep(connection, part.partition.migration, work.writer, False, False, Aftermath())
+            for intent in (*work.intents, *work.refreshed):
                 try:
                     step.apply([intent])
                 except (pymysql.MySQLError, StopError) as error:
@@ -138,20 +151,26 @@ def find_refused(connection: Connection, part: Part) -> tuple[PlaceWriter, Inten
         connection.raw.rollback()
 
 
-def _ordered(work: Work) -> list[list[Intent]]:
+def _ordered(writer: PlaceWriter, intents: list[Intent]) -> list[list[Intent]]:
     """All at once; one by one where only the server can tell whether two keys are one (rule 2)."""
-    if work.writer.table.key_is_exact:
-        return [work.intents] if work.intents else []
-    return [[intent] for intent in work.intents]
+    if writer.table.key_is_exact:
+        return [intents] if intents else []
+    return [[intent] for intent in intents]
 
 
 class _PlaceStep:
     """One place inside the transaction. `noted`: the ledger names keys of this place."""
 
     def __init__(
-        self, connection: Connection, migration: str, writer: PlaceWriter, copy_open: bool, noted: bool
+        self,
+        connection: Connection,
+        migration: str,
+        writer: PlaceWriter,
+        copy_open: bool,
+        noted: bool,
+        left: Aftermath,
     ) -> None:
-        self.empties: list[EmptyDelete] = []
+        self._left = left
         self._connection = connection
         self._migration = migration
         self._writer = writer
@@ -159,13 +178,20 @@ class _PlaceStep:
         self.noted = noted
 
     def apply(self, intents: Sequence[Intent]) -> Done:
-        connection, writer = self._connection, self._writer
         self._note_before_looking([intent for intent in intents if intent.row is None])
+        return self._judge(intents, self._open)
+
+    def refresh(self, intents: Sequence[Intent]) -> Done:
+        """As `apply`, of rows as the source holds them. Of deletes the ledger learns from the stream alone."""
+        return self._judge(intents, copy_open=False)
+
+    def _judge(self, intents: Sequence[Intent], copy_open: bool) -> Done:
+        connection, writer = self._connection, self._writer
         present = writer.present(connection, [intent.key for intent in intents])
         chosen: dict[Write, list[Intent]] = {write: [] for write in Write}
         notes: dict[Note, list[Intent]] = {note: [] for note in Note}
         for intent in intents:
-            decision = decide(intent.row is not None, intent.key in present, self._open)
+            decision = decide(intent.row is not None, intent.key in present, copy_open)
             chosen[decision.write].append(intent)
             notes[decision.note].append(intent)
         self._write(chosen)
@@ -181,7 +207,8 @@ class _PlaceStep:
         if writer.table.unique_keys:
             writer.delete(connection, [intent.key for intent in chosen[Write.UPDATE]])
             both = [*chosen[Write.UPDATE], *chosen[Write.INSERT]]
-            writer.insert_taking(connection, [intent.row for intent in both if intent.row is not None])
+            evicted = writer.insert_taking(connection, [intent.row for intent in both if intent.row is not None])
+            self._left.evicted += [(writer.table, key) for key in evicted]
             return
         writer.update(connection, [intent.row for intent in chosen[Write.UPDATE] if intent.row is not None])
         writer.insert(connection, [intent.row for intent in chosen[Write.INSERT] if intent.row is not None])
@@ -196,7 +223,7 @@ class _PlaceStep:
             self._forget([intent.key for intent in written])
         if empty := notes[Note.PUT_EMPTY]:
             self._put(empty, was_empty=True)
-            self.empties += [
+            self._left.empties += [
                 EmptyDelete(self._writer.table, self._writer.name, intent.key, intent.coordinate, 0) for intent in empty
             ]
 
@@ -229,7 +256,7 @@ class _PlaceStep:
             match decide_return(entry.coordinate if entry else None, item.coordinate, self._open):
                 case Return.AGAIN:
                     tier = min(item.tier + 1, last_tier)
-                    self.empties.append(EmptyDelete(table, name, item.key, item.coordinate, tier))
+                    self._left.empties.append(EmptyDelete(table, name, item.key, item.coordinate, tier))
                 case Return.DELETE:
                     done.deleted += len(self._writer.present(self._connection, [item.key]))
                     self._writer.delete(self._connection, [item.key])

@@ -1,9 +1,8 @@
-"""Empty deletes on their way to the delay topics (rule 11)."""
+"""What a batch leaves to be looked at again, on its way to Kafka: empty deletes (rule 11), evicted rows (rule 16)."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 
 from migrate.kafka.producer import OrderedProducer
 from migrate.model.errors import ServerError
@@ -12,33 +11,40 @@ from migrate.model.partition import Partition
 from migrate.settings import Settings
 from migrate.state.clock import StateClock
 from migrate.state.migration import Migration
-from migrate.target.part import EmptyDelete
+from migrate.target.part import Aftermath, EmptyDelete
+from migrate.target.refresh import refresh_message
 
 _CONFIRM_SECONDS = 30.0
 
 
-class DelaySender:
-    """Writes delayed deletes and waits for the broker, so that a commit that follows cannot lose one."""
+class AftermathSender:
+    """Writes delayed deletes and refreshes, and waits for the broker, so that a commit that follows cannot lose one."""
 
     def __init__(self, settings: Settings, migration: Migration, clock: StateClock) -> None:
         self._settings = settings
         self._clock = clock
-        self._topics = {topic.id: settings.delay_topics(topic.name) for topic in migration.topics}
+        self._topics = migration.topic_names
         self._producer = OrderedProducer(settings.kafka)
 
-    def send(self, partition: Partition, database: str, empties: Sequence[EmptyDelete]) -> None:
-        """Send each delete to its tier's topic, in the partition of its key. Raises ServerError."""
+    def send(self, partition: Partition, database: str, left: Aftermath) -> None:
+        """Each in the partition of its key: a delete in its tier's topic, an evicted row in the topic itself.
+
+        database: that it happened in. Raises ServerError.
+        """
         try:
-            self._send(partition, database, empties)
+            self._send(partition, database, left)
         except ServerError:
             self._producer = OrderedProducer(self._settings.kafka)  # a failed one stays failed
             raise
 
-    def _send(self, partition: Partition, database: str, empties: Sequence[EmptyDelete]) -> None:
-        for empty in empties:
+    def _send(self, partition: Partition, database: str, left: Aftermath) -> None:
+        topic = self._topics[partition.topic_id]
+        tiers = self._settings.delay_topics(topic)
+        for empty in left.empties:
             due = int((self._clock.now() + self._settings.delay.tiers_seconds[empty.tier]) * 1000)
-            message = delayed_message(empty, database, due)
-            self._producer.produce(self._topics[partition.topic_id][empty.tier], partition.number, encode(message))
+            self._producer.produce(tiers[empty.tier], partition.number, encode(delayed_message(empty, database, due)))
+        for table, key in left.evicted:
+            self._producer.produce(topic, partition.number, encode(refresh_message(table, [key])))
         if not self._producer.flush(_CONFIRM_SECONDS):
             raise ServerError(
                 f"Kafka did not confirm delayed deletes within {_CONFIRM_SECONDS:.0f} s", hint="tried again"

@@ -17,9 +17,10 @@ from migrate.model.message import Row
 from migrate.model.table import Kind, Table
 from migrate.mysql.connection import Connection
 from migrate.mysql.errors import DUPLICATE_KEY, number
+from migrate.mysql.keys import among
 from migrate.mysql.quoting import quote, quote_all
 from migrate.mysql.typed_json import JsonValue
-from migrate.mysql.values import Parameter, compared, from_server, key_placeholder, parameter, placeholder
+from migrate.mysql.values import Parameter, compared, from_server, parameter, placeholder
 
 log = structlog.get_logger("migrate.target")
 STATEMENT_BYTES = 1_000_000
@@ -40,18 +41,21 @@ class PlaceWriter:
     def present(self, connection: Connection, keys: Sequence[Key]) -> set[Key]:
         """Which of these keys are there, their rows locked; looked up `lookup_keys` at a time."""
         found: set[Key] = set()
+        for part in _slices(keys, self._lookup_keys):
+            there = self._keys(connection, *among(self.table, part))
+            if not self.table.key_is_exact:
+                found.update(part[:1] if there else ())  # looked up one by one: the server's equality decides
+                continue
+            found.update(there)
+        return found
+
+    def _keys(self, connection: Connection, where: str, arguments: Sequence[Parameter]) -> list[Key]:
+        """The keys of some rows, which are locked."""
         columns = self.table.key_columns
         fields = ", ".join(compared(column) for column in columns)
         readers = [from_server(column) for column in columns]
-        for part in _slices(keys, self._lookup_keys):
-            where, arguments = self._where(part)
-            rows = connection.query(f"SELECT {fields} FROM {quote(self.name)} WHERE {where} FOR UPDATE", arguments)
-            if not self.table.key_is_exact:
-                found.update(part[:1] if rows else ())  # looked up one by one: the server's equality decides
-                continue
-            for row in rows:
-                found.add(tuple(str(read(value)) for read, value in zip(readers, row, strict=True)))
-        return found
+        rows = connection.query(f"SELECT {fields} FROM {quote(self.name)} WHERE {where} FOR UPDATE", arguments)
+        return [tuple(str(read(value)) for read, value in zip(readers, row, strict=True)) for row in rows]
 
     # -- writing
 
@@ -64,11 +68,11 @@ class PlaceWriter:
         for part, arguments in self._batches(rows):
             self._write(connection, f"{self._insert} {self._marks(part)}", arguments)
 
-    def insert_taking(self, connection: Connection, rows: Sequence[Row]) -> None:
-        """Insert rows, and delete rows of other keys that hold one of their unique values.
+    def insert_taking(self, connection: Connection, rows: Sequence[Row]) -> list[Key]:
+        """Insert rows, and delete rows of other keys that hold one of their unique values; returns those keys.
 
         Such a row came from the copy, which read the source later than the stream has come: its taking of the value is
-        still to come in the stream, with a full image (docs/decisions/0003).
+        still to come in the stream, with a full image (docs/decisions/0003). The caller has it refreshed all the same.
         """
         connection.execute("SAVEPOINT taking")
         try:
@@ -77,25 +81,29 @@ class PlaceWriter:
             if number(error) != DUPLICATE_KEY:
                 raise
             connection.execute("ROLLBACK TO SAVEPOINT taking")
-            for row in rows:
-                self._take(connection, row)
+            return [key for row in rows for key in self._take(connection, row)]
+        return []
 
-    def _take(self, connection: Connection, row: Row) -> None:
+    def _take(self, connection: Connection, row: Row) -> list[Key]:
         try:
             self.insert(connection, [row])
-            return
+            return []
         except pymysql.err.IntegrityError as error:
             if number(error) != DUPLICATE_KEY:
                 raise
+        evicted: list[Key] = []
         for names in self.table.unique_keys:
             if all(name and row[name] is not None for name in names):
                 columns = [self.table.by_name[name] for name in names]
                 where = " AND ".join(f"{quote(column.name)} = {placeholder(column)}" for column in columns)
                 values = [parameter(column)(row[column.name]) for column in columns]
-                evicted = connection.execute(f"DELETE FROM {quote(self.name)} WHERE {where}", values)
-                if evicted:
-                    log.warning("the copy was ahead of the stream on a unique value", table=self.name, rows=evicted)
+                keys = self._keys(connection, where, values)
+                connection.execute(f"DELETE FROM {quote(self.name)} WHERE {where}", values)
+                if keys:
+                    log.warning("the copy was ahead of the stream on a unique value", table=self.name, rows=len(keys))
+                evicted += keys
         self.insert(connection, [row])
+        return evicted
 
     def update(self, connection: Connection, rows: Sequence[Row]) -> None:
         """Overwrite rows whose keys are present and locked.
@@ -115,7 +123,7 @@ class PlaceWriter:
         """Delete what is there of these keys; returns how many rows."""
         deleted = 0
         for part in _slices(keys, self._lookup_keys):
-            where, arguments = self._where(part)
+            where, arguments = among(self.table, part)
             deleted += connection.execute(f"DELETE FROM {quote(self.name)} WHERE {where}", arguments)
         return deleted
 
@@ -178,15 +186,6 @@ class PlaceWriter:
                 arguments, count, size = [], 0, 0
         if count:
             yield count, arguments
-
-    def _where(self, keys: Sequence[Key]) -> tuple[str, list[Parameter]]:
-        columns = self.table.key_columns
-        mark = ", ".join(key_placeholder(column) for column in columns)
-        converts = [parameter(column) for column in columns]
-        arguments = [convert(text) for key in keys for convert, text in zip(converts, key, strict=True)]
-        if len(columns) == 1:
-            return f"{quote(columns[0].name)} IN ({', '.join([mark] * len(keys))})", arguments
-        return f"({quote_all(self.table.key)}) IN ({', '.join([f'({mark})'] * len(keys))})", arguments
 
 
 def _value(row: Row, name: str, table: Table) -> str | None:

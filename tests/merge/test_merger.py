@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 
 import pytest
@@ -17,7 +17,7 @@ from migrate.model.errors import MigrateError, OwnershipLost, ServerError, StopE
 from migrate.model.message import Message, Received
 from migrate.state.database import sql_steps
 from migrate.state.record import Partition
-from migrate.target.part import Done, EmptyDelete
+from migrate.target.part import Aftermath, Done
 from sandbox.stack import Sandbox
 from tests.helpers import address, make_settings, plain_table, plan_of, unique
 
@@ -25,7 +25,7 @@ PARTITION = Partition("m", "topic", 0)
 
 
 class NoDelays:
-    def send(self, partition: Partition, database: str, empties: Sequence[EmptyDelete]) -> None:
+    def send(self, partition: Partition, database: str, left: Aftermath) -> None:
         raise AssertionError("every copy is closed")
 
 

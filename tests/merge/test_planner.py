@@ -11,8 +11,10 @@ from migrate.merge.planner import Owned, Parts, Planner
 from migrate.model.coordinate import Coordinate
 from migrate.model.errors import StopError
 from migrate.model.message import CANAL, Delay, Message, Received, Row
-from migrate.state.record import Partition
+from migrate.state.record import Consumed, Partition
 from migrate.target.part import Part
+from migrate.target.plan import Plan
+from migrate.target.refresh import refresh_message
 from tests.helpers import make_settings, plain_table, plan_of, raw_settings
 
 PLAN = plan_of(plain_table())
@@ -51,6 +53,11 @@ def batch(*messages: Message, first: int = 100, unread: tuple[int, ...] = ()) ->
     ]
 
 
+def plan(owner: Owned, items: list[Received], of: Plan = PLAN) -> tuple[Parts, Consumed]:
+    share = Planner(of).plan_partition(owner, items)
+    return share.parts, share.consumed
+
+
 def wanted(parts: Parts) -> dict[str, dict[str, list[tuple[str, str | None]]]]:
     """Database: table: (key, value or None) of each intent."""
     return {
@@ -65,9 +72,7 @@ def wanted(parts: Parts) -> dict[str, dict[str, list[tuple[str, str | None]]]]:
 
 
 def test_a_batch_is_split_by_database_and_place_and_ends_behind_its_last_offset() -> None:
-    parts, consumed = Planner(PLAN).plan_partition(
-        owned(), batch(message("INSERT", ("1", "0", "a"), ("2", "1", "b"), ("3", "2", "c")))
-    )
+    parts, consumed = plan(owned(), batch(message("INSERT", ("1", "0", "a"), ("2", "1", "b"), ("3", "2", "c"))))
     assert wanted(parts) == {"ds_0": {"t_0": [("1", "a")], "t_1": [("3", "c")]}, "ds_1": {"t_0": [("2", "b")]}}
     assert {(part.epoch, part.partition.number, part.highest["s"]) for part in parts.values()} == {(7, 3, at(4))}
     assert (consumed.end, consumed.messages, consumed.rows, consumed.event_ms) == (101, 1, 3, 99)
@@ -76,7 +81,7 @@ def test_a_batch_is_split_by_database_and_place_and_ends_behind_its_last_offset(
 
 def test_offsets_may_have_gaps() -> None:
     items = batch(message("INSERT", ("1", "0", "a")), message("DELETE", ("1", "0", "a"), ordinals=(5,)))
-    _, consumed = Planner(PLAN).plan_partition(owned(), items)
+    _, consumed = plan(owned(), items)
     assert (consumed.end, consumed.messages) == (103, 2)
 
 
@@ -87,12 +92,12 @@ def test_a_replay_of_the_publisher_never_goes_back() -> None:
         message("UPDATE", ("1", "0", "B"), ordinals=(2,)),
         message("UPDATE", ("1", "0", "C"), ordinals=(4,)),
     )
-    assert wanted(Planner(PLAN).plan_partition(owned(), batch(a, b, a, b, c))[0]) == {"ds_0": {"t_0": [("1", "C")]}}
-    assert wanted(Planner(PLAN).plan_partition(owned(), batch(a, b, a))[0]) == {"ds_0": {"t_0": [("1", "B")]}}
+    assert wanted(plan(owned(), batch(a, b, a, b, c))[0]) == {"ds_0": {"t_0": [("1", "C")]}}
+    assert wanted(plan(owned(), batch(a, b, a))[0]) == {"ds_0": {"t_0": [("1", "B")]}}
 
 
 def test_the_stored_watermark_is_enough_to_know_a_repeat() -> None:
-    parts, consumed = Planner(PLAN).plan_partition(
+    parts, consumed = plan(
         owned({"s": at(2)}),
         batch(message("INSERT", ("1", "0", "A"), ("1", "0", "B"), ("2", "0", "C"), ordinals=(0, 2, 3))),
     )
@@ -101,14 +106,12 @@ def test_the_stored_watermark_is_enough_to_know_a_repeat() -> None:
 
 
 def test_repeats_alone_move_the_prefix_and_no_watermark_and_touch_no_database() -> None:
-    parts, consumed = Planner(PLAN).plan_partition(
-        owned({"s": at(9)}), batch(message("INSERT", ("1", "0", "A"), ordinals=(9,)))
-    )
+    parts, consumed = plan(owned({"s": at(9)}), batch(message("INSERT", ("1", "0", "A"), ordinals=(9,))))
     assert (parts, consumed.highest, consumed.end) == ({}, {}, 101)
 
 
 def test_what_one_database_has_already_is_planned_for_the_others_only() -> None:
-    parts, consumed = Planner(PLAN).plan_partition(
+    parts, consumed = plan(
         owned(ds_0=at(2)), batch(message("INSERT", ("1", "0", "a"), ("2", "1", "b"), ("3", "2", "c")))
     )
     assert wanted(parts) == {"ds_0": {"t_1": [("3", "c")]}, "ds_1": {"t_0": [("2", "b")]}}
@@ -120,10 +123,10 @@ def test_sources_are_judged_apart() -> None:
         sources=[{**raw_settings()["sources"][0], "name": name, "port": port} for name, port in (("s", 1), ("z", 2))],
         tables=[{**raw_settings()["tables"][0], "source": name} for name in ("s", "z")],
     )
-    plan = plan_of(plain_table(), replace(plain_table(), source="z"), settings=settings)
+    both = plan_of(plain_table(), replace(plain_table(), source="z"), settings=settings)
     mine = message("INSERT", ("1", "0", "s"), ordinals=(2,))
     theirs = message("INSERT", ("2", "0", "z"), source="z", transaction=5)
-    parts, consumed = Planner(plan).plan_partition(owned({"s": at(0)}), batch(mine, theirs))
+    parts, consumed = plan(owned({"s": at(0)}), batch(mine, theirs), both)
     assert consumed.highest == {"s": at(2), "z": at(0, 5)}
     (part,) = parts.values()
     assert part.highest == {"s": at(2), "z": at(0, 5)}
@@ -135,19 +138,19 @@ def test_a_message_without_pos_counts_by_its_offset() -> None:
         message("INSERT", ("1", "0", "a"), source=CANAL, incarnation=0, file=0, transaction=offset, ordinals=(0,))
         for offset in (100, 102)
     ]
-    parts, consumed = Planner(PLAN).plan_partition(owned({CANAL: Coordinate(0, 0, 100, 0)}), batch(*messages))
+    parts, consumed = plan(owned({CANAL: Coordinate(0, 0, 100, 0)}), batch(*messages))
     assert wanted(parts) == {"ds_0": {"t_0": [("1", "a")]}}
     assert consumed.highest == {CANAL: Coordinate(0, 0, 102, 0)}
 
 
 @pytest.mark.parametrize("kind", ["CREATE", "QUERY", "INSERT"])
 def test_a_message_without_rows_is_consumed_in_its_turn(kind: str) -> None:
-    parts, consumed = Planner(PLAN).plan_partition(owned(), batch(message(kind, table="unknown")))
+    parts, consumed = plan(owned(), batch(message(kind, table="unknown")))
     assert (parts, consumed.end, consumed.rows) == ({}, 101, 0)
 
 
 def test_a_message_that_was_consumed_before_is_only_counted() -> None:
-    parts, consumed = Planner(PLAN).plan_partition(
+    parts, consumed = plan(
         owned(),
         batch(message("INSERT", ("1", "0", "a")), message("INSERT", ("2", "0", "b"), transaction=11), unread=(100,)),
     )
@@ -167,7 +170,7 @@ def test_a_message_that_was_consumed_before_is_only_counted() -> None:
 def test_what_cannot_be_planned_stops(bad: Message, told: str) -> None:
     state = owned()
     with pytest.raises(StopError) as caught:
-        Planner(PLAN).plan_partition(state, batch(message("INSERT", ("1", "0", "a"), transaction=9), bad))
+        plan(state, batch(message("INSERT", ("1", "0", "a"), transaction=9), bad))
     assert told in caught.value.message
     assert "secret" not in str(caught.value)
     assert (state.watermark, state.applied["s"]) == ({}, {})
@@ -197,9 +200,7 @@ def only(parts: Parts) -> Part:
 
 
 def test_a_delayed_delete_goes_to_its_place_and_skips_the_watermark() -> None:
-    parts, consumed = Planner(PLAN).plan_partition(
-        owned({"s": at(50)}, ds_1=at(50)), batch(delayed("7", "ds_1", "t_1"))
-    )
+    parts, consumed = plan(owned({"s": at(50)}, ds_1=at(50)), batch(delayed("7", "ds_1", "t_1")))
     (work,) = only(parts).work
     assert (work.writer.name, work.intents) == ("t_1", [])
     assert [(item.key, item.coordinate, item.tier) for item in work.returned] == [(("7",), at(0), 1)]
@@ -209,7 +210,7 @@ def test_a_delayed_delete_goes_to_its_place_and_skips_the_watermark() -> None:
 
 
 def test_delayed_deletes_join_the_changes_of_their_place() -> None:
-    parts, _ = Planner(PLAN).plan_partition(
+    parts, _ = plan(
         owned(), batch(message("INSERT", ("1", "0", "a")), delayed("7", "ds_0", "t_0"), delayed("8", "ds_0", "t_0"))
     )
     (work,) = only(parts).work
@@ -221,7 +222,40 @@ def test_delayed_deletes_join_the_changes_of_their_place() -> None:
 @pytest.mark.parametrize(("database", "table"), [("ds_0", "t_9"), ("ds_9", "t_0")])
 def test_a_delayed_delete_for_no_place_of_the_table_stops(database: str, table: str) -> None:
     with pytest.raises(StopError, match=rf"speaks of {database}\.{table}, which is no place of shop\.t"):
-        Planner(PLAN).plan_partition(owned(), batch(delayed("7", database, table)))
+        plan(owned(), batch(delayed("7", database, table)))
+
+
+# -- refreshes
+
+
+def test_a_refresh_follows_the_changes_and_leaves_its_row_at_one_place_alone() -> None:
+    planner = Planner(PLAN)
+    keys = [("1",), ("2",)]
+    asked = refresh_message(plain_table(), keys)
+    share = planner.plan_partition(
+        owned({"s": at(50)}), batch(message("UPDATE", ("1", "0", "a"), transaction=11), asked)
+    )
+    ((table, found),) = share.refreshes.values()
+    assert [*found] == keys
+    planner.add_refreshed(share, table, {("1",): {"id": "1", "shard": "1", "v": "b"}, ("2",): None})
+    places = {
+        (database.name, work.writer.name): {intent.key[0]: intent.row and intent.row["v"] for intent in work.refreshed}
+        for database, part in share.parts.items()
+        for work in part.work
+    }
+    gone = {"1": None, "2": None}
+    assert places == {
+        ("ds_0", "t_0"): gone,
+        ("ds_0", "t_1"): gone,
+        ("ds_1", "t_0"): {"1": "b", "2": None},
+        ("ds_1", "t_1"): gone,
+    }
+    assert wanted(share.parts)["ds_0"]["t_0"] == [("1", "a")]
+    assert share.consumed.highest == {"s": at(0, 11)}
+    assert {database.name: part.highest for database, part in share.parts.items()} == {
+        "ds_0": {"s": at(0, 11)},
+        "ds_1": {"s": at(0, 11)},
+    }
 
 
 # -- the plan
@@ -245,6 +279,6 @@ def test_a_part_never_lowers_the_fence_of_a_database_that_has_more() -> None:
     """After a crash ds_0 is ahead; the first batch brings it a delayed delete only, and ends before that."""
     delayed = message("DELETE", ("4", "0", "x"), ordinals=(1,), delay=Delay(0, 5, "ds_0", "t_0"))
     first = batch(message("INSERT", ("5", "1", "y"), ordinals=(5,)), delayed)
-    parts, done = Planner(PLAN).plan_partition(owned(ds_0=at(9)), first)
+    parts, done = plan(owned(ds_0=at(9)), first)
     assert {database.name: part.highest["s"] for database, part in parts.items()} == {"ds_0": at(9), "ds_1": at(5)}
     assert done.highest == {"s": at(5)}

@@ -110,7 +110,8 @@ class Process:
             ]
             self._read[number] = len(messages) - left
             if items:
-                plans.append(self._planner.plan_partition(self._owned[number], items))
+                share = self._planner.plan_partition(self._owned[number], items)
+                plans.append((share.parts, share.consumed))
         writes = data.draw(st.permutations([(name, part) for parts, _ in plans for name, part in parts.items()]))
         steps = len(writes) + len(plans)
         reached = data.draw(st.integers(0, steps), label="killed after") if killed else steps

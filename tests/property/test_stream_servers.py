@@ -24,7 +24,7 @@ from migrate.state.database import sql_steps
 from migrate.state.record import Partition
 from migrate.target import chunk_fence, ledger
 from migrate.target.chunk_fence import WHOLE_TABLE, Chunk
-from migrate.target.part import Done, EmptyDelete, Part
+from migrate.target.part import Aftermath, Done, EmptyDelete, Part
 from migrate.target.plan import Plan, TargetDatabase
 from migrate.target.requeue import delayed_message
 from migrate.target.rows import PlaceWriter
@@ -43,8 +43,9 @@ class Delays:
     def __init__(self) -> None:
         self.waiting: list[tuple[int, str, EmptyDelete]] = []
 
-    def send(self, partition: Partition, database: str, empties: Sequence[EmptyDelete]) -> None:
-        self.waiting += [(partition.number, database, empty) for empty in empties]
+    def send(self, partition: Partition, database: str, left: Aftermath) -> None:
+        self.waiting += [(partition.number, database, empty) for empty in left.empties]
+        assert not left.evicted
 
 
 class KillableMerger(Merger):

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import pymysql
 import pytest
 
+from migrate.model.change import Key
 from migrate.model.coordinate import Coordinate
 from migrate.model.errors import OwnershipLost, StopError
 from migrate.model.message import Row
@@ -16,7 +17,7 @@ from migrate.state.record import Partition
 from migrate.target import chunk_fence, fence, ledger
 from migrate.target.chunk_fence import WHOLE_TABLE, Chunk
 from migrate.target.decide import Intent
-from migrate.target.part import Done, EmptyDelete, Part, Returned, Work, apply, find_refused
+from migrate.target.part import Aftermath, Done, EmptyDelete, Part, Returned, Work, apply, find_refused
 from migrate.target.rows import PlaceWriter
 from tests.helpers import catalog_table, unique
 from tests.target.conftest import TargetSide
@@ -40,6 +41,7 @@ class Place:
         self.writer = PlaceWriter(self.table, name)
         self.partition = Partition(unique("m"), "topic", 0)
         self.sent: list[EmptyDelete] = []
+        self.evicted: list[tuple[Table, Key]] = []
         fence.take(side.one, self.partition, ["s"], 1)
         chunk_fence.open_attempt(side.one, self.migration, self.table, Chunk(WHOLE_TABLE, None, None), 1)
         if closed:
@@ -58,7 +60,11 @@ class Place:
 
     def apply(self, *intents: Intent, returned: Sequence[Returned] = (), highest: int | None = 99) -> Done:
         part = self.part(*intents, returned=returned, highest=highest)
-        return apply(self.connection, [part], LAST_TIER, lambda _partition, empties: self.sent.extend(empties))
+        return apply(self.connection, [part], LAST_TIER, self._send)
+
+    def _send(self, _partition: Partition, left: Aftermath) -> None:
+        self.sent += left.empties
+        self.evicted += left.evicted
 
     @property
     def rows(self) -> list[tuple[object, ...]]:
@@ -114,7 +120,7 @@ def test_delayed_deletes_are_handed_over_before_the_commit(side: TargetSide) -> 
     """The other way round, a crash in between would lose the delete for good."""
     place = Place(side, closed=False)
 
-    def fail(_partition: Partition, _empties: Sequence[EmptyDelete]) -> None:
+    def fail(_partition: Partition, _left: Aftermath) -> None:
         raise StopError("no broker")
 
     with pytest.raises(StopError, match="no broker"):

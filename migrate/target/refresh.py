@@ -1,0 +1,106 @@
+"""Doubt about a key is settled by the source: its row is read there again, and written or deleted everywhere (rule 16).
+
+A refresh travels as a message in the key's own partition, so its owner carries it out, between the key's changes. The
+read takes a lock: it waits for a commit in flight, whose event may have come before the row can be seen. What is read
+is as new as everything that stands before the message, or newer; changes still to come repeat themselves up to it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+
+import pymysql
+
+from migrate.model.change import Key, key_of
+from migrate.model.coordinate import Coordinate
+from migrate.model.errors import StopError
+from migrate.model.message import REFRESH, Message, Row
+from migrate.model.table import Table
+from migrate.mysql import errors as mysql_errors
+from migrate.mysql.connection import Connection, connect
+from migrate.mysql.keys import among
+from migrate.mysql.quoting import table as full_name
+from migrate.mysql.rowfilter import and_rows
+from migrate.mysql.values import from_server, selected
+from migrate.settings import Settings
+from migrate.target.plan import PlannedTable
+
+REFRESHED = Coordinate(0, 0, 0, 0)
+"""Stands where a change has its coordinate: a refresh has none."""
+_KEYS = 200
+_LOCK_SECONDS = 5
+"""Of waiting for an open transaction at the source; the partition stands still then, and is tried again."""
+
+
+def refresh_message(table: Table, keys: Sequence[Key]) -> Message:
+    """The request to read these keys again."""
+    return Message(
+        database=table.database,
+        table=table.name,
+        type=REFRESH,
+        data=tuple(dict(zip(table.key, key, strict=True)) for key in keys),
+        source=table.source,
+        incarnation=REFRESHED.incarnation,
+        file=REFRESHED.file,
+        transaction=REFRESHED.transaction,
+        rows=tuple(range(len(keys))),
+        pk_names=table.key,
+        ts=int(time.time() * 1000),
+    )
+
+
+class SourceRows:
+    """Rows as the sources hold them now, read with locks. Not shared between threads."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._open: dict[str, Connection] = {}
+
+    def read(self, planned: PlannedTable, keys: Sequence[Key]) -> dict[Key, Row | None]:
+        """The row of each key as canonical texts; None where there is none that belongs to the migration.
+
+        Raises: StopError when the source does not give them now.
+        """
+        table = planned.table
+        found: dict[Key, Row | None] = dict.fromkeys(keys)
+        size = _KEYS if table.key_is_exact else 1  # else only the server can tell which row is meant
+        try:
+            for start in range(0, len(keys), size):
+                part = keys[start : start + size]
+                for row in self._rows(planned, part):
+                    found[key_of(row, table.key, table.full_name) if size > 1 else part[0]] = row
+        except (pymysql.MySQLError, OSError) as error:
+            self.close()
+            raise StopError(
+                f"source '{table.source}': {table.full_name} cannot be read for a refresh: {mysql_errors.text(error)}",
+                hint="it is tried again by itself; a row that stays locked needs its transaction ended",
+            ) from error
+        return found
+
+    def _rows(self, planned: PlannedTable, keys: Sequence[Key]) -> list[Row]:
+        table = planned.table
+        connection = self._connection(table.source)
+        fields = ", ".join(selected(column) for column in table.stored)
+        where, arguments = and_rows(*among(table, keys), planned.rows)
+        locked = "LOCK IN SHARE MODE" if connection.flavour == "mariadb" else "FOR SHARE"
+        there = full_name(table.database, table.name)
+        rows = connection.query(f"SELECT {fields} FROM {there} WHERE {where} {locked}", arguments)
+        readers = [(column.name, from_server(column)) for column in table.stored]
+        return [{name: read(value) for (name, read), value in zip(readers, row, strict=True)} for row in rows]
+
+    def _connection(self, source: str) -> Connection:
+        connection = self._open.get(source)
+        if connection is None or not connection.open:
+            session = {"innodb_lock_wait_timeout": _LOCK_SECONDS}
+            server = self._settings.source(source)
+            connection = self._open[source] = connect(server, f"source '{source}'", raw_results=True, session=session)
+        return connection
+
+    def close(self) -> None:
+        """Forget the sessions: the state of one is unknown, or they are not needed any more."""
+        while self._open:
+            connection = self._open.popitem()[1]
+            with suppress(pymysql.MySQLError, OSError):
+                connection.close()
