@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import traceback
 from importlib import metadata
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Table as RichTable
 
+from migrate.cli_options import Json, SourceOfTable, Table, Timeout, out, print_json
+from migrate.cli_parked import parked
 from migrate.model.errors import ConfigError, MigrateError
 from migrate.model.words import counted
 from migrate.ops import drain as draining
@@ -42,8 +42,7 @@ app = typer.Typer(
         " 6 another process took over, 70 a defect in this program."
     ),
 )
-out = Console(highlight=False, soft_wrap=True)
-Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+app.add_typer(parked, name="parked")
 Tables = Annotated[list[str] | None, typer.Option("--table", help="Only this table (database.table); may be repeated.")]
 
 
@@ -97,7 +96,7 @@ def preflight(context: typer.Context, as_json: Json = False) -> None:
             {"check": r.check, "subject": r.subject, "verdict": r.verdict, "message": r.message, "mend": r.mend}
             for r in report.results
         ]
-        _print_json({"ok": not report.problems, "results": rows})
+        print_json({"ok": not report.problems, "results": rows})
     else:
         told = ""
         for result in report.results:
@@ -203,7 +202,7 @@ def copy(context: typer.Context, table: Tables = None, as_json: Json = False) ->
     with RowsBar("copying") as bar:
         result = full_copy.run(settings, table, lambda step: bar.update(step.table, step.rows_read, step.rows_estimate))
     if as_json:
-        _print_json(result.as_dict())
+        print_json(result.as_dict())
         return
     for one in result.tables:
         before = " (before this run)" if one.was_copied else ""
@@ -225,7 +224,7 @@ def verify(context: typer.Context, table: Tables = None, as_json: Json = False) 
     with RowsBar("verifying") as bar:
         result = verification.run(settings, table, lambda step: bar.update(step.table, step.rows, step.rows_estimate))
     if as_json:
-        _print_json(result.as_dict())
+        print_json(result.as_dict())
     else:
         out.print(result.summary(), markup=False)
     result.raise_first()
@@ -234,7 +233,7 @@ def verify(context: typer.Context, table: Tables = None, as_json: Json = False) 
 @app.command()
 def drain(
     context: typer.Context,
-    timeout: Annotated[float, typer.Option(help="Seconds to wait at most.")] = 600.0,
+    timeout: Timeout = 600.0,
     as_json: Json = False,
 ) -> None:
     """Wait until everything the sources have logged up to now is at the target."""
@@ -242,7 +241,7 @@ def drain(
     with database.opened(settings.state) as state:
         now = draining.drain(settings, state, timeout)
     if as_json:
-        _print_json(now.as_dict())
+        print_json(now.as_dict())
     else:
         out.print(f"drained: {counted(now.rows_applied, 'row change')} applied, none waiting")
 
@@ -250,13 +249,13 @@ def drain(
 @app.command()
 def refresh(
     context: typer.Context,
-    table: Annotated[str, typer.Argument(help="The table at the source, as database.table.")],
+    table: Table,
     keys: Annotated[
         list[str],
         typer.Argument(metavar="KEY...", help="""Keys of rows; of several columns as a JSON list: '["7", "eu"]'."""),
     ],
-    source: Annotated[str | None, typer.Option(help="Whose table; needed when several sources have it.")] = None,
-    timeout: Annotated[float, typer.Option(help="Seconds to wait at most.")] = 60.0,
+    source: SourceOfTable = None,
+    timeout: Timeout = 60.0,
 ) -> None:
     """Read single rows at the source again, and write or delete them wherever they may be at the target."""
     settings = context.obj.load("refresh")
@@ -285,7 +284,7 @@ def status(context: typer.Context, as_json: Json = False) -> None:
     with database.opened(settings.state) as state:
         now = statuses.read(settings, state)
     if as_json:
-        _print_json(now.as_dict())
+        print_json(now.as_dict())
         return
     out.print(f"migration {now.migration}, topic {', '.join(now.topics)}, lag {now.lag_seconds:.1f} s")
     for source in now.sources:
@@ -313,6 +312,8 @@ def status(context: typer.Context, as_json: Json = False) -> None:
     out.print(parts)
     out.print("records: " + ", ".join(f"{count} {name}" for name, count in now.records.items()))
     out.print(f"empty deletes waiting: {now.empty_deletes}")
+    if now.parked:
+        out.print(f"PARKED: {now.parked} changes that the target refuses; `migrate parked list` names them")
     for name, phase in now.tables.items():
         out.print(f"table {name}: {phase}")
     for row in now.oversized:
@@ -326,10 +327,6 @@ def status(context: typer.Context, as_json: Json = False) -> None:
     for halted in now.halted:
         told = f"STOPPED {halted['process']} at {halted['at']}: {halted['reason']}\n        → {halted['hint']}"
         out.print(told, markup=False)
-
-
-def _print_json(value: Any) -> None:
-    sys.stdout.write(json.dumps(value, indent=2, default=str, ensure_ascii=False) + "\n")
 
 
 def main(arguments: list[str] | None = None) -> None:

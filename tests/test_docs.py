@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args
 
+import click
 import pytest
 import typer
 import yaml
@@ -85,8 +86,18 @@ def check_migrate(words: list[str]) -> None:
     except typer.Exit:  # --version
         return
     rest = [*main._protected_args, *main.args]
-    command = CLI.commands[rest[0]]
-    command.parse_args(type(main)(command, info_name=rest[0], parent=main), rest[1:])
+    group: Any = CLI
+    while isinstance(group, click.Group) and rest:
+        group, rest = group.commands[rest[0]], rest[1:]
+    group.parse_args(type(main)(group, info_name=words[0], parent=main), rest)
+
+
+def every_command(group: Any = CLI, prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """(name, command) of each, those of groups too."""
+    for name, command in group.commands.items():
+        yield prefix + name, command
+        if isinstance(command, click.Group):
+            yield from every_command(command, f"{prefix}{name} ")
 
 
 # -- commands and tasks
@@ -94,7 +105,7 @@ def check_migrate(words: list[str]) -> None:
 
 def test_every_command_is_documented() -> None:
     text = "\n".join(page.read_text("utf-8") for page in USER_PAGES)
-    missing = [name for name in CLI.commands if not re.search(rf"\bmigrate {name}\b", text)]
+    missing = [name for name, _ in every_command() if not re.search(rf"\bmigrate {name}\b", text)]
     assert CLI.commands
     assert missing == []
 
@@ -109,7 +120,7 @@ def test_every_option_of_every_command_is_documented() -> None:
     text = "\n".join(page.read_text("utf-8") for page in USER_PAGES)
     options = {
         option
-        for command in [CLI, *CLI.commands.values()]
+        for command in [CLI, *(command for _, command in every_command())]
         for parameter in command.params
         for option in parameter.opts
         if option.startswith("--") and option != "--help"

@@ -59,6 +59,7 @@ class Partitions:
         self._halts: dict[Partition, Halt] = {}
         self._failed: dict[Partition, MigrateError] = {}
         self._next_look = 0.0
+        self._asked = self._retry_asked()
         with state.connect() as connection:
             self._migration = migrations.get(connection, settings.name)
         names = self._migration.topic_names
@@ -168,6 +169,12 @@ class Partitions:
                 self._begin(self._mine[partition])
 
     def _try_again(self) -> None:
+        if self._halts:
+            asked = self._retry_asked()
+            if asked != self._asked:
+                self._asked = asked
+                for stopped in self._halts.values():
+                    stopped.due = 0.0
         for partition, stopped in list(self._halts.items()):
             if not stopped.standing or time.monotonic() < stopped.due:
                 continue
@@ -176,6 +183,11 @@ class Partitions:
                 self._begin(self._mine[partition])
             else:
                 self._read(self._mine[partition], stopped.resume_at)
+
+    def _retry_asked(self) -> object:
+        return in_transaction(
+            self._state, lambda connection: migrations.retry_asked(connection, self._settings.name), self._stop
+        )
 
     def _begin(self, tenure: Tenure) -> None:
         """Read a partition from the end of its consumed prefix on."""

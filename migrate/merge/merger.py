@@ -20,7 +20,9 @@ from migrate.model.errors import MigrateError, OwnershipLost, StopError
 from migrate.model.message import CANAL, Received
 from migrate.mysql import errors as mysql_errors
 from migrate.state.record import Consumed, Partition
+from migrate.state.skip import Skips
 from migrate.target import fence
+from migrate.target.parked import SetAside
 from migrate.target.part import Aftermath, Done, Part, Send, apply, find_refused
 from migrate.target.plan import Plan, TargetDatabase, TargetPool
 from migrate.target.refresh import SourceRows
@@ -45,9 +47,14 @@ class Merger:
     """Folds and writes batches. One thread per target database; failures are tried again in place."""
 
     def __init__(
-        self, plan: Plan, sender: AftermathSender, stop: threading.Event, history: History | None = None
+        self,
+        plan: Plan,
+        sender: AftermathSender,
+        stop: threading.Event,
+        history: History | None = None,
+        skips: Skips | None = None,
     ) -> None:
-        self._planner = Planner(plan, history)
+        self._planner = Planner(plan, history, skips)
         self._settings = plan.settings
         self._last_tier = len(plan.settings.delay.tiers_seconds) - 1
         self._sender = sender
@@ -208,10 +215,17 @@ class Merger:
         if found is None:
             return StopError(f"{where}: partition {part.partition.number}: the target refuses a batch: {text}")
         writer, intent, reason = found
+        table, key = writer.table, key_json(intent.key)
+        if why := self._planner.why_skipped(table, intent.key):
+            part.aside[writer.name, intent.key] = SetAside(reason or text, why)
+            log.warning(
+                "a change is parked", where=f"{where}.{writer.name}", table=table.full_name, key=key, reason=why
+            )
+            return None
         return StopError(
-            f"{where}.{writer.name}: the target refuses {writer.table.full_name} key {key_json(intent.key)}"
+            f"{where}.{writer.name}: the target refuses {table.full_name} key {key}"
             f" at {tuple(intent.coordinate)}: {reason or text}",
-            hint=_mend(writer.table.full_name, error),
+            hint=_mend(table.full_name, key, error),
         )
 
     def _note_applied(self, database: TargetDatabase, part: Part) -> None:
@@ -220,10 +234,11 @@ class Merger:
                 self._owned[part.partition].applied.setdefault(source, {})[database] = coordinate
 
 
-def _mend(table: str, error: BaseException) -> str:
+def _mend(table: str, key: str, error: BaseException) -> str:
     if mysql_errors.number(error) in _OTHER_COLUMNS:
         return f"ALTER every target table of {table} as the source's was: the change is tried again by itself"
-    return "mend the target: it is tried again by itself; nothing behind it in its partition was applied"
+    skip = f"migrate parked skip {table} '{key}' --reason …"
+    return f"mend the target, it is tried again by itself; or set the change aside: `{skip}`"
 
 
 def _in_groups(parts: Sequence[Part]) -> Iterator[list[Part]]:

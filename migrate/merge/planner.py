@@ -9,11 +9,13 @@ import structlog
 
 from migrate.merge.dedup import Fold
 from migrate.merge.layouts import History, Layouts
-from migrate.model.change import Key, changes, key_json, key_of
+from migrate.model.change import Change, Key, changes, key_json, key_of
 from migrate.model.coordinate import Coordinate
 from migrate.model.errors import StopError
 from migrate.model.message import Message, Received, Row
+from migrate.model.table import Table
 from migrate.state.record import Consumed, Partition
+from migrate.state.skip import Skips
 from migrate.target.decide import Intent
 from migrate.target.part import Part, Returned, Work
 from migrate.target.plan import Place, Plan, PlannedTable, TableId, TargetDatabase
@@ -50,8 +52,9 @@ class Owned:
 class Planner:
     """Plans one partition's share of a batch: steps 1 to 3 of a merge."""
 
-    def __init__(self, plan: Plan, history: History | None = None) -> None:
+    def __init__(self, plan: Plan, history: History | None = None, skips: Skips | None = None) -> None:
         self._plan = plan
+        self._skips = skips
         self._settings = plan.settings
         self.layouts = Layouts(history, plan.find)
         self._passed_over: set[str] = set()  # as was said already
@@ -127,10 +130,24 @@ class Planner:
             try:
                 fold.add(planned, change, applied)
             except StopError as error:  # no place takes it
-                where = f"{planned.table.full_name} key {key_json(change.key)} at {tuple(change.coordinate)}"
-                hint = error.hint or "the change stays in the topic: mend such rows, and begin a new migration"
-                raise StopError(f"{where}: {error.message}", hint=hint) from None
+                self._skip_or_raise(planned.table, change, error)
             seen = highest[source] = change.coordinate
+
+    def why_skipped(self, table: Table, key: Key) -> str | None:
+        """The reason for which a person set aside what is refused of a key; None: nobody did."""
+        return self._skips.reason((table.source, table.database, table.name), key) if self._skips else None
+
+    def _skip_or_raise(self, table: Table, change: Change, error: StopError) -> None:
+        key = key_json(change.key)
+        where = f"{table.full_name} key {key} at {tuple(change.coordinate)}"
+        if why := self.why_skipped(table, change.key):
+            log.warning("a change that no place takes is left out", change=where, refusal=error.message, reason=why)
+            return
+        skip = f"migrate parked skip {table.full_name} '{key}' --reason …"
+        raise StopError(
+            f"{where}: {error.message}",
+            hint=f"{error.hint + '; ' if error.hint else ''}to go on without it: `{skip}`",
+        ) from None
 
     def _pass_over(self, message: Message) -> None:
         """Of a table that was removed, or from before it was added again: it is copied anew."""

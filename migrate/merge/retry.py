@@ -30,8 +30,8 @@ def until_done(
 
     Errors that pass (server away, deadlock, lock wait) are tried again without end, with back-off; a duplicate key,
     which a copy running beside can cause, until `refused_attempts` are over and `refused` finds the change that the
-    target does not take. `again` runs before each new attempt; `refused` makes the error, or None when it finds none.
-    Raises: what `refused` makes, of a StopError too; OwnershipLost as it comes; ServerError when `stop` was set.
+    target does not take. `again` runs before each new attempt; `refused` makes the error, or None when it finds none or
+    has dealt with it. Raises: what `refused` makes; OwnershipLost as it comes; ServerError when `stop` was set.
     """
     pause, refusals = settings.retry_seconds, 0
     while True:
@@ -40,7 +40,9 @@ def until_done(
         except OwnershipLost:
             raise
         except StopError as error:  # a warning, or a value that cannot be written
-            raise refused(error) or error from error
+            if (told := refused(error)) is not None:
+                raise told from error
+            again()
         except (pymysql.MySQLError, OSError, ServerError) as error:
             passing = isinstance(error, ServerError) or mysql_errors.passes(error)
             if not passing:

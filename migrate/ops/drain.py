@@ -12,6 +12,7 @@ from migrate.model.words import counted
 from migrate.ops import status
 from migrate.ops.status import Status
 from migrate.settings import Settings
+from migrate.state import halt
 from migrate.state import migration as migrations
 
 _POLL = 0.5
@@ -37,9 +38,10 @@ def drain(
         progress(now)
         if now.drained:
             return now
-        if now.halted:
-            first = now.halted[0]
-            raise StopError(f"{first['process']} stands still: {first['reason']}", hint=first["hint"])
+        with state.connect() as connection:
+            stopped = halt.settled(connection, settings.name)
+        for process, reason, hint, _ in stopped:
+            raise StopError(f"{process} stands still: {reason}", hint=hint)
         if time.monotonic() > deadline:
             raise ServerError(
                 f"not drained within {timeout_seconds:.0f} s: {_left(now)}", hint="is `migrate run` running?"

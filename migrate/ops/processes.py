@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
+import sqlalchemy as sa
 import structlog
 
 from migrate.commit.cleanup import Cleanup
@@ -19,6 +23,7 @@ from migrate.state import migration as migrations
 from migrate.state.clock import StateClock
 from migrate.state.database import in_transaction
 from migrate.state.schema_history import Reading
+from migrate.state.skip import Skips
 from migrate.target.requeue import AftermathSender
 
 log = structlog.get_logger("migrate.run")
@@ -60,8 +65,13 @@ def consume(settings: Settings) -> None:
     def body(runtime: Runtime) -> None:
         plan = runtime.plan()
         known = _check_topics(runtime)
-        history = Reading(lambda action: in_transaction(runtime.state, action, runtime.stop), settings.name)
-        merger = Merger(plan, AftermathSender(settings, known, StateClock(runtime.state)), runtime.stop, history)
+
+        def in_state(action: Callable[[sa.Connection], Any]) -> Any:
+            return in_transaction(runtime.state, action, runtime.stop)
+
+        sender = AftermathSender(settings, known, StateClock(runtime.state))
+        history, skips = Reading(in_state, settings.name), Skips(in_state, settings.name)
+        merger = Merger(plan, sender, runtime.stop, history, skips)
         try:
             Consumer(settings, runtime.state, runtime.leases, merger, runtime.stop).run()
         finally:

@@ -104,7 +104,7 @@ def _wait(
             left = [
                 partition for partition, end in ends.items() if (record.next_offset(connection, partition) or 0) < end
             ]
-            stopped = halt.every(connection, settings.name) if left else []
+            stopped = halt.settled(connection, settings.name) if left else []
         if not left:
             return
         names = {halt.of_partition(topic.name, partition.number) for partition in left}

@@ -21,7 +21,7 @@ from migrate.publish.start import BinlogPosition, log_end
 from migrate.settings import Settings, Source
 from migrate.state import database, failover, halt, membership, outstanding, oversized, phase, position, record, replay
 from migrate.state import migration as migrations
-from migrate.target import ledger
+from migrate.target import ledger, parked
 from migrate.target.plan import Plan, TargetPool
 
 CATCHING_UP = "catching up"
@@ -75,6 +75,7 @@ class Status:
     partitions: list[PartitionStatus] = field(default_factory=list)
     records: dict[str, int] = field(default_factory=dict)
     empty_deletes: int = 0  # waiting for their delayed message
+    parked: int = 0  # changes that the target refuses and that were set aside
     tables: dict[str, str] = field(default_factory=dict)  # phase of each table's copy
     halted: list[dict[str, str]] = field(default_factory=list)
     oversized: list[dict[str, Any]] = field(default_factory=list)  # rows left out of the stream
@@ -155,9 +156,9 @@ def read(
     pool = TargetPool(settings)
     try:
         with explained("targets"):
-            status.empty_deletes = sum(
-                ledger.waiting(pool.get(database), settings.name) for database in plan.used_databases
-            )
+            for target_database in plan.used_databases:
+                status.empty_deletes += ledger.waiting(pool.get(target_database), settings.name)
+                status.parked += parked.count(pool.get(target_database), settings.name)
     finally:
         pool.close()
     return status

@@ -8,8 +8,10 @@ import sqlalchemy as sa
 from sqlalchemy.dialects.mysql import insert
 
 from migrate.model.errors import MigrateError
+from migrate.state import migration as migrations
 from migrate.state.database import metadata, now
 
+_PARTITION = "consume: "
 table = sa.Table(
     "halt",
     metadata,
@@ -23,7 +25,7 @@ table = sa.Table(
 
 def of_partition(topic: str, number: int) -> str:
     """What stands for a process where one partition of the consumer stands still."""
-    return f"consume: {topic} [{number}]"
+    return f"{_PARTITION}{topic} [{number}]"
 
 
 def note(connection: sa.Connection, migration: str, process: str, error: MigrateError) -> None:
@@ -34,6 +36,13 @@ def note(connection: sa.Connection, migration: str, process: str, error: Migrate
 
 def clear(connection: sa.Connection, migration: str, process: str) -> None:
     connection.execute(sa.delete(table).where(table.c.migration == migration, table.c.process == process))
+
+
+def settled(connection: sa.Connection, migration: str) -> list[tuple[str, str, str, datetime]]:
+    """As `every`, without partitions that are being tried again because a person asked since (`ask_retry`)."""
+    asked = migrations.retry_asked(connection, migration)
+    found = every(connection, migration)
+    return [one for one in found if asked is None or one[3] > asked or not one[0].startswith(_PARTITION)]
 
 
 def every(connection: sa.Connection, migration: str) -> list[tuple[str, str, str, datetime]]:

@@ -19,6 +19,7 @@ table = sa.Table(
     sa.Column("name", sa.String(48), primary_key=True),
     sa.Column("config", sa.Text),
     sa.Column("drain_asked", sa.DateTime),
+    sa.Column("retry_asked", sa.DateTime),
     sa.Column("created", sa.DateTime),
 )
 
@@ -140,6 +141,16 @@ def get(connection: sa.Connection, name: str) -> Migration:
 def ask_drain(connection: sa.Connection, name: str) -> None:
     """Ask the consumer to merge now rather than at its interval."""
     connection.execute(sa.update(table).where(table.c.name == name).values(drain_asked=now))
+
+
+def ask_retry(connection: sa.Connection, name: str) -> None:
+    """Ask the consumers to try at once what stands still."""
+    connection.execute(sa.update(table).where(table.c.name == name).values(retry_asked=now))
+
+
+def retry_asked(connection: sa.Connection, name: str) -> datetime | None:
+    result: datetime | None = connection.execute(sa.select(table.c.retry_asked).where(table.c.name == name)).scalar()
+    return result
 
 
 def drain_asked(connection: sa.Connection, name: str) -> datetime | None:

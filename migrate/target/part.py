@@ -14,8 +14,9 @@ from migrate.model.table import Table
 from migrate.mysql.connection import Connection
 from migrate.mysql.errors import passes, text
 from migrate.state.record import Partition
-from migrate.target import chunk_fence, fence, ledger
+from migrate.target import chunk_fence, fence, ledger, parked
 from migrate.target.decide import Intent, Note, Return, Write, decide, decide_return
+from migrate.target.parked import SetAside
 from migrate.target.rows import PlaceWriter
 
 
@@ -55,6 +56,7 @@ class Part:
     epoch: int
     highest: dict[str, Coordinate | None]  # by source; None when only delayed deletes came
     work: list[Work] = field(default_factory=list)
+    aside: dict[tuple[str, Key], SetAside] = field(default_factory=dict)  # by place: not to be written, but kept
 
     @property
     def size(self) -> int:
@@ -111,20 +113,23 @@ def apply(connection: Connection, parts: Sequence[Part], last_tier: int, send: S
         migration = parts[0].partition.migration
         closed = chunk_fence.closed_tables(connection, migration)
         noted = ledger.noted_places(connection, migration)
+        held = parked.places(connection, migration)
         for part in parts:
             left = Aftermath()
             for work in part.work:
                 table = work.writer.table
                 is_open = (table.source, table.database, table.name) not in closed
-                is_noted = (table.source, work.writer.name) in noted
-                step = _PlaceStep(connection, migration, work.writer, is_open, is_noted, left)
-                for intents in _ordered(work.writer, work.intents):
+                where = (table.source, work.writer.name)
+                step = _PlaceStep(connection, migration, work.writer, is_open, where in noted, where in held, left)
+                for intents in _ordered(work.writer, step.set_aside(work.intents, part.aside)):
                     done.add(step.apply(intents))
-                for intents in _ordered(work.writer, work.refreshed):
+                for intents in _ordered(work.writer, step.set_aside(work.refreshed, part.aside)):
                     done.add(step.refresh(intents))
                 done.add(step.give_back(work.returned, last_tier))
                 if step.noted:
-                    noted.add((table.source, work.writer.name))
+                    noted.add(where)
+                if step.parked:
+                    held.add(where)
             if left:
                 send(part.partition, left)
     return done
@@ -138,8 +143,10 @@ def find_refused(connection: Connection, part: Part) -> tuple[PlaceWriter, Inten
     connection.raw.begin()
     try:
         for work in part.work:
-            step = _PlaceStep(connection, part.partition.migration, work.writer, False, False, Aftermath())
+            step = _PlaceStep(connection, part.partition.migration, work.writer, False, False, False, Aftermath())
             for intent in (*work.intents, *work.refreshed):
+                if (work.writer.name, intent.key) in part.aside:
+                    continue
                 try:
                     step.apply([intent])
                 except (pymysql.MySQLError, StopError) as error:
@@ -159,7 +166,7 @@ def _ordered(writer: PlaceWriter, intents: list[Intent]) -> list[list[Intent]]:
 
 
 class _PlaceStep:
-    """One place inside the transaction. `noted`: the ledger names keys of this place."""
+    """One place inside the transaction. `noted`: the ledger names keys of it; `held`: changes of it are parked."""
 
     def __init__(
         self,
@@ -168,14 +175,30 @@ class _PlaceStep:
         writer: PlaceWriter,
         copy_open: bool,
         noted: bool,
+        held: bool,
         left: Aftermath,
     ) -> None:
+        self.parked = held
         self._left = left
         self._connection = connection
         self._migration = migration
         self._writer = writer
         self._open = copy_open
         self.noted = noted
+
+    def set_aside(self, intents: list[Intent], aside: Mapping[tuple[str, Key], SetAside]) -> list[Intent]:
+        """Park what is to be parked; returns the rest."""
+        if not aside:
+            return intents
+        table, name = self._writer.table, self._writer.name
+        kept = []
+        for intent in intents:
+            if why := aside.get((name, intent.key)):
+                parked.put(self._connection, self._migration, table, name, intent, why)
+                self.parked = True
+            else:
+                kept.append(intent)
+        return kept
 
     def apply(self, intents: Sequence[Intent]) -> Done:
         self._note_before_looking([intent for intent in intents if intent.row is None])
@@ -196,6 +219,8 @@ class _PlaceStep:
             notes[decision.note].append(intent)
         self._write(chosen)
         self._settle(notes)
+        if self.parked:
+            parked.remove(connection, self._migration, writer.table, writer.name, [intent.key for intent in intents])
         return Done(
             len(chosen[Write.INSERT]), len(chosen[Write.UPDATE]), len(chosen[Write.DELETE]), len(chosen[Write.NOTHING])
         )

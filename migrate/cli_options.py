@@ -1,0 +1,20 @@
+"""What several commands take, and how they answer."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+out = Console(highlight=False, soft_wrap=True)
+Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+Table = Annotated[str, typer.Argument(help="The table at the source, as database.table.")]
+SourceOfTable = Annotated[str | None, typer.Option("--source", help="Needed when several sources have the table.")]
+Timeout = Annotated[float, typer.Option(help="Seconds to wait at most.")]
+
+
+def print_json(value: Any) -> None:
+    sys.stdout.write(json.dumps(value, indent=2, default=str, ensure_ascii=False) + "\n")

@@ -1,0 +1,68 @@
+"""The commands under `migrate parked`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from migrate.cli_options import Json, SourceOfTable, Table, Timeout, out, print_json
+from migrate.ops import parked as parking
+from migrate.state import database
+
+parked = typer.Typer(no_args_is_help=True, help="Changes that the target refuses: list, retry, skip.")
+
+
+@parked.command("list")
+def parked_list(context: typer.Context, as_json: Json = False) -> None:
+    """What stands still since the target refuses it, and what was set aside."""
+    settings = context.obj.load("parked")
+    with database.opened(settings.state) as state:
+        found = parking.listed(settings, state)
+    if as_json:
+        print_json(found.as_dict())
+        return
+    for stopped in found.stopped:
+        told = (
+            f"STOPPED {stopped['process']} since {stopped['since']}: {stopped['reason']}\n        → {stopped['hint']}"
+        )
+        out.print(told, markup=False)
+    for one in found.parked:
+        told = f"PARKED {one['place']}: {one['change']} of {one['table']} key {one['key']} at {one['coordinate']}"
+        out.print(f"{told}: {one['refusal']}; set aside: {one['reason']}", markup=False)
+    for skip in found.skips:
+        out.print(f"SKIPS what is refused of {skip['table']} key {skip['key']}: {skip['reason']}", markup=False)
+    if not (found.stopped or found.parked or found.skips):
+        out.print("nothing is refused")
+
+
+@parked.command("skip")
+def parked_skip(
+    context: typer.Context,
+    table: Table,
+    key: Annotated[str, typer.Argument(help="""The row's key; of several columns as a JSON list: '["7", "eu"]'.""")],
+    reason: Annotated[str, typer.Option(help="Why; it is kept and shown.")],
+    source: SourceOfTable = None,
+) -> None:
+    """Set aside what the target refuses of a row, so that its partition goes on. Verification names the row."""
+    settings = context.obj.load("parked")
+    with database.opened(settings.state) as state:
+        parking.set_aside(settings, state, table, key, source, reason)
+    out.print(
+        f"what is refused of {table} key {key} is set aside; `migrate parked retry` brings it again", markup=False
+    )
+
+
+@parked.command("retry")
+def parked_retry(
+    context: typer.Context,
+    table: Annotated[str | None, typer.Argument(help="Only of this table, as database.table.")] = None,
+    keys: Annotated[list[str] | None, typer.Argument(metavar="KEY...", help="Only these rows of it.")] = None,
+    source: SourceOfTable = None,
+    timeout: Timeout = 60.0,
+) -> None:
+    """Try what stands still at once, and bring rows that were set aside from the source again."""
+    settings = context.obj.load("parked")
+    with database.opened(settings.state) as state:
+        count = parking.retry(settings, state, table, keys or [], source, timeout)
+    out.print(f"{count} {'row' if count == 1 else 'rows'} brought again; what stands still is tried now")

@@ -1,0 +1,114 @@
+"""`migrate parked`: changes that the target refuses: which they are, try them again, go on without them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import sqlalchemy as sa
+
+from migrate.model.change import Key, key_json
+from migrate.mysql.errors import explained
+from migrate.ops import refresh
+from migrate.ops.runtime import stored_plan
+from migrate.settings import Settings
+from migrate.state import halt, skip
+from migrate.state import migration as migrations
+from migrate.target import parked
+from migrate.target.parked import Parked
+from migrate.target.plan import TargetDatabase, TargetPool
+
+
+@dataclass(frozen=True)
+class Listed:
+    """What stands still, what shall be set aside if it is refused, and what is."""
+
+    stopped: list[dict[str, str]]
+    skips: list[dict[str, str]]
+    parked: list[dict[str, Any]]
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def listed(settings: Settings, state: sa.Engine) -> Listed:
+    """Everything that is refused. Raises PreflightError before init, ServerError."""
+    with state.connect() as connection:
+        stopped = [
+            {"process": process, "reason": reason, "hint": hint, "since": str(at)}
+            for process, reason, hint, at in halt.every(connection, settings.name)
+            if process.startswith("consume")
+        ]
+        skips = [
+            {"source": one.id[0], "table": f"{one.id[1]}.{one.id[2]}", "key": one.key, "reason": one.reason}
+            for one in skip.every(connection, settings.name)
+        ]
+    found = [
+        {
+            "place": f"{database.target}/{database.database}.{one.place}",
+            "table": f"{one.database}.{one.table}",
+            "source": one.source,
+            "key": key_json(one.key),
+            "coordinate": tuple(one.coordinate),
+            "change": "delete" if one.deletes else "write",
+            "refusal": one.refusal,
+            "reason": one.reason,
+            "since": str(one.since),
+        }
+        for database, one in _every(settings, state)
+    ]
+    return Listed(stopped, skips, found)
+
+
+def _every(settings: Settings, state: sa.Engine) -> list[tuple[TargetDatabase, Parked]]:
+    pool = TargetPool(settings)
+    try:
+        with explained("targets"):
+            return [
+                (database, one)
+                for database in stored_plan(settings, state).used_databases
+                for one in parked.every(pool.get(database), settings.name)
+            ]
+    finally:
+        pool.close()
+
+
+def set_aside(settings: Settings, state: sa.Engine, name: str, text: str, source: str | None, reason: str) -> Key:
+    """Go on without what is refused of a key, now and later. Raises ConfigError for a table or key that is none."""
+    planned = refresh.find(stored_plan(settings, state), name, source)
+    key = refresh.parse_key(planned, text)
+    table = planned.table
+    with state.begin() as connection:
+        skip.request(connection, settings.name, (table.source, table.database, table.name), key, reason)
+        migrations.ask_retry(connection, settings.name)
+    return key
+
+
+def retry(
+    settings: Settings, state: sa.Engine, name: str | None, keys: Sequence[str], source: str | None, timeout: float
+) -> int:
+    """Try what stands still at once, and bring what is parked (of a table and keys, where given) from the source again.
+
+    Returns how many keys were brought. Raises: ConfigError, StopError when one is refused again, ServerError.
+    """
+    plan = stored_plan(settings, state)
+    wanted: dict[tuple[str, str], dict[Key, None]] = {}
+    if name is not None and keys:
+        planned = refresh.find(plan, name, source)
+        wanted[planned.table.source, name] = dict.fromkeys(refresh.parse_key(planned, text) for text in keys)
+    else:
+        for _, one in _every(settings, state):
+            full = f"{one.database}.{one.table}"
+            if name in (None, full) and source in (None, one.source):
+                wanted.setdefault((one.source, full), {})[one.key] = None
+    with state.begin() as connection:
+        for (origin, full), some in wanted.items():
+            table = refresh.find(plan, full, origin).table
+            for key in some:
+                skip.withdraw(connection, settings.name, (origin, table.database, table.name), key)
+        migrations.ask_retry(connection, settings.name)
+    return sum(
+        refresh.refresh(settings, state, full, [key_json(key) for key in some], origin, timeout)
+        for (origin, full), some in wanted.items()
+    )

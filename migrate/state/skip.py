@@ -1,0 +1,88 @@
+"""Keys whose refused changes a person has decided to set aside, with the reason."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.dialects.mysql import insert
+
+from migrate.model.change import Key, key_json
+from migrate.state.columns import is_table, of_table
+from migrate.state.database import metadata
+
+TableId = tuple[str, str, str]
+"""(source, database, table)"""
+
+table = sa.Table(
+    "skip_request",
+    metadata,
+    *of_table(key=True),
+    sa.Column("key_hash", sa.LargeBinary(32), primary_key=True),
+    sa.Column("key_text", sa.Text),
+    sa.Column("reason", sa.Text),
+    sa.Column("created", sa.DateTime),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Skip:
+    id: TableId
+    key: str  # a JSON list of texts
+    reason: str
+    since: datetime
+
+
+def request(connection: sa.Connection, migration: str, id_: TableId, key: Key, reason: str) -> None:
+    """Set aside what is refused of this key from now on."""
+    source, schema, name = id_
+    row = {"migration": migration, "source": source, "table_schema": schema, "table_name": name}
+    new = {**row, "key_hash": _hash(key), "key_text": key_json(key), "reason": reason}
+    connection.execute(insert(table).values(new).on_duplicate_key_update(reason=reason))
+
+
+def withdraw(connection: sa.Connection, migration: str, id_: TableId, key: Key) -> None:
+    """What is refused of this key stops its partition again."""
+    connection.execute(sa.delete(table).where(*_is(migration, id_, key)))
+
+
+def reason(connection: sa.Connection, migration: str, id_: TableId, key: Key) -> str | None:
+    """Why this key's refused changes are set aside; None: they are not."""
+    found = connection.execute(sa.select(table.c.reason).where(*_is(migration, id_, key))).scalar()
+    return None if found is None else str(found)
+
+
+def every(connection: sa.Connection, migration: str) -> list[Skip]:
+    rows = connection.execute(
+        sa.select(
+            table.c.source, table.c.table_schema, table.c.table_name, table.c.key_text, table.c.reason, table.c.created
+        )
+        .where(table.c.migration == migration)
+        .order_by(table.c.created)
+    )
+    return [Skip((row[0], row[1], row[2]), row[3], row[4], row[5]) for row in rows]
+
+
+class Skips:
+    """What the merger asks when a change is refused."""
+
+    def __init__(self, run: Callable[[Callable[[sa.Connection], Any]], Any], migration: str) -> None:
+        """run: runs an action in a transaction of the state database."""
+        self._run = run
+        self._migration = migration
+
+    def reason(self, id_: TableId, key: Key) -> str | None:
+        found: str | None = self._run(lambda connection: reason(connection, self._migration, id_, key))
+        return found
+
+
+def _is(migration: str, id_: TableId, key: Key) -> list[sa.ColumnElement[bool]]:
+    return [*is_table(table, migration, id_), table.c.key_hash == _hash(key)]
+
+
+def _hash(key: Key) -> bytes:
+    return hashlib.sha256(key_json(key).encode()).digest()

@@ -1,0 +1,103 @@
+"""Changes that a target refuses and that a person set aside: kept beside the rows, until the target takes them.
+
+A change is a state that its key shall have at a place, so only the latest of a key is kept: a later one takes the place
+of an earlier, and ends it once it is written. Nothing of a key overtakes what is parked of it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from migrate.model.change import Key, key_json
+from migrate.model.coordinate import Coordinate
+from migrate.model.table import Table
+from migrate.mysql.connection import Connection
+from migrate.target import ledger
+from migrate.target.decide import Intent
+
+PARKED = "_migrate_parked"
+_PLACE = "migration = %s AND source = %s AND place = %s"
+
+
+@dataclass(frozen=True, slots=True)
+class SetAside:
+    """Why a change is not written."""
+
+    refusal: str  # in the server's words
+    reason: str  # in a person's
+
+
+@dataclass(frozen=True, slots=True)
+class Parked:
+    source: str
+    place: str
+    database: str  # of the source table
+    table: str
+    key: Key
+    coordinate: Coordinate
+    deletes: bool
+    refusal: str
+    reason: str
+    since: datetime
+
+
+def places(connection: Connection, migration: str) -> set[tuple[str, str]]:
+    """(source, place) of every place in this database that anything is parked of."""
+    rows = connection.query(f"SELECT DISTINCT source, place FROM {PARKED} WHERE migration = %s", (migration,))
+    return {(str(source), str(place)) for source, place in rows}
+
+
+def put(connection: Connection, migration: str, table: Table, place: str, intent: Intent, why: SetAside) -> None:
+    """Keep what a key shall be at a place, instead of what was kept before."""
+    remove(connection, migration, table, place, [intent.key])
+    (key_hash,) = ledger.key_hashes(connection, table, [intent.key])
+    row = None if intent.row is None else json.dumps(intent.row, ensure_ascii=True)
+    arguments = (
+        *(migration, table.source, place, key_hash, key_json(intent.key), table.database, table.name),
+        *(*intent.coordinate, row, why.refusal, why.reason),
+    )
+    connection.execute(
+        f"INSERT INTO {PARKED} (migration, source, place, key_hash, key_text, table_schema, table_name, incarnation,"
+        f" file_no, tx, ordinal, row_text, refusal, reason) VALUES ({', '.join(['%s'] * len(arguments))})",
+        arguments,
+    )
+
+
+def remove(connection: Connection, migration: str, table: Table, place: str, keys: Sequence[Key]) -> None:
+    """A later state of these keys is written."""
+    for key_hash in ledger.key_hashes(connection, table, keys):
+        connection.execute(
+            f"DELETE FROM {PARKED} WHERE {_PLACE} AND key_hash = %s", (migration, table.source, place, key_hash)
+        )
+
+
+def every(connection: Connection, migration: str) -> list[Parked]:
+    """Everything that is parked in this database, the oldest first."""
+    rows = connection.query(
+        "SELECT source, place, table_schema, table_name, key_text, incarnation, file_no, tx, ordinal, row_text IS NULL,"
+        f" refusal, reason, created FROM {PARKED} WHERE migration = %s ORDER BY created",
+        (migration,),
+    )
+    return [
+        Parked(
+            source=str(row[0]),
+            place=str(row[1]),
+            database=str(row[2]),
+            table=str(row[3]),
+            key=tuple(json.loads(row[4])),
+            coordinate=Coordinate(*(int(part) for part in row[5:9])),
+            deletes=bool(row[9]),
+            refusal=str(row[10]),
+            reason=str(row[11]),
+            since=row[12],
+        )
+        for row in rows
+    ]
+
+
+def count(connection: Connection, migration: str) -> int:
+    row = connection.one(f"SELECT COUNT(*) FROM {PARKED} WHERE migration = %s", (migration,))
+    return int(row[0]) if row else 0
