@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args
 
-import click
 import pytest
 import typer
 import yaml
@@ -87,7 +86,7 @@ def check_migrate(words: list[str]) -> None:
         return
     rest = [*main._protected_args, *main.args]
     group: Any = CLI
-    while isinstance(group, click.Group) and rest:
+    while hasattr(group, "commands") and rest:
         group, rest = group.commands[rest[0]], rest[1:]
     group.parse_args(type(main)(group, info_name=words[0], parent=main), rest)
 
@@ -96,7 +95,7 @@ def every_command(group: Any = CLI, prefix: str = "") -> Iterator[tuple[str, Any
     """(name, command) of each, those of groups too."""
     for name, command in group.commands.items():
         yield prefix + name, command
-        if isinstance(command, click.Group):
+        if hasattr(command, "commands"):
             yield from every_command(command, f"{prefix}{name} ")
 
 
