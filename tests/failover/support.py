@@ -291,9 +291,11 @@ class Flow:
         self._children.append(child)
         return child
 
-    def writer(self, connect: Callable[[], Any], first: int, rows: int = 1, pause: float = 0.002) -> Writer:
+    def writer(
+        self, connect: Callable[[], Any], first: int, rows: int = 1, keys: int = 40, pause: float = 0.002
+    ) -> Writer:
         """Start a writer of the source's table; `close` ends it, so that it cannot disturb later tests."""
-        writer = Writer(connect, first, rows=rows, pause=pause)
+        writer = Writer(connect, first, keys, rows, pause)
         self._writers.append(writer)
         writer.start()
         return writer

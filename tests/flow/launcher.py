@@ -7,10 +7,27 @@ from outside; the product knows nothing of it (FAULTS, "The oracle", 5).
 from __future__ import annotations
 
 import importlib
+import itertools
 import os
 import signal
+import subprocess
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from sandbox.demo.migration import Migration
+
+
+def run_killed(migration: Migration, when: str, where: str, call: int, *arguments: str) -> None:
+    """Run one `migrate` process of a migration that is killed there; fails when it is not."""
+    launcher = [sys.executable, "-m", "tests.flow.launcher", when, where, str(call)]
+    done = subprocess.run(
+        [*launcher, "--config", str(migration.config), *arguments],
+        env=migration.environment,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == -signal.SIGKILL, (when, where, call)
 
 
 def kill_at(when: str, where: str, number: int) -> None:
@@ -21,15 +38,14 @@ def kill_at(when: str, where: str, number: int) -> None:
     for part in owners:
         owner = getattr(owner, part)
     real = getattr(owner, name)
-    left = number
+    calls = itertools.count(1)  # its next() is one step, whichever threads call
 
     def wrapped(*args: Any, **more: Any) -> Any:
-        nonlocal left
-        left -= 1
-        if left == 0 and when == "before":
+        chosen = next(calls) == number
+        if chosen and when == "before":
             os.kill(os.getpid(), signal.SIGKILL)
         result = real(*args, **more)
-        if left == 0:
+        if chosen:
             os.kill(os.getpid(), signal.SIGKILL)
         return result
 

@@ -18,7 +18,7 @@ from sandbox.stack import Sandbox
 from tests.failover.disk import small_disk
 from tests.failover.support import Flow, wait
 from tests.failover.topic import late_messages
-from tests.flow.test_publisher_killed import kill_at
+from tests.flow.launcher import run_killed
 from tests.helpers import unique
 
 _NOT_SAVED = "position not saved, tried again at the next flush"
@@ -76,7 +76,8 @@ def test_a_position_file_on_a_full_disk_stays_whole_and_goes_on_later(
         first.kill()
         flow.state("UPDATE lease SET expires = NOW(6) - INTERVAL 1 SECOND WHERE name = 'publish:main'")
 
-        kill_at(flow, "before", "pathlib:Path.unlink", 1)  # a part of the new position is written, and the disk full
+        # a part of the new position is written, and the disk full
+        run_killed(flow.migration, "before", "pathlib:Path.unlink", 1, "publish", "--source", "main")
         assert file.with_name(file.name + ".new").exists()
         assert whole(file) == stored
         flow.state("UPDATE lease SET expires = NOW(6) - INTERVAL 1 SECOND WHERE name = 'publish:main'")

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import signal
-import subprocess
-import sys
 from contextlib import closing
 from pathlib import Path
 from random import Random
 
 from sandbox.broker import KafkaBroker
 from sandbox.stack import Sandbox
-from tests.failover.support import SLOW, Flow, frozen, wait
+from tests.failover.support import Flow, frozen, wait
 from tests.failover.topic import torn_transactions
+from tests.flow.launcher import run_killed
 from tests.helpers import unique
 
 _PUBLISHER = "migrate.publish.publisher:Publisher"
@@ -26,18 +24,6 @@ STEPS = [  # and at which call of them, at most
     ("after", f"{_PUBLISHER}._save", 2),  # the position is saved
 ]
 ROUNDS = 3
-
-
-def kill_at(flow: Flow, when: str, where: str, call: int) -> None:
-    """Run a publisher that is killed there."""
-    launcher = [sys.executable, "-m", "tests.flow.launcher", when, where, str(call)]
-    done = subprocess.run(
-        [*launcher, "--config", str(flow.migration.config), "publish", "--source", "main"],
-        env=flow.migration.environment,
-        timeout=SLOW,
-        check=False,
-    )
-    assert done.returncode == -signal.SIGKILL, (when, where, call)
 
 
 def test_a_publisher_killed_at_any_step_loses_nothing(box: Sandbox, kafka: KafkaBroker, tmp_path: Path) -> None:
@@ -59,7 +45,7 @@ def test_a_publisher_killed_at_any_step_loses_nothing(box: Sandbox, kafka: Kafka
         ]
         for number in range(ROUNDS):
             for when, where, calls in STEPS:
-                kill_at(flow, when, where, choice.randint(1, calls))
+                run_killed(flow.migration, when, where, choice.randint(1, calls), "publish", "--source", "main")
                 let_in()
             publisher = flow.child(f"publish-{number}-random", "publish", "--source", "main")
             writers[0].wait_for(choice.randint(1, 500))
