@@ -5,12 +5,13 @@ VENV    := .venv
 BIN     := $(VENV)/bin
 FLAVOUR ?= mariadb
 N       ?= 10
+KILLS   ?= 200
 JOBS    ?= 2
 PREFIX  ?= /opt/migrate
 COMPILED := build/compiled
 
 .DEFAULT_GOAL := help
-.PHONY: help setup install servers demo test coverage compiled test-compiled types soak-failover
+.PHONY: help setup install servers demo test coverage compiled test-compiled types soak-failover chaos
 .PHONY: lint typecheck bench-capture clean distclean lock
 
 help: ## list the tasks
@@ -65,6 +66,9 @@ types: servers ## bring every column type through stream and copy, print what is
 
 soak-failover: servers ## run the failover and standby tests N times (N=10) and count
 	$(BIN)/python -m tests.failover.soak $(N)
+
+chaos: servers ## a whole migration under random kills and faults, then everything compared; FLAVOUR, KILLS=200, SEED
+	$(BIN)/python -m tests.chaos --flavour $(FLAVOUR) --kills $(KILLS) $(if $(SEED),--seed $(SEED))
 
 lint: setup ## check style (ruff)
 	$(BIN)/ruff check .

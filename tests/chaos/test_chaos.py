@@ -1,0 +1,34 @@
+"""A small chaos run (`make chaos` is the large one), and that it sees what it must see."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from sandbox.broker import KafkaBroker
+from sandbox.demo.migration import Migration
+from sandbox.stack import Sandbox
+from tests.chaos.crew import Actor, Failure
+from tests.chaos.run import Plan, run
+from tests.failover.support import wait
+from tests.helpers import unique
+
+
+@pytest.mark.timeout(900)
+def test_kills_freezes_restarts_and_locks_leave_no_difference_and_planted_ones_are_found(
+    box: Sandbox, kafka: KafkaBroker, tmp_path: Path
+) -> None:
+    plan = Plan(seed=int(os.environ.get("SEED", "1")), seconds=25, kills=20, fill=0.3)
+    wrong, summary = run(box, kafka, tmp_path, unique("chaos"), plan, control=True)
+    assert wrong == [], f"{wrong} in {tmp_path}: {summary}"
+
+
+def test_a_process_that_ends_by_itself_for_good_fails_the_run(box: Sandbox, tmp_path: Path) -> None:
+    actor = Actor("consume-1", ("consume",), Migration(box, tmp_path, "name: shop\nunknown: 1\n"))
+    said: list[str] = []
+    actor.tend(said.append)
+    wait(lambda: not actor.running, "its end")
+    with pytest.raises(Failure, match="consume-1 ended by itself with 2"):
+        actor.tend(said.append)
