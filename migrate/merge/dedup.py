@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 
 from migrate.model.change import Change, Key
@@ -29,14 +29,21 @@ class Fold:
         self._last: dict[_Where, dict[Key, _Planned]] = {}
         self._all: dict[_Where, list[_Planned]] = {}
 
-    def add(self, planned: PlannedTable, change: Change, applied: Applied) -> None:
-        """Take in one change, unless its database has it already."""
-        before = planned.route(change.before) if change.before is not None else None
-        after = planned.route(change.after) if change.after is not None else None
-        if before is not None and before != after:
-            self._put(planned, before, Intent(change.key, None, change.coordinate), applied)
-        if after is not None:
-            self._put(planned, after, Intent(change.key, change.after, change.coordinate), applied)
+    def add(self, planned: PlannedTable, changes: Sequence[Change], applied: Applied) -> None:
+        """Take in changes of a table, in order, each unless its database has it already.
+
+        Raises: StopError when no place takes a row of one; nothing is taken in then.
+        """
+        names = planned.rule.columns
+        afters = iter(planned.route_all([change.after for change in changes if change.after is not None]))
+        left = [change.before for change in changes if change.before and _leaves(change, names)]
+        befores = iter(planned.route_all(left))
+        for change in changes:
+            after = None if change.after is None else next(afters)
+            if change.before and _leaves(change, names) and (before := next(befores)) != after:
+                self._put(planned, before, Intent(change.key, None, change.coordinate), applied)
+            if after is not None:
+                self._put(planned, after, Intent(change.key, change.after, change.coordinate), applied)
 
     def _put(self, planned: PlannedTable, place: Place, intent: Intent, applied: Applied) -> None:
         have = applied.get(place.database)
@@ -57,6 +64,12 @@ class Fold:
             yield from _by_layout(where[0], last.values())
         for where, every in self._all.items():
             yield from _by_layout(where[0], every)
+
+
+def _leaves(change: Change, sharding: Sequence[str]) -> bool:
+    """Whether the row may have left the place where it was."""
+    before, after = change.before, change.after
+    return after is None or before is None or any(before.get(name) != after.get(name) for name in sharding)
 
 
 def _by_layout(place: Place, intents: Iterable[_Planned]) -> Iterable[tuple[Place, PlannedTable, list[Intent]]]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import structlog
 
-from migrate.merge.dedup import Fold
+from migrate.merge.dedup import Applied, Fold
 from migrate.merge.layouts import History, Layouts
 from migrate.model.change import Change, Key, changes, key_json, key_of
 from migrate.model.coordinate import Coordinate
@@ -124,14 +124,23 @@ class Planner:
         source = item.message.source
         seen = highest.get(source) or owned.watermark.get(source)
         applied = owned.applied.get(source, {})
+        fresh = []
         for change in changes(item.message, planned.table.key):
             if seen is not None and change.coordinate <= seen:
                 continue  # a repeat (rule 4)
-            try:
-                fold.add(planned, change, applied)
-            except StopError as error:  # no place takes it
-                self._skip_or_raise(planned.table, change, error)
+            fresh.append(change)
             seen = highest[source] = change.coordinate
+        try:
+            fold.add(planned, fresh, applied)
+        except StopError:  # no place takes one of them
+            self._fold_singly(fold, planned, fresh, applied)
+
+    def _fold_singly(self, fold: Fold, planned: PlannedTable, fresh: Iterable[Change], applied: Applied) -> None:
+        for change in fresh:
+            try:
+                fold.add(planned, [change], applied)
+            except StopError as error:
+                self._skip_or_raise(planned.table, change, error)
 
     def why_skipped(self, table: Table, key: Key) -> str | None:
         """The reason for which a person set aside what is refused of a key; None: nobody did."""

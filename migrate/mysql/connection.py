@@ -76,6 +76,21 @@ class Connection:
             if self.open:
                 self.query("SET SESSION sql_mode = %s", [SQL_MODE])
 
+    def write(self, head: str, values: str, tail: str = "", truncated: Collection[str] = ()) -> int:
+        """Run `head values tail`, whose values are literals already; only head and tail are ever logged, and formatted.
+
+        Args: truncated: as in `execute_lax`, which this is when there are any. Raises: as `execute`.
+        """
+        if truncated:
+            self.query("SET SESSION sql_mode = %s", [LAX_MODE])
+        try:
+            with self.raw.cursor() as cursor:
+                sql = f"{head % ()} {values}{tail % ()}"
+                return self._run(cursor, sql, None, truncated=truncated, shown=f"{head} …{tail}")
+        finally:
+            if truncated and self.open:
+                self.query("SET SESSION sql_mode = %s", [SQL_MODE])
+
     def query(self, sql: str, args: Sequence[object] | None = None) -> list[tuple[Any, ...]]:
         """Run a statement and fetch all its rows."""
         with self.raw.cursor() as cursor:
@@ -100,10 +115,13 @@ class Connection:
         args: Sequence[object] | None,
         warn: bool = True,
         truncated: Collection[str] = (),
+        shown: str | None = None,
     ) -> int:
+        """shown: instead of a statement that has its values in it, which is sent as it is."""
         if _log_sql:
-            _sql_log.info("sql", server=self.name, statement=" ".join(sql.split())[:2000])
-        found = cursor.execute(sql, () if args is None else args)  # always formatted, so %% is % everywhere
+            _sql_log.info("sql", server=self.name, statement=" ".join((shown or sql).split())[:2000])
+        formatted: Sequence[object] = () if args is None else args  # always formatted, so %% is % everywhere
+        found = cursor.execute(sql, formatted if shown is None else None)
         if warn and cursor.warning_count:
             self._judge_warnings(cursor, cursor.warning_count, truncated)
         return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 
@@ -64,6 +64,14 @@ class PlannedTable:
     @cached_property
     def databases(self) -> tuple[TargetDatabase, ...]:
         return tuple(sorted({place.database for place in self.places}))
+
+    def route_all(self, rows: Sequence[Row]) -> list[Place]:
+        """The place of each row. Raises StopError when no place takes one of them; `route` tells which."""
+        if not rows:
+            return []
+        columns = [[row.get(name) for row in rows] for name in self.rule.columns]
+        places = self.places
+        return [places[index] for index in self.rule.route_many(columns, rows=len(rows))]
 
     def route(self, row: Row) -> Place:
         """The place of a row. Raises StopError when no place takes it."""

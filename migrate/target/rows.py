@@ -21,6 +21,8 @@ from migrate.mysql.keys import among
 from migrate.mysql.quoting import quote, quote_all
 from migrate.mysql.typed_json import JsonValue
 from migrate.mysql.values import Parameter, compared, from_server, parameter, placeholder
+from migrate.target import literals
+from migrate.target.literals import RowLiterals
 
 log = structlog.get_logger("migrate.target")
 STATEMENT_BYTES = 1_000_000
@@ -35,6 +37,7 @@ class PlaceWriter:
         self.name = name
         self._lookup_keys = lookup_keys
         self._write_rows = write_rows
+        self._literals: dict[str, RowLiterals] = {}  # by flavour
 
     # -- reading
 
@@ -61,7 +64,7 @@ class PlaceWriter:
 
     def insert(self, connection: Connection, rows: Sequence[Row]) -> None:
         """Insert rows whose keys are absent. Raises the driver's IntegrityError when one is not."""
-        self.insert_values(connection, map(self._values, rows))
+        self._write_rows_of(connection, rows, "")
 
     def insert_values(self, connection: Connection, rows: Iterable[Sequence[Parameter]]) -> None:
         """As `insert`, of rows that are parameters already, in the order of `Table.stored`."""
@@ -115,9 +118,7 @@ class PlaceWriter:
             self.delete(connection, [self.key_of(row) for row in rows])
             self.insert(connection, rows)
             return
-        for part, arguments in self._batches(map(self._values, rows)):
-            statement = f"{self._insert} {self._marks(part)}{self._upsert(connection.flavour)}"
-            self._write(connection, statement, arguments)
+        self._write_rows_of(connection, rows, self._upsert(connection.flavour))
 
     def delete(self, connection: Connection, keys: Sequence[Key]) -> int:
         """Delete what is there of these keys; returns how many rows."""
@@ -131,6 +132,30 @@ class PlaceWriter:
         return tuple(str(row[name]) for name in self.table.key)
 
     # -- statements
+
+    def _write_rows_of(self, connection: Connection, rows: Sequence[Row], tail: str) -> None:
+        if not literals.suits(connection):
+            for part, arguments in self._batches(map(self._values, rows)):
+                self._write(connection, f"{self._insert} {self._marks(part)}{tail}", arguments)
+            return
+        made = self._literals.get(connection.flavour)
+        if made is None:
+            made = self._literals[connection.flavour] = RowLiterals(self.table, connection)
+        texts: list[str] = []
+        size = first = 0
+        for index, row in enumerate(rows, 1):
+            try:
+                text = made.text(row)
+            except KeyError:
+                self._values(row)  # names the column
+                raise
+            texts.append(text)
+            size += len(text)
+            if len(texts) >= self._write_rows or size >= STATEMENT_BYTES or index == len(rows):
+                written = rows[first:index]
+                invalid = [name for _, name in self._enums if any(row[name] == "0" for row in written)]
+                connection.write(self._insert, ",".join(texts), tail, invalid)
+                texts, size, first = [], 0, index
 
     def _write(self, connection: Connection, statement: str, arguments: list[Parameter]) -> None:
         """Execute; rows with an ENUM's error value (index 0), which no strict mode takes, without strict mode."""

@@ -40,7 +40,7 @@ def folded(
     databases = {place.database.name: place.database for place in wanted.places}
     have = {databases[name]: Coordinate(1, 1, 10, number) for name, number in (applied or {}).items()}
     for each in changes:
-        fold.add(wanted, each, have)
+        fold.add(wanted, [each], have)
     return {
         (place.database.name, place.table): [
             (intent.key[0], None if intent.row is None else intent.row["v"], intent.coordinate.ordinal)

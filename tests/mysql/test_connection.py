@@ -129,9 +129,15 @@ def test_statements_are_logged_without_their_values(connection: Connection) -> N
         with structlog.testing.capture_logs() as logs:
             connection.execute("INSERT INTO t VALUES (%s, %s)", (5, "canary value"))
             connection.query("SELECT v\n  FROM t WHERE v = %s", ("canary value",))
+            connection.write("INSERT INTO t VALUES", "(6, 'canary %s value')", " ON DUPLICATE KEY UPDATE v = '%%'")
     finally:
         log_statements(False)
-    assert [entry["statement"] for entry in logs] == ["INSERT INTO t VALUES (%s, %s)", "SELECT v FROM t WHERE v = %s"]
+    assert [entry["statement"] for entry in logs] == [
+        "INSERT INTO t VALUES (%s, %s)",
+        "SELECT v FROM t WHERE v = %s",
+        "INSERT INTO t VALUES … ON DUPLICATE KEY UPDATE v = '%%'",
+    ]
+    assert connection.query("SELECT v FROM t WHERE id = 6") == [("canary %s value",)]
     assert "canary" not in str(logs)
     with structlog.testing.capture_logs() as logs:
         connection.query("SELECT 1")

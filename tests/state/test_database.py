@@ -58,6 +58,7 @@ _GENERIC: dict[type, Any] = {
     sa.BigInteger: sa.BigInteger,
     sa.SmallInteger: sa.Integer,
     sa.DateTime: sa.DateTime,
+    sa.LargeBinary: sa.BINARY,
 }
 
 

@@ -1,0 +1,58 @@
+"""Rows as literals: the same text as the driver makes of parameters, whatever the value."""
+
+from __future__ import annotations
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from migrate.model.table import BYTES_KINDS, Column, Kind, Table
+from migrate.mysql.values import parameter, placeholder
+from migrate.target.literals import RowLiterals, suits
+from tests.helpers import text_column
+from tests.target.conftest import TargetSide
+
+NUMBERS = (Kind.INT, Kind.BIT, Kind.ENUM, Kind.SET)
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
+SPECIAL = st.text("'\"\\\0\n\r\x1a%s€é`", max_size=8)
+JSONS = st.sampled_from(['{"a": [1, "it\'s"]}', "null", '"\\\\n"', '[\n1.50, \r"2024-02-29"]', '{"é": \t7}'])
+
+
+def column(kind: Kind) -> Column:
+    charset, collation = ("gbk", "gbk_bin") if kind is Kind.RAWTEXT else (None, None)
+    return Column(f"c_{kind}", "whatever(7)", kind, charset, collation)
+
+
+COLUMNS = (text_column("id"), *(column(kind) for kind in Kind))
+TABLE = Table("s", "shop", "t", COLUMNS, ("id",))
+
+
+def texts(kind: Kind) -> st.SearchStrategy[str | None]:
+    if kind in NUMBERS:
+        return st.none() | st.integers(0, 2**64 - 1).map(str)
+    if kind in BYTES_KINDS:
+        return st.none() | st.binary(max_size=12).map(lambda raw: raw.decode("latin-1"))
+    return st.none() | (JSONS if kind is Kind.JSON else TEXTS | SPECIAL)
+
+
+ROWS = st.fixed_dictionaries({each.name: texts(each.kind) for each in COLUMNS})
+
+
+@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(row=ROWS)
+def test_a_row_is_written_as_the_driver_writes_its_parameters(side: TargetSide, row: dict[str, str | None]) -> None:
+    assert suits(side.one)
+    marks = ",".join(placeholder(each) for each in TABLE.stored)
+    values = [parameter(each)(row[each.name]) for each in TABLE.stored]
+    with side.one.raw.cursor() as cursor:
+        assert RowLiterals(TABLE, side.one).text(row) == cursor.mogrify(f"({marks})", values)
+
+
+def test_a_session_in_which_a_backslash_is_a_character_gets_parameters(side: TargetSide) -> None:
+    mode = side.two.one("SELECT @@SESSION.sql_mode")
+    assert mode is not None
+    side.two.query("SET SESSION sql_mode = CONCAT(@@SESSION.sql_mode, ',NO_BACKSLASH_ESCAPES')")
+    try:
+        assert not suits(side.two)
+    finally:
+        side.two.query("SET SESSION sql_mode = %s", [mode[0]])
+    assert suits(side.two)
