@@ -59,7 +59,11 @@ def huge(rows: int) -> Workload:
 
 
 def create(server: DatabaseServer, load: Workload) -> None:
-    database = load.database
+    create_table(server, load.database)
+
+
+def create_table(server: DatabaseServer, database: str) -> None:
+    """An empty table `orders` in a new database of that name."""
     server.execute(
         f"DROP DATABASE IF EXISTS {database}", f"CREATE DATABASE {database}", _TABLE.format(database=database)
     )

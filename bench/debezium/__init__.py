@@ -8,7 +8,7 @@ from __future__ import annotations
 import shutil
 import tarfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from bench.topic import Run, Topic
@@ -24,17 +24,27 @@ from sandbox.stack import Sandbox
 from sandbox.state import private_file
 
 VERSION = "3.6.1.Final"
+SINK_VERSION = "3.6.0.Final"  # the newest on Maven Central
 _DEPENDENCY = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1"
 _HERE = Path(__file__).parent
 
 
-def _home() -> Path:
+def home() -> Path:
     return cache_dir() / f"debezium-{VERSION}"
 
 
-def install() -> None:
-    """Fetch Kafka Connect and the connector into the cache. Raises SandboxError on failure."""
-    home = _home()
+def sink_home() -> Path:
+    return cache_dir() / f"debezium-jdbc-{SINK_VERSION}"
+
+
+def install(*, sink: bool = False) -> None:
+    """Fetch Kafka Connect and the connector, with `sink` the JDBC sink too, into the cache. Raises SandboxError."""
+    _fetch(home(), f"io.debezium:debezium-connector-mysql:{VERSION}:tar.gz:plugin", connect=True)
+    if sink:
+        _fetch(sink_home(), f"io.debezium:debezium-connector-jdbc:{SINK_VERSION}:tar.gz:plugin", connect=False)
+
+
+def _fetch(home: Path, plugin: str, *, connect: bool) -> None:
     if home.exists():
         return
     maven = which("mvn")
@@ -44,12 +54,16 @@ def install() -> None:
     shutil.rmtree(part, ignore_errors=True)
     part.mkdir(parents=True)
     (part / "pom.xml").write_text((_HERE / "connect-pom.xml").read_text().replace("@KAFKA@", KAFKA_VERSION))
-    say(f"fetching Kafka Connect and Debezium {VERSION} with Maven into {home}: about 100 MB")
+    say(f"fetching {plugin} with Maven into {home}: about 100 MB")
     maven_run = [maven, "-B", "-q", "-f", str(part / "pom.xml"), "--strict-checksums"]
-    run([*maven_run, f"{_DEPENDENCY}:copy-dependencies", f"-DoutputDirectory={part / 'lib'}"], 900, "fetching Connect")
-    artifact = f"io.debezium:debezium-connector-mysql:{VERSION}:tar.gz:plugin"
+    if connect:
+        run(
+            [*maven_run, f"{_DEPENDENCY}:copy-dependencies", f"-DoutputDirectory={part / 'lib'}"],
+            900,
+            "fetching Connect",
+        )
     run(
-        [*maven_run, f"{_DEPENDENCY}:copy", f"-Dartifact={artifact}", f"-DoutputDirectory={part / 'plugin'}"],
+        [*maven_run, f"{_DEPENDENCY}:copy", f"-Dartifact={plugin}", f"-DoutputDirectory={part / 'plugin'}"],
         900,
         "fetching Debezium",
     )
@@ -65,10 +79,12 @@ class Debezium:
     The names of its runs have one length, so that one run's offsets become another's by writing over the name.
     """
 
-    def __init__(self, box: Sandbox, directory: Path, load: Workload) -> None:
+    def __init__(self, box: Sandbox, directory: Path, load: Workload, *, schemas: bool = False) -> None:
+        """schemas: each message carries its own, as the JDBC sink wants it."""
         self._box = box
         self._directory = directory / f"debezium_{load.name}"
         self._load = load
+        self._schemas = schemas
 
     def prepare(self) -> None:
         """Let it note the schema and the source's position as they are now: behind a row that it has sent."""
@@ -90,6 +106,16 @@ class Debezium:
             time.sleep(0.5)
 
     def run(self, number: int, timeout: float) -> Run:
+        """The log into a topic, which is deleted."""
+        topic, found = self._publish(number, timeout)
+        topic.delete()
+        return found
+
+    def fill(self, timeout: float) -> Topic:
+        """The log into a topic that stays."""
+        return self._publish(1, timeout)[0]
+
+    def _publish(self, number: int, timeout: float) -> tuple[Topic, Run]:
         name = f"dbz{number}"
         first, work = self._directory / "dbz0", self._directory / name
         work.mkdir(parents=True)
@@ -99,10 +125,9 @@ class Debezium:
         topic.create()
         _, child = self._start(name)
         try:
-            return topic.watch(child.pid, self._load.rows, lambda _: 1, timeout)
+            return topic, topic.watch(child.pid, self._load.rows, lambda _: 1, timeout)
         finally:
             child.stop(60)
-            topic.delete()
 
     def _start(self, name: str) -> tuple[Path, Child]:
         work, source = self._directory / name, self._box.source
@@ -111,20 +136,26 @@ class Debezium:
             "NAME": name,
             "WORK": str(work),
             "BOOTSTRAP": self._box.kafka.bootstrap,
-            "PLUGINS": str(_home() / "plugins"),
+            "PLUGINS": str(home() / "plugins"),
             "REST": str(free_port()),
             "PORT": str(source.port),
             "USER": source.user,
             "PASSWORD": source.password,
             "DATABASE": self._load.database,
+            "SCHEMAS": str(self._schemas).lower(),
         }
-        for file in ("worker.properties", "connector.properties"):
-            text = (_HERE / file).read_text()
-            for key, value in fields.items():
-                text = text.replace(f"@{key}@", value)
-            private_file(work / file, text)
-        child = Child(f"debezium {name}", work / "log", work)
-        classpath = f"{_home() / 'lib'}/*:{_HERE}"
-        main = "org.apache.kafka.connect.cli.ConnectStandalone"
-        child.start([java(), "-Xms2g", "-Xmx2g", "-cp", classpath, main, "worker.properties", "connector.properties"])
-        return work, child
+        return work, start_connect(work, "connector.properties", fields)
+
+
+def start_connect(work: Path, connector: str, fields: Mapping[str, str]) -> Child:
+    """Kafka Connect with one connector, made from the properties files beside this one; its log is `work`/log."""
+    for file in ("worker.properties", connector):
+        text = (_HERE / file).read_text()
+        for key, value in fields.items():
+            text = text.replace(f"@{key}@", value)
+        private_file(work / file, text)
+    child = Child(f"debezium {work.name}", work / "log", work)
+    classpath = f"{home() / 'lib'}/*:{_HERE}"
+    main = "org.apache.kafka.connect.cli.ConnectStandalone"
+    child.start([java(), "-Xms2g", "-Xmx2g", "-cp", classpath, main, "worker.properties", connector])
+    return child
