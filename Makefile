@@ -12,7 +12,7 @@ COMPILED := build/compiled
 
 .DEFAULT_GOAL := help
 .PHONY: help setup install servers demo test coverage compiled test-compiled types soak-failover chaos
-.PHONY: lint typecheck bench-capture clean distclean lock
+.PHONY: lint typecheck bench-capture bench-apply clean distclean lock
 
 help: ## list the tasks
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -79,6 +79,9 @@ typecheck: setup ## check types (mypy, strict)
 
 bench-capture: servers compiled ## measure the publisher: binlog backlog to Kafka; PEER=debezium, SCALE=0.1, RUNS=1, PLAIN=1
 	$(if $(PLAIN),$(BIN)/python,$(ON_COMPILED)) -m bench.capture
+
+bench-apply: servers ## measure the consumer: Kafka to the target; PEER=debezium, SCALE=0.1, RUNS=1
+	$(BIN)/python -m bench.apply
 
 clean: ## remove server data, caches and build leftovers
 	rm -rf .sandbox/run build dist htmlcov .coverage .coverage.* .hypothesis .mypy_cache .pytest_cache .ruff_cache \

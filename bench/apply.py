@@ -3,8 +3,8 @@
     make bench-apply                           # or PEER=debezium; SCALE=0.1 for a small run; RUNS=1
 
 Each is measured RUNS times (3), in turn, on the same MySQL target with durable settings (`sync_binlog=1`,
-`innodb_flush_log_at_trx_commit=1`). A rate is events over the time from our first record of a message, or the sink's first
-row at the target, to the last event; the start of a process is outside. Writes bench/out/apply.json.
+`innodb_flush_log_at_trx_commit=1`). A rate is events over the time from our first record of a message, or the sink's
+first row at the target, to the last event; the start of a process is outside. Writes bench/out/apply.json.
 """
 
 from __future__ import annotations
