@@ -39,7 +39,7 @@ demo: setup ## migrate a real database live and verify it; FLAVOUR=mariadb or my
 	$(BIN)/python -m sandbox.demo --flavour $(FLAVOUR)
 
 test: servers ## run the whole suite on real servers
-	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile --durations=25
 
 coverage: servers ## the same, with a report of what the suite runs through; slower
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile --cov --cov-report=term

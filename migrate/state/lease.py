@@ -125,7 +125,8 @@ class Leases:
             rows = connection.execute(sa.select(table.c.name, table.c.expires >= now).where(*alike)).all()
             if any(not held for _, held in rows):
                 old = table.c.expires < sa.text("NOW(6) - INTERVAL 1 DAY")
-                connection.execute(sa.delete(table).where(*alike, old))
+                had = table.c.holder != ""  # without one it was only made a moment ago, and is being taken
+                connection.execute(sa.delete(table).where(*alike, old, had))
         return [str(name) for name, held in rows if held]
 
     def check(self, name: str) -> Held:

@@ -109,12 +109,14 @@ def running(box: Sandbox, kafka: KafkaBroker, directory: Path, **more: Any) -> I
         yield Run(flow)
 
 
-def test_a_broker_that_is_down_for_long_is_waited_for(box: Sandbox, broker: KafkaBroker, tmp_path: Path) -> None:
+def test_a_broker_that_is_down_for_long_is_waited_for(
+    mariadb_box: Sandbox, broker: KafkaBroker, tmp_path: Path
+) -> None:
     """So long that the source, too, gives up sending what the publisher does not read."""
-    with globally(box.source, "net_write_timeout", 5), running(box, broker, tmp_path) as run:
+    with globally(mariadb_box.source, "net_write_timeout", 5), running(mariadb_box, broker, tmp_path) as run:
         broker.kill()
         try:
-            ends, end = time.monotonic() + DOWN_SECONDS, log_end(box.source)
+            ends, end = time.monotonic() + DOWN_SECONDS, log_end(mariadb_box.source)
             run.held_up(end)
             while time.monotonic() < ends:
                 run.writer.wait_for(10)
@@ -124,7 +126,9 @@ def test_a_broker_that_is_down_for_long_is_waited_for(box: Sandbox, broker: Kafk
         run.equal_at_the_end()
 
 
-def test_replicas_too_few_are_waited_for(box: Sandbox, broker: KafkaBroker, run_root: Path, tmp_path: Path) -> None:
+def test_replicas_too_few_are_waited_for(
+    mariadb_box: Sandbox, broker: KafkaBroker, run_root: Path, tmp_path: Path
+) -> None:
     port = free_port()
     second = KafkaBroker(
         run_root / unique("kafka-second"),
@@ -139,7 +143,7 @@ def test_replicas_too_few_are_waited_for(box: Sandbox, broker: KafkaBroker, run_
     second.cluster_id = broker.cluster_id
     second.start()
     try:
-        with running(box, broker, tmp_path, kafka_more=", replication: 2") as run:
+        with running(mariadb_box, broker, tmp_path, kafka_more=", replication: 2") as run:
             topic = ConfigResource(
                 ResourceType.TOPIC,
                 f"migrate.{run.flow.name}",
@@ -151,7 +155,7 @@ def test_replicas_too_few_are_waited_for(box: Sandbox, broker: KafkaBroker, run_
             admin.incremental_alter_configs([topic])[topic].result(20)
             publisher = run.publisher
             second.kill()
-            run.held_up(log_end(box.source))
+            run.held_up(log_end(mariadb_box.source))
             assert run.publisher == publisher
             second.start()
             run.equal_at_the_end()
@@ -175,14 +179,14 @@ def on_disk(disk: Disk) -> Iterator[KafkaBroker]:
 
 
 def test_a_full_disk_of_the_broker_costs_no_change(
-    box: Sandbox, on_disk: KafkaBroker, disk: Disk, tmp_path: Path
+    mariadb_box: Sandbox, on_disk: KafkaBroker, disk: Disk, tmp_path: Path
 ) -> None:
-    with running(box, on_disk, tmp_path) as run:
+    with running(mariadb_box, on_disk, tmp_path) as run:
         disk.fill()
         run.load()
         wait(lambda: not on_disk.running, "the broker to end")
         assert "No space left on device" in on_disk.log.read_text("utf-8")
-        end = log_end(box.source)
+        end = log_end(mariadb_box.source)
         run.held_up(end)
         killed = run.flow.migration.kill("publish")
         wait(lambda: run.publisher != killed, "another publisher")

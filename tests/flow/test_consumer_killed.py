@@ -28,7 +28,7 @@ CONSUMER = [  # where, at which call of it at most, and whether records are left
     # during swap, filter and dedup
     ("after", "migrate.consume.queue:SwapQueue.swap", 4, False),
     ("before", "migrate.merge.planner:Planner.plan_partition", 6, True),
-    ("after", "migrate.merge.dedup:Fold.add", 300, True),
+    ("after", "migrate.merge.dedup:Fold.add", 60, True),
     # during the target write: the fence is raised, rows are written, deletes are handed on, before the commit
     ("after", "migrate.target.fence:raise_to", 8, True),
     ("after", "migrate.target.rows:PlaceWriter.insert", 6, True),
@@ -60,7 +60,7 @@ class Crash(Flow):
 
     def let_in(self) -> None:
         """The next process need not wait until the leases of the killed one run out."""
-        mine = "name LIKE 'partition:%' OR name IN ('commit', 'requeue')"
+        mine = "name LIKE 'partition:%' OR name LIKE 'member:%' OR name IN ('commit', 'requeue')"
         self.state(f"UPDATE lease SET expires = NOW(6) - INTERVAL 1 SECOND WHERE {mine}")
 
     def ask(self, sql: str) -> tuple[tuple[int, ...], ...]:

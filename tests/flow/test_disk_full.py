@@ -38,17 +38,17 @@ def whole(file: Path) -> dict[str, Any]:
 
 
 def test_a_position_file_on_a_full_disk_stays_whole_and_goes_on_later(
-    box: Sandbox, kafka: KafkaBroker, tmp_path: Path
+    mariadb_box: Sandbox, kafka: KafkaBroker, tmp_path: Path
 ) -> None:
     with (
         small_disk(tmp_path / "disk", 1) as disk,
         closing(
             Flow(
-                box,
+                mariadb_box,
                 kafka,
                 tmp_path,
                 unique("full"),
-                box.source,
+                mariadb_box.source,
                 publish=f", position_store: file, position_directory: {disk.path}",
             )
         ) as flow,
@@ -57,7 +57,7 @@ def test_a_position_file_on_a_full_disk_stays_whole_and_goes_on_later(
         flow.start_targets()
         file = disk.path / f"{flow.name}.main.position"
         first = flow.child("publish", "publish", "--source", "main")
-        writer = flow.writer(lambda: box.source.connect(flow.database), 1)
+        writer = flow.writer(lambda: mariadb_box.source.connect(flow.database), 1)
         begun = wait(file.exists, "the first position") and whole(file)
         wait(lambda: whole(file) != begun, "the position to move")
 
@@ -67,9 +67,9 @@ def test_a_position_file_on_a_full_disk_stays_whole_and_goes_on_later(
 
         wait(refused, "a flush that fails")
         stored = whole(file)
-        box.source.execute("INSERT INTO orders VALUES (1000, 1000, 1000, '')", database=flow.database)
+        mariadb_box.source.execute("INSERT INTO orders VALUES (1000, 1000, 1000, '')", database=flow.database)
         target = f"SELECT 1 FROM {flow.name}_0.orders_0 WHERE id = 1000"
-        wait(lambda: box.targets[0].query(target), "a row to arrive, which does not wait for that")
+        wait(lambda: mariadb_box.targets[0].query(target), "a row to arrive, which does not wait for that")
         assert whole(file) == stored
         assert flow.position()["pos"] == stored["pos"]  # the state is not ahead
         assert first.running
@@ -90,8 +90,8 @@ def test_a_position_file_on_a_full_disk_stays_whole_and_goes_on_later(
         writer.stop()
         flow.drain()
         assert last.running
-        assert flow.differences(box.source) == []
-        assert writer.lost(flow.source_rows(box.source)) == []
+        assert flow.differences(mariadb_box.source) == []
+        assert writer.lost(flow.source_rows(mariadb_box.source)) == []
         assert late_messages(kafka, f"migrate.{flow.name}") > 0  # from the last whole position on, once more
 
 

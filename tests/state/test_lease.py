@@ -273,3 +273,35 @@ def test_migrations_do_not_share_leases(state: sa.Engine) -> None:
     finally:
         one.close()
         two.close()
+
+
+def test_leases_by_prefix_are_those_held_now_and_long_unused_ones_are_forgotten(
+    state: sa.Engine, make: Callable[..., Leases]
+) -> None:
+    here, gone, other = make(), make(), make()
+    for each, name in ((here, "member:a"), (gone, "member:b"), (other, "else")):
+        assert each.acquire(name)
+    long_ago = sa.text("NOW(6) - INTERVAL 2 DAY")
+    with state.begin() as connection:
+        mine = lease.table.c.migration == here._migration
+        connection.execute(
+            sa.update(lease.table).where(mine, lease.table.c.name == "member:b").values(expires=long_ago)
+        )
+        made = {"migration": here._migration, "name": "member:c", "holder": "", "epoch": 0, "expires": long_ago}
+        connection.execute(sa.insert(lease.table).values(made))  # as `acquire` leaves it between its two steps
+    assert here.unexpired("member:") == ["member:a"]
+    with state.connect() as connection:
+        names = connection.execute(sa.select(lease.table.c.name).where(mine).order_by(lease.table.c.name)).scalars()
+        assert list(names) == ["else", "member:a", "member:c"]
+
+
+def test_which_leases_are_lost_is_told_by_holder_and_epoch(state: sa.Engine, make: Callable[..., Leases]) -> None:
+    one, two = make(), make()
+    held = [one.acquire("a"), one.acquire("b")]
+    assert held[0] is not None
+    assert held[1] is not None
+    expire(state, one)
+    assert two.acquire("b")
+    with state.begin() as connection:
+        assert one.lost(connection, [held[0], held[1]]) == {"b"}
+        assert one.lost(connection, [Held("a", 7), Held("never", 1)]) == {"a", "never"}
