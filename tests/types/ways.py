@@ -25,7 +25,7 @@ from sandbox.broker import KafkaBroker
 from sandbox.database import DatabaseServer
 from sandbox.demo.migration import Migration
 from sandbox.stack import Sandbox
-from tests.helpers import globally
+from tests.helpers import globally, unique
 from tests.types.matrix import Case, Value
 
 SESSION = ("SET NAMES utf8mb4", "SET sql_mode = 'ALLOW_INVALID_DATES,NO_AUTO_VALUE_ON_ZERO'")
@@ -152,10 +152,18 @@ class Ways:
             if not table.generated
         }
 
+    @property
+    def settings(self) -> Settings:
+        return load(self.migration.config, self.migration.environment)
+
+    def empty(self) -> None:
+        """No rows in the target's tables."""
+        self.box.targets[0].execute(*(f"DELETE FROM {table.name}" for table in self.tables), database=self.target)
+
     def copy(self) -> None:
         """Empty the target's tables, and fill them by the copy's own functions, without Spark."""
-        self.box.targets[0].execute(*(f"DELETE FROM {table.name}" for table in self.tables), database=self.target)
-        settings = load(self.migration.config, self.migration.environment)
+        self.empty()
+        settings = self.settings
         state, sessions = database.engine(settings.state), Sessions(settings)
         try:
             with machine_zone():
@@ -200,7 +208,7 @@ def machine_zone() -> Iterator[None]:
 @contextmanager
 def streamed(box: Sandbox, kafka: KafkaBroker, directory: Path, tables: Sequence[Wide]) -> Iterator[Ways]:
     """Tables at a source, changed while the service streams them to a target; it has stopped when this gives them."""
-    token = f"types_{box.flavour}"
+    token = unique(f"types_{box.flavour}")
     source, target = f"{token}_src", f"{token}_to"
     with ExitStack() as stack:
         stack.enter_context(globally(box.source, "time_zone", SOURCE_ZONE))
