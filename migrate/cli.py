@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 from rich.table import Table as RichTable
 
+from migrate.cli_explain import explain
 from migrate.cli_options import Json, SourceOfTable, Table, Timeout, out, print_json
 from migrate.cli_parked import parked
 from migrate.model.errors import ConfigError, MigrateError
@@ -43,6 +44,7 @@ app = typer.Typer(
     ),
 )
 app.add_typer(parked, name="parked")
+app.command()(explain)
 Tables = Annotated[list[str] | None, typer.Option("--table", help="Only this table (database.table); may be repeated.")]
 
 

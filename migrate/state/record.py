@@ -111,6 +111,16 @@ def done_offsets(connection: sa.Connection, partition: Partition, offsets: Seque
     return {int(row[0]) for row in rows}
 
 
+def states(connection: sa.Connection, partition: Partition, offsets: Sequence[int]) -> dict[int, State]:
+    """The states of the records of these offsets, where there are any."""
+    rows = connection.execute(
+        sa.select(table.c.message_offset, table.c.state).where(
+            *_of(table, partition), table.c.message_offset.in_(offsets)
+        )
+    )
+    return {int(row[0]): State(row[1]) for row in rows}
+
+
 def next_offset(connection: sa.Connection, partition: Partition) -> int | None:
     """Where reading goes on: the end of the consumed prefix. None when nothing was ever consumed."""
     found = connection.execute(sa.select(consumed.c.next_offset).where(*_of(consumed, partition))).scalar()

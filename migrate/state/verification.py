@@ -82,6 +82,19 @@ def add_difference(
         connection.execute(sa.insert(difference), rows)
 
 
+def named(connection: sa.Connection, migration: str, id_: tuple[str, str, str], key: Key) -> list[dict[str, str]]:
+    """What finished and unfinished verifications said of a key of a table (source, database, name), oldest first."""
+    rows = connection.execute(
+        sa.select(difference.c.verification, table.c.started, difference.c.kind, difference.c.detail)
+        .join(table, table.c.id == difference.c.verification)
+        .where(*columns.is_table(difference, migration, id_), difference.c.key_text == key_json(key))
+        .order_by(difference.c.verification)
+    )
+    return [
+        {"verification": str(row[0]), "started": str(row[1]), "kind": row[2], "detail": row[3] or ""} for row in rows
+    ]
+
+
 def finish(connection: sa.Connection, verification: int, certificate: Mapping[str, Any]) -> None:
     """Store the outcome."""
     connection.execute(

@@ -1,0 +1,173 @@
+"""`migrate explain`: everything that is known about one row, without its values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import sqlalchemy as sa
+
+from migrate.kafka.reader import PartitionReader
+from migrate.model.change import Key, key_json, partition_of
+from migrate.model.errors import StopError
+from migrate.model.message import CANAL, Message, decode
+from migrate.model.partition import Partition
+from migrate.model.table import Table
+from migrate.mysql.errors import explained
+from migrate.ops import refresh
+from migrate.ops.runtime import stored_plan
+from migrate.scroll.lookup import differing_columns, look_up
+from migrate.scroll.sessions import Sessions
+from migrate.settings import Settings
+from migrate.state import halt, position, record, skip, verification
+from migrate.state import migration as migrations
+from migrate.target import ledger, parked
+from migrate.target.plan import PlannedTable
+
+_BLOCK = 1000
+
+
+@dataclass
+class Explained:
+    table: str
+    key: str
+    source: str
+    topic: str
+    partition: int
+    consumed_to: int  # the offset at which reading goes on
+    topic_end: int
+    halted: str = ""  # why the partition stands still
+    at_source: str = "absent"  # or the place that the sharding rule gives the row
+    places: list[dict[str, str]] = field(default_factory=list)  # where the target has it, and how it compares
+    messages: list[dict[str, Any]] = field(default_factory=list)  # in the topic and in the delay topics, oldest first
+    read_from: dict[str, int] = field(default_factory=dict)  # the first offset that was looked at, by topic
+    ledger: list[dict[str, Any]] = field(default_factory=list)
+    parked: list[dict[str, Any]] = field(default_factory=list)
+    set_aside: str = ""  # why what is refused of it shall be parked
+    differences: list[dict[str, str]] = field(default_factory=list)  # that verifications named
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def explain(settings: Settings, state: sa.Engine, name: str, text: str, source: str | None, messages: int) -> Explained:
+    """Look everywhere.
+
+    Args: name: the table, as database.table. text: the key. messages: how far back each partition is read.
+    Raises: ConfigError for a table or key that is none, StopError for a row that no place takes, ServerError.
+    """
+    settings = position.where_read(state, settings)
+    planned = refresh.find(stored_plan(settings, state), name, source)
+    key = refresh.parse_key(planned, text)
+    table = planned.table
+    with state.connect() as connection:
+        topic = migrations.get(connection, settings.name).topic(planned.topic or settings.topic)
+        number = partition_of(table.database, table.name, None if table.one_partition else key, topic.partitions)
+        partition = Partition(settings.name, topic.id, number)
+        consumed = record.next_offset(connection, partition) or 0
+        found = Explained(name, key_json(key), table.source, topic.name, number, consumed, 0)
+        stops = {process: reason for process, reason, _, _ in halt.every(connection, settings.name)}
+        found.halted = stops.get(halt.of_partition(topic.name, number), "")
+        id_ = (table.source, table.database, table.name)
+        found.set_aside = skip.reason(connection, settings.name, id_, key) or ""
+        found.differences = verification.named(connection, settings.name, id_, key)
+    _look_at_servers(settings, planned, key, found)
+    _read_topics(settings, state, partition, table, key, found, messages)
+    return found
+
+
+def _look_at_servers(settings: Settings, planned: PlannedTable, key: Key, found: Explained) -> None:
+    table, sessions = planned.table, Sessions(settings)
+    try:
+        with explained("source and targets"):
+            seen = look_up(sessions, planned, [key])[key]
+            if seen.source is not None:
+                found.at_source = str(planned.places[seen.source[0]])
+            for place, digest in sorted(seen.targets.items()):
+                compared = "the source has no such row"
+                if seen.source is not None:
+                    names = differing_columns(sessions, planned, key, place) if digest != seen.source[1] else []
+                    compared = f"differs in {', '.join(names)}" if names else "same as at the source"
+                    compared += "" if place == seen.source[0] else ", misplaced"
+                found.places.append({"place": str(planned.places[place]), "row": compared})
+            for database in planned.databases:
+                connection = sessions.targets.get(database)
+                (key_hash,) = ledger.key_hashes(connection, table, [key])
+                aside = [row for row in parked.every(connection, settings.name) if row.key == key]
+                for name in {one.table for one in planned.places if one.database == database}:
+                    with connection.transaction():
+                        entries = ledger.find(connection, settings.name, table, name, [key_hash])
+                    where = f"{database.target}/{database.database}.{name}"
+                    found.ledger += [
+                        {"place": where, "coordinate": tuple(entry.coordinate), "row_was_there": not entry.was_empty}
+                        for entry in entries.values()
+                    ]
+                    for row in aside:
+                        if (row.source, row.place) == (table.source, name):
+                            told = {"refusal": row.refusal, "reason": row.reason}
+                            found.parked.append({"place": where, "coordinate": tuple(row.coordinate), **told})
+    finally:
+        sessions.close()
+
+
+def _read_topics(
+    settings: Settings,
+    state: sa.Engine,
+    partition: Partition,
+    table: Table,
+    key: Key,
+    found: Explained,
+    depth: int,
+) -> None:
+    with closing(PartitionReader(settings.kafka, f"{settings.group}.explain")) as reader:
+        for topic in (found.topic, *settings.delay_topics(found.topic)):
+            low, high = reader.bounds(topic, partition.number)
+            first = max(low, high - depth)
+            found.read_from[topic] = first
+            if topic == found.topic:
+                found.topic_end = high
+            for offset, message in _messages(reader, topic, partition.number, first, high):
+                found.messages += _rows_of(topic, offset, message, table, key)
+    offsets = [one["offset"] for one in found.messages if one["topic"] == found.topic]
+    with state.connect() as connection:
+        states = record.states(connection, partition, offsets)
+    for one in found.messages:
+        if one["topic"] == found.topic:
+            known = states.get(one["offset"])
+            done = "consumed" if one["offset"] < found.consumed_to else "not read yet"
+            one["record"] = known.name.lower() if known is not None else done
+
+
+def _messages(
+    reader: PartitionReader, topic: str, number: int, start: int, end: int
+) -> Iterator[tuple[int, Message | None]]:
+    """The messages from one offset to another; None for one that is none."""
+    reader.assign(topic, number, start)
+    try:
+        at = start
+        while at < end:
+            for raw in reader.poll(_BLOCK, 1.0):
+                at = raw.offset + 1
+                if raw.offset < end:
+                    try:
+                        yield raw.offset, decode(raw.value, raw.where, raw.offset)
+                    except StopError:
+                        yield raw.offset, None
+    finally:
+        reader.unassign(topic, number)
+
+
+def _rows_of(topic: str, offset: int, message: Message | None, table: Table, key: Key) -> Iterator[dict[str, Any]]:
+    """What a message says of the key."""
+    if message is None:
+        yield {"topic": topic, "offset": offset, "type": "cannot be read", "coordinate": (), "gtid": ""}
+        return
+    if (message.database, message.table) != (table.database, table.name) or message.source not in (table.source, CANAL):
+        return
+    kind = "DELAYED DELETE" if message.delay is not None else message.type
+    for row, coordinate in zip(message.data, message.coordinates(), strict=True):
+        if tuple(row.get(name) for name in table.key) == key:
+            at = () if message.refresh else tuple(coordinate)
+            yield {"topic": topic, "offset": offset, "type": kind, "coordinate": at, "gtid": message.gtid}
