@@ -15,7 +15,7 @@ import pymysql
 
 from migrate.model.change import Key, key_of
 from migrate.model.coordinate import Coordinate
-from migrate.model.errors import StopError
+from migrate.model.errors import ServerError, StopError
 from migrate.model.message import REFRESH, Message, Row
 from migrate.model.table import Table
 from migrate.mysql import errors as mysql_errors
@@ -71,7 +71,7 @@ class SourceRows:
                 part = keys[start : start + size]
                 for row in self._rows(planned, part):
                     found[key_of(row, table.key, table.full_name) if size > 1 else part[0]] = row
-        except (pymysql.MySQLError, OSError) as error:
+        except (pymysql.MySQLError, OSError, ServerError) as error:
             self.close()
             raise StopError(
                 f"source '{table.source}': {table.full_name} cannot be read for a refresh: {mysql_errors.text(error)}",

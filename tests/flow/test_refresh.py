@@ -11,7 +11,7 @@ import pytest
 
 from sandbox.broker import KafkaBroker
 from sandbox.stack import Sandbox
-from tests.failover.support import Flow, wait
+from tests.failover.support import Flow, Forwarder, wait
 from tests.helpers import unique
 
 
@@ -65,6 +65,33 @@ def test_a_row_that_is_locked_at_the_source_is_waited_for(flow: Flow) -> None:
     wait(lambda: not flow.migration.ask("status")["halted"], "the partition to go on")
     flow.drain()
     assert flow.differences(flow.box.source) == []
+
+
+def test_a_source_that_is_away_holds_up_the_partition_of_a_refresh_alone(
+    box: Sandbox, kafka: KafkaBroker, tmp_path: Path
+) -> None:
+    address = Forwarder(box.source)
+    with closing(address), closing(Flow(box, kafka, tmp_path, unique("away"), box.source, at=address)) as flow:
+        flow.migration.do("init")
+        publisher = flow.child("publish", "publish", "--source", "main")
+        wait(flow.position, "the publisher to begin")
+        rows = ", ".join(f"({key}, {key}, {key}, '')" for key in range(1, 41))
+        box.source.execute(f"INSERT INTO orders VALUES {rows}", database=flow.database)
+        before = flow.position()
+        wait(lambda: flow.position()["pos"] > before["pos"], "all to be published")
+        publisher.stop()
+        asked = flow.child("refresh", "refresh", f"{flow.database}.orders", "1", "--timeout", "100")
+        wait(lambda: sum(part["end"] for part in flow.migration.ask("status")["partitions"]) >= 3, "the request")
+        address.switch(None)
+        flow.start_targets()
+        (halted,) = wait(lambda: flow.migration.ask("status")["halted"], "its partition to stand still")
+        assert f"{flow.database}.orders cannot be read for a refresh" in halted["reason"]
+        wait(lambda: len(flow.differences(box.source)) < 40, "the other partition to go on")
+        assert flow.migration.ask("status")["halted"]
+        address.switch(box.source)
+        wait(lambda: not flow.migration.ask("status")["halted"], "the partition to go on")
+        assert asked.wait(60)
+        assert flow.differences(box.source) == []
 
 
 def test_what_is_no_table_or_no_key_is_refused_by_name(flow: Flow) -> None:
