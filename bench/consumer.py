@@ -28,6 +28,7 @@ databases:
   ds_0: {{target: target1, database: {name}_0}}
   ds_1: {{target: target1, database: {name}_1}}
 consume: {{merge_interval_seconds: {interval}}}
+commit: {{idle_seconds: 1}}
 publish: {{heartbeat_seconds: 3600}}
 tables:
   - name: {table}
@@ -75,6 +76,15 @@ class Pipeline:
         self._migration = Migration(box, self._directory, config + f"run_dir: {self._directory / 'run'}\n")
         self._children: list[Child] = []
         self._topic = Topic(box.kafka.bootstrap, f"migrate.{self.name}", PARTITIONS)
+
+    @property
+    def source_database(self) -> str:
+        return self._load.database
+
+    @property
+    def pids(self) -> list[int]:
+        """Of the processes that were started."""
+        return [child.pid for child in self._children]
 
     @property
     def target(self) -> DatabaseServer:
