@@ -12,6 +12,7 @@ import pytest
 import sqlalchemy as sa
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
+from structlog.testing import capture_logs
 
 from migrate.consume.consumer import Consumer
 from migrate.consume.sharing import share
@@ -346,6 +347,27 @@ def test_a_consumer_that_joins_gets_its_share_and_the_rest_when_the_other_ends(w
     until(lambda: (world.consumed(0), world.consumed(1)) == (3, 3))
     second.end()
     assert sorted(two.offsets)[-1] == (1, 2)
+
+
+def test_a_state_server_that_gives_no_lease_for_a_while_ends_no_consumer(
+    kafka: KafkaBroker, state_settings: State, state: sa.Engine
+) -> None:
+    impatient = database.engine(state_settings)
+    sa.event.listen(impatient, "connect", lambda raw, _: raw.query("SET SESSION innodb_lock_wait_timeout = 1"))
+    world = World(kafka, state_settings, impatient)
+    world.send(0, 3)
+    with closing(Leases(state, world.name, 60.0)) as before:
+        for number in range(PARTITIONS):
+            before.acquire(Partition(world.name, world.topic_id, number).lease)
+    with capture_logs() as logs:
+        with state.begin() as holding:
+            mine = sa.select(lease.table.c.name).where(lease.table.c.migration == world.name)
+            assert len(holding.execute(mine.with_for_update()).all()) == PARTITIONS
+            process = Process(world, FakeWriter())
+            until(lambda: any("not shared out" in entry["event"] for entry in logs))
+        until(lambda: world.consumed(0) == 3)
+    process.end()
+    impatient.dispose()
 
 
 def test_a_partition_is_handed_over_behind_the_batch_that_is_under_way(world: World) -> None:
