@@ -273,6 +273,7 @@ class Partitions:
             log.error("a partition stands still", **told)
 
         def note(connection: sa.Connection) -> None:
-            halt.note(connection, self._settings.name, tenure.name, error)
+            if not self._leases.lost(connection, [tenure.held]):  # else its next owner has cleared what there was
+                halt.note(connection, self._settings.name, tenure.name, error)
 
         in_transaction(self._state, note, self._stop)

@@ -414,6 +414,25 @@ def test_a_consumer_whose_lease_was_taken_marks_nothing_of_it_and_goes_on_with_t
     assert 0 in writer.dropped
 
 
+def test_a_consumer_whose_lease_was_taken_notes_no_stop_that_its_next_owner_would_not_clear(world: World) -> None:
+    world.send(0, 2)
+    writer = FakeWriter(failing={0: StopError("refused")})
+    writer.gate.clear()
+    process = Process(world, writer)
+    until(lambda: bool(writer.merged))
+    taken = lease.table.c.name == f"partition:{world.topic_id}:0"
+    with world.state.begin() as connection:
+        connection.execute(
+            sa.update(lease.table)
+            .where(lease.table.c.migration == world.name, taken)
+            .values(epoch=9, holder="another", expires=sa.text("NOW(6) + INTERVAL 1 DAY"))
+        )
+    writer.gate.set()
+    until(lambda: 0 in writer.dropped)
+    process.end()
+    assert world.halted() == {}
+
+
 @pytest.mark.parametrize(
     ("partitions", "members", "shares"),
     [
