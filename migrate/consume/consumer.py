@@ -112,7 +112,8 @@ class Consumer:
     def _wait_for_room(self) -> None:
         self._reader.pause(self._partitions.reading())
         self._paused = True
-        for raw in self._reader.poll(1, 0.1):  # keeps the client alive; a message that slips through is read again
+        # Keeps the client alive; a message that slips through is read again.
+        for raw in self._reader.poll(1, 0.1, self._partitions.gone):
             self._reader.seek(raw.topic, raw.partition, raw.offset)
 
     def _record(self, raws: Sequence[Raw]) -> list[Received]:

@@ -8,6 +8,7 @@ from typing import Protocol
 
 import sqlalchemy as sa
 import structlog
+from sqlalchemy.exc import DBAPIError
 
 from migrate.consume import sharing
 from migrate.consume.queue import SwapQueue
@@ -15,6 +16,7 @@ from migrate.consume.tenure import Halt, Tenure
 from migrate.kafka.reader import DELETED, PartitionReader
 from migrate.model.coordinate import Coordinate
 from migrate.model.errors import MigrateError, OwnershipLost, ServerError, StopError
+from migrate.mysql.errors import passes, text
 from migrate.settings import Settings
 from migrate.state import halt, record
 from migrate.state import migration as migrations
@@ -142,7 +144,12 @@ class Partitions:
                 self._leases.check(partition.lease)
             except OwnershipLost:
                 self.lost(partition)
-        self._share()
+        try:
+            self._share()
+        except DBAPIError as error:  # what is ours stays so as long as its leases last
+            if not passes(error.orig or error):
+                raise
+            log.warning("partitions not shared out, the state database refuses", error=text(error.orig or error))
         self._try_again()
 
     def _deal_with(self, partition: Partition, error: MigrateError) -> None:
@@ -266,6 +273,7 @@ class Partitions:
             log.error("a partition stands still", **told)
 
         def note(connection: sa.Connection) -> None:
-            halt.note(connection, self._settings.name, tenure.name, error)
+            if not self._leases.lost(connection, [tenure.held]):  # else its next owner has cleared what there was
+                halt.note(connection, self._settings.name, tenure.name, error)
 
         in_transaction(self._state, note, self._stop)

@@ -211,11 +211,11 @@ class Planner:
             part = parts[place.database] = _part(owned, place.database, highest)
             part.highest = part.highest or {planned.table.source: None}
         writer = self._writer(planned, place)
-        same = [work for work in part.work if work.writer is writer]
-        if not same:
-            same = [Work(writer)]
-            part.work.append(same[0])
-        return same[-1]
+        there = [work for work in part.work if work.writer.name == place.table]
+        if there and there[-1].writer is writer:
+            return there[-1]
+        part.work.append(Work(writer))
+        return part.work[-1]
 
     def _writer(self, planned: PlannedTable, place: Place) -> PlaceWriter:
         key = (id(planned.table), place)  # the writer keeps the table, so that no other one gets its id

@@ -20,7 +20,7 @@ from migrate.settings import Settings
 from migrate.state import detail, membership, phase, position, schema_history
 from migrate.state import migration as migrations
 from migrate.state.membership import Member, Stage
-from migrate.target import chunk_fence, ledger
+from migrate.target import chunk_fence, ledger, parked
 from migrate.target.plan import Plan, TableId, TargetDatabase, connect_database
 
 _STOP = "stop `migrate run`, wait until the lease has run out, and say this again"
@@ -68,7 +68,7 @@ class Changes:
             )
 
     def clear_targets(self, plan: Plan) -> None:
-        """What the ledger and the chunk fences have of tables that go or come back."""
+        """What the ledger, the parked changes and the chunk fences have of tables that go or come back."""
         tables = [self.known[id_] for id_ in self.gone] + [plan.tables[id_].table for id_ in self.back]
         if tables:
             for used in plan.used_databases:
@@ -106,6 +106,7 @@ def _clear(settings: Settings, used: TargetDatabase, tables: Collection[Table]) 
         with explained(f"target '{used.target}', database {used.database}"):
             for table in tables:
                 ledger.forget(connection, settings.name, table)
+                parked.forget(connection, settings.name, table)
                 chunk_fence.forget(connection, settings.name, table)
     finally:
         connection.close()

@@ -16,7 +16,7 @@ table = sa.Table(
     "halt",
     metadata,
     sa.Column("migration", sa.String(48), primary_key=True),
-    sa.Column("process", sa.String(80), primary_key=True),
+    sa.Column("process", sa.String(255), primary_key=True),
     sa.Column("reason", sa.Text),
     sa.Column("hint", sa.Text),
     sa.Column("at", sa.DateTime),

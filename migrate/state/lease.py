@@ -211,9 +211,10 @@ class Leases:
                     .values(expires=ends)
                 ).rowcount
             with self._lock:
-                if not found:
-                    log.error("lease lost", lease=lease.name)
-                    self._held.pop(lease.name, None)
-                    self._good_until.pop(lease.name, None)
-                elif lease.name in self._held:
+                if self._held.get(lease.name) != lease:
+                    continue  # given back meanwhile, or taken anew
+                if found:
                     self._good_until[lease.name] = asked + self._seconds
+                else:
+                    log.error("lease lost", lease=lease.name)
+                    del self._held[lease.name], self._good_until[lease.name]

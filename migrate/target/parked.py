@@ -74,6 +74,14 @@ def remove(connection: Connection, migration: str, table: Table, place: str, key
         )
 
 
+def forget(connection: Connection, migration: str, table: Table) -> None:
+    """Drop everything of a table that is no longer, or not yet, part of the migration."""
+    connection.execute(
+        f"DELETE FROM {PARKED} WHERE migration = %s AND source = %s AND table_schema = %s AND table_name = %s",
+        (migration, table.source, table.database, table.name),
+    )
+
+
 def every(connection: Connection, migration: str) -> list[Parked]:
     """Everything that is parked in this database, the oldest first."""
     rows = connection.query(

@@ -121,10 +121,10 @@ def apply(connection: Connection, parts: Sequence[Part], last_tier: int, send: S
                 is_open = (table.source, table.database, table.name) not in closed
                 where = (table.source, work.writer.name)
                 step = _PlaceStep(connection, migration, work.writer, is_open, where in noted, where in held, left)
-                for intents in _ordered(work.writer, step.set_aside(work.intents, part.aside)):
-                    done.add(step.apply(intents))
-                for intents in _ordered(work.writer, step.set_aside(work.refreshed, part.aside)):
-                    done.add(step.refresh(intents))
+                for intents in _ordered(work.writer, work.intents):
+                    done.add(step.apply(step.set_aside(intents, part.aside)))
+                for intents in _ordered(work.writer, work.refreshed):
+                    done.add(step.refresh(step.set_aside(intents, part.aside)))
                 done.add(step.give_back(work.returned, last_tier))
                 if step.noted:
                     noted.add(where)
@@ -209,6 +209,8 @@ class _PlaceStep:
         return self._judge(intents, copy_open=False)
 
     def _judge(self, intents: Sequence[Intent], copy_open: bool) -> Done:
+        if not intents:
+            return Done()
         connection, writer = self._connection, self._writer
         present = writer.present(connection, [intent.key for intent in intents])
         chosen: dict[Write, list[Intent]] = {write: [] for write in Write}

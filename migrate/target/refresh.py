@@ -25,7 +25,7 @@ from migrate.mysql.quoting import table as full_name
 from migrate.mysql.rowfilter import and_rows
 from migrate.mysql.values import from_server, selected
 from migrate.settings import Settings
-from migrate.target.plan import PlannedTable
+from migrate.target.plan import SILENT_SECONDS, PlannedTable
 
 REFRESHED = Coordinate(0, 0, 0, 0)
 """Stands where a change has its coordinate: a refresh has none."""
@@ -57,6 +57,7 @@ class SourceRows:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._open: dict[str, Connection] = {}
+        self._used: dict[str, float] = {}
 
     def read(self, planned: PlannedTable, keys: Sequence[Key]) -> dict[Key, Row | None]:
         """The row of each key as canonical texts; None where there is none that belongs to the migration.
@@ -91,6 +92,10 @@ class SourceRows:
         return [{name: read(value) for (name, read), value in zip(readers, row, strict=True)} for row in rows]
 
     def _connection(self, source: str) -> Connection:
+        began = time.monotonic()
+        if began - self._used.get(source, began) > SILENT_SECONDS / 2:
+            self.close()  # the server may have ended it
+        self._used[source] = began
         connection = self._open.get(source)
         if connection is None or not connection.open:
             session = {"innodb_lock_wait_timeout": _LOCK_SECONDS}

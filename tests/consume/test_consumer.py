@@ -12,6 +12,7 @@ import pytest
 import sqlalchemy as sa
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
+from structlog.testing import capture_logs
 
 from migrate.consume.consumer import Consumer
 from migrate.consume.sharing import share
@@ -348,6 +349,27 @@ def test_a_consumer_that_joins_gets_its_share_and_the_rest_when_the_other_ends(w
     assert sorted(two.offsets)[-1] == (1, 2)
 
 
+def test_a_state_server_that_gives_no_lease_for_a_while_ends_no_consumer(
+    kafka: KafkaBroker, state_settings: State, state: sa.Engine
+) -> None:
+    impatient = database.engine(state_settings)
+    sa.event.listen(impatient, "connect", lambda raw, _: raw.query("SET SESSION innodb_lock_wait_timeout = 1"))
+    world = World(kafka, state_settings, impatient)
+    world.send(0, 3)
+    with closing(Leases(state, world.name, 60.0)) as before:
+        for number in range(PARTITIONS):
+            before.acquire(Partition(world.name, world.topic_id, number).lease)
+    with capture_logs() as logs:
+        with state.begin() as holding:
+            mine = sa.select(lease.table.c.name).where(lease.table.c.migration == world.name)
+            assert len(holding.execute(mine.with_for_update()).all()) == PARTITIONS
+            process = Process(world, FakeWriter())
+            until(lambda: any("not shared out" in entry["event"] for entry in logs))
+        until(lambda: world.consumed(0) == 3)
+    process.end()
+    impatient.dispose()
+
+
 def test_a_partition_is_handed_over_behind_the_batch_that_is_under_way(world: World) -> None:
     one, two = FakeWriter(), FakeWriter()
     first = Process(world, one)
@@ -390,6 +412,25 @@ def test_a_consumer_whose_lease_was_taken_marks_nothing_of_it_and_goes_on_with_t
     assert world.states(0)[1:] == [0, 0]
     assert world.consumed(0) is None
     assert 0 in writer.dropped
+
+
+def test_a_consumer_whose_lease_was_taken_notes_no_stop_that_its_next_owner_would_not_clear(world: World) -> None:
+    world.send(0, 2)
+    writer = FakeWriter(failing={0: StopError("refused")})
+    writer.gate.clear()
+    process = Process(world, writer)
+    until(lambda: bool(writer.merged))
+    taken = lease.table.c.name == f"partition:{world.topic_id}:0"
+    with world.state.begin() as connection:
+        connection.execute(
+            sa.update(lease.table)
+            .where(lease.table.c.migration == world.name, taken)
+            .values(epoch=9, holder="another", expires=sa.text("NOW(6) + INTERVAL 1 DAY"))
+        )
+    writer.gate.set()
+    until(lambda: 0 in writer.dropped)
+    process.end()
+    assert world.halted() == {}
 
 
 @pytest.mark.parametrize(

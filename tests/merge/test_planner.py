@@ -15,7 +15,8 @@ from migrate.state.record import Consumed, Partition
 from migrate.target.part import Part
 from migrate.target.plan import Plan
 from migrate.target.refresh import refresh_message
-from tests.helpers import make_settings, plain_table, plan_of, raw_settings
+from tests.helpers import int_column, make_settings, plain_table, plan_of, raw_settings
+from tests.merge.test_layouts import Told
 
 PLAN = plan_of(plain_table())
 DS_0, DS_1 = PLAN.used_databases
@@ -256,6 +257,23 @@ def test_a_refresh_follows_the_changes_and_leaves_its_row_at_one_place_alone() -
         "ds_0": {"s": at(0, 11)},
         "ds_1": {"s": at(0, 11)},
     }
+
+
+def test_a_refresh_stands_behind_changes_of_older_columns_that_came_later_by_a_rewind() -> None:
+    older = replace(plain_table(), columns=(*plain_table().columns, int_column("n")))
+    planner = Planner(PLAN, Told((at(0, 0), older), (at(0, 5), plain_table())))
+    planner.layouts.refresh()
+    types = {column.name: column.type for column in older.columns}
+    again = message("UPDATE", ("1", "0", "old"), incarnation=2, transaction=3)
+    again = replace(again, data=({**again.data[0], "n": "1"},), mysql_type=types)
+    items = batch(message("UPDATE", ("2", "0", "a")), again, refresh_message(plain_table(), [("1",)]))
+    share = planner.plan_partition(owned(), items)
+    ((table, _),) = share.refreshes.values()
+    planner.add_refreshed(share, table, {("1",): {"id": "1", "shard": "0", "v": "now"}})
+    there = [work for work in share.parts[DS_0].work if work.writer.name == "t_0"]
+    said = [[intent.key[0] for intent in (*work.intents, *work.refreshed)] for work in there]
+    assert said == [["2"], ["1"], ["1"]]
+    assert [bool(work.refreshed) for work in there] == [False, False, True]
 
 
 # -- the plan

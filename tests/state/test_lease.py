@@ -192,6 +192,29 @@ def test_renewing_keeps_a_holder_good_by_its_own_clock(make: Callable[..., Lease
         assert one.check("commit")
 
 
+def test_a_lease_given_back_and_taken_again_during_a_renewal_is_not_lost(
+    state: sa.Engine, make: Callable[..., Leases]
+) -> None:
+    one = make()
+    one.acquire("commit")
+
+    taken: list[Held | None] = []
+
+    def between(_connection: object, _cursor: object, statement: str, *_more: object) -> None:
+        if statement.startswith("UPDATE lease") and not taken:
+            taken.append(None)
+            one.release("commit")
+            taken[0] = one.acquire("commit")
+
+    sa.event.listen(state, "before_cursor_execute", between)
+    try:
+        one.renew()
+    finally:
+        sa.event.remove(state, "before_cursor_execute", between)
+    assert taken == [Held("commit", 2)]
+    assert one.check("commit") == Held("commit", 2)
+
+
 def test_nobody_takes_over_while_a_transaction_relies_on_the_lease(
     state: sa.Engine, make: Callable[..., Leases]
 ) -> None:

@@ -112,6 +112,13 @@ def test_each_request_to_drain_is_a_new_one(state: sa.Engine, name: str) -> None
     assert asked[0] < asked[1]
 
 
+def test_a_partition_of_the_longest_topic_is_noted(state: sa.Engine, name: str) -> None:
+    process = halt.of_partition("t" * 200, 999)
+    with state.begin() as connection:
+        halt.note(connection, name, process, StopError("why"))
+        assert [row[0] for row in halt.every(connection, name)] == [process]
+
+
 def test_a_halt_is_noted_replaced_and_cleared(state: sa.Engine, name: str) -> None:
     with state.begin() as connection:
         halt.note(connection, name, "consume", StopError("first", hint="h1"))

@@ -14,9 +14,10 @@ from migrate.model.message import Row
 from migrate.model.table import Table
 from migrate.mysql.connection import Connection
 from migrate.state.record import Partition
-from migrate.target import chunk_fence, fence, ledger
+from migrate.target import chunk_fence, fence, ledger, parked
 from migrate.target.chunk_fence import WHOLE_TABLE, Chunk
 from migrate.target.decide import Intent
+from migrate.target.parked import SetAside
 from migrate.target.part import Aftermath, Done, EmptyDelete, Part, Returned, Work, apply, find_refused
 from migrate.target.rows import PlaceWriter
 from tests.helpers import catalog_table, unique
@@ -221,6 +222,27 @@ def test_keys_that_only_the_server_can_compare_are_applied_one_by_one(side: Targ
     assert place.noted == {"X ": (8, True)}
     place.apply(write(10, "X"))
     assert place.noted == {}
+
+
+def test_a_refused_change_is_parked_behind_an_older_one_that_the_server_calls_the_same_key(side: TargetSide) -> None:
+    place = Place(side, "id VARCHAR(9) CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci PRIMARY KEY, v INT")
+    part = place.part(write(0, "abc"), write(2, "ABC", "99999999999"), write(4, "x"))
+    part.aside[place.writer.name, ("ABC",)] = SetAside("too large", "tested")
+    apply(place.connection, [part], LAST_TIER, place._send)
+    assert place.rows == [("abc", 1), ("x", 1)]
+    assert [one.key for one in parked.every(place.connection, place.migration)] == [("ABC",)]
+    place.apply(write(6, "Abc", "3"))
+    assert parked.every(place.connection, place.migration) == []
+
+
+def test_what_is_parked_of_a_removed_table_is_forgotten(side: TargetSide) -> None:
+    place = Place(side)
+    part = place.part(write(0, "1"))
+    part.aside[place.writer.name, ("1",)] = SetAside("refused", "tested")
+    apply(place.connection, [part], LAST_TIER, place._send)
+    assert parked.count(place.connection, place.migration) == 1
+    parked.forget(place.connection, place.migration, place.table)
+    assert parked.count(place.connection, place.migration) == 0
 
 
 def test_unique_values_may_be_swapped_and_passed_on(side: TargetSide) -> None:
