@@ -16,7 +16,6 @@ from typing import Protocol, TypeVar
 import sqlalchemy as sa
 import structlog
 
-from migrate.consume import sharing
 from migrate.consume.partitions import Owner, Partitions
 from migrate.consume.queue import SwapQueue
 from migrate.consume.tenure import Tenure
@@ -78,7 +77,6 @@ class Consumer:
 
     def run(self) -> None:
         """Consume until stopped. Raises ServerError."""
-        sharing.join(self._leases)
         merging = threading.Thread(target=self._merge_forever, name="merge", daemon=True)
         merging.start()
         try:

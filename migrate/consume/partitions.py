@@ -61,6 +61,7 @@ class Partitions:
         self._halts: dict[Partition, Halt] = {}
         self._failed: dict[Partition, MigrateError] = {}
         self._next_look = 0.0
+        self._joined = False
         self._asked = self._retry_asked()
         with state.connect() as connection:
             self._migration = migrations.get(connection, settings.name)
@@ -164,6 +165,9 @@ class Partitions:
 
     def _share(self) -> None:
         """Give up what is above our share, take what is free up to it."""
+        if not self._joined:
+            sharing.join(self._leases)
+            self._joined = True
         ours = sharing.fair_share(self._leases, len(self._by_place))
         for tenure in list(self._mine.values())[ours:]:
             self._let_go(tenure)

@@ -217,7 +217,7 @@ class Merger:
         writer, intent, reason = found
         table, key = writer.table, key_json(intent.key)
         if why := self._planner.why_skipped(table, intent.key):
-            part.aside[writer.name, intent.key] = SetAside(reason or text, why)
+            part.aside[writer.name, intent.key, intent.coordinate] = SetAside(reason or text, why)
             log.warning(
                 "a change is parked", where=f"{where}.{writer.name}", table=table.full_name, key=key, reason=why
             )

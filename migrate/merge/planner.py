@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 
 import structlog
 
@@ -141,6 +142,8 @@ class Planner:
                 fold.add(planned, [change], applied)
             except StopError as error:
                 self._skip_or_raise(planned.table, change, error)
+                with suppress(StopError):  # where it was it is no longer, if that is any place
+                    fold.add(planned, [replace(change, after=None)], applied)
 
     def why_skipped(self, table: Table, key: Key) -> str | None:
         """The reason for which a person set aside what is refused of a key; None: nobody did."""

@@ -50,13 +50,17 @@ class Work:
     refreshed: list[Intent] = field(default_factory=list)  # as the source holds them now: after all changes
 
 
+Aside = dict[tuple[str, Key, Coordinate], SetAside]
+"""By place, key and coordinate: of a key that is refused, another change may still be taken."""
+
+
 @dataclass(slots=True)
 class Part:
     partition: Partition
     epoch: int
     highest: dict[str, Coordinate | None]  # by source; None when only delayed deletes came
     work: list[Work] = field(default_factory=list)
-    aside: dict[tuple[str, Key], SetAside] = field(default_factory=dict)  # by place: not to be written, but kept
+    aside: Aside = field(default_factory=dict)  # not to be written, but kept
 
     @property
     def size(self) -> int:
@@ -125,7 +129,7 @@ def apply(connection: Connection, parts: Sequence[Part], last_tier: int, send: S
                     done.add(step.apply(step.set_aside(intents, part.aside)))
                 for intents in _ordered(work.writer, work.refreshed):
                     done.add(step.refresh(step.set_aside(intents, part.aside)))
-                done.add(step.give_back(work.returned, last_tier))
+                done.add(step.give_back(work.returned, last_tier, part.aside))
                 if step.noted:
                     noted.add(where)
                 if step.parked:
@@ -144,8 +148,9 @@ def find_refused(connection: Connection, part: Part) -> tuple[PlaceWriter, Inten
     try:
         for work in part.work:
             step = _PlaceStep(connection, part.partition.migration, work.writer, False, False, False, Aftermath())
-            for intent in (*work.intents, *work.refreshed):
-                if (work.writer.name, intent.key) in part.aside:
+            deletes = [Intent(item.key, None, item.coordinate) for item in work.returned]
+            for intent in (*work.intents, *work.refreshed, *deletes):
+                if (work.writer.name, intent.key, intent.coordinate) in part.aside:
                     continue
                 try:
                     step.apply([intent])
@@ -186,14 +191,14 @@ class _PlaceStep:
         self._open = copy_open
         self.noted = noted
 
-    def set_aside(self, intents: list[Intent], aside: Mapping[tuple[str, Key], SetAside]) -> list[Intent]:
+    def set_aside(self, intents: list[Intent], aside: Aside) -> list[Intent]:
         """Park what is to be parked; returns the rest."""
         if not aside:
             return intents
         table, name = self._writer.table, self._writer.name
         kept = []
         for intent in intents:
-            if why := aside.get((name, intent.key)):
+            if why := aside.get((name, intent.key, intent.coordinate)):
                 parked.put(self._connection, self._migration, table, name, intent, why)
                 self.parked = True
             else:
@@ -270,8 +275,11 @@ class _PlaceStep:
         hashes = ledger.key_hashes(self._connection, table, keys)
         ledger.remove(self._connection, self._migration, table, name, hashes)
 
-    def give_back(self, returned: Sequence[Returned], last_tier: int) -> Done:
-        """Judge delayed deletes, after this batch's own changes: those have settled the ledger already."""
+    def give_back(self, returned: Sequence[Returned], last_tier: int, aside: Aside) -> Done:
+        """Judge delayed deletes, after this batch's own changes: those have settled the ledger already.
+
+        One that the target refuses and that is set aside keeps its entry, and comes again later.
+        """
         done = Done()
         if not returned:
             return done
@@ -280,7 +288,8 @@ class _PlaceStep:
         entries = ledger.find(self._connection, self._migration, table, name, hashes)
         for item, key_hash in zip(returned, hashes, strict=True):
             entry = entries.get(key_hash)
-            match decide_return(entry.coordinate if entry else None, item.coordinate, self._open):
+            waits = self._open or (name, item.key, item.coordinate) in aside
+            match decide_return(entry.coordinate if entry else None, item.coordinate, waits):
                 case Return.AGAIN:
                     tier = min(item.tier + 1, last_tier)
                     self._left.empties.append(EmptyDelete(table, name, item.key, item.coordinate, tier))

@@ -103,7 +103,7 @@ class PlaceWriter:
                 keys = self._keys(connection, where, values)
                 connection.execute(f"DELETE FROM {quote(self.name)} WHERE {where}", values)
                 if keys:
-                    log.warning("the copy was ahead of the stream on a unique value", table=self.name, rows=len(keys))
+                    log.warning("a row made way for a unique value, and is refreshed", table=self.name, rows=len(keys))
                 evicted += keys
         self.insert(connection, [row])
         return evicted

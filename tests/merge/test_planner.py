@@ -226,6 +226,23 @@ def test_a_delayed_delete_for_no_place_of_the_table_stops(database: str, table: 
         plan(owned(), batch(delayed("7", database, table)))
 
 
+class SetAside:
+    """What a person has decided, without a state database."""
+
+    def reason(self, _id: tuple[str, str, str], key: tuple[str, ...]) -> str | None:
+        return "tested" if key == ("1",) else None
+
+
+def test_a_change_that_no_place_takes_and_is_set_aside_takes_its_row_from_where_it_was() -> None:
+    old: Row = {"shard": "0"}
+    nowhere = message("UPDATE", ("1", "none", "b"), ("2", "1", "c"), ordinals=(0, 2), old=(old, {"v": "x"}))
+    with pytest.raises(StopError, match=r'key \["1"\]') as told:
+        plan(owned(), batch(nowhere))
+    assert "migrate parked skip shop.t '[\"1\"]'" in told.value.hint
+    share = Planner(PLAN, None, SetAside()).plan_partition(owned(), batch(nowhere))  # type: ignore[arg-type]
+    assert wanted(share.parts) == {"ds_0": {"t_0": [("1", None)]}, "ds_1": {"t_0": [("2", "c")]}}
+
+
 # -- refreshes
 
 

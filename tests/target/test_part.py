@@ -19,6 +19,7 @@ from migrate.target.chunk_fence import WHOLE_TABLE, Chunk
 from migrate.target.decide import Intent
 from migrate.target.parked import SetAside
 from migrate.target.part import Aftermath, Done, EmptyDelete, Part, Returned, Work, apply, find_refused
+from migrate.target.refresh import REFRESHED
 from migrate.target.rows import PlaceWriter
 from tests.helpers import catalog_table, unique
 from tests.target.conftest import TargetSide
@@ -227,7 +228,7 @@ def test_keys_that_only_the_server_can_compare_are_applied_one_by_one(side: Targ
 def test_a_refused_change_is_parked_behind_an_older_one_that_the_server_calls_the_same_key(side: TargetSide) -> None:
     place = Place(side, "id VARCHAR(9) CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci PRIMARY KEY, v INT")
     part = place.part(write(0, "abc"), write(2, "ABC", "99999999999"), write(4, "x"))
-    part.aside[place.writer.name, ("ABC",)] = SetAside("too large", "tested")
+    part.aside[place.writer.name, ("ABC",), at(2)] = SetAside("too large", "tested")
     apply(place.connection, [part], LAST_TIER, place._send)
     assert place.rows == [("abc", 1), ("x", 1)]
     assert [one.key for one in parked.every(place.connection, place.migration)] == [("ABC",)]
@@ -238,11 +239,51 @@ def test_a_refused_change_is_parked_behind_an_older_one_that_the_server_calls_th
 def test_what_is_parked_of_a_removed_table_is_forgotten(side: TargetSide) -> None:
     place = Place(side)
     part = place.part(write(0, "1"))
-    part.aside[place.writer.name, ("1",)] = SetAside("refused", "tested")
+    part.aside[place.writer.name, ("1",), at(0)] = SetAside("refused", "tested")
     apply(place.connection, [part], LAST_TIER, place._send)
     assert parked.count(place.connection, place.migration) == 1
     parked.forget(place.connection, place.migration, place.table)
     assert parked.count(place.connection, place.migration) == 0
+
+
+def test_a_refresh_of_a_key_is_written_though_a_change_of_it_is_set_aside(side: TargetSide) -> None:
+    place = Place(side)
+    part = place.part(write(0, "1", "99999999999"))
+    part.work[0].refreshed.append(Intent(("1",), {"id": "1", "v": "5"}, REFRESHED))
+    part.aside[place.writer.name, ("1",), at(0)] = SetAside("too large", "tested")
+    apply(place.connection, [part], LAST_TIER, place._send)
+    assert (place.rows, parked.every(place.connection, place.migration)) == ([(1, 5)], [])
+
+
+def test_a_row_that_makes_way_for_a_unique_value_is_handed_over_to_be_refreshed(side: TargetSide) -> None:
+    place = Place(side, "id INT PRIMARY KEY, v INT UNIQUE")
+    place.apply(write(0, "1", "10"))
+    place.apply(write(2, "2", "10"))
+    assert place.rows == [(2, 10)]
+    assert [(table.name, key) for table, key in place.evicted] == [(place.table.name, ("1",))]
+
+
+def test_a_delayed_delete_that_the_target_refuses_is_named_and_set_aside_comes_again(side: TargetSide) -> None:
+    place = Place(side, closed=False)
+    place.apply(delete(0, "1"))
+    side.one.execute(f"INSERT INTO {place.writer.name} VALUES (1, 1)")
+    place.close()
+    refuse = "SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'not this one'"
+    side.one.execute(f"CREATE TRIGGER {place.writer.name}_t BEFORE DELETE ON {place.writer.name} FOR EACH ROW {refuse}")
+    part = place.part(returned=[Returned(("1",), at(0), 0)], highest=None)
+    with pytest.raises(pymysql.MySQLError, match="not this one"):
+        apply(place.connection, [part], LAST_TIER, place._send)
+    found = find_refused(place.connection, part)
+    assert found is not None
+    assert (found[1].key, found[1].coordinate, "not this one" in found[2]) == (("1",), at(0), True)
+    part.aside[place.writer.name, ("1",), at(0)] = SetAside("not this one", "tested")
+    place.sent.clear()
+    apply(place.connection, [part], LAST_TIER, place._send)
+    assert [(empty.key, empty.tier) for empty in place.sent] == [(("1",), 1)]
+    side.one.execute(f"DROP TRIGGER {place.writer.name}_t")
+    part.aside.clear()
+    apply(place.connection, [part], LAST_TIER, place._send)
+    assert (place.rows, place.noted) == ([], {})
 
 
 def test_unique_values_may_be_swapped_and_passed_on(side: TargetSide) -> None:

@@ -33,7 +33,8 @@ def row(key: int, mail: str | None, a: int | None, b: int | None) -> dict[str, s
 def test_a_row_that_holds_the_value_gives_way_and_no_other(side: TargetSide, writer: PlaceWriter) -> None:
     side.one.execute("INSERT INTO accounts VALUES (1, 'x', 1, 1), (2, 'y', 2, 2), (3, NULL, NULL, 1), (4, 'z', 9, 9)")
     with side.one.transaction():
-        writer.insert_taking(side.one, [row(10, "x", 7, 7), row(11, "w", 2, 2), row(12, None, None, 1)])
+        rows = [row(10, "x", 7, 7), row(11, "w", 2, 2), row(12, None, None, 1)]
+        assert writer.insert_taking(side.one, rows) == [("1",), ("2",)]
     assert side.rows("accounts") == [
         (3, None, None, 1),
         (4, "z", 9, 9),
