@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
@@ -62,10 +62,12 @@ def initialise(settings: Settings, config: str = "", say: Say = lambda _line: No
     with database.opened(settings.state) as state, ExitStack() as until:
         with state.connect() as connection:
             changes = Changes.find(connection, plan)
+            phases = phase.every(connection, settings.name)
         if not changes.known:
             leftovers.refuse(settings)
         changes.stand_in(settings, state, until)
-        created = _create_targets(settings, plan, changes, say)
+        filled = {id_ for id_, stage in phases.items() if stage is not phase.Phase.CREATED} - changes.new
+        created = _create_targets(settings, plan, changes, filled, say)
         changes.clear_targets(plan)
         conditions.take_over(settings, state, plan, changes.conditions, say)
         creates = {key: _create_statement(settings, planned.table) for key, planned in plan.tables.items()}
@@ -153,12 +155,13 @@ def _store_rules(connection: sa.Connection, plan: Plan, changes: Changes) -> Non
 # -- targets
 
 
-def _create_targets(settings: Settings, plan: Plan, changes: Changes, say: Say) -> int:
+def _create_targets(settings: Settings, plan: Plan, changes: Changes, filled: Collection[TableId], say: Say) -> int:
+    """filled: the tables whose rows are, or may be, at the target already."""
     for target_database in plan.used_databases:
         _create_database(settings, target_database)
     created = 0
     for key, planned in plan.tables.items():
-        made = _create_places(settings, planned, key in changes.new)
+        made = _create_places(settings, planned, key in changes.new, key in filled)
         created += made
         say(f"{planned.table.full_name}: {made} of {len(planned.places)} target tables created")
     return created
@@ -190,7 +193,7 @@ def _tables(connection: Connection) -> set[str]:
     return {str(row[0]) for row in rows}
 
 
-def _create_places(settings: Settings, planned: PlannedTable, first: bool) -> int:
+def _create_places(settings: Settings, planned: PlannedTable, first: bool, filled: bool) -> int:
     table = planned.table
     source = connect(settings.source(table.source), f"source '{table.source}'")
     try:
@@ -210,6 +213,12 @@ def _create_places(settings: Settings, planned: PlannedTable, first: bool) -> in
                 with explained(str(place)):
                     if place.table in present:
                         _check_existing(connection, planned, place, first)
+                    elif filled:
+                        raise PreflightError(
+                            f"{place} is gone, and rows of {table.full_name} were copied into it",
+                            hint="bring it back with its rows; or have the table copied anew: take it out of the"
+                            " config, `migrate init`, empty its target tables, put it back, `migrate init`",
+                        )
                     else:
                         connection.execute(definition.create_as(statement, place.table))
                         created += 1
@@ -230,7 +239,7 @@ def _check_existing(connection: Connection, planned: PlannedTable, place: Place,
         ]
         raise PreflightError(
             f"{place} has other columns than {planned.table.full_name}: {', '.join(names) or 'in another order'}",
-            hint="drop it, so that init creates it, or alter it to match",
+            hint=f"{'drop it, so that init creates it, or ' if first else '`migrate drain`, then '}alter it to match",
         )
     if first and connection.one(f"SELECT 1 FROM {quote(place.table)} LIMIT 1") is not None:
         raise PreflightError(f"{place} has rows already", hint="empty it, or name other target tables")

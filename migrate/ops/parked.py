@@ -9,6 +9,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from migrate.model.change import Key, key_json
+from migrate.model.errors import ConfigError
 from migrate.mysql.errors import explained
 from migrate.ops import refresh
 from migrate.ops.runtime import stored_plan
@@ -76,6 +77,8 @@ def _every(settings: Settings, state: sa.Engine) -> list[tuple[TargetDatabase, P
 
 def set_aside(settings: Settings, state: sa.Engine, name: str, text: str, source: str | None, reason: str) -> Key:
     """Go on without what is refused of a key, now and later. Raises ConfigError for a table or key that is none."""
+    if not reason.strip():
+        raise ConfigError("--reason is empty", hint="say why the change is set aside; it is kept and shown")
     planned = refresh.find(stored_plan(settings, state), name, source)
     key = refresh.parse_key(planned, text)
     table = planned.table

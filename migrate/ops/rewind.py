@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
 
@@ -25,6 +25,7 @@ from migrate.state import position as positions
 from migrate.state import rewind as rewinds
 from migrate.state.lease import Held, Leases
 from migrate.state.position import Position
+from migrate.state.rewind import Rewind
 
 log = structlog.get_logger("migrate.publish")
 
@@ -47,14 +48,15 @@ def rewind(
     with _in_its_place(settings, state, source) as (leases, held):
         with state.connect() as connection:
             before = positions.load(connection, settings.name, source)
-        if before is None:
+            reached = before and _published_up_to(before, rewinds.every(connection, settings.name, source))
+        if before is None or reached is None:
             raise PreflightError(
                 f"the publisher of source '{source}' never ran", hint="where it begins is sources[].start in the config"
             )
         with closing(connect(settings.source(source), f"source '{source}'")) as server:
             start.check_same_server(server, before)
             found = Finder(settings.source(source), before.replica_id, server).find(place)
-            _refuse_to_skip(before, found, server.flavour)
+            _refuse_to_skip(reached, found, server.flavour)
         after = replace(
             before,
             incarnation=before.incarnation + 1,
@@ -95,6 +97,17 @@ def _in_its_place(settings: Settings, state: sa.Engine, source: str) -> Iterator
                 f"the publisher of source '{source}' runs", hint="stop it, and wait until its lease has run out"
             )
         yield leases, held
+
+
+def _published_up_to(now: Position, gone_back: Sequence[Rewind]) -> Position:
+    """How far was published before the last rewinds, if nothing has been since: they may be taken back."""
+    for one in reversed(gone_back):
+        if (one.incarnation, one.to_file, one.to_pos) != (now.incarnation, now.file, now.pos):
+            break
+        now = replace(
+            now, incarnation=one.incarnation - 1, file=one.from_file, pos=one.from_pos, gtid_set=one.from_gtid_set
+        )
+    return now
 
 
 def _refuse_to_skip(before: Position, found: BinlogPosition, flavour: str) -> None:

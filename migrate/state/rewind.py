@@ -33,6 +33,7 @@ class Rewind:
     from_pos: int
     to_file: str
     to_pos: int
+    from_gtid_set: str = ""
 
 
 def note(connection: sa.Connection, migration: str, before: Position, after: Position, asked: str) -> None:
