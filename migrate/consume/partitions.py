@@ -240,7 +240,7 @@ class Partitions:
     def _read(self, tenure: Tenure, start: int) -> None:
         self._reader.assign(*tenure.where, start)
         log.info(
-            "partition read",
+            "partition taken",
             topic=tenure.topic,
             partition=tenure.partition.number,
             epoch=tenure.held.epoch,

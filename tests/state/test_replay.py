@@ -22,7 +22,7 @@ def test_a_replay_is_over_where_the_publisher_was_before(state: sa.Engine) -> No
         assert replay.replaying(connection, name, BEFORE) == ""
         rewind.note(connection, name, BEFORE, AFTER, "0-1-2")
         assert rewind.every(connection, name, "main") == [
-            Rewind(5, "0-1-2", "binlog.000012", 4000, "binlog.000009", 200)
+            Rewind(5, "0-1-2", "binlog.000012", 4000, "binlog.000009", 200, "0-1-9")
         ]
         assert replay.replaying(connection, name, AFTER) == "binlog.000012:4000"
         assert replay.replaying(connection, name, replace(AFTER, file="binlog.000012", pos=3999)) != ""
