@@ -11,7 +11,7 @@ PREFIX  ?= /opt/migrate
 COMPILED := build/compiled
 
 .DEFAULT_GOAL := help
-.PHONY: help setup install servers demo test coverage compiled test-compiled types soak-failover chaos
+.PHONY: help setup install servers demo test test-all coverage compiled test-compiled types soak-failover chaos
 .PHONY: lint typecheck bench-capture bench-apply clean distclean lock
 
 help: ## list the tasks
@@ -40,6 +40,9 @@ demo: setup ## migrate a real database live and verify it; FLAVOUR=mariadb or my
 
 test: servers ## run the whole suite on real servers
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile --durations=25
+
+test-all: servers ## the same, with every whole flow on both database servers; twice as long
+	ALL=1 $(BIN)/python -m pytest -n $(JOBS) --dist loadfile --durations=25
 
 coverage: servers ## the same, with a report of what the suite runs through; slower
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile --cov --cov-report=term

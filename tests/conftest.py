@@ -1,11 +1,12 @@
 """Real servers for the tests, started once a session and only when a test asks for them.
 
 `mariadb_box`, `mysql_box`: a source and two targets. `box`: both in turn, restricted by FLAVOURS=mariadb (or
-mysql) in the environment; `flavour` is the name. `kafka`: a broker. Tests share them, so each uses databases and
-topics of its own.
+mysql) in the environment; `flavour` is the name. Whole flows run on one flavour each, unless ALL=1. `kafka`: a broker.
+Tests share them, so each uses databases and topics of its own.
 """
 
 import os
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,6 +18,11 @@ from sandbox.settings import Flavour
 from sandbox.stack import Sandbox
 from sandbox.workdir import owned
 
+_ON_BOTH = frozenset(
+    f"test_{name}.py"
+    for name in ("stream", "grants", "demo", "consumer_killed", "disk_full", "gtid_switched", "open_transaction")
+)
+_WHOLE = frozenset({"test_failover.py", "test_failover_schema.py", "test_lossy.py", "test_standby.py"})
 FLAVOURS = [Flavour(name) for name in os.environ.get("FLAVOURS", "mariadb,mysql").split(",")]
 
 
@@ -30,6 +36,25 @@ def run_root() -> Iterator[Path]:
 def _box(flavour: Flavour, run_root: Path) -> Iterator[Sandbox]:
     with Sandbox(flavour, run_root / flavour, targets=2, kafka=False, keep=False) as sandbox:
         yield sandbox
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Whole flows take half a minute and more: each runs on one flavour, half of them on either; `ALL=1` runs both."""
+    if os.environ.get("ALL") or len(FLAVOURS) < 2:
+        return
+    left = {item for item in items if _is_the_others(item)}
+    config.hook.pytest_deselected(items=[*left])
+    items[:] = [item for item in items if item not in left]
+
+
+def _is_the_others(item: pytest.Item) -> bool:
+    parameters = getattr(item, "callspec", None)
+    whole = (item.path.parent.name == "flow" and item.path.name not in _ON_BOTH) or item.path.name in _WHOLE
+    if not whole or parameters is None or "flavour" not in parameters.params:
+        return False
+    mine = str(parameters.params["flavour"])
+    name = f"{item.path.name}::{item.name}".replace(mine, "")
+    return mine != str(FLAVOURS[zlib.crc32(name.encode()) % 2])
 
 
 @pytest.fixture(scope="session")

@@ -25,7 +25,7 @@ def main(arguments: Sequence[str]) -> int:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            env={**os.environ, "FREEZE_SECONDS": "60" if number == 1 else "0"},
+            env={**os.environ, "ALL": "1", "FREEZE_SECONDS": "60" if number == 1 else "0"},
             check=False,
         )
         ok = ended.returncode == 0
