@@ -17,19 +17,16 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from bench import debezium, lag, workload
+from bench import debezium, workload
 from bench.capture import machine, run_directory, say
 from bench.consumer import Applied, Pipeline
 from bench.debezium.sink import JdbcSink
-from bench.workload import Workload
 from sandbox.database import Option
 from sandbox.settings import Flavour
 from sandbox.stack import Sandbox
 
 OUT = Path(__file__).parent / "out" / "apply.json"
 _TIMEOUT = 900.0
-_LAGS = ((15.0, 500), (1.0, 500), (0.2, 500), (15.0, 2000), (1.0, 2000), (0.2, 2000), (0.02, 2000))
-"""Merge intervals in seconds, and rows a second."""
 _SERVERS: dict[str, Option] = {
     "max_binlog_size": 1024**3,
     "sync_binlog": 1,
@@ -66,35 +63,13 @@ def main() -> None:
                 _note(found, "migrate", pipeline.run(_TIMEOUT))
                 if sink:
                     _note(found, "jdbc sink", sink.run(number, _TIMEOUT))
-            found["lag"] = _lags(box, directory, scale)
     found["load_average_after"] = os.getloadavg()
     if peer:
         found |= ratios(found["runs"])
-    quick = found["lag"][-1]
-    found |= {"lag_p50_ms": quick["p50_ms"], "lag_p99_ms": quick["p99_ms"]}
     OUT.parent.mkdir(exist_ok=True)
     OUT.write_text(json.dumps(found, indent=1) + "\n")
     say(json.dumps({key: value for key, value in found.items() if key.startswith("ratio")}, indent=1))
     say(f"written to {OUT}")
-
-
-def _lags(box: Sandbox, directory: Path, scale: float) -> list[dict[str, float]]:
-    """Steady loads through the whole of it: publisher, Kafka, consumer."""
-    found = []
-    for number, (interval, rate) in enumerate(_LAGS):
-        load = Workload(f"lag{number}", 0, 0, 0, 0, 0)
-        workload.create(box.source, load)
-        pipeline = Pipeline(box, directory, load, number, interval)
-        pipeline.prepare()
-        for process in ("publish", "consume", "commit", "requeue"):
-            pipeline.start(process)
-        try:
-            figures = {"merge_interval_seconds": interval, **lag.measure(box, pipeline, rate, 35 * scale).figures()}
-        finally:
-            pipeline.stop()
-        say(f"lag: {json.dumps(figures)}")
-        found.append(figures)
-    return found
 
 
 def _note(found: dict[str, Any], who: str, applied: Applied) -> None:

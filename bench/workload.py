@@ -101,13 +101,6 @@ def fill_at_once(server: DatabaseServer, load: Workload) -> None:
         )
 
 
-def insert_rows(cursor: Cursor, numbers: random.Random, first: int, last: int) -> list[tuple[int, int]]:
-    """Insert rows with these ids in one statement; returns the id and user_id of each."""
-    rows = [_row(numbers, number) for number in range(first, last + 1)]
-    cursor.executemany(_INSERT, rows)
-    return [(int(str(row[0])), int(str(row[1]))) for row in rows]
-
-
 def _steps(first: int, count: int, step: int) -> Iterator[tuple[int, int]]:
     for start in range(first, first + count, step):
         yield start, min(start + step, first + count) - 1
