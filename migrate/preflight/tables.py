@@ -10,7 +10,7 @@ from migrate.mysql.catalog import load_table
 from migrate.mysql.connection import Connection
 from migrate.preflight.result import Result, Verdict
 from migrate.settings import Settings, TableSettings
-from migrate.settings.tables import like
+from migrate.settings.tables import is_pattern, like
 
 
 def unmatched(settings: Settings, source: str, chosen: Sequence[TableSettings]) -> list[Result]:
@@ -31,12 +31,15 @@ def unmatched(settings: Settings, source: str, chosen: Sequence[TableSettings]) 
 
 
 def unmatched_topics(settings: Settings, chosen: Sequence[TableSettings]) -> list[Result]:
-    """The names and patterns under kafka.topics that take no table of the migration."""
+    """The names and patterns under kafka.topics that take no table of the migration.
+
+    A pattern may wait for tables that come later; a name that fits nothing is mistyped.
+    """
     return [
         Result(
             "table",
             pattern,
-            Verdict.PROBLEM,
+            Verdict.NOTE if is_pattern(pattern) else Verdict.PROBLEM,
             f"kafka.topics: {pattern}, for topic {topic}, is like no table of the migration",
             "mend it, written as database.table; * stands for any letters, ? for one",
         )

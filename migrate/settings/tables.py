@@ -77,7 +77,7 @@ class TableSettings(Section):
 
     @property
     def is_pattern(self) -> bool:
-        return "*" in self.name or "?" in self.name
+        return is_pattern(self.name)
 
     def matches(self, database: str, table: str) -> bool:
         """Whether the pattern takes a table of this name, letter for letter but for * and ?.
@@ -101,6 +101,11 @@ class TableSettings(Section):
     @property
     def table(self) -> str:
         return self.name.split(".", 1)[1]
+
+
+def is_pattern(name: str) -> bool:
+    """Whether the name stands for any number of tables."""
+    return "*" in name or "?" in name
 
 
 def like(pattern: str, name: str) -> bool:
