@@ -1,4 +1,4 @@
-"""Kafka to the target: this consumer against the floor and, if asked, Debezium's JDBC sink, in one run.
+"""Kafka to the target: this consumer and, if asked, Debezium's JDBC sink, in one run.
 
     make bench-apply                           # or PEER=debezium; SCALE=0.1 for a small run; RUNS=1
 

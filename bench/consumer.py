@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import time
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from pymysql.cursors import Cursor
 
+from bench.publisher import PARTITIONS, rows_of
 from bench.topic import Topic, cpu_seconds, peak_mb
 from bench.workload import Workload
 from sandbox import snippet
@@ -20,14 +19,13 @@ from sandbox.process import Child
 from sandbox.stack import Sandbox
 
 DATABASES, TABLES = 2, 4
-PARTITIONS = 4  # the config's default
 _CONFIG = """\
 name: {name}
 {servers}
 databases:
   ds_0: {{target: target1, database: {name}_0}}
   ds_1: {{target: target1, database: {name}_1}}
-consume: {{merge_interval_seconds: {interval}}}
+consume: {{merge_interval_seconds: 1}}
 commit: {{idle_seconds: 1}}
 publish: {{heartbeat_seconds: 3600}}
 tables:
@@ -66,25 +64,16 @@ class Applied:
 class Pipeline:
     """One migration of the workload's table into 2 databases × 4 tables of one server."""
 
-    def __init__(self, box: Sandbox, directory: Path, load: Workload, number: int, interval: float = 1.0) -> None:
+    def __init__(self, box: Sandbox, directory: Path, load: Workload, number: int) -> None:
         self.name = f"bench_{load.name}_{number}"
         servers = snippet.config(box).replace("state: {", f"state: {{database: {self.name}_state, ", 1)
-        config = _CONFIG.format(name=self.name, servers=servers, table=f"{load.database}.orders", interval=interval)
+        config = _CONFIG.format(name=self.name, servers=servers, table=f"{load.database}.orders")
         self._load = load
         self._box = box
         self._directory = directory / self.name
         self._migration = Migration(box, self._directory, config + f"run_dir: {self._directory / 'run'}\n")
         self._children: list[Child] = []
         self._topic = Topic(box.kafka.bootstrap, f"migrate.{self.name}", PARTITIONS)
-
-    @property
-    def source_database(self) -> str:
-        return self._load.database
-
-    @property
-    def pids(self) -> list[int]:
-        """Of the processes that were started."""
-        return [child.pid for child in self._children]
 
     @property
     def target(self) -> DatabaseServer:
@@ -126,7 +115,7 @@ class Pipeline:
         """Bring the workload into the topic."""
         publisher = self.start("publish")
         try:
-            self._topic.watch(publisher.pid, self._load.rows, lambda message: len(message["data"]), timeout)
+            self._topic.watch(publisher.pid, self._load.rows, rows_of, timeout)
         finally:
             publisher.stop(60)
         self._children.clear()
@@ -180,7 +169,3 @@ class Pipeline:
         (theirs,) = self._box.source.query(sums.format(f"{self._load.database}.orders")[1:-1] + " WHERE id > 0")[0]
         if mine != int(theirs):
             raise AssertionError(f"{self.name}: the target's rows make {mine}, the source's {theirs}")
-
-
-def cores() -> dict[str, Any]:
-    return {"cores": os.cpu_count(), "load_before": round(os.getloadavg()[0], 1)}

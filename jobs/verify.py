@@ -149,7 +149,7 @@ def run(settings: Settings, tables: Sequence[str] | None = None, progress: Progr
             paper = certificates.make(settings.name, number, start_time, certificates.utc_now(), points, found)
             with state.begin() as connection:
                 for planned, table in zip(chosen, found, strict=True):
-                    place = (planned.table.source, planned.table.database, planned.table.name)
+                    place = planned.table.id
                     rows = [(item.key, item.kind.value, item.detail) for item in table.named]
                     verification.add_difference(connection, settings.name, number, place, rows)
                 verification.finish(connection, number, paper)

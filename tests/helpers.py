@@ -69,7 +69,7 @@ def plain_table(*, key: tuple[str, ...] = ("id",), unique_keys: tuple[tuple[str,
 
 
 def plan_of(*tables: Table, settings: Settings | None = None) -> Plan:
-    return Plan(settings or make_settings(), {(t.source, t.database, t.name): t for t in tables})
+    return Plan(settings or make_settings(), {table.id: table for table in tables})
 
 
 def address(server: DatabaseServer, **changes: Any) -> dict[str, Any]:

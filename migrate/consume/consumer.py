@@ -117,6 +117,8 @@ class Consumer:
     def _record(self, raws: Sequence[Raw]) -> list[Received]:
         """Write the records of one poll, before anything is queued (rule 5); what is queued then."""
         decoded = self._decode(raws)
+        if not decoded:
+            return []
 
         def write(connection: sa.Connection) -> tuple[set[str], dict[Partition, set[int]]]:
             lost = self._leases.lost(connection, [tenure.held for tenure, _ in decoded])
@@ -209,7 +211,8 @@ class Consumer:
             merged = self._writer.merge(batch)
             for partition, error in merged.failed.items():
                 self._partitions.failed(partition, error)
-            self._mark(merged.consumed)
+            if merged.consumed:
+                self._mark(merged.consumed)
             self._tell(merged, batch, time.monotonic() - began)
         self._queue.done(swapped)
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import Protocol
+from collections.abc import Callable
+from typing import Protocol, TypeVar
 
 import sqlalchemy as sa
 import structlog
@@ -26,6 +27,7 @@ from migrate.state.record import Consumed, Partition
 
 log = structlog.get_logger("migrate.consume")
 _LOOK_EVERY = 2.0
+T = TypeVar("T")
 
 
 class Owner(Protocol):
@@ -99,15 +101,13 @@ class Partitions:
     def went_on(self, connection: sa.Connection, done: Consumed) -> None:
         """A merge got through; in the transaction that marks it, with `turn` held. A note of a stop is over then."""
         tenure, stopped = self._mine[done.partition], self._halts.get(done.partition)
-        if stopped is not None and (stopped.standing or done.end <= (stopped.resume_at or 0)):
-            return  # the message that cannot be read is still ahead
-        if tenure.noted:
+        if tenure.noted and (stopped is None or stopped.is_over(done.end)):
             halt.clear(connection, self._settings.name, tenure.name)
 
     def marked(self, done: Consumed) -> None:
         """That transaction is committed; with `turn` held."""
         stopped = self._halts.get(done.partition)
-        if stopped is None or not (stopped.standing or done.end <= (stopped.resume_at or 0)):
+        if stopped is None or stopped.is_over(done.end):
             self._mine[done.partition].noted = False
             self._halts.pop(done.partition, None)
 
@@ -196,9 +196,7 @@ class Partitions:
                 self._read(self._mine[partition], stopped.resume_at)
 
     def _retry_asked(self) -> object:
-        return in_transaction(
-            self._state, lambda connection: migrations.retry_asked(connection, self._settings.name), self._stop
-        )
+        return self._in_state(lambda connection: migrations.retry_asked(connection, self._settings.name))
 
     def _begin(self, tenure: Tenure) -> None:
         """Read a partition from the end of its consumed prefix on."""
@@ -221,7 +219,7 @@ class Partitions:
             last = record.last_offset(connection, partition)
             return start, marks, last, migrations.get(connection, self._settings.name)
 
-        found, watermark, tenure.recorded, known = in_transaction(self._state, load, self._stop)
+        found, watermark, tenure.recorded, known = self._in_state(load)
         if known != self._migration:
             raise ServerError("the migration has other topics or partitions now", hint="this process starts again")
         start = found or 0
@@ -231,9 +229,7 @@ class Partitions:
             raise StopError(f"{where}: reading goes on at offset {start}, the broker has {low} to {high}", hint=DELETED)
         self._owner.take(partition, tenure.held.epoch, watermark)
         if start == high and tenure.noted:  # whatever stood in the way is applied
-            in_transaction(
-                self._state, lambda connection: halt.clear(connection, self._settings.name, tenure.name), self._stop
-            )
+            self._in_state(lambda connection: halt.clear(connection, self._settings.name, tenure.name))
             tenure.noted = False
         return start
 
@@ -280,4 +276,7 @@ class Partitions:
             if not self._leases.lost(connection, [tenure.held]):  # else its next owner has cleared what there was
                 halt.note(connection, self._settings.name, tenure.name, error)
 
-        in_transaction(self._state, note, self._stop)
+        self._in_state(note)
+
+    def _in_state(self, action: Callable[[sa.Connection], T]) -> T:
+        return in_transaction(self._state, action, self._stop)

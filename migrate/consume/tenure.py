@@ -44,6 +44,10 @@ class Halt:
     due: float = 0.0
     _pause: float = _FIRST_PAUSE
 
+    def is_over(self, consumed_to: int) -> bool:
+        """Whether a merge up to there got past what stopped it; a message that cannot be read may still be ahead."""
+        return not self.standing and consumed_to > (self.resume_at or 0)
+
     def stand(self) -> None:
         """Until the next attempt; longer each time."""
         self.standing = True

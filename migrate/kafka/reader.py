@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -14,6 +14,7 @@ from migrate.model.errors import ServerError, StopError
 from migrate.settings import Kafka
 
 _TIMEOUT = 15.0
+_BLOCK = 1000
 _PAUSE = 0.2
 _COORDINATOR_MOVES = frozenset(
     {KafkaError.NOT_COORDINATOR, KafkaError.COORDINATOR_NOT_AVAILABLE, KafkaError.COORDINATOR_LOAD_IN_PROGRESS}
@@ -97,6 +98,19 @@ class PartitionReader:
             elif error.code() in (KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError._FATAL) or error.fatal():
                 raise ServerError(f"Kafka at {self._settings.bootstrap}: {error.str()}")
         return result
+
+    def between(self, topic: str, partition: int, start: int, end: int) -> Iterator[Raw]:
+        """The messages of a partition that is not assigned, from one offset to another. Raises as `poll`."""
+        self.assign(topic, partition, start)
+        try:
+            at = start
+            while at < end:
+                for raw in self.poll(_BLOCK, 1.0):
+                    at = raw.offset + 1
+                    if raw.offset < end:
+                        yield raw
+        finally:
+            self.unassign(topic, partition)
 
     def bounds(self, topic: str, partition: int) -> tuple[int, int]:
         """(first offset at the broker, one past the last). Raises ServerError."""

@@ -35,12 +35,12 @@ class Fold:
         Raises: StopError when no place takes a row of one; nothing is taken in then.
         """
         names = planned.rule.columns
+        left = [change.before if _leaves(change, names) else None for change in changes]
+        befores = iter(planned.route_all([row for row in left if row is not None]))
         afters = iter(planned.route_all([change.after for change in changes if change.after is not None]))
-        left = [change.before for change in changes if change.before and _leaves(change, names)]
-        befores = iter(planned.route_all(left))
-        for change in changes:
+        for change, row in zip(changes, left, strict=True):
             after = None if change.after is None else next(afters)
-            if change.before and _leaves(change, names) and (before := next(befores)) != after:
+            if row is not None and (before := next(befores)) != after:
                 self._put(planned, before, Intent(change.key, None, change.coordinate), applied)
             if after is not None:
                 self._put(planned, after, Intent(change.key, change.after, change.coordinate), applied)

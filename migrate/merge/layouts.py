@@ -82,13 +82,13 @@ class Layouts:
 
     def newest(self, planned: PlannedTable) -> PlannedTable:
         """The table with its latest columns that are known."""
-        timeline = self._timelines.get((planned.table.source, planned.table.database, planned.table.name))
+        timeline = self._timelines.get(planned.table.id)
         return timeline[-1][1] if timeline else planned
 
     def of(self, planned: PlannedTable, message: Message) -> PlannedTable:
         """The table with the columns of the message. Raises StopError when the history has none that fit."""
         table = planned.table
-        timeline = self._timelines.get((table.source, table.database, table.name))
+        timeline = self._timelines.get(table.id)
         if timeline is None or message.source == CANAL:
             return planned
         place = message.coordinate[:3]

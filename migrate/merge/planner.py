@@ -105,7 +105,7 @@ class Planner:
     def _note_refresh(self, planned: PlannedTable, message: Message, refreshes: Refreshes) -> None:
         table = planned.table
         newest = self.layouts.newest(planned)
-        keys = refreshes.setdefault((table.source, table.database, table.name), (newest, {}))[1]
+        keys = refreshes.setdefault(table.id, (newest, {}))[1]
         for row in message.data:
             keys[key_of(row, table.key, table.full_name)] = None
 
@@ -147,7 +147,7 @@ class Planner:
 
     def why_skipped(self, table: Table, key: Key) -> str | None:
         """The reason for which a person set aside what is refused of a key; None: nobody did."""
-        return self._skips.reason((table.source, table.database, table.name), key) if self._skips else None
+        return self._skips.reason(table.id, key) if self._skips else None
 
     def _skip_or_raise(self, table: Table, change: Change, error: StopError) -> None:
         key = key_json(change.key)

@@ -67,6 +67,11 @@ class Table:
     unique_keys: tuple[tuple[str, ...], ...] = ()  # all but the key
 
     @property
+    def id(self) -> tuple[str, str, str]:
+        """Source, database and name: what tells tables apart in a migration."""
+        return self.source, self.database, self.name
+
+    @property
     def full_name(self) -> str:
         return f"{self.database}.{self.name}"
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from typing import Any
 
 import pymysql
@@ -68,27 +68,26 @@ class Connection:
 
         Args: truncated: the columns that may say "Data truncated"; any other warning is an error as ever.
         """
-        self.query("SET SESSION sql_mode = %s", [LAX_MODE])
-        try:
-            with self.raw.cursor() as cursor:
-                return self._run(cursor, sql, args, truncated=truncated)
-        finally:
-            if self.open:
-                self.query("SET SESSION sql_mode = %s", [SQL_MODE])
+        with self._lax(), self.raw.cursor() as cursor:
+            return self._run(cursor, sql, args, truncated=truncated)
 
     def write(self, head: str, values: str, tail: str = "", truncated: Collection[str] = ()) -> int:
         """Run `head values tail`, whose values are literals already; only head and tail are ever logged, and formatted.
 
         Args: truncated: as in `execute_lax`, which this is when there are any. Raises: as `execute`.
         """
-        if truncated:
-            self.query("SET SESSION sql_mode = %s", [LAX_MODE])
+        sql = f"{head % ()} {values}{tail % ()}"
+        with self._lax() if truncated else nullcontext(), self.raw.cursor() as cursor:
+            return self._run(cursor, sql, None, truncated=truncated, shown=f"{head} …{tail}")
+
+    @contextmanager
+    def _lax(self) -> Iterator[None]:
+        """Without strict mode."""
+        self.query("SET SESSION sql_mode = %s", [LAX_MODE])
         try:
-            with self.raw.cursor() as cursor:
-                sql = f"{head % ()} {values}{tail % ()}"
-                return self._run(cursor, sql, None, truncated=truncated, shown=f"{head} …{tail}")
+            yield
         finally:
-            if truncated and self.open:
+            if self.open:
                 self.query("SET SESSION sql_mode = %s", [SQL_MODE])
 
     def query(self, sql: str, args: Sequence[object] | None = None) -> list[tuple[Any, ...]]:

@@ -9,10 +9,10 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from migrate.kafka.reader import PartitionReader
-from migrate.model.change import Key, key_json, partition_of
+from migrate.kafka.reader import PartitionReader, Raw
+from migrate.model.change import Key, key_json
 from migrate.model.errors import StopError
-from migrate.model.message import CANAL, Message, decode
+from migrate.model.message import CANAL, decode
 from migrate.model.partition import Partition
 from migrate.model.table import Table
 from migrate.mysql.errors import explained
@@ -25,8 +25,6 @@ from migrate.state import halt, position, record, skip, verification
 from migrate.state import migration as migrations
 from migrate.target import ledger, parked
 from migrate.target.plan import PlannedTable
-
-_BLOCK = 1000
 
 
 @dataclass
@@ -64,15 +62,14 @@ def explain(settings: Settings, state: sa.Engine, name: str, text: str, source: 
     table = planned.table
     with state.connect() as connection:
         topic = migrations.get(connection, settings.name).topic(planned.topic or settings.topic)
-        number = partition_of(table.database, table.name, None if table.one_partition else key, topic.partitions)
-        partition = Partition(settings.name, topic.id, number)
+        partition = refresh.partition_for(settings, planned, topic, key)
+        number = partition.number
         consumed = record.next_offset(connection, partition) or 0
         found = Explained(name, key_json(key), table.source, topic.name, number, consumed, 0)
         stops = {process: reason for process, reason, _, _ in halt.every(connection, settings.name)}
         found.halted = stops.get(halt.of_partition(topic.name, number), "")
-        id_ = (table.source, table.database, table.name)
-        found.set_aside = skip.reason(connection, settings.name, id_, key) or ""
-        found.differences = verification.named(connection, settings.name, id_, key)
+        found.set_aside = skip.reason(connection, settings.name, table.id, key) or ""
+        found.differences = verification.named(connection, settings.name, table.id, key)
     _look_at_servers(settings, planned, key, found)
     _read_topics(settings, state, partition, table, key, found, messages)
     return found
@@ -128,8 +125,8 @@ def _read_topics(
             found.read_from[topic] = first
             if topic == found.topic:
                 found.topic_end = high
-            for offset, message in _messages(reader, topic, partition.number, first, high):
-                found.messages += _rows_of(topic, offset, message, table, key)
+            for raw in reader.between(topic, partition.number, first, high):
+                found.messages += _rows_of(raw, table, key)
     offsets = [one["offset"] for one in found.messages if one["topic"] == found.topic]
     with state.connect() as connection:
         states = record.states(connection, partition, offsets)
@@ -140,29 +137,13 @@ def _read_topics(
             one["record"] = known.name.lower() if known is not None else done
 
 
-def _messages(
-    reader: PartitionReader, topic: str, number: int, start: int, end: int
-) -> Iterator[tuple[int, Message | None]]:
-    """The messages from one offset to another; None for one that is none."""
-    reader.assign(topic, number, start)
-    try:
-        at = start
-        while at < end:
-            for raw in reader.poll(_BLOCK, 1.0):
-                at = raw.offset + 1
-                if raw.offset < end:
-                    try:
-                        yield raw.offset, decode(raw.value, raw.where, raw.offset)
-                    except StopError:
-                        yield raw.offset, None
-    finally:
-        reader.unassign(topic, number)
-
-
-def _rows_of(topic: str, offset: int, message: Message | None, table: Table, key: Key) -> Iterator[dict[str, Any]]:
+def _rows_of(raw: Raw, table: Table, key: Key) -> Iterator[dict[str, Any]]:
     """What a message says of the key."""
-    if message is None:
-        yield {"topic": topic, "offset": offset, "type": "cannot be read", "coordinate": (), "gtid": ""}
+    where = {"topic": raw.topic, "offset": raw.offset}
+    try:
+        message = decode(raw.value, raw.where, raw.offset)
+    except StopError:
+        yield {**where, "type": "cannot be read", "coordinate": (), "gtid": ""}
         return
     if (message.database, message.table) != (table.database, table.name) or message.source not in (table.source, CANAL):
         return
@@ -170,4 +151,4 @@ def _rows_of(topic: str, offset: int, message: Message | None, table: Table, key
     for row, coordinate in zip(message.data, message.coordinates(), strict=True):
         if tuple(row.get(name) for name in table.key) == key:
             at = () if message.refresh else tuple(coordinate)
-            yield {"topic": topic, "offset": offset, "type": kind, "coordinate": at, "gtid": message.gtid}
+            yield {**where, "type": kind, "coordinate": at, "gtid": message.gtid}

@@ -18,7 +18,7 @@ from migrate.state import halt, skip
 from migrate.state import migration as migrations
 from migrate.target import parked
 from migrate.target.parked import Parked
-from migrate.target.plan import TargetDatabase, TargetPool
+from migrate.target.plan import TableId, TargetDatabase, TargetPool
 
 
 @dataclass(frozen=True)
@@ -81,9 +81,8 @@ def set_aside(settings: Settings, state: sa.Engine, name: str, text: str, source
         raise ConfigError("--reason is empty", hint="say why the change is set aside; it is kept and shown")
     planned = refresh.find(stored_plan(settings, state), name, source)
     key = refresh.parse_key(planned, text)
-    table = planned.table
     with state.begin() as connection:
-        skip.request(connection, settings.name, (table.source, table.database, table.name), key, reason)
+        skip.request(connection, settings.name, planned.table.id, key, reason)
         migrations.ask_retry(connection, settings.name)
     return key
 
@@ -96,22 +95,20 @@ def retry(
     Returns how many keys were brought. Raises: ConfigError, StopError when one is refused again, ServerError.
     """
     plan = stored_plan(settings, state)
-    wanted: dict[tuple[str, str], dict[Key, None]] = {}
+    wanted: dict[TableId, dict[Key, None]] = {}
     if name is not None and keys:
         planned = refresh.find(plan, name, source)
-        wanted[planned.table.source, name] = dict.fromkeys(refresh.parse_key(planned, text) for text in keys)
+        wanted[planned.table.id] = dict.fromkeys(refresh.parse_key(planned, text) for text in keys)
     else:
         for _, one in _every(settings, state):
-            full = f"{one.database}.{one.table}"
-            if name in (None, full) and source in (None, one.source):
-                wanted.setdefault((one.source, full), {})[one.key] = None
+            if name in (None, f"{one.database}.{one.table}") and source in (None, one.source):
+                wanted.setdefault((one.source, one.database, one.table), {})[one.key] = None
+    tables = {id_: refresh.find(plan, f"{id_[1]}.{id_[2]}", id_[0]) for id_ in wanted}
     with state.begin() as connection:
-        for (origin, full), some in wanted.items():
-            table = refresh.find(plan, full, origin).table
+        for id_, some in wanted.items():
             for key in some:
-                skip.withdraw(connection, settings.name, (origin, table.database, table.name), key)
+                skip.withdraw(connection, settings.name, id_, key)
         migrations.ask_retry(connection, settings.name)
-    return sum(
-        refresh.refresh(settings, state, full, [key_json(key) for key in some], origin, timeout)
-        for (origin, full), some in wanted.items()
-    )
+    for id_, some in wanted.items():
+        refresh.bring(settings, state, tables[id_], [*some], timeout)
+    return sum(map(len, wanted.values()))

@@ -38,22 +38,34 @@ def refresh(
     nothing consumed it in time.
     """
     planned = find(stored_plan(settings, state), name, source)
+    wanted = dict.fromkeys(parse_key(planned, text) for text in keys)
+    bring(settings, state, planned, [*wanted], timeout_seconds)
+    return len(wanted)
+
+
+def bring(
+    settings: Settings, state: sa.Engine, planned: PlannedTable, keys: Sequence[Key], timeout_seconds: float
+) -> None:
+    """Ask for these rows to be refreshed, and wait until their owner has done so. Raises StopError, ServerError."""
     with state.connect() as connection:
         topic = migrations.get(connection, settings.name).topic(planned.topic or settings.topic)
-    wanted = dict.fromkeys(parse_key(planned, text) for text in keys)
     by_partition: dict[Partition, list[Key]] = {}
-    table = planned.table
-    for key in wanted:
-        number = partition_of(table.database, table.name, None if table.one_partition else key, topic.partitions)
-        by_partition.setdefault(Partition(settings.name, topic.id, number), []).append(key)
+    for key in keys:
+        by_partition.setdefault(partition_for(settings, planned, topic, key), []).append(key)
     producer = OrderedProducer(settings.kafka)
     for partition, some in by_partition.items():
         for key in some:
-            producer.produce(topic.name, partition.number, encode(refresh_message(table, [key])))
+            producer.produce(topic.name, partition.number, encode(refresh_message(planned.table, [key])))
     if not producer.flush(_CONFIRM_SECONDS):
         raise ServerError(f"Kafka did not confirm the request within {_CONFIRM_SECONDS:.0f} s", hint="ask again")
     _wait(settings, state, topic, by_partition, time.monotonic() + timeout_seconds)
-    return len(wanted)
+
+
+def partition_for(settings: Settings, planned: PlannedTable, topic: migrations.Topic, key: Key) -> Partition:
+    """The partition that the changes of a key travel in."""
+    table = planned.table
+    number = partition_of(table.database, table.name, None if table.one_partition else key, topic.partitions)
+    return Partition(settings.name, topic.id, number)
 
 
 def find(plan: Plan, name: str, source: str | None) -> PlannedTable:

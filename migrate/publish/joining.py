@@ -114,7 +114,7 @@ class Joining:
 
 def _version_at(connection: Connection, table: Table, place: Member) -> Version:
     """What the table is from its place on. A statement since then, if there was one, is still ahead in the log."""
-    if load_table(connection, table.source, table.database, table.name, table.key) != table:
+    if load_table(connection, *table.id, table.key) != table:
         raise StopError(
             f"{connection.name}: {table.full_name} has another definition than at init",
             hint="run `migrate init` again; drop its target tables first, if they have other columns",

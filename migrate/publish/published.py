@@ -38,7 +38,7 @@ def beyond(settings: Settings, partitions: Iterable[tuple[str, int]], stored: Po
             end, size = high, _FIRST_BLOCK
             while end > low:
                 start = max(low, end - size)
-                block = _read(reader, topic, number, start, end)
+                block = [decode(raw.value, raw.where, raw.offset) for raw in reader.between(topic, number, start, end)]
                 ours = [message for message in block if message.source == stored.source and message.from_log]
                 for message in ours:
                     if message.coordinate >= limit:
@@ -47,19 +47,3 @@ def beyond(settings: Settings, partitions: Iterable[tuple[str, int]], stored: Po
                     break
                 end, size = start, size * 2
     return found
-
-
-def _read(reader: PartitionReader, topic: str, number: int, start: int, end: int) -> list[Message]:
-    """The messages of a partition from one offset to another."""
-    reader.assign(topic, number, start)
-    try:
-        block = []
-        at = start
-        while at < end:
-            for raw in reader.poll(_FIRST_BLOCK, 1.0):
-                at = raw.offset + 1
-                if raw.offset < end:
-                    block.append(decode(raw.value, raw.where, raw.offset))
-        return block
-    finally:
-        reader.unassign(topic, number)

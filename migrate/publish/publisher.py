@@ -129,7 +129,7 @@ class Publisher:
 
     def _check_definition(self, connection: Connection, table: Table) -> None:
         """A statement between init and our first position is not in the log we read, so look at what it would leave."""
-        now = load_table(connection, table.source, table.database, table.name, table.key)
+        now = load_table(connection, *table.id, table.key)
         if now != table:
             raise StopError(
                 f"{connection.name}: {table.full_name} has another definition than at init",

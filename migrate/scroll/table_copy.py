@@ -159,7 +159,7 @@ class TableCopy:
     def _refuse_before_its_place(self, connection: sa.Connection) -> None:
         """A table that was added is read once the publisher is where its changes begin (rule 1)."""
         table = self.planned.table
-        member = membership.get(connection, self._settings.name, (table.source, table.database, table.name))
+        member = membership.get(connection, self._settings.name, table.id)
         if member is not None and not member.begun:
             where = (
                 f"has not reached {member.file}:{member.pos}, where it" if member.file else "has not begun with it: it"

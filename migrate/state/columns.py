@@ -13,9 +13,12 @@ def of_table(*, key: bool) -> list[sa.Column[str]]:
 
 def is_table(table: sa.Table, migration: str, id_: tuple[str, str, str]) -> list[sa.ColumnElement[bool]]:
     """Rows of one (source, database, table), in a state table that has `of_table`."""
-    values = (migration, *id_)
-    names = ("migration", "source", "table_schema", "table_name")
-    return [table.c[name] == value for name, value in zip(names, values, strict=True)]
+    return [table.c[name] == value for name, value in table_row(migration, id_).items()]
+
+
+def table_row(migration: str, id_: tuple[str, str, str]) -> dict[str, str]:
+    """The values of `of_table` for one (source, database, table)."""
+    return dict(zip(("migration", "source", "table_schema", "table_name"), (migration, *id_), strict=True))
 
 
 def of_partition() -> list[sa.Column[str] | sa.Column[int]]:

@@ -83,14 +83,10 @@ def get(connection: sa.Connection, migration: str, id_: TableId) -> Member | Non
 
 def put(connection: sa.Connection, migration: str, id_: TableId, member: Member) -> None:
     values = {**asdict(member), "stage": member.stage.value}
-    row = {**_named(migration, id_), **values}
+    row = {**columns.table_row(migration, id_), **values}
     connection.execute(insert(table).values(row).on_duplicate_key_update(values))
 
 
 def forget(connection: sa.Connection, migration: str, id_: TableId) -> None:
     """As a table that is there from the beginning on."""
     connection.execute(sa.delete(table).where(*columns.is_table(table, migration, id_)))
-
-
-def _named(migration: str, id_: TableId) -> dict[str, str]:
-    return dict(zip(("migration", "source", "table_schema", "table_name"), (migration, *id_), strict=True))

@@ -12,11 +12,9 @@ import sqlalchemy as sa
 from sqlalchemy.dialects.mysql import insert
 
 from migrate.model.change import Key, key_json
-from migrate.state.columns import is_table, of_table
+from migrate.state.columns import is_table, of_table, table_row
 from migrate.state.database import metadata
-
-TableId = tuple[str, str, str]
-"""(source, database, table)"""
+from migrate.state.membership import TableId
 
 table = sa.Table(
     "skip_request",
@@ -39,9 +37,7 @@ class Skip:
 
 def request(connection: sa.Connection, migration: str, id_: TableId, key: Key, reason: str) -> None:
     """Set aside what is refused of this key from now on."""
-    source, schema, name = id_
-    row = {"migration": migration, "source": source, "table_schema": schema, "table_name": name}
-    new = {**row, "key_hash": _hash(key), "key_text": key_json(key), "reason": reason}
+    new = {**table_row(migration, id_), "key_hash": _hash(key), "key_text": key_json(key), "reason": reason}
     connection.execute(insert(table).values(new).on_duplicate_key_update(reason=reason))
 
 

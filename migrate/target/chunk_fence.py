@@ -25,7 +25,7 @@ class Chunk:
 
 
 def _key(migration: str, table: Table) -> tuple[str, str, str, str]:
-    return migration, table.source, table.database, table.name
+    return migration, *table.id
 
 
 def is_closed(connection: Connection, migration: str, table: Table) -> bool:

@@ -142,7 +142,7 @@ def clean_up(connection: Connection, migration: str, table: Table, limit: int = 
     return connection.execute(
         f"DELETE FROM {LEDGER} WHERE migration = %s AND source = %s AND table_schema = %s AND table_name = %s"
         f" AND was_empty = 0 LIMIT {int(limit)}",
-        (migration, table.source, table.database, table.name),
+        (migration, *table.id),
     )
 
 
@@ -150,7 +150,7 @@ def forget(connection: Connection, migration: str, table: Table) -> None:
     """Drop every entry of a table that is no longer, or not yet, part of the migration."""
     connection.execute(
         f"DELETE FROM {LEDGER} WHERE migration = %s AND source = %s AND table_schema = %s AND table_name = %s",
-        (migration, table.source, table.database, table.name),
+        (migration, *table.id),
     )
 
 

@@ -78,7 +78,7 @@ def forget(connection: Connection, migration: str, table: Table) -> None:
     """Drop everything of a table that is no longer, or not yet, part of the migration."""
     connection.execute(
         f"DELETE FROM {PARKED} WHERE migration = %s AND source = %s AND table_schema = %s AND table_name = %s",
-        (migration, table.source, table.database, table.name),
+        (migration, *table.id),
     )
 
 

@@ -122,7 +122,7 @@ def apply(connection: Connection, parts: Sequence[Part], last_tier: int, send: S
             left = Aftermath()
             for work in part.work:
                 table = work.writer.table
-                is_open = (table.source, table.database, table.name) not in closed
+                is_open = table.id not in closed
                 where = (table.source, work.writer.name)
                 step = _PlaceStep(connection, migration, work.writer, is_open, where in noted, where in held, left)
                 for intents in _ordered(work.writer, work.intents):

@@ -140,7 +140,7 @@ class Plan:
         rows = make_filter(table, [(item.column, item.test, item.values) for item in wanted.rows])
         topic = self.settings.topic_of(table.database, table.name)
         other = "" if topic == self.settings.topic else topic
-        first = self._first.get((table.source, table.database, table.name))
+        first = self._first.get(table.id)
         return PlannedTable(table, rule, tuple(places), wanted.sharding, rows, other, wanted.ddl, first)
 
     def find(self, source: str, database: str, table: str) -> PlannedTable:
