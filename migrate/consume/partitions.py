@@ -15,6 +15,7 @@ from migrate.consume import sharing
 from migrate.consume.queue import SwapQueue
 from migrate.consume.tenure import Halt, Tenure
 from migrate.kafka.reader import DELETED, PartitionReader
+from migrate.kafka.watch import TopicWatch
 from migrate.model.coordinate import Coordinate
 from migrate.model.errors import MigrateError, OwnershipLost, ServerError, StopError
 from migrate.mysql.errors import passes, text
@@ -68,6 +69,7 @@ class Partitions:
         with state.connect() as connection:
             self._migration = migrations.get(connection, settings.name)
         names = self._migration.topic_names
+        self._topics = TopicWatch(settings.kafka, {name: id_ for id_, name in names.items()})
         self._by_place = {(names[part.topic_id], part.number): part for part in self._migration.partitions}
 
     # -- asked by the consumer
@@ -151,6 +153,8 @@ class Partitions:
             if not passes(error.orig or error):
                 raise
             log.warning("partitions not shared out, the state database refuses", error=text(error.orig or error))
+        for topic, gone in self._topics.gone().items():
+            self._topic_gone(topic, gone)
         self._try_again()
 
     def _deal_with(self, partition: Partition, error: MigrateError) -> None:
@@ -178,6 +182,13 @@ class Partitions:
             if partition not in self._mine and (held := self._leases.acquire(partition.lease)):
                 self._mine[partition] = Tenure(partition, held, topic)
                 self._begin(self._mine[partition])
+
+    def _topic_gone(self, topic: str, error: StopError) -> None:
+        for tenure in [one for one in self._mine.values() if one.topic == topic]:
+            known = self._stands(tenure.partition) and self._halts[tenure.partition].error.message == error.message
+            if not known:
+                self._drop(tenure)
+                self._stand_still(tenure, error)
 
     def _try_again(self) -> None:
         if self._halts:
@@ -222,6 +233,8 @@ class Partitions:
         found, watermark, tenure.recorded, known = self._in_state(load)
         if known != self._migration:
             raise ServerError("the migration has other topics or partitions now", hint="this process starts again")
+        if error := self._topics.gone().get(tenure.topic):
+            raise error
         start = found or 0
         low, high = self._reader.bounds(*tenure.where)
         if not low <= start <= high:

@@ -1,0 +1,79 @@
+"""A topic that is deleted, or deleted and made again, while it is read (FAULTS F16)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from migrate.kafka import admin
+from migrate.kafka.watch import TopicWatch
+from sandbox.broker import KafkaBroker
+from tests.consume.support import FakeWriter, Process, World, until
+from tests.failover.support import frozen
+from tests.helpers import make_settings, unique
+
+_WITHIN = 60.0
+
+
+def test_a_deleted_topic_stops_its_partitions_by_name(world: World) -> None:
+    world.send(0, 2)
+    process = Process(world, FakeWriter())
+    until(lambda: world.consumed(0) == 2)
+    admin.delete_topics(world.settings.kafka, [world.name])
+    until(lambda: world.halted().keys() == {0, 1}, _WITHIN)
+    process.end()
+    assert set(world.halted().values()) == {f"topic {world.name} was deleted at the broker (id {world.topic_id})"}
+
+
+def test_a_topic_that_is_made_again_is_not_taken_for_the_one_before(world: World) -> None:
+    world.send(0, 2)
+    process = Process(world, FakeWriter())
+    until(lambda: world.consumed(0) == 2)
+    admin.delete_topics(world.settings.kafka, [world.name])
+    until(lambda: admin.describe(world.settings.kafka, world.name) is None)
+    admin.create_topic(world.settings.kafka, world.name, 2)
+    now = admin.require(world.settings.kafka, world.name).id
+    until(lambda: world.halted().keys() == {0, 1}, _WITHIN)
+    told = f"topic {world.name} was deleted and made again (id {world.topic_id}, now {now})"
+    assert set(world.halted().values()) == {told}
+    world.send(0, 3)  # offsets 0 to 2 of the new one
+    before = world.halted_at(0)
+    until(lambda: world.halted_at(0) > before)  # another attempt
+    process.end()
+    assert set(world.halted().values()) == {told}
+    assert world.consumed(0) == 2
+
+
+@pytest.fixture(scope="module")
+def broker(run_root: Path) -> Iterator[KafkaBroker]:
+    made = KafkaBroker(run_root / "kafka-topic-gone")
+    made.start()
+    yield made
+    made.kill()
+
+
+def test_a_broker_that_is_away_or_just_comes_back_is_no_deleted_topic(broker: KafkaBroker) -> None:
+    settings = make_settings(kafka={"bootstrap": broker.bootstrap}).kafka
+    name = unique("watched")
+    admin.create_topic(settings, name, 1)
+    watch = TopicWatch(settings, {name: admin.require(settings, name).id}, every=0.5)
+
+    def watched(seconds: float) -> None:
+        ends = time.monotonic() + seconds
+        while time.monotonic() < ends:
+            assert watch.gone() == {}
+            time.sleep(0.02)
+
+    watched(2)
+    with frozen(broker.pid):
+        watched(3)
+    watched(1)
+    broker.kill()
+    watched(3)
+    broker.start()
+    watched(4)
+    admin.delete_topics(settings, [name])
+    until(lambda: name in watch.gone(), 20)
