@@ -25,9 +25,8 @@ name: {name}
 databases:
   ds_0: {{target: target1, database: {name}_0}}
   ds_1: {{target: target1, database: {name}_1}}
-consume: {{merge_interval_seconds: 1}}
+consume: {{merge_interval_seconds: {interval}}}
 commit: {{idle_seconds: 1}}
-publish: {{heartbeat_seconds: 3600}}
 tables:
   - name: {table}
     sharding:
@@ -35,7 +34,7 @@ tables:
       database: {{column: user_id, algorithm: MOD, props: {{sharding-count: 2}}}}
       table: {{column: id, algorithm: MOD, props: {{sharding-count: 4}}}}
 """
-_PROCESSES = ("consume", "commit", "requeue")
+BEHIND_TOPIC = ("consume", "commit", "requeue")
 _SAMPLE_SECONDS = 0.05
 
 
@@ -64,16 +63,29 @@ class Applied:
 class Pipeline:
     """One migration of the workload's table into 2 databases × 4 tables of one server."""
 
-    def __init__(self, box: Sandbox, directory: Path, load: Workload, number: int) -> None:
+    def __init__(self, box: Sandbox, directory: Path, load: Workload, number: int, interval: float = 1) -> None:
         self.name = f"bench_{load.name}_{number}"
         servers = snippet.config(box).replace("state: {", f"state: {{database: {self.name}_state, ", 1)
-        config = _CONFIG.format(name=self.name, servers=servers, table=f"{load.database}.orders")
+        config = _CONFIG.format(name=self.name, servers=servers, table=f"{load.database}.orders", interval=interval)
         self._load = load
         self._box = box
         self._directory = directory / self.name
         self._migration = Migration(box, self._directory, config + f"run_dir: {self._directory / 'run'}\n")
-        self._children: list[Child] = []
+        self._children: dict[str, Child] = {}
         self._topic = Topic(box.kafka.bootstrap, f"migrate.{self.name}", PARTITIONS)
+
+    @property
+    def source_database(self) -> str:
+        return self._load.database
+
+    @property
+    def places(self) -> list[str]:
+        """The target tables."""
+        return [f"{self.name}_{database}.orders_{table}" for database in range(DATABASES) for table in range(TABLES)]
+
+    def pids(self) -> dict[str, int]:
+        """Of the processes that were started, by command."""
+        return {name: child.pid for name, child in self._children.items()}
 
     @property
     def target(self) -> DatabaseServer:
@@ -82,11 +94,11 @@ class Pipeline:
     def start(self, *arguments: str) -> Child:
         child = Child(f"{arguments[0]} of {self.name}", self._directory / f"{arguments[0]}.log", Path.cwd())
         child.start(self._migration.command(*arguments), self._migration.environment)
-        self._children.append(child)
+        self._children[arguments[0]] = child
         return child
 
     def stop(self) -> None:
-        for child in reversed(self._children):
+        for child in reversed(self._children.values()):
             child.stop(60)
         self._children.clear()
 
@@ -124,7 +136,7 @@ class Pipeline:
         """From the topic to the target. Raises when the target does not end as the source."""
         deadline = time.monotonic() + timeout
         ends = self._topic.ends()
-        children = [self.start(process) for process in _PROCESSES]
+        children = [self.start(process) for process in BEHIND_TOPIC]
         pids = [child.pid for child in children]
         began: tuple[float, float, float] | None = None
         with closing(self.target.connect()) as connection, connection.cursor() as cursor:
@@ -144,12 +156,7 @@ class Pipeline:
         return Applied(self._load.rows, now[0] - first, now[1] - cpu, now[2] - target, peak)
 
     def _rows(self, cursor: Cursor, each: str, joined: str) -> int:
-        parts = (
-            each.format(f"{self.name}_{database}.orders_{table}")
-            for database in range(DATABASES)
-            for table in range(TABLES)
-        )
-        cursor.execute("SELECT " + f" {joined} ".join(parts))
+        cursor.execute("SELECT " + f" {joined} ".join(map(each.format, self.places)))
         return int((cursor.fetchone() or (0,))[0])
 
     def _has_begun(self, cursor: Cursor) -> bool:

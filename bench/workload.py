@@ -76,7 +76,7 @@ def fill(server: DatabaseServer, load: Workload) -> str:
     numbers = random.Random(7)  # noqa: S311  the same rows each time
     with closing(server.connect(load.database, autocommit=False)) as connection, connection.cursor() as cursor:
         for first, last in _steps(1, load.inserts, load.insert_rows):
-            _insert(cursor, numbers, first, last)
+            insert(cursor, numbers, first, last)
             connection.commit()
         for first, last in _steps(1, load.updates, load.change_rows):
             cursor.execute(_CHANGED.format(first, last))
@@ -94,7 +94,7 @@ def fill_at_once(server: DatabaseServer, load: Workload) -> None:
     columns = "user_id, order_no, status, amount, discount, pay_channel, note, extra, created_at, updated_at, deleted"
     server.execute("CREATE TABLE seed LIKE orders", database=load.database)
     with closing(server.connect(load.database)) as connection, connection.cursor() as cursor:
-        cursor.executemany(_INSERT.replace("orders", "seed"), [_row(numbers, number) for number in range(1, 1001)])
+        cursor.executemany(_INSERT.replace("orders", "seed"), [row(numbers, number) for number in range(1, 1001)])
         cursor.execute(
             f"INSERT INTO orders SELECT seed.id + more.thousand * 1000, {columns} FROM seed"
             f" JOIN (SELECT id - 1 AS thousand FROM seed WHERE id <= {load.inserts // 1000}) AS more"
@@ -106,12 +106,14 @@ def _steps(first: int, count: int, step: int) -> Iterator[tuple[int, int]]:
         yield start, min(start + step, first + count) - 1
 
 
-def _insert(cursor: Cursor, numbers: random.Random, first: int, last: int) -> None:
+def insert(cursor: Cursor, numbers: random.Random, first: int, last: int) -> None:
+    """The rows with these ids, without a commit."""
     for start, end in _steps(first, last - first + 1, 1000):
-        cursor.executemany(_INSERT, [_row(numbers, number) for number in range(start, end + 1)])
+        cursor.executemany(_INSERT, [row(numbers, number) for number in range(start, end + 1)])
 
 
-def _row(numbers: random.Random, number: int) -> tuple[object, ...]:
+def row(numbers: random.Random, number: int) -> tuple[object, ...]:
+    """The row with that id, in the order of the table's columns."""
     amount = f"{numbers.random() * 1000:.2f}"
     extra = f'{{"a": {number}, "b": "x"}}'
     at = "2026-01-01 00:00:00.123"

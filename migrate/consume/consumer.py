@@ -102,8 +102,11 @@ class Consumer:
         if self._paused:
             self._reader.resume(self._partitions.reading())
             self._paused = False
-        wait = min(self._settings.consume.idle_seconds, 0.5)
-        raws = self._reader.poll(self._settings.consume.poll_messages, wait, self._partitions.gone)
+        settings = self._settings.consume
+        wait = min(settings.idle_seconds, 0.5)
+        # What is merged seldom is recorded seldom: a transaction for each message would cost more than the wait.
+        gather = min(settings.merge_interval_seconds / 10, 0.5)
+        raws = self._reader.poll(settings.poll_messages, wait, self._partitions.gone, gather)
         if raws:
             self._queue.put(self._record(raws))
 
@@ -123,16 +126,17 @@ class Consumer:
         def write(connection: sa.Connection) -> tuple[set[str], dict[Partition, set[int]]]:
             lost = self._leases.lost(connection, [tenure.held for tenure, _ in decoded])
             done: dict[Partition, set[int]] = {}
+            records: dict[Partition, list[Record]] = {}
             for tenure, items in decoded:
                 if tenure.partition.lease in lost:
                     continue
                 if items[0][0].offset <= tenure.recorded:
                     offsets = [raw.offset for raw, _ in items]
                     done[tenure.partition] = record.done_offsets(connection, tenure.partition, offsets)
-                rows = [
+                records[tenure.partition] = [
                     Record(raw.offset, message.source, message.coordinate, len(message.data)) for raw, message in items
                 ]
-                record.insert_new(connection, tenure.partition, rows)
+            record.insert_new(connection, records)
             return lost, done
 
         lost, known = self._in_state(write)

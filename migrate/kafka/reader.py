@@ -74,14 +74,17 @@ class PartitionReader:
     def seek(self, topic: str, partition: int, offset: int) -> None:
         self._consumer.seek(TopicPartition(topic, partition, offset))
 
-    def poll(self, messages: int, seconds: float, gone: Gone | None = None) -> list[Raw]:
-        """Up to `messages` messages, waiting at most `seconds` for the first.
+    def poll(self, messages: int, seconds: float, gone: Gone | None = None, gather_seconds: float = 0.0) -> list[Raw]:
+        """Up to `messages` messages, waiting at most `seconds` for the first, `gather_seconds` for more.
 
         gone: told of a partition whose next offset is no longer at the broker; without it that is raised.
         Raises: StopError, and ServerError for what does not pass by itself.
         """
+        found = self._consumer.consume(1, seconds)  # asked for more, it waits for all of them
+        if found and messages > 1:
+            found += self._consumer.consume(messages - 1, gather_seconds)
         result = []
-        for message in self._consumer.consume(messages, seconds):
+        for message in found:
             error = message.error()
             if error is None:
                 where = str(message.topic()), int(message.partition() or 0), int(message.offset() or 0)

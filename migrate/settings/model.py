@@ -46,7 +46,8 @@ class Kafka(Section):
 
 class Publish(Section):
     flush_seconds: Seconds = 1.0
-    heartbeat_seconds: Seconds = 1.0
+    heartbeat_seconds: float = Field(default=1.0, gt=0, le=10)
+    """How often an idle source is asked to say so. A publisher that waits for events notices a stop no later."""
     position_store: Literal["database", "file", "memory"] = "database"
     position_directory: Path | None = None
     """With `file`: where the position files are; by default `positions` below `run_dir`."""

@@ -74,18 +74,25 @@ def _of(rows: sa.Table, partition: Partition) -> tuple[sa.ColumnElement[bool], .
     return rows.c.topic_id == partition.topic_id, rows.c.partition_no == partition.number
 
 
-def insert_new(connection: sa.Connection, partition: Partition, records: Sequence[Record]) -> None:
+# As text: for MySQL SQLAlchemy adds an alias, behind which the driver does not send many rows as one statement.
+_INSERT_NEW = sa.text(
+    "INSERT INTO record (migration, topic_id, partition_no, message_offset, state, source, incarnation, file_no, tx,"
+    " ordinal, row_count) VALUES (:migration, :topic_id, :partition_no, :message_offset, :state, :source, :incarnation,"
+    " :file_no, :tx, :ordinal, :row_count) ON DUPLICATE KEY UPDATE"
+    f" state = CASE record.state WHEN {State.COMMITTED:d} THEN {State.CONSUMED:d} ELSE record.state END"
+)
+
+
+def insert_new(connection: sa.Connection, records: Mapping[Partition, Sequence[Record]]) -> None:
     """Write one poll's records as *new*; those already there keep their state (rule 5).
 
     A record read again although *committed* goes back to *consumed*, so that the committer commits it again.
     """
-    if not records:
-        return
     rows = [
         {
             **partition.row,
             "message_offset": record.offset,
-            "state": State.NEW,
+            "state": int(State.NEW),
             "source": record.source,
             "incarnation": record.coordinate.incarnation,
             "file_no": record.coordinate.file,
@@ -93,10 +100,11 @@ def insert_new(connection: sa.Connection, partition: Partition, records: Sequenc
             "ordinal": record.coordinate.ordinal,
             "row_count": record.rows,
         }
-        for record in records
+        for partition, some in records.items()
+        for record in some
     ]
-    again = sa.case((table.c.state == State.COMMITTED, int(State.CONSUMED)), else_=table.c.state)
-    connection.execute(insert(table).values(rows).on_duplicate_key_update(state=again))
+    if rows:
+        connection.execute(_INSERT_NEW, rows)
 
 
 def done_offsets(connection: sa.Connection, partition: Partition, offsets: Sequence[int]) -> set[int]:

@@ -38,8 +38,7 @@ def test_a_copy_waits_while_changes_come_again_may_be_stopped_then_and_ends_with
         flow.migration.do("init")
         publisher = flow.child("publish", "publish")
         begin = wait(flow.position, "the first position")
-        for process in ("consume", "commit", "requeue"):
-            flow.child(process, process)
+        others = {process: flow.child(process, process) for process in ("consume", "commit", "requeue")}
         writer = flow.writer(lambda: box.source.connect(flow.database), 1)
         writer.wait_for(100)
         first = flow.child("copy", "copy")
@@ -58,9 +57,16 @@ def test_a_copy_waits_while_changes_come_again_may_be_stopped_then_and_ends_with
             wait(lambda: says_that_it_waits(second), "the second copy to say that it waits")
             assert chunks_begun(flow) <= begun
             replay.kill()
-        for process in ("publish", "requeue"):  # that may have ended on the broker's silence, as under a supervisor
-            flow.child(f"{process}_on", process)
-        assert second.wait(300), "the copy still runs"
+        others["publish"] = replay
+
+        def ended() -> bool:
+            """Whether the copy has. As under a supervisor, what ended on the broker's silence is started again."""
+            for process, child in others.items():
+                if not child.running:
+                    others[process] = flow.child(f"{process}_on", process)
+            return not second.running
+
+        wait(ended, "the copy to end", 300)
         assert second.returncode == 0, second.log_tail()
         writer.stop()
         flow.drain()

@@ -24,7 +24,7 @@ def new(*offsets: int, at: int = 0) -> list[Record]:
 
 def insert(state: sa.Engine, partition: Partition, *offsets: int) -> None:
     with state.begin() as connection:
-        record.insert_new(connection, partition, new(*offsets))
+        record.insert_new(connection, {partition: new(*offsets)})
 
 
 def consume(state: sa.Engine, partition: Partition, end: int, **more: Coordinate) -> None:
@@ -50,7 +50,7 @@ def test_before_anything_there_is_nothing(state: sa.Engine, partition: Partition
         assert record.uncommitted_prefix(connection, partition) is None
         assert record.totals(connection, partition.migration) == {}
         assert set(record.counts(connection, partition.migration).values()) == {0}
-        record.insert_new(connection, partition, [])
+        record.insert_new(connection, {partition: []})
 
 
 def test_a_message_read_again_keeps_its_state(state: sa.Engine, partition: Partition) -> None:
@@ -172,7 +172,7 @@ def test_whatever_happens_in_whatever_order_the_committed_offset_never_passes_a_
     for step, number in steps:
         with state.begin() as connection:
             if step == "read":
-                record.insert_new(connection, partition, new(*range(consumed, max(read, number))))
+                record.insert_new(connection, {partition: new(*range(consumed, max(read, number)))})
                 read = max(read, number)
             elif step == "consume" and consumed <= number <= read:
                 record.mark_consumed(connection, Consumed(partition, number, {}, 0, 0, 0))
