@@ -316,6 +316,8 @@ def status(context: typer.Context, as_json: Json = False) -> None:
     out.print(f"empty deletes waiting: {now.empty_deletes}")
     if now.parked:
         out.print(f"PARKED: {now.parked} changes that the target refuses; `migrate parked list` names them")
+    if now.left_out:
+        out.print(f"LEFT OUT: {counted(now.left_out, 'message')}; `migrate parked list` names them")
     for name, phase in now.tables.items():
         out.print(f"table {name}: {phase}")
     for row in now.oversized:

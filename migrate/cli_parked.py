@@ -6,11 +6,13 @@ from typing import Annotated
 
 import typer
 
-from migrate.cli_options import Json, SourceOfTable, Table, Timeout, out, print_json
+from migrate.cli_options import Json, SourceOfTable, Timeout, out, print_json
+from migrate.model.errors import ConfigError
+from migrate.model.partition import offset_name
 from migrate.ops import parked as parking
 from migrate.state import database
 
-parked = typer.Typer(no_args_is_help=True, help="Changes that the target refuses: list, retry, skip.")
+parked = typer.Typer(no_args_is_help=True, help="What cannot be applied: list, retry, skip.")
 
 
 @parked.command("list")
@@ -32,25 +34,44 @@ def parked_list(context: typer.Context, as_json: Json = False) -> None:
         out.print(f"{told}: {one['refusal']}; set aside: {one['reason']}", markup=False)
     for skip in found.skips:
         out.print(f"SKIPS what is refused of {skip['table']} key {skip['key']}: {skip['reason']}", markup=False)
-    if not (found.stopped or found.parked or found.skips):
+    for one in found.left_out:
+        told = f"LEFT OUT message {one['topic']} [{one['partition']}] @ {one['offset']}, {one['bytes']} bytes"
+        out.print(f"{told}: {one['refusal']}; left out: {one['reason']}", markup=False)
+    if not (found.stopped or found.parked or found.skips or found.left_out):
         out.print("nothing is refused")
 
 
 @parked.command("skip")
 def parked_skip(
     context: typer.Context,
-    table: Table,
-    key: Annotated[str, typer.Argument(help="""The row's key; of several columns as a JSON list: '["7", "eu"]'.""")],
     reason: Annotated[str, typer.Option(help="Why; it is kept and shown.")],
+    table: Annotated[str | None, typer.Argument(help="The table at the source, as database.table.")] = None,
+    key: Annotated[
+        str | None, typer.Argument(help="""The row's key; of several columns as a JSON list: '["7", "eu"]'.""")
+    ] = None,
     source: SourceOfTable = None,
+    topic: Annotated[str | None, typer.Option(help="Instead of a row: the topic of a message.")] = None,
+    partition: Annotated[int | None, typer.Option(help="Its partition.")] = None,
+    offset: Annotated[int | None, typer.Option(help="Its offset, at which the partition stands still.")] = None,
 ) -> None:
-    """Set aside what the target refuses of a row, so that its partition goes on. Verification names the row."""
+    """Set aside what the target refuses of a row, or a message that cannot be applied, so that its partition goes on.
+
+    Verification names the rows that differ then.
+    """
     settings = context.obj.load("parked")
+    row, message = (table, key), (topic, partition, offset)
+    if (None in row) == (None in message) or any(one is not None for one in (row if None in row else message)):
+        raise ConfigError("say what to set aside", hint="a table and a key; or --topic, --partition and --offset")
     with database.opened(settings.state) as state:
-        parking.set_aside(settings, state, table, key, source, reason)
-    out.print(
-        f"what is refused of {table} key {key} is set aside; `migrate parked retry` brings it again", markup=False
-    )
+        if topic is not None and partition is not None and offset is not None:
+            parking.leave_out(settings, state, topic, partition, offset, reason)
+            out.print(
+                f"message {offset_name(topic, partition, offset)} is left out, and kept in the state", markup=False
+            )
+        elif table is not None and key is not None:
+            parking.set_aside(settings, state, table, key, source, reason)
+            told = f"what is refused of {table} key {key} is set aside; `migrate parked retry` brings it again"
+            out.print(told, markup=False)
 
 
 @parked.command("retry")

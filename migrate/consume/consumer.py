@@ -21,10 +21,11 @@ from migrate.consume.queue import SwapQueue
 from migrate.consume.tenure import Tenure
 from migrate.kafka.reader import PartitionReader, Raw
 from migrate.model.errors import MigrateError, OwnershipLost, ServerError, StopError
-from migrate.model.message import Message, Received, decode
+from migrate.model.message import Message, Received, decode, without_rows
+from migrate.model.partition import leave_out_hint
 from migrate.settings import Settings
+from migrate.state import left_out, record
 from migrate.state import migration as migrations
-from migrate.state import record
 from migrate.state.database import in_transaction
 from migrate.state.lease import Leases
 from migrate.state.record import Consumed, Partition, Record
@@ -72,6 +73,7 @@ class Consumer:
         self._queue = SwapQueue(settings.consume.queue_bytes)
         self._reader = PartitionReader(settings.kafka, settings.group)
         self._partitions = Partitions(settings, state, leases, writer, self._reader, self._queue, stop)
+        self._left_out = left_out.Reasons(self._in_state)
         self._paused = False
         self._failure: BaseException | None = None
 
@@ -147,13 +149,13 @@ class Consumer:
                 continue
             done = known.get(tenure.partition, set())
             received += [
-                Received(tenure.partition, raw.offset, len(raw.value), message, raw.offset not in done)
+                Received(tenure.partition, raw.offset, len(raw.value), message, raw.offset not in done, raw.topic)
                 for raw, message in items
             ]
         return received
 
     def _decode(self, raws: Sequence[Raw]) -> list[tuple[Tenure, list[tuple[Raw, Message]]]]:
-        """By partition; of one with a message that is none, what stands before that."""
+        """By partition; of one with a message that is none, what stands before that, unless it is left out."""
         by_partition: dict[tuple[str, int], list[Raw]] = {}
         for raw in raws:
             by_partition.setdefault((raw.topic, raw.partition), []).append(raw)
@@ -167,7 +169,12 @@ class Consumer:
                 try:
                     items.append((raw, decode(raw.value, raw.where, raw.offset)))
                 except StopError as error:
-                    self._partitions.unreadable(tenure, raw.offset, error)
+                    if why := self._left_out.reason(tenure.partition, raw.offset):
+                        log.warning("a message is left out", message=raw.where, refusal=error.message, reason=why)
+                        items.append((raw, without_rows(raw.offset)))
+                        continue
+                    hint = f"{error.hint}; {leave_out_hint(raw.topic, raw.partition, raw.offset)}"
+                    self._partitions.unreadable(tenure, raw.offset, StopError(error.message, hint=hint))
                     break
             if items:
                 decoded.append((tenure, items))

@@ -11,6 +11,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from migrate.kafka.admin import client_options, error_code, error_text, explain
 from migrate.model.errors import ServerError, StopError
+from migrate.model.partition import offset_name
 from migrate.settings import Kafka
 
 _TIMEOUT = 15.0
@@ -35,7 +36,7 @@ class Raw:
 
     @property
     def where(self) -> str:
-        return f"{self.topic} [{self.partition}] @ {self.offset}"
+        return offset_name(self.topic, self.partition, self.offset)
 
 
 class PartitionReader:

@@ -19,6 +19,7 @@ from migrate.model.coordinate import Coordinate
 from migrate.model.errors import MigrateError, OwnershipLost, StopError
 from migrate.model.message import CANAL, Received
 from migrate.mysql import errors as mysql_errors
+from migrate.state.left_out import Reasons
 from migrate.state.record import Consumed, Partition
 from migrate.state.skip import Skips
 from migrate.target import fence
@@ -53,8 +54,9 @@ class Merger:
         stop: threading.Event,
         history: History | None = None,
         skips: Skips | None = None,
+        left_out: Reasons | None = None,
     ) -> None:
-        self._planner = Planner(plan, history, skips)
+        self._planner = Planner(plan, history, skips, left_out)
         self._settings = plan.settings
         self._last_tier = len(plan.settings.delay.tiers_seconds) - 1
         self._sender = sender

@@ -14,7 +14,9 @@ from migrate.model.change import Change, Key, changes, key_json, key_of
 from migrate.model.coordinate import Coordinate
 from migrate.model.errors import StopError
 from migrate.model.message import Message, Received, Row
+from migrate.model.partition import leave_out_hint, offset_name
 from migrate.model.table import Table
+from migrate.state.left_out import Reasons
 from migrate.state.record import Consumed, Partition
 from migrate.state.skip import Skips
 from migrate.target.decide import Intent
@@ -50,12 +52,35 @@ class Owned:
     applied: dict[str, dict[TargetDatabase, Coordinate | None]] = field(default_factory=dict)  # by source
 
 
+class RowRefused(StopError):  # noqa: N818 - what it says is what happened
+    """About one row of a message, which can be set aside by its key."""
+
+
+@dataclass(slots=True)
+class _Draft:
+    """What the messages of a share come to."""
+
+    fold: Fold = field(default_factory=Fold)
+    highest: dict[str, Coordinate] = field(default_factory=dict)
+    returned: CameBack = field(default_factory=dict)
+    refreshes: Refreshes = field(default_factory=dict)
+    rows: int = 0
+    event_ms: int = 0
+
+
 class Planner:
     """Plans one partition's share of a batch: steps 1 to 3 of a merge."""
 
-    def __init__(self, plan: Plan, history: History | None = None, skips: Skips | None = None) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        history: History | None = None,
+        skips: Skips | None = None,
+        left_out: Reasons | None = None,
+    ) -> None:
         self._plan = plan
         self._skips = skips
+        self._left_out = left_out
         self._settings = plan.settings
         self.layouts = Layouts(history, plan.find)
         self._passed_over: set[str] = set()  # as was said already
@@ -66,41 +91,56 @@ class Planner:
 
         Raises: StopError for a message that cannot be planned.
         """
-        fold = Fold()
-        highest: dict[str, Coordinate] = {}
-        returned: CameBack = {}
-        refreshes: Refreshes = {}
-        rows = event_ms = 0
+        draft = _Draft()
         for item in items:
-            message = item.message
-            if message.is_ddl and item.apply:
-                self._refuse_ddl(message)
-            if not item.apply or not message.data:
-                continue
-            if not self.layouts.counts(message):
-                self._pass_over(message)
-                continue
-            planned = self._plan.find(message.source, message.database, message.table)
-            if message.delay is not None:
-                self._take_back(planned, item, returned)
-                continue
-            if message.refresh:
-                self._note_refresh(planned, message, refreshes)
-                continue
-            planned = self.layouts.of(planned, message)
-            rows += len(message.data)
-            event_ms = max(event_ms, message.es)
-            self._fold(fold, planned, item, owned, highest)
+            try:
+                self._take(draft, item, owned)
+            except RowRefused:
+                raise
+            except StopError as error:
+                self._leave_out_or_raise(item, error)
+        highest = draft.highest
         parts: Parts = {}
-        for place, planned, intents in fold.places():
+        for place, planned, intents in draft.fold.places():
             if (part := parts.get(place.database)) is None:
                 part = parts[place.database] = _part(owned, place.database, highest)
             part.work.append(Work(self._writer(planned, place), intents))
-        for place, (planned, came_back) in returned.items():
+        for place, (planned, came_back) in draft.returned.items():
             self._add_returned(parts, owned, highest, place, planned, came_back)
         end = items[-1].offset + 1
-        consumed = Consumed(owned.partition, end, highest, len(items), rows, event_ms)
-        return Share(owned, parts, consumed, refreshes)
+        consumed = Consumed(owned.partition, end, highest, len(items), draft.rows, draft.event_ms)
+        return Share(owned, parts, consumed, draft.refreshes)
+
+    def _take(self, draft: _Draft, item: Received, owned: Owned) -> None:
+        """One message. Raises StopError, or RowRefused when it is about one of its rows."""
+        message = item.message
+        if message.is_ddl and item.apply:
+            self._refuse_ddl(message)
+        if not item.apply or not message.data:
+            return
+        if not self.layouts.counts(message):
+            self._pass_over(message)
+            return
+        planned = self._plan.find(message.source, message.database, message.table)
+        if message.delay is not None:
+            self._take_back(planned, item, draft.returned)
+            return
+        if message.refresh:
+            self._note_refresh(planned, message, draft.refreshes)
+            return
+        planned = self.layouts.of(planned, message)
+        draft.rows += len(message.data)
+        draft.event_ms = max(draft.event_ms, message.es)
+        self._fold(draft.fold, planned, item, owned, draft.highest)
+
+    def _leave_out_or_raise(self, item: Received, error: StopError) -> None:
+        """A message that says nothing we could do: only a person can decide to go on without it (rule 13)."""
+        where = item.topic, item.partition.number, item.offset
+        if why := self._left_out.reason(item.partition, item.offset) if self._left_out else None:
+            log.warning("a message is left out", message=offset_name(*where), refusal=error.message, reason=why)
+            return
+        hint = f"{error.hint + '; ' if error.hint else ''}{leave_out_hint(*where)}"
+        raise StopError(f"message {offset_name(*where)}: {error.message}", hint=hint) from None
 
     def _note_refresh(self, planned: PlannedTable, message: Message, refreshes: Refreshes) -> None:
         table = planned.table
@@ -156,7 +196,7 @@ class Planner:
             log.warning("a change that no place takes is left out", change=where, refusal=error.message, reason=why)
             return
         skip = f"migrate parked skip {table.full_name} '{key}' --reason …"
-        raise StopError(
+        raise RowRefused(
             f"{where}: {error.message}",
             hint=f"{error.hint + '; ' if error.hint else ''}to go on without it: `{skip}`",
         ) from None

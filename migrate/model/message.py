@@ -96,6 +96,12 @@ class Received:
     size: int  # bytes of the message's value
     message: Message
     apply: bool = True  # False when it was consumed before and is read again
+    topic: str = ""  # its name, for people
+
+
+def without_rows(offset: int) -> Message:
+    """What stands for a message that is left out."""
+    return Message("", "", "LEFT OUT", (), CANAL, 0, 0, offset, ())
 
 
 def encode(message: Message) -> bytes:

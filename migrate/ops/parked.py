@@ -1,20 +1,23 @@
-"""`migrate parked`: changes that the target refuses: which they are, try them again, go on without them."""
+"""`migrate parked`: changes that the target refuses, messages that cannot be applied: list, try again, do without."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import sqlalchemy as sa
 
+from migrate.kafka.reader import PartitionReader
 from migrate.model.change import Key, key_json
 from migrate.model.errors import ConfigError
+from migrate.model.partition import Partition, offset_name
 from migrate.mysql.errors import explained
 from migrate.ops import refresh
 from migrate.ops.runtime import stored_plan
 from migrate.settings import Settings
-from migrate.state import halt, skip
+from migrate.state import halt, left_out, skip
 from migrate.state import migration as migrations
 from migrate.target import parked
 from migrate.target.parked import Parked
@@ -23,11 +26,12 @@ from migrate.target.plan import TableId, TargetDatabase, TargetPool
 
 @dataclass(frozen=True)
 class Listed:
-    """What stands still, what shall be set aside if it is refused, and what is."""
+    """What stands still, what shall be set aside if it is refused, what is, and messages that were left out."""
 
     stopped: list[dict[str, str]]
     skips: list[dict[str, str]]
     parked: list[dict[str, Any]]
+    left_out: list[dict[str, Any]]
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -45,6 +49,19 @@ def listed(settings: Settings, state: sa.Engine) -> Listed:
             {"source": one.id[0], "table": f"{one.id[1]}.{one.id[2]}", "key": one.key, "reason": one.reason}
             for one in skip.every(connection, settings.name)
         ]
+        names = migrations.get(connection, settings.name).topic_names
+        messages = [
+            {
+                "topic": names[one.partition.topic_id],
+                "partition": one.partition.number,
+                "offset": one.offset,
+                "bytes": one.size,
+                "refusal": one.refusal,
+                "reason": one.reason,
+                "since": str(one.since),
+            }
+            for one in left_out.every(connection, settings.name)
+        ]
     found = [
         {
             "place": f"{database.target}/{database.database}.{one.place}",
@@ -59,7 +76,7 @@ def listed(settings: Settings, state: sa.Engine) -> Listed:
         }
         for database, one in _every(settings, state)
     ]
-    return Listed(stopped, skips, found)
+    return Listed(stopped, skips, found, messages)
 
 
 def _every(settings: Settings, state: sa.Engine) -> list[tuple[TargetDatabase, Parked]]:
@@ -77,14 +94,40 @@ def _every(settings: Settings, state: sa.Engine) -> list[tuple[TargetDatabase, P
 
 def set_aside(settings: Settings, state: sa.Engine, name: str, text: str, source: str | None, reason: str) -> Key:
     """Go on without what is refused of a key, now and later. Raises ConfigError for a table or key that is none."""
-    if not reason.strip():
-        raise ConfigError("--reason is empty", hint="say why the change is set aside; it is kept and shown")
+    _must_say(reason)
     planned = refresh.find(stored_plan(settings, state), name, source)
     key = refresh.parse_key(planned, text)
     with state.begin() as connection:
         skip.request(connection, settings.name, planned.table.id, key, reason)
         migrations.ask_retry(connection, settings.name)
     return key
+
+
+def _must_say(reason: str) -> None:
+    if not reason.strip():
+        raise ConfigError("--reason is empty", hint="say why the change is set aside; it is kept and shown")
+
+
+def leave_out(settings: Settings, state: sa.Engine, topic: str, number: int, offset: int, reason: str) -> None:
+    """Let a partition go on behind the message that it stands still at; its bytes are kept.
+
+    Raises: ConfigError when the partition does not stand still at this message, ServerError.
+    """
+    _must_say(reason)
+    where = offset_name(topic, number, offset)
+    with state.connect() as connection:
+        known = migrations.get(connection, settings.name)
+        refusals = {process: refusal for process, refusal, _, _ in halt.every(connection, settings.name)}
+    refusal = refusals.get(halt.of_partition(topic, number), "")
+    if not refusal.startswith((f"message {where} ", f"message {where}:")):
+        raise ConfigError(f"nothing stands still at message {where}", hint="`migrate parked list` shows what does")
+    with closing(PartitionReader(settings.kafka, f"{settings.group}.parked")) as reader:
+        reader.bounds(topic, number)  # says so where no broker answers
+        (raw,) = reader.between(topic, number, offset, offset + 1)
+    partition = Partition(settings.name, known.topic(topic).id, number)
+    with state.begin() as connection:
+        left_out.note(connection, partition, offset, raw.value, refusal, reason)
+        migrations.ask_retry(connection, settings.name)
 
 
 def retry(

@@ -19,7 +19,19 @@ from migrate.ops import lag
 from migrate.ops.runtime import stored_plan
 from migrate.publish.start import BinlogPosition, log_end
 from migrate.settings import Settings, Source
-from migrate.state import database, failover, halt, membership, outstanding, oversized, phase, position, record, replay
+from migrate.state import (
+    database,
+    failover,
+    halt,
+    left_out,
+    membership,
+    outstanding,
+    oversized,
+    phase,
+    position,
+    record,
+    replay,
+)
 from migrate.state import migration as migrations
 from migrate.target import ledger, parked
 from migrate.target.plan import Plan, TargetPool
@@ -76,6 +88,7 @@ class Status:
     records: dict[str, int] = field(default_factory=dict)
     empty_deletes: int = 0  # waiting for their delayed message
     parked: int = 0  # changes that the target refuses and that were set aside
+    left_out: int = 0  # messages that could not be applied and that were left out
     tables: dict[str, str] = field(default_factory=dict)  # phase of each table's copy
     halted: list[dict[str, str]] = field(default_factory=list)
     oversized: list[dict[str, Any]] = field(default_factory=list)  # rows left out of the stream
@@ -126,6 +139,7 @@ def read(
         ]
         phases = phase.every(connection, settings.name)
         members = membership.every(connection, settings.name)
+        status.left_out = left_out.count(connection, settings.name)
         status.oversized = [asdict(row) for row in oversized.every(connection, settings.name)]
         now = connection.execute(sa.select(database.now)).scalar_one()
         listed = {name: outstanding.get(connection, settings.name, name) for name in stored}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from contextlib import closing
 from dataclasses import dataclass, field
 
@@ -28,8 +28,17 @@ class Published:
         self.newest = max(self.newest, message.es // 1000)
 
 
-def beyond(settings: Settings, partitions: Iterable[tuple[str, int]], stored: Position) -> Published:
-    """Read each partition (topic, number) back from its end to the position. Raises ServerError."""
+def beyond(
+    settings: Settings,
+    partitions: Iterable[tuple[str, int]],
+    without: Container[tuple[str, int, int]],
+    stored: Position,
+) -> Published:
+    """Read each partition (topic, number) back from its end to the position.
+
+    without: (topic, number, offset) of messages that a person left out. Raises: StopError for another that cannot be
+    read, ServerError.
+    """
     limit = Coordinate(stored.incarnation, file_number(stored.file), stored.pos, 0)
     found = Published()
     with closing(PartitionReader(settings.kafka, f"{settings.group}.published")) as reader:
@@ -38,7 +47,11 @@ def beyond(settings: Settings, partitions: Iterable[tuple[str, int]], stored: Po
             end, size = high, _FIRST_BLOCK
             while end > low:
                 start = max(low, end - size)
-                block = [decode(raw.value, raw.where, raw.offset) for raw in reader.between(topic, number, start, end)]
+                block = [
+                    decode(raw.value, raw.where, raw.offset)
+                    for raw in reader.between(topic, number, start, end)
+                    if (topic, number, raw.offset) not in without
+                ]
                 ours = [message for message in block if message.source == stored.source and message.from_log]
                 for message in ours:
                     if message.coordinate >= limit:

@@ -34,8 +34,8 @@ from migrate.publish.schema.following import History, begin_incarnation
 from migrate.publish.stores import store_of
 from migrate.settings import Settings
 from migrate.state import failover as failovers
+from migrate.state import left_out, outstanding, oversized, schema_history
 from migrate.state import migration as migrations
-from migrate.state import outstanding, oversized, schema_history
 from migrate.state import position as positions
 from migrate.state.database import in_transaction
 from migrate.state.lease import Held, Leases
@@ -97,9 +97,13 @@ class Publisher:
         with self._state.connect() as state:
             stored = self._store.load(positions.load(state, name, source))
             self._listed, _ = outstanding.get(state, name, source)  # a killed publisher's, until our first flush
+            names = self._migration.topic_names
+            without = {
+                (names[one.partition.topic_id], one.partition.number, one.offset) for one in left_out.every(state, name)
+            }
         topics = self._migration.topics
         partitions = [(topic.name, number) for topic in topics for number in range(topic.partitions)]
-        published = partial(beyond, self._settings, partitions)
+        published = partial(beyond, self._settings, partitions, without)
         reached = Reach(self._source, stored, self._settings.failover, published, self._stop).open()
         self._source, with_source = reached.source, reached.connection
         with closing(with_source), explained(f"source '{self._source.name}'"):

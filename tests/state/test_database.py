@@ -58,7 +58,7 @@ _GENERIC: dict[type, Any] = {
     sa.BigInteger: sa.BigInteger,
     sa.SmallInteger: sa.Integer,
     sa.DateTime: sa.DateTime,
-    sa.LargeBinary: sa.BINARY,
+    sa.LargeBinary: (sa.BINARY, mysql.LONGBLOB),
 }
 
 
