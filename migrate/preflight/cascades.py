@@ -6,22 +6,17 @@ import re
 from collections.abc import Iterable
 
 from migrate.mysql.connection import Connection
-from migrate.mysql.quoting import table as quoted_table
+from migrate.preflight import foreign_keys
 from migrate.preflight.result import Result, Verdict
 
-_FOREIGN_KEY = re.compile(r"^\s*CONSTRAINT `((?:[^`]|``)+)` FOREIGN KEY .* REFERENCES [^()]*\([^()]*\)(.*)$", re.M)
 _RULE = re.compile(r"(ON (?:DELETE|UPDATE)) (CASCADE|SET NULL|SET DEFAULT)")
 
 
 def check(connection: Connection, tables: Iterable[tuple[str, str]]) -> list[Result]:
-    """A note for each selected table whose foreign keys cascade silently, with their names.
-
-    Read from SHOW CREATE TABLE: information_schema hides foreign keys from a user who may only SELECT.
-    """
+    """A note for each selected table whose foreign keys cascade silently, with their names."""
     silent: dict[str, list[str]] = {}
     for schema, table in tables:
-        row = connection.one(f"SHOW CREATE TABLE {quoted_table(schema, table)}")
-        for name, rules in _FOREIGN_KEY.findall(str(row[1]) if row else ""):
+        for name, rules in foreign_keys.clauses(connection, schema, table):
             if cascading := [" ".join(rule) for rule in _RULE.findall(rules)]:
                 silent.setdefault(f"{schema}.{table}", []).append(f"{name} ({', '.join(cascading)})")
     if not silent or _logs_cascades(connection):

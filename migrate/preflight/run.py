@@ -11,11 +11,23 @@ from migrate.model.table import Table
 from migrate.mysql.catalog import base_tables
 from migrate.mysql.connection import connect
 from migrate.mysql.errors import explain
-from migrate.preflight import binlog, cascades, grants, kafka, state, tables
+from migrate.preflight import (
+    binlog,
+    cascades,
+    counters,
+    existing,
+    foreign_keys,
+    generated,
+    grants,
+    kafka,
+    state,
+    tables,
+    triggers,
+)
 from migrate.preflight.result import Result, Verdict, guarded
 from migrate.settings import Settings, Source, TableSettings
 from migrate.state.migration import Migration
-from migrate.target.plan import TableId
+from migrate.target.plan import Plan, TableId
 
 
 @dataclass(slots=True)
@@ -45,8 +57,9 @@ def run(settings: Settings, *, services: bool = False) -> Report:
     for source in settings.sources:
         _source(settings, source, report)
     report.results += tables.unmatched_topics(settings, report.chosen)
+    plan = _plan(settings, report)
     for target in settings.targets:
-        report.results += guarded("target", target.name, lambda target=target: _target(settings, target.name))  # type: ignore[misc]
+        report.results += guarded("target", target.name, lambda target=target: _target(settings, target.name, plan))  # type: ignore[misc]
     if services:
         report.results += guarded("state", "state", lambda: state.check(settings, report.flavours))
         report.results += guarded("kafka", "kafka", lambda: kafka.check(settings, _known(settings)))
@@ -78,22 +91,37 @@ def _source(settings: Settings, source: Source, report: Report) -> None:
         there = [(table.database, table.table) for table in wanted]
         there = [pair for pair in there if (source.name, *pair) in report.tables]
         report.results += cascades.check(connection, there)
+        report.results += foreign_keys.check(connection, there)
+        report.results += triggers.check(connection, there)
+        report.results += generated.check(report.tables[source.name, *pair] for pair in there)
+        report.results += counters.check(connection, there)
     except pymysql.MySQLError as error:
         raise explain(error, name) from error
     finally:
         connection.close()
 
 
-def _target(settings: Settings, name: str) -> list[Result]:
-    connection = connect(settings.target(name), f"target '{name}'")
+def _plan(settings: Settings, report: Report) -> Plan | None:
+    """None when the sharding rules do not fit; init says so."""
+    try:
+        return Plan(settings, report.tables)
+    except MigrateError:
+        return None
+
+
+def _target(settings: Settings, name: str, plan: Plan | None) -> list[Result]:
+    where = f"target '{name}'"
+    connection = connect(settings.target(name), where)
     try:
         row = connection.one("SELECT VERSION()")
-        return [
-            Result(
-                "target", name, Verdict.PASS, f"target '{name}' answers: {connection.flavour} {row[0] if row else ''}"
-            )
-        ]
-    except MigrateError as error:
-        return [Result("target", name, Verdict.PROBLEM, error.message, error.hint)]
+        told = f"{where} answers: {connection.flavour} {row[0] if row else ''}"
+        results = [Result("target", name, Verdict.PASS, told)]
+        for found in existing.find(connection, plan, name) if plan else ():
+            results += foreign_keys.check_target(connection, found)
+            results += triggers.check_target(connection, found)
+            results += generated.check_target(connection, found)
+        return results
+    except pymysql.MySQLError as error:
+        raise explain(error, where) from error
     finally:
         connection.close()

@@ -173,9 +173,12 @@ def refuse_shared_places(tables: Iterable[PlannedTable]) -> None:
 
 
 def connect_database(settings: Settings, database: TargetDatabase) -> Connection:
-    """A session in one target database, which the server ends after SILENT_SECONDS of silence. Raises ServerError."""
+    """A session in one target database, which the server ends after SILENT_SECONDS of silence. Raises ServerError.
+
+    Foreign keys are neither checked in it nor cascade: partitions are written side by side (docs/decisions/0009).
+    """
     name = f"target '{database.target}'"
-    session = {"wait_timeout": SILENT_SECONDS}
+    session = {"wait_timeout": SILENT_SECONDS, "foreign_key_checks": 0}
     return connect(settings.target(database.target), name, database=database.database, session=session)
 
 
