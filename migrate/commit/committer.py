@@ -7,7 +7,8 @@ marks (DESIGN §5). Nobody reads the group's offsets to resume; they are a copy 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable
+import time
+from collections.abc import Iterable, Mapping
 
 import sqlalchemy as sa
 import structlog
@@ -33,12 +34,16 @@ class Committer:
         self._reader = PartitionReader(settings.kafka, settings.group)
         with state.connect() as connection:
             self._migration = migrations.get(connection, settings.name)
+        self._renewal = time.monotonic()
 
     def run(self) -> None:
         """Commit until stopped; waits `commit.idle_seconds` when there is nothing to do."""
         try:
             while not self._stop.is_set():
                 self._leases.check(LEASE)
+                if time.monotonic() >= self._renewal:
+                    self.renew()
+                    self._renewal = time.monotonic() + self._settings.commit.renew_seconds
                 if not self.commit_once():
                     self._stop.wait(self._settings.commit.idle_seconds)
         finally:
@@ -50,9 +55,7 @@ class Committer:
         ends = in_transaction(self._state, lambda connection: _prefixes(connection, partitions), self._stop)
         if not ends:
             return 0
-        for topic in self._migration.topics:
-            if mine := {part.number: end for part, end in ends.items() if part.topic_id == topic.id}:
-                self._reader.commit(topic.name, mine)
+        self._commit(ends)
 
         def mark(connection: sa.Connection) -> int:
             return sum(record.mark_committed(connection, partition, end) for partition, end in ends.items())
@@ -60,6 +63,18 @@ class Committer:
         marked = in_transaction(self._state, mark, self._stop)
         log.debug("committed", records=marked)
         return marked
+
+    def renew(self) -> None:
+        """Commit the ends of the consumed prefixes once more, also where nothing came for long."""
+        totals = in_transaction(
+            self._state, lambda connection: record.totals(connection, self._settings.name), self._stop
+        )
+        self._commit({partition: total.next_offset for partition, total in totals.items()})
+
+    def _commit(self, ends: Mapping[Partition, int]) -> None:
+        for topic in self._migration.topics:
+            if mine := {part.number: end for part, end in ends.items() if part.topic_id == topic.id}:
+                self._reader.commit(topic.name, mine)
 
 
 def _prefixes(connection: sa.Connection, partitions: Iterable[Partition]) -> dict[Partition, int]:

@@ -82,6 +82,8 @@ class Consume(Section):
 
 class Commit(Section):
     idle_seconds: Seconds = 5.0
+    renew_seconds: Seconds = 3600.0
+    """The broker forgets offsets that nobody commits (`offsets.retention.minutes`, a week): so they are anew."""
     cleanup_interval_seconds: Seconds = 300.0
     cleanup_age_seconds: Seconds = 300.0
 

@@ -236,6 +236,8 @@ class Flow:
         state: DatabaseServer | None = None,
         addresses: list[DatabaseServer] | None = None,
         publish: str = "",
+        consume: str = "",
+        commit: str = "",
         more: str = "",
         columns: str = "",
         table: str = "",
@@ -270,7 +272,8 @@ class Flow:
             f"databases: {{ds_0: {{target: t0, database: {name}_0}}, ds_1: {{target: t1, database: {name}_1}}}}\n"
             f"kafka: {{bootstrap: '{kafka.bootstrap}', partitions: 2, max_message_bytes: {limit}{kafka_more}}}\n"
             f"publish: {{flush_seconds: 0.2, heartbeat_seconds: 0.5{publish}}}\n"
-            "consume: {merge_interval_seconds: 0.3, idle_seconds: 0.5}\ncommit: {idle_seconds: 0.5}\n"
+            f"consume: {{merge_interval_seconds: 0.3, idle_seconds: 0.5{consume}}}\n"
+            f"commit: {{idle_seconds: 0.5{commit}}}\n"
             f"delay: {{tiers_seconds: {list(tiers)}}}\nlease: {{seconds: {lease}}}\n"
             f"run_dir: {directory / 'run'}\n{more}"
             f"tables:\n  - name: {self.database}.orders\n{table}    sharding:\n"
