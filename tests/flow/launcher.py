@@ -1,7 +1,8 @@
-"""Runs `migrate`, and kills it with SIGKILL before or after the n-th call of a named function of it.
+"""Runs `migrate`, and kills or holds it before or after the n-th call of a named function of it.
 
-`python -m tests.flow.launcher before migrate.publish.publisher:Publisher._save 2 publish`. The function is wrapped
-from outside; the product knows nothing of it (FAULTS, "The oracle", 5).
+`python -m tests.flow.launcher before migrate.publish.publisher:Publisher._save 2 publish` ends it with SIGKILL there;
+with `hold` the calling thread makes the file that HELD_AT names and waits until it is gone, before the call. The
+function is wrapped from outside; the product knows nothing of it (FAULTS, "The oracle", 5).
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ import os
 import signal
 import subprocess
 import sys
+import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -20,9 +23,8 @@ if TYPE_CHECKING:
 
 def run_killed(migration: Migration, when: str, where: str, call: int, *arguments: str) -> None:
     """Run one `migrate` process of a migration that is killed there; fails when it is not."""
-    launcher = [sys.executable, "-m", "tests.flow.launcher", when, where, str(call)]
     done = subprocess.run(
-        [*launcher, "--config", str(migration.config), *arguments],
+        command(migration, when, where, call, *arguments),
         env=migration.environment,
         timeout=120,
         check=False,
@@ -30,7 +32,19 @@ def run_killed(migration: Migration, when: str, where: str, call: int, *argument
     assert done.returncode == -signal.SIGKILL, (when, where, call)
 
 
-def kill_at(when: str, where: str, number: int) -> None:
+def command(migration: Migration, when: str, where: str, call: int, *arguments: str) -> list[str]:
+    """The command line of a process that is killed or held there."""
+    launcher = [sys.executable, "-m", "tests.flow.launcher", when, where, str(call)]
+    return [*launcher, "--config", str(migration.config), *arguments]
+
+
+def _hold(file: Path) -> None:
+    file.touch()
+    while file.exists():
+        time.sleep(0.02)
+
+
+def stop_at(when: str, where: str, number: int) -> None:
     """Wrap the function `module:Class.name`. Raises AttributeError when there is none."""
     module, _, path = where.partition(":")
     *owners, name = path.split(".")
@@ -44,8 +58,10 @@ def kill_at(when: str, where: str, number: int) -> None:
         chosen = next(calls) == number
         if chosen and when == "before":
             os.kill(os.getpid(), signal.SIGKILL)
+        if chosen and when == "hold":
+            _hold(Path(os.environ["HELD_AT"]))
         result = real(*args, **more)
-        if chosen:
+        if chosen and when == "after":
             os.kill(os.getpid(), signal.SIGKILL)
         return result
 
@@ -54,7 +70,7 @@ def kill_at(when: str, where: str, number: int) -> None:
 
 if __name__ == "__main__":
     moment, function, count, *arguments = sys.argv[1:]
-    kill_at(moment, function, int(count))
+    stop_at(moment, function, int(count))
     from migrate.cli import main
 
     main(arguments)
