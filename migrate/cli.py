@@ -152,7 +152,7 @@ def publish(
     if source is None and len(settings.sources) > 1:
         names = ", ".join(item.name for item in settings.sources)
         raise ConfigError("there are several sources", hint=f"choose one with --source: {names}")
-    name = source or settings.sources[0].name
+    name = settings.source(source or settings.sources[0].name).name
     settings = context.obj.load(f"publish:{name}")
     if clear_batches:
         with database.opened(settings.state) as state:

@@ -22,7 +22,7 @@ _ON_BOTH = frozenset(
     f"test_{name}.py"
     for name in ("stream", "grants", "demo", "consumer_killed", "disk_full", "gtid_switched", "open_transaction")
 )
-_WHOLE = frozenset({"test_failover.py", "test_failover_schema.py", "test_lossy.py", "test_standby.py"})
+_WHOLE = frozenset(f"test_{name}.py" for name in ("failover", "failover_schema", "lossy", "standby", "standby_others"))
 FLAVOURS = [Flavour(name) for name in os.environ.get("FLAVOURS", "mariadb,mysql").split(",")]
 
 

@@ -86,9 +86,15 @@ class Finder:
         sizes = {str(row[0]): int(row[1]) for row in self.connection.query("SHOW BINARY LOGS")}
         if file not in sizes:
             there = f"{min(sizes, key=file_number)} to {max(sizes, key=file_number)}" if sizes else "none"
-            raise StopError(f"{self.connection.name} has no {file}, which {file}:{pos} is in; it has {there}")
+            raise StopError(
+                f"{self.connection.name} has no {file}, which {file}:{pos} is in; it has {there}",
+                hint="name a file that it has, as `SHOW BINARY LOGS` lists them",
+            )
         if pos > sizes[file]:
-            raise StopError(f"{self.connection.name}: {file} ends at {sizes[file]}, before {pos}")
+            raise StopError(
+                f"{self.connection.name}: {file} ends at {sizes[file]}, before {pos}",
+                hint=f"name a place up to {file}:{sizes[file]}",
+            )
         groups, opened = Groups(file), ""
         known = parse("", self.connection.flavour) if start.offers_gtid(self.connection) else None
         with closing(self._reader(file, None)) as reader:
@@ -130,12 +136,18 @@ class Finder:
         raise AssertionError("the stream ends only by an error")
 
     def _refuse_unknown(self, gtids: GtidSet) -> None:
-        """MySQL would wait for what another server's transactions are said to be, and skip them when they come."""
-        if self.connection.flavour == "mariadb":
-            return  # it refuses them itself
-        executed = start.log_end(self.connection).gtid_set
-        if not gtids.within(parse(executed, "mysql")):
-            raise StopError(f"{self.connection.name} does not have all of {gtids}; it has {executed or 'nothing'}")
+        """MySQL would wait for what another server's transactions are said to be, and skip them when they come.
+
+        MariaDB refuses them, in words that fit a purged log as well.
+        """
+        mariadb = self.connection.flavour == "mariadb"
+        row = self.connection.one(f"SELECT @@{'gtid_binlog_pos' if mariadb else 'gtid_executed'}")
+        executed = str(row[0]).replace("\n", "") if row else ""
+        if not gtids.within(parse(executed, self.connection.flavour)):
+            raise StopError(
+                f"{self.connection.name} does not have all of {gtids}; it has {executed or 'nothing'}",
+                hint="name a set that it has, or a file and position of its log",
+            )
 
     def _reader(self, file: str, gtids: GtidSet | None) -> BinlogReader:
         reader = BinlogReader(self.source, self.replica_id, _HEARTBEAT_SECONDS, file, _FIRST_EVENT, gtids)

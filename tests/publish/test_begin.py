@@ -150,6 +150,17 @@ def test_without_a_configured_start_the_source_is_read_from_where_it_is(main: Pu
         main.until(lambda: main.keys() == [2], "the row")
 
 
+def test_a_gtid_set_that_the_server_has_not_reached_is_refused_as_that(main: Publishing, find: Find) -> None:
+    """MariaDB's own words for it are those of a purged log; MySQL would wait."""
+    have = executed(main)
+    ahead = have.rpartition("-" if main.source.flavour == "mariadb" else ":")[0]
+    wanted = f"{ahead}-999999999" if main.source.flavour == "mariadb" else f"{ahead}:1-999999999"
+    with pytest.raises(StopError, match="does not have all of") as refused:
+        find(wanted)
+    assert have in refused.value.message
+    assert refused.value.hint == "name a set that it has, or a file and position of its log"
+
+
 def test_a_start_by_gtid_set(main: Publishing) -> None:
     main.sql("INSERT INTO t VALUES (1, 'a')")
     begin_at(main, executed(main))
