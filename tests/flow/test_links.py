@@ -1,0 +1,109 @@
+"""Links that are cut, closed in one direction or slow, each of the four (FAULTS F23)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, closing
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from sandbox.broker import KafkaBroker
+from sandbox.ports import HOST
+from sandbox.stack import Sandbox
+from tests.failover.links import Link
+from tests.failover.support import Flow, wait
+from tests.helpers import unique
+
+_FAULTS = ("cut", "half", "slow")
+_ON = 2.0  # seconds that a fault lasts, at least
+_TRIES = 100  # connections a second that all processes together may ask for; Kafka's clients are seven
+
+
+@pytest.fixture(scope="module")
+def behind_link(run_root: Path) -> Iterator[tuple[KafkaBroker, Link]]:
+    """A broker that names a link as its address."""
+    link = Link()
+    broker = KafkaBroker(
+        run_root / "kafka-behind-link", properties={"advertised.listeners": f"PLAINTEXT://{HOST}:{link.port}"}
+    )
+    broker.start()
+    link.upstream = broker
+    yield broker, link
+    link.close()
+    broker.kill()
+
+
+class AtLink:
+    """A broker by the address of its link."""
+
+    def __init__(self, link: Link) -> None:
+        self.bootstrap = f"{link.host}:{link.port}"
+
+
+@pytest.mark.parametrize("which", ["source", "kafka", "target", "state"])
+def test_a_link_that_fails_in_any_way_is_taken_up_again_and_costs_no_change(
+    which: str, box: Sandbox, behind_link: tuple[KafkaBroker, Link], tmp_path: Path
+) -> None:
+    servers = {"source": box.source, "target": box.targets[1], "state": box.targets[0]}
+    before = readers_of_the_log(box)
+    with ExitStack() as stack:
+        link = behind_link[1]
+        if which in servers:
+            link = stack.enter_context(closing(Link(servers[which])))
+        made = Flow(box, AtLink(behind_link[1]), tmp_path, unique("links"), box.source, lease=10)  # type: ignore[arg-type]
+        flow = stack.enter_context(closing(made))
+        if which in servers:
+            through(flow, link, _SECTIONS[which], servers[which].port)
+        flow.migration.do("init")
+        flow.migration.start()
+        flow.close_copy()
+        writer = flow.writer(lambda: box.source.connect(flow.database), 1, pause=0.005)
+        for number, kind in enumerate(("", *_FAULTS)):  # first without
+            began, opened = time.monotonic(), link.opened
+            with link.fault(kind):
+                writer.wait_for(30)
+                wait(partial(is_past, began + _ON * bool(kind)), "the fault to last")
+                if kind:
+                    assert link.opened - opened <= _TRIES * (time.monotonic() - began), "tried without a pause"
+            row_arrives(flow, 900_000 + 2 * number)
+        writer.stop()
+        flow.drain()
+        assert flow.differences(box.source) == []
+        assert writer.lost(flow.source_rows(box.source)) == []
+        wait(lambda: readers_of_the_log(box) <= before + 1, "no session to be left behind")
+
+
+_SECTIONS = {"source": "sources: [", "target": "{name: t1, ", "state": "state: {"}
+
+
+def is_past(moment: float) -> bool:
+    return time.monotonic() >= moment
+
+
+def row_arrives(flow: Flow, key: int) -> None:
+    """One in each database, once the link is whole again."""
+    flow.box.source.execute(
+        f"INSERT INTO orders VALUES ({key}, 0, 0, 'marks'), ({key + 1}, 1, 0, 'marks')", database=flow.database
+    )
+    for number, server in enumerate(flow.box.targets):
+        sql = f"SELECT 1 FROM {flow.name}_{number}.orders_{number} WHERE id = {key + number}"
+        wait(lambda server=server, sql=sql: server.query(sql), f"row {key + number} to arrive")  # type: ignore[misc]
+
+
+def readers_of_the_log(box: Sandbox) -> int:
+    """Sessions at the source that read its log."""
+    sql = "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE COMMAND LIKE 'Binlog Dump%'"
+    return int(box.source.query(sql)[0][0])
+
+
+def through(flow: Flow, link: Link, section: str, port: int) -> None:
+    """Let a server of the config be reached by a link."""
+    text = flow.migration.config.read_text("utf-8")
+    start = text.index(section)
+    assert f"port: {port}," in text[start : start + 100]
+    flow.migration.config.write_text(
+        text[:start] + text[start:].replace(f"port: {port},", f"port: {link.port},", 1), "utf-8"
+    )
