@@ -36,7 +36,8 @@ from migrate.scroll.sessions import Sessions
 from migrate.scroll.tables import chosen_tables
 from migrate.settings import Settings, load
 from migrate.state import database, failover, position, replay, verification
-from migrate.target.plan import PlannedTable, refuse_shared_places
+from migrate.target.groups import check_groups
+from migrate.target.plan import PlannedTable
 from migrate.verify import certificate as certificates
 from migrate.verify.certificate import SourcePoint
 from migrate.verify.table_check import TableCheck, TableVerified
@@ -120,7 +121,8 @@ Progress = Callable[[VerifyProgress], None]
 
 
 def run(settings: Settings, tables: Sequence[str] | None = None, progress: Progress | None = None) -> VerifyResult:
-    """Compare every table of the config (or those named "database.table") with its places, row for row.
+    """Compare every table of the config (or those named "database.table") with its places, row for row; the tables of a
+    group together, whichever of them is named.
 
     Differences are a result, not an error; they and the certificate are stored in the state.
     Raises: PreflightError before `migrate init` and while a source is being replayed; ConfigError for an unknown table;
@@ -130,8 +132,10 @@ def run(settings: Settings, tables: Sequence[str] | None = None, progress: Progr
         database.opened(settings.state) as state,
         closing(Sessions(settings := position.where_read(state, settings))) as sessions,
     ):
-        chosen = chosen_tables(settings, state, tables)
-        refuse_shared_places(chosen_tables(settings, state, None))
+        every = chosen_tables(settings, state, None)
+        check_groups(every)
+        together = _together(every, chosen_tables(settings, state, tables))
+        chosen = [planned for one in together for planned in one]
         _refuse_replays(settings, state, chosen)
         began = time.monotonic()
         with spark_session(settings, settings.verify.master) as spark:
@@ -140,22 +144,33 @@ def run(settings: Settings, tables: Sequence[str] | None = None, progress: Progr
                 number = verification.start(connection, settings.name)
             start_time, before = certificates.utc_now(), _binlog_ends(settings, chosen)
             found: list[TableVerified] = []
-            for planned in chosen:
-                check = TableCheck(settings, planned, sessions)
-                found.append(_check(spark, settings, check, len(found), len(chosen), progress))
+            for one in together:
+                check = TableCheck(settings, one, sessions)
+                found.append(_check(spark, settings, check, len(found), len(together), progress))
             _refuse_replays(settings, state, chosen)
             after = _binlog_ends(settings, chosen)
             points = [SourcePoint(name, before[name], after[name]) for name in before]
             paper = certificates.make(settings.name, number, start_time, certificates.utc_now(), points, found)
             with state.begin() as connection:
-                for planned, table in zip(chosen, found, strict=True):
-                    place = planned.table.id
+                for one, table in zip(together, found, strict=True):
+                    place = one[0].table.id
                     rows = [(item.key, item.kind.value, item.detail) for item in table.named]
                     verification.add_difference(connection, settings.name, number, place, rows)
                 verification.finish(connection, number, paper)
                 if tables is None and paper["clean"]:
                     failover.settle(connection, settings.name, number, list(before))
             return VerifyResult(number, found, time.monotonic() - started, started - began, paper)
+
+
+def _together(every: Sequence[PlannedTable], chosen: Sequence[PlannedTable]) -> list[list[PlannedTable]]:
+    """The chosen tables, each with all others of its group."""
+    found: list[list[PlannedTable]] = []
+    for planned in chosen:
+        if not planned.group:
+            found.append([planned])
+        elif not any(one[0].group == planned.group for one in found):
+            found.append([one for one in every if one.group == planned.group])
+    return found
 
 
 def _refuse_replays(settings: Settings, state: sa.Engine, tables: Sequence[PlannedTable]) -> None:
@@ -182,7 +197,7 @@ def _check(
     spark: SparkSession, settings: Settings, check: TableCheck, done: int, tables: int, progress: Progress | None
 ) -> TableVerified:
     began = time.monotonic()
-    job = CheckJob(settings, check.planned)
+    job = CheckJob(settings, check.tables)
     waves: deque[Future[list[Checked]]] = deque()
     with ThreadPoolExecutor(_WAVES, thread_name_prefix="wave") as threads:
         while True:

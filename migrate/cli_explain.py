@@ -39,7 +39,8 @@ def _show(found: Explained) -> None:
         lines.append(f"STOPPED its partition stands still: {found.halted}")
     for one in found.messages:
         at = f" at {one['coordinate']}" if one["coordinate"] else ""
-        words = [f"message {one['topic']} @ {one['offset']}: {one['type']}{at}", one["gtid"]]
+        of = f" of {one['table']}" if "table" in one else ""
+        words = [f"message {one['topic']} @ {one['offset']}: {one['type']}{of}{at}", one["gtid"]]
         words.append(f"record {one['record']}" if "record" in one else "")
         lines.append(", ".join(word for word in words if word))
     if not found.messages:

@@ -82,8 +82,9 @@ class Cleanup:
             for planned in self._plan.tables.values():
                 for database in sorted({place.database for place in planned.places}):
                     connection = pool.get(database)
-                    if chunk_fence.is_closed(connection, self._settings.name, planned.table):
-                        deleted += ledger.clean_up(connection, self._settings.name, planned.table, _LIMIT)
+                    tables = [one.table for one in self._plan.members(planned)]
+                    if all(chunk_fence.is_closed(connection, self._settings.name, table) for table in tables):
+                        deleted += ledger.clean_up(connection, self._settings.name, planned.noted_as, _LIMIT)
         finally:
             pool.close()
         return deleted

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 
+from migrate.merge.doubt import Doubts
 from migrate.model.change import Change, Key
 from migrate.model.coordinate import Coordinate
 from migrate.target.decide import Intent
@@ -26,6 +27,7 @@ class Fold:
     """
 
     def __init__(self) -> None:
+        self.doubts = Doubts()
         self._last: dict[_Where, dict[Key, _Planned]] = {}
         self._all: dict[_Where, list[_Planned]] = {}
 
@@ -40,8 +42,12 @@ class Fold:
         afters = iter(planned.route_all([change.after for change in changes if change.after is not None]))
         for change, row in zip(changes, left, strict=True):
             after = None if change.after is None else next(afters)
+            gone = None
             if row is not None and (before := next(befores)) != after:
-                self._put(planned, before, Intent(change.key, None, change.coordinate), applied)
+                gone = before
+                self._put(planned, gone, Intent(change.key, None, change.coordinate), applied)
+            if planned.group:
+                self.doubts.note(planned, change.key, gone, after)
             if after is not None:
                 self._put(planned, after, Intent(change.key, change.after, change.coordinate), applied)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol
 
@@ -25,6 +25,10 @@ class History(Protocol):
 
     def begins(self) -> Mapping[TableId, Coordinate | None]:
         """Of tables that were added or removed: where the messages begin that count; None: none of them does."""
+        ...
+
+    def begun(self, ids: Collection[TableId]) -> Collection[TableId]:
+        """Those of these tables that their source's publisher has begun with, for good."""
         ...
 
     def versions(self) -> Mapping[TableId, Sequence[tuple[Coordinate, Table]]]:
@@ -79,6 +83,22 @@ class Layouts:
             return True
         begin = self._begins[id_]
         return begin is not None and (message.refresh or message.coordinate[:3] >= begin[:3])
+
+    def refuse_unread(self, tables: Sequence[PlannedTable]) -> None:
+        """Of a row that is read before its table's changes are published, what follows may never be heard.
+
+        Raises: StopError for the first of the tables whose publisher has not begun with it.
+        """
+        ids = [planned.table.id for planned in tables]
+        begun = ids if self._history is None else self._history.begun(ids)
+        for planned in tables:
+            table = planned.table
+            if table.id not in begun:
+                raise StopError(
+                    f"group '{planned.group}': the publisher of source '{table.source}' has not begun with"
+                    f" {table.full_name}, so it cannot be asked for a row",
+                    hint="start it (`migrate run`, or `migrate publish --source`); this is tried again by itself",
+                )
 
     def newest(self, planned: PlannedTable) -> PlannedTable:
         """The table with its latest columns that are known."""

@@ -19,6 +19,7 @@ from migrate.model.coordinate import Coordinate
 from migrate.model.errors import MigrateError, OwnershipLost, StopError
 from migrate.model.message import CANAL, Received
 from migrate.mysql import errors as mysql_errors
+from migrate.settings import Settings
 from migrate.state.left_out import Reasons
 from migrate.state.record import Consumed, Partition
 from migrate.state.skip import Skips
@@ -55,12 +56,13 @@ class Merger:
         history: History | None = None,
         skips: Skips | None = None,
         left_out: Reasons | None = None,
+        where_read: Callable[[], Settings] | None = None,
     ) -> None:
         self._planner = Planner(plan, history, skips, left_out)
         self._settings = plan.settings
         self._last_tier = len(plan.settings.delay.tiers_seconds) - 1
         self._sender = sender
-        self._source_rows = SourceRows(plan.settings)
+        self._source_rows = SourceRows(plan.settings, where_read)
         self._send_lock = threading.Lock()
         self._busy = threading.Lock()
         self._stop = stop
@@ -129,9 +131,13 @@ class Merger:
     def _plan(self, owned: Owned, items: Sequence[Received]) -> Share:
         share = self._planner.plan_partition(owned, items)
         for table, keys in share.refreshes.values():
-            rows = self._source_rows.read(table, [*keys])
-            self._planner.add_refreshed(share, table, rows)
-            log.info("refreshed", table=table.table.full_name, keys=len(rows))
+            if table.group:
+                members = self._planner.members(table)
+                self._planner.layouts.refuse_unread(members)  # before they are read
+                self._planner.add_found(share, table, self._source_rows.read_group(members, [*keys]), keys)
+            else:
+                self._planner.add_refreshed(share, table, self._source_rows.read(table, [*keys]))
+            log.info("refreshed", table=table.group or table.table.full_name, keys=len(keys))
         return share
 
     # -- writing

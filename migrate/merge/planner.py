@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 import structlog
 
 from migrate.merge.dedup import Applied, Fold
+from migrate.merge.doubt import Asked
 from migrate.merge.layouts import History, Layouts
 from migrate.model.change import Change, Key, changes, key_json, key_of
 from migrate.model.coordinate import Coordinate
@@ -20,16 +21,17 @@ from migrate.state.left_out import Reasons
 from migrate.state.record import Consumed, Partition
 from migrate.state.skip import Skips
 from migrate.target.decide import Intent
+from migrate.target.groups import name_of
 from migrate.target.part import Part, Returned, Work
 from migrate.target.plan import Place, Plan, PlannedTable, TableId, TargetDatabase
-from migrate.target.refresh import REFRESHED
+from migrate.target.refresh import REFRESHED, Held
 from migrate.target.rows import PlaceWriter
 
 log = structlog.get_logger("migrate.merge")
 Parts = dict[TargetDatabase, Part]
 CameBack = dict[Place, tuple[PlannedTable, list[Returned]]]
-Refreshes = dict[TableId, tuple[PlannedTable, dict[Key, None]]]
-"""Keys to be read at the source again, in the order they came."""
+Refreshes = dict[TableId, tuple[PlannedTable, Asked]]
+"""By table, or group."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +102,8 @@ class Planner:
             except StopError as error:
                 self._leave_out_or_raise(item, error)
         highest = draft.highest
+        for planned, asked in draft.fold.doubts.settle():
+            self._ask(planned, asked, draft.refreshes)
         parts: Parts = {}
         for place, planned, intents in draft.fold.places():
             if (part := parts.get(place.database)) is None:
@@ -144,20 +148,65 @@ class Planner:
 
     def _note_refresh(self, planned: PlannedTable, message: Message, refreshes: Refreshes) -> None:
         table = planned.table
+        keys: Asked = {key_of(row, table.key, table.full_name): None for row in message.data}
+        self._ask(planned, keys, refreshes)
+
+    def _ask(self, planned: PlannedTable, asked: Asked, refreshes: Refreshes) -> None:
         newest = self.layouts.newest(planned)
-        keys = refreshes.setdefault(table.id, (newest, {}))[1]
-        for row in message.data:
-            keys[key_of(row, table.key, table.full_name)] = None
+        keys = refreshes.setdefault(planned.noted_as.id, (newest, {}))[1]
+        for key, places in asked.items():
+            known = keys.get(key, places)
+            keys[key] = None if known is None or places is None else known | places
 
-    def add_refreshed(self, share: Share, planned: PlannedTable, rows: Mapping[Key, Row | None]) -> None:
-        """Let every place of a table hold what the source does: the row at its place, none at the others.
+    def members(self, planned: PlannedTable) -> list[PlannedTable]:
+        """The tables of a table's group, with their latest columns."""
+        return [self.layouts.newest(one) for one in self._plan.members(planned)]
 
-        Raises: StopError for a row that no place takes.
+    def add_refreshed(
+        self, share: Share, planned: PlannedTable, rows: Mapping[Key, Row | None], asked: Asked | None = None
+    ) -> None:
+        """Let places of a table hold what the source does: the row at its place, none at the others.
+
+        asked: for each key its other places; without it, all. Raises: StopError for a row that no place takes.
         """
-        homes = {key: None if row is None else planned.route(row) for key, row in rows.items()}
-        for place in planned.places:
-            intents = [Intent(key, row if homes[key] == place else None, REFRESHED) for key, row in rows.items()]
-            self._work(share.parts, share.owned, share.consumed.highest, planned, place).refreshed += intents
+        intents: dict[Place, list[Intent]] = {place: [] for place in planned.places}
+        for key, row in rows.items():
+            home = None if row is None else self._home(planned, key, row)
+            others = asked[key] if asked is not None else None
+            for place in intents if others is None else others | ({home} if home is not None else set()):
+                intents[place].append(Intent(key, row if home == place else None, REFRESHED))
+        for place, some in intents.items():
+            if some:
+                self._work(share.parts, share.owned, share.consumed.highest, planned, place).refreshed += some
+
+    def _home(self, planned: PlannedTable, key: Key, row: Row) -> Place | None:
+        try:
+            return planned.route(row)
+        except StopError as error:
+            if not planned.group:
+                raise
+            self._skip_or_raise(planned.table, key, error, "as its source has it")
+            return None
+
+    def add_found(self, share: Share, planned: PlannedTable, found: Mapping[Key, Held], asked: Asked) -> None:
+        """Let places of a group hold what its tables do. planned: one of them.
+
+        Raises: StopError for a row that two tables have, or that no place takes.
+        """
+        rows: dict[TableId, tuple[PlannedTable, dict[Key, Row | None]]] = {}
+        for key, held in found.items():
+            if len(held) > 1:
+                names = ", ".join(name_of(one) for one, _ in held)
+                told = StopError(
+                    f"a row may be in one table of group '{planned.group}' alone, and this is in {names}",
+                    hint="delete it where it does not belong, and this goes on by itself",
+                )
+                self._skip_or_raise(planned.table, key, told, "as its sources have it")
+                continue
+            holder, row = held[0] if held else (planned, None)
+            rows.setdefault(holder.table.id, (holder, {}))[1][key] = row
+        for holder, some in rows.values():
+            self.add_refreshed(share, holder, some, asked)
 
     def _fold(
         self, fold: Fold, planned: PlannedTable, item: Received, owned: Owned, highest: dict[str, Coordinate]
@@ -181,18 +230,22 @@ class Planner:
             try:
                 fold.add(planned, [change], applied)
             except StopError as error:
-                self._skip_or_raise(planned.table, change, error)
+                self._skip_or_raise(planned.table, change.key, error, f"at {tuple(change.coordinate)}")
                 with suppress(StopError):  # where it was it is no longer, if that is any place
                     fold.add(planned, [replace(change, after=None)], applied)
 
     def why_skipped(self, table: Table, key: Key) -> str | None:
         """The reason for which a person set aside what is refused of a key; None: nobody did."""
-        return self._skips.reason(table.id, key) if self._skips else None
+        if self._skips is None:
+            return None
+        tables = self._plan.members(self._plan.find(*table.id))
+        return next(filter(None, (self._skips.reason(one.table.id, key) for one in tables)), None)
 
-    def _skip_or_raise(self, table: Table, change: Change, error: StopError) -> None:
-        key = key_json(change.key)
-        where = f"{table.full_name} key {key} at {tuple(change.coordinate)}"
-        if why := self.why_skipped(table, change.key):
+    def _skip_or_raise(self, table: Table, of: Key, error: StopError, which: str) -> None:
+        """which: change of the key it is."""
+        key = key_json(of)
+        where = f"{table.full_name} key {key} {which}"
+        if why := self.why_skipped(table, of):
             log.warning("a change that no place takes is left out", change=where, refusal=error.message, reason=why)
             return
         skip = f"migrate parked skip {table.full_name} '{key}' --reason …"
@@ -264,7 +317,10 @@ class Planner:
         key = (id(planned.table), place)  # the writer keeps the table, so that no other one gets its id
         if key not in self._writers:
             consume = self._settings.consume
-            self._writers[key] = PlaceWriter(planned.table, place.table, consume.lookup_keys, consume.write_rows)
+            members = [one.table.id for one in self._plan.members(planned)]
+            self._writers[key] = PlaceWriter(
+                planned.table, place.table, consume.lookup_keys, consume.write_rows, planned.noted_as, members
+            )
         return self._writers[key]
 
 

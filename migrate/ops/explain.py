@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -14,7 +14,6 @@ from migrate.model.change import Key, key_json
 from migrate.model.errors import StopError
 from migrate.model.message import CANAL, decode
 from migrate.model.partition import Partition
-from migrate.model.table import Table
 from migrate.mysql.errors import explained
 from migrate.ops import refresh
 from migrate.ops.runtime import stored_plan
@@ -24,7 +23,8 @@ from migrate.settings import Settings
 from migrate.state import halt, position, record, skip, verification
 from migrate.state import migration as migrations
 from migrate.target import ledger, parked
-from migrate.target.plan import PlannedTable
+from migrate.target.groups import name_of
+from migrate.target.plan import PlannedTable, TableId
 
 
 @dataclass
@@ -57,7 +57,10 @@ def explain(settings: Settings, state: sa.Engine, name: str, text: str, source: 
     Raises: ConfigError for a table or key that is none, StopError for a row that no place takes, ServerError.
     """
     settings = position.where_read(state, settings)
-    planned = refresh.find(stored_plan(settings, state), name, source)
+    plan = stored_plan(settings, state)
+    planned = refresh.find(plan, name, source)
+    members = plan.members(planned)
+    ids = [one.table.id for one in members]
     key = refresh.parse_key(planned, text)
     table = planned.table
     with state.connect() as connection:
@@ -68,24 +71,29 @@ def explain(settings: Settings, state: sa.Engine, name: str, text: str, source: 
         found = Explained(name, key_json(key), table.source, topic.name, number, consumed, 0)
         stops = {process: reason for process, reason, _, _ in halt.every(connection, settings.name)}
         found.halted = stops.get(halt.of_partition(topic.name, number), "")
-        found.set_aside = skip.reason(connection, settings.name, table.id, key) or ""
-        found.differences = verification.named(connection, settings.name, table.id, key)
-    _look_at_servers(settings, planned, key, found)
-    _read_topics(settings, state, partition, table, key, found, messages)
+        found.set_aside = next(filter(None, (skip.reason(connection, settings.name, id_, key) for id_ in ids)), "")
+        found.differences = [one for id_ in ids for one in verification.named(connection, settings.name, id_, key)]
+    _look_at_servers(settings, planned, members, key, found)
+    _read_topics(settings, state, partition, planned, ids, key, found, messages)
     return found
 
 
-def _look_at_servers(settings: Settings, planned: PlannedTable, key: Key, found: Explained) -> None:
+def _look_at_servers(
+    settings: Settings, planned: PlannedTable, members: Sequence[PlannedTable], key: Key, found: Explained
+) -> None:
     table, sessions = planned.table, Sessions(settings)
     try:
         with explained("source and targets"):
-            seen = look_up(sessions, planned, [key])[key]
+            seen = look_up(sessions, members, [key])[key]
             if seen.source is not None:
                 found.at_source = str(planned.places[seen.source[0]])
+                if planned.group:
+                    found.at_source += f" ({' and '.join(name_of(one) for one in seen.holders)})"
             for place, digest in sorted(seen.targets.items()):
                 compared = "the source has no such row"
                 if seen.source is not None:
-                    names = differing_columns(sessions, planned, key, place) if digest != seen.source[1] else []
+                    holder = seen.holders[-1]
+                    names = differing_columns(sessions, holder, key, place) if digest != seen.source[1] else []
                     compared = f"differs in {', '.join(names)}" if names else "same as at the source"
                     compared += "" if place == seen.source[0] else ", misplaced"
                 found.places.append({"place": str(planned.places[place]), "row": compared})
@@ -95,14 +103,14 @@ def _look_at_servers(settings: Settings, planned: PlannedTable, key: Key, found:
                 aside = [row for row in parked.every(connection, settings.name) if row.key == key]
                 for name in {one.table for one in planned.places if one.database == database}:
                     with connection.transaction():
-                        entries = ledger.find(connection, settings.name, table, name, [key_hash])
+                        entries = ledger.find(connection, settings.name, planned.noted_as, name, [key_hash])
                     where = f"{database.target}/{database.database}.{name}"
                     found.ledger += [
                         {"place": where, "coordinate": tuple(entry.coordinate), "row_was_there": not entry.was_empty}
                         for entry in entries.values()
                     ]
                     for row in aside:
-                        if (row.source, row.place) == (table.source, name):
+                        if row.place == name and row.source in {one.table.source for one in members}:
                             told = {"refusal": row.refusal, "reason": row.reason}
                             found.parked.append({"place": where, "coordinate": tuple(row.coordinate), **told})
     finally:
@@ -113,7 +121,8 @@ def _read_topics(
     settings: Settings,
     state: sa.Engine,
     partition: Partition,
-    table: Table,
+    planned: PlannedTable,
+    ids: Collection[TableId],
     key: Key,
     found: Explained,
     depth: int,
@@ -126,7 +135,7 @@ def _read_topics(
             if topic == found.topic:
                 found.topic_end = high
             for raw in reader.between(topic, partition.number, first, high):
-                found.messages += _rows_of(raw, table, key)
+                found.messages += _rows_of(raw, planned, ids, key)
     offsets = [one["offset"] for one in found.messages if one["topic"] == found.topic]
     with state.connect() as connection:
         states = record.states(connection, partition, offsets)
@@ -137,16 +146,20 @@ def _read_topics(
             one["record"] = known.name.lower() if known is not None else done
 
 
-def _rows_of(raw: Raw, table: Table, key: Key) -> Iterator[dict[str, Any]]:
-    """What a message says of the key."""
+def _rows_of(raw: Raw, planned: PlannedTable, ids: Collection[TableId], key: Key) -> Iterator[dict[str, Any]]:
+    """What a message says of the key; ids: of the tables that share its places."""
+    table = planned.table
     where = {"topic": raw.topic, "offset": raw.offset}
     try:
         message = decode(raw.value, raw.where, raw.offset)
     except StopError:
         yield {**where, "type": "cannot be read", "coordinate": (), "gtid": ""}
         return
-    if (message.database, message.table) != (table.database, table.name) or message.source not in (table.source, CANAL):
+    of = (message.source, message.database, message.table)
+    if of not in ids and of != (CANAL, table.database, table.name):
         return
+    if planned.group:
+        where["table"] = f"{message.source}/{message.database}.{message.table}"
     kind = "DELAYED DELETE" if message.delay is not None else message.type
     for row, coordinate in zip(message.data, message.coordinates(), strict=True):
         if tuple(row.get(name) for name in table.key) == key:

@@ -17,21 +17,14 @@ from migrate.mysql import catalog, definition
 from migrate.mysql.connection import Connection, connect
 from migrate.mysql.errors import explained
 from migrate.mysql.quoting import quote
-from migrate.ops import conditions, leftovers
+from migrate.ops import conditions, groups, leftovers
 from migrate.ops.tables import Changes
 from migrate.preflight import run as preflight
 from migrate.settings import Settings
 from migrate.state import database, phase, position, schema_history
 from migrate.state import migration as migrations
-from migrate.target.plan import (
-    Place,
-    Plan,
-    PlannedTable,
-    TableId,
-    TargetDatabase,
-    connect_database,
-    refuse_shared_places,
-)
+from migrate.target.groups import check_groups
+from migrate.target.plan import Place, Plan, PlannedTable, TableId, TargetDatabase, connect_database
 
 Say = Callable[[str], None]
 _WRITTEN_OUT = re.compile(r"""(password["']?\s*[:=]\s*["']?)(?!["']?\$\{)[^"'\s,}]+""", re.I)
@@ -55,7 +48,7 @@ def initialise(settings: Settings, config: str = "", say: Say = lambda _line: No
     report = preflight.run(settings)
     report.raise_first()
     plan = Plan(settings, report.tables)
-    refuse_shared_places(plan.tables.values())
+    check_groups(plan.tables.values())
     applied = database.create(settings.state)
     say(f"state database {settings.state.database}: {'version ' + str(applied[-1]) if applied else 'up to date'}")
     topics = _create_topics(settings, say)
@@ -63,9 +56,11 @@ def initialise(settings: Settings, config: str = "", say: Say = lambda _line: No
         with state.connect() as connection:
             changes = Changes.find(connection, plan)
             phases = phase.every(connection, settings.name)
+            groups.refuse_changes(connection, plan, changes)
         if not changes.known:
             leftovers.refuse(settings)
         changes.stand_in(settings, state, until)
+        groups.refuse_early(settings, state, plan, changes)
         filled = {id_ for id_, stage in phases.items() if stage is not phase.Phase.CREATED} - changes.new
         created = _create_targets(settings, plan, changes, filled, say)
         changes.clear_targets(plan)
@@ -146,7 +141,7 @@ def _store_rules(connection: sa.Connection, plan: Plan, changes: Changes) -> Non
             phase.put(connection, name, planned.table, replace(before, rule_hash=planned.rule_hash))
         elif before.rule_hash != planned.rule_hash:
             raise ConfigError(
-                f"{planned.table.full_name}: columns, key, sharding rule or places changed since the migration began",
+                f"{planned.table.full_name}: columns, key, sharding rule, places or group changed since it began",
                 hint="restore them, or start a new migration under another name",
             )
         phase.note_base(connection, name, planned.table, planned.base_hash)
@@ -161,7 +156,9 @@ def _create_targets(settings: Settings, plan: Plan, changes: Changes, filled: Co
         _create_database(settings, target_database)
     created = 0
     for key, planned in plan.tables.items():
-        made = _create_places(settings, planned, key in changes.new, key in filled)
+        first = key in changes.new and (key in changes.back or key not in changes.joining)
+        is_filled = any(one.table.id in filled for one in plan.members(planned))
+        made = _create_places(settings, planned, first, is_filled)
         created += made
         say(f"{planned.table.full_name}: {made} of {len(planned.places)} target tables created")
     return created

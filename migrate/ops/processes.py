@@ -19,7 +19,7 @@ from migrate.merge.merger import Merger
 from migrate.ops.runtime import Runtime, run_process
 from migrate.publish.publisher import Publisher, lease_name
 from migrate.settings import Settings
-from migrate.state import left_out
+from migrate.state import left_out, position
 from migrate.state import migration as migrations
 from migrate.state.clock import StateClock
 from migrate.state.database import in_transaction
@@ -72,7 +72,12 @@ def consume(settings: Settings) -> None:
 
         sender = AftermathSender(settings, known, StateClock(runtime.state))
         history, skips = Reading(in_state, settings.name), Skips(in_state, settings.name)
-        merger = Merger(plan, sender, runtime.stop, history, skips, left_out.Reasons(in_state))
+
+        def where_read() -> Settings:
+            found: Settings = in_state(lambda connection: position.now_read(connection, settings))
+            return found
+
+        merger = Merger(plan, sender, runtime.stop, history, skips, left_out.Reasons(in_state), where_read)
         try:
             Consumer(settings, runtime.state, runtime.leases, merger, runtime.stop).run()
         finally:

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 
 from migrate.kafka.producer import OrderedProducer
 from migrate.kafka.reader import PartitionReader
-from migrate.model.change import Key, key_json, partition_of
+from migrate.model.change import Key, key_json
 from migrate.model.errors import ConfigError, ServerError, StopError
 from migrate.model.message import encode
 from migrate.model.partition import Partition
@@ -63,9 +63,7 @@ def bring(
 
 def partition_for(settings: Settings, planned: PlannedTable, topic: migrations.Topic, key: Key) -> Partition:
     """The partition that the changes of a key travel in."""
-    table = planned.table
-    number = partition_of(table.database, table.name, None if table.one_partition else key, topic.partitions)
-    return Partition(settings.name, topic.id, number)
+    return Partition(settings.name, topic.id, planned.partition(key, topic.partitions))
 
 
 def find(plan: Plan, name: str, source: str | None) -> PlannedTable:

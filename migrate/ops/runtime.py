@@ -59,7 +59,7 @@ def stored_plan(settings: Settings, state: sa.Engine) -> Plan:
     for key, planned in plan.tables.items():
         if begun.get(key, planned.rule_hash) != planned.rule_hash:
             raise ConfigError(
-                f"{planned.table.full_name}: columns, key, sharding rule or places changed since the migration began",
+                f"{planned.table.full_name}: columns, key, sharding rule, places or group changed since it began",
                 hint="restore them, or start a new migration under another name",
             )
     return plan

@@ -32,7 +32,7 @@ class Changes:
 
     known: the members until now, with their newest definitions; new: those that are added, of which `back` were
     removed before; waiting: those that an earlier init added and no publisher has begun with; conditions: those whose
-    row conditions are others; gone: no more chosen.
+    row conditions are others; gone: no more chosen; joining: of those that are added, those into a group that is there.
     """
 
     known: dict[TableId, Table] = field(default_factory=dict)
@@ -41,6 +41,7 @@ class Changes:
     waiting: set[TableId] = field(default_factory=set)
     conditions: set[TableId] = field(default_factory=set)
     gone: set[TableId] = field(default_factory=set)
+    joining: set[TableId] = field(default_factory=set)
 
     @classmethod
     def find(cls, connection: sa.Connection, plan: Plan) -> Self:
@@ -56,11 +57,13 @@ class Changes:
             waiting := {id_ for id_ in known if stages.get(id_) is Stage.WAITING},
             conditions.changed(connection, plan) - waiting,
             known.keys() - chosen(plan.settings, known),
+            {id_ for id_ in new if any(one.table.id in known for one in plan.members(plan.tables[id_]))},
         )
 
     def stand_in(self, settings: Settings, state: sa.Engine, until: ExitStack) -> None:
-        """Nothing may run while tables go or come back, or conditions change: it would go on with those of before."""
-        if self.gone or self.back or self.conditions:
+        """Nothing may run while tables go, come back or join others, or conditions change: it would go on with those of
+        before."""
+        if self.gone or self.back or self.joining or self.conditions:
             with state.connect() as connection:
                 known = migrations.get(connection, settings.name)
             until.enter_context(
@@ -68,11 +71,13 @@ class Changes:
             )
 
     def clear_targets(self, plan: Plan) -> None:
-        """What the ledger, the parked changes and the chunk fences have of tables that go or come back."""
+        """What the ledger, the parked changes and the chunk fences have of tables that go or come back, and what the
+        ledger has of groups that tables join."""
         tables = [self.known[id_] for id_ in self.gone] + [plan.tables[id_].table for id_ in self.back]
-        if tables:
+        noted = [self.known[id_] for id_ in self.gone] + [plan.tables[id_].noted_as for id_ in self.back | self.joining]
+        if noted:
             for used in plan.used_databases:
-                _clear(plan.settings, used, tables)
+                _clear(plan.settings, used, tables, noted)
 
     def note(self, connection: sa.Connection, plan: Plan, say: Callable[[str], None]) -> None:
         """Write down who came and who went."""
@@ -100,12 +105,13 @@ def chosen(settings: Settings, known: Collection[TableId]) -> set[TableId]:
     return found
 
 
-def _clear(settings: Settings, used: TargetDatabase, tables: Collection[Table]) -> None:
+def _clear(settings: Settings, used: TargetDatabase, tables: Collection[Table], noted: Collection[Table]) -> None:
     connection = connect_database(settings, used)
     try:
         with explained(f"target '{used.target}', database {used.database}"):
-            for table in tables:
+            for table in noted:
                 ledger.forget(connection, settings.name, table)
+            for table in tables:
                 parked.forget(connection, settings.name, table)
                 chunk_fence.forget(connection, settings.name, table)
     finally:

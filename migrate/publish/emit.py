@@ -64,10 +64,12 @@ class Emitter:
         kept: RowFilter | None = None,
         *,
         topic: str = "",
+        hashed: tuple[str, str] | None = None,
         routing: Sequence[str] | None = None,
         park: Callable[[Oversized], None] | None = None,
     ) -> None:
-        """kept: only these rows. topic: where the caller sends the messages.
+        """kept: only these rows. topic: where the caller sends the messages. hashed: the names that a key's partition
+        is chosen by, if they are not the table's.
 
         routing: the sharding columns; of a row above the limit, `old` and a delete's `data` keep those and the key
         alone. park: takes note of a row that is above the limit even so, and is left out; without it, StopError.
@@ -75,6 +77,7 @@ class Emitter:
         self._needed = None if routing is None else frozenset((*table.key, *routing))
         self._park = park
         self._partitions = partitions
+        self._hashed = hashed if hashed is not None else (table.database, table.name)
         self._kept = kept
         self._limit = limit_bytes - _ROOM
         self.table = table
@@ -84,7 +87,7 @@ class Emitter:
         self._names = tuple(column.name for column in table.columns)
         self._types = {column.name: column.type for column in table.columns}
         self._frames = {op: Frame(table.database, table.name, table.key, self._types, op) for op in Op}
-        self._only = partition_of(table.database, table.name, None, partitions) if table.one_partition else None
+        self._only = partition_of(*self._hashed, None, partitions) if table.one_partition else None
 
     def encoded(self, transaction: Transaction, event: int, rows: RowEvent) -> tuple[int, Encoded]:
         """How many rows the event has, and the (partition, message)s that `messages` makes of it, made faster."""
@@ -120,7 +123,7 @@ class Emitter:
         if len(self._writers) >= _WRITERS:
             self._writers.clear()
         nullable = [column.nullable for column in decoder.table_map.columns]
-        writer = self._writers[decoder] = JsonRows(decoder.codecs, nullable, self.table, self._partitions)
+        writer = self._writers[decoder] = JsonRows(decoder.codecs, nullable, self.table, self._partitions, self._hashed)
         return writer
 
     def _fitting(
@@ -190,7 +193,7 @@ class Emitter:
     def _partition(self, row: Row) -> int:
         if self._only is not None:
             return self._only
-        return partition_of(self.table.database, self.table.name, self._key(row), self._partitions)
+        return partition_of(*self._hashed, self._key(row), self._partitions)
 
     def _message(self, transaction: Transaction, run: _Run) -> Message:
         return Message(

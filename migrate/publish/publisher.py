@@ -257,6 +257,7 @@ class Publisher:
             self._settings.kafka.max_message_bytes,
             planned.rows,
             topic=topic.name,
+            hashed=planned.hashed,
             routing=planned.rule.columns,
             park=self._park if self._settings.publish.oversized == "park" else None,
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from migrate.model.change import Key
 from migrate.scroll import digest
 from migrate.scroll.digest import Suspects
 from migrate.scroll.keyrange import KeyRange
@@ -21,7 +22,7 @@ class CheckJob:
     """What tasks need to check chunks of one table; travels in their closure."""
 
     settings: Settings
-    planned: PlannedTable
+    tables: tuple[PlannedTable, ...]  # all that share their places: one, or those of a group
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,19 +37,21 @@ class Checked:
 
 
 def check_chunk(job: CheckJob, key_range: KeyRange) -> Checked:
-    """Compare one chunk of the source with its share of every place."""
-    planned = job.planned
+    """Compare one chunk of the sources with its share of every place."""
+    planned = job.tables[0]
     try:
         with judged(f"verification of {planned.table.full_name}, chunk {key_range.number}"):
             sessions = kept(job.settings)
-            source = sessions.source(planned.table.source)
-            expected = digest.source_sums(source, planned, key_range)
+            twice: set[Key] = set()
+            expected = digest.source_sums(sessions.source, job.tables, key_range, twice)
             found = digest.target_sums(sessions.targets, planned, key_range)
             rows, target_rows = sum(share.rows for share in expected), sum(share.rows for share in found)
             places = [place for place, share in enumerate(expected) if share != found[place]]
-            if not places:
+            if not places and not twice:
                 return Checked(key_range.number, rows, target_rows)
-            named = digest.suspects(source, sessions.targets, planned, key_range, places, MAX_SUSPECTS)
+            named = digest.suspects(sessions.source, sessions.targets, job.tables, key_range, places, MAX_SUSPECTS)
+            for key in twice:
+                named.add(key, MAX_SUSPECTS)
             return Checked(key_range.number, rows, target_rows, named)
     except Stopped as stopped:
         forget()

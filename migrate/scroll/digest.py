@@ -8,7 +8,7 @@ a value.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
@@ -94,15 +94,31 @@ def source_rows(
         yield keys, places, [digest.decode() for digest in digests]
 
 
-def source_sums(connection: Connection, planned: PlannedTable, key_range: KeyRange) -> list[Sums]:
-    """What each place should hold of a range, by the source's rows and the table's rule."""
-    sums = [Sums() for _ in planned.places]
-    for _, places, digests in source_rows(connection, planned, key_range):
-        for place, digest in zip(places, digests, strict=True):
-            share = sums[place]
-            share.rows += 1
-            share.high += int(digest[:16], 16)
-            share.low += int(digest[16:], 16)
+Sources = Callable[[str], Connection]
+"""A session on a source, by its name."""
+
+
+def source_sums(
+    source: Sources, tables: Sequence[PlannedTable], key_range: KeyRange, twice: set[Key] | None = None
+) -> list[Sums]:
+    """What each place should hold of a range, by the sources' rows and the rule of the tables that share the places.
+
+    twice: takes the keys that more than one of the tables has; they are compared as the server writes them.
+    """
+    sums = [Sums() for _ in tables[0].places]
+    seen: set[Key] = set()
+    for planned in tables:
+        mine: list[Key] = []
+        for keys, places, digests in source_rows(source(planned.table.source), planned, key_range):
+            for place, digest in zip(places, digests, strict=True):
+                share = sums[place]
+                share.rows += 1
+                share.high += int(digest[:16], 16)
+                share.low += int(digest[16:], 16)
+            if twice is not None and len(tables) > 1:
+                twice.update(seen.intersection(keys))
+                mine += keys
+        seen.update(mine)
     return sums
 
 
@@ -132,23 +148,29 @@ def _sum(digest: str, start: int) -> str:
 
 
 def suspects(
-    connection: Connection,
+    source: Sources,
     pool: TargetPool,
-    planned: PlannedTable,
+    tables: Sequence[PlannedTable],
     key_range: KeyRange,
     places: Sequence[int],
     limit: int,
 ) -> Suspects:
-    """The keys of a range that differ at some of these places; memory is bounded by the source's rows in the range."""
+    """The keys of a range that differ at some of these places; memory is bounded by the sources' rows in the range.
+
+    tables: all that share the places.
+    """
     wanted = set(places)
     expected: dict[tuple[int, Key], str] = {}
-    for keys, routed, digests in source_rows(connection, planned, key_range):
-        for key, place, digest in zip(keys, routed, digests, strict=True):
-            if place in wanted:
-                expected[place, key] = digest
     found = Suspects()
+    for planned in tables:
+        for keys, routed, digests in source_rows(source(planned.table.source), planned, key_range):
+            for key, place, digest in zip(keys, routed, digests, strict=True):
+                if place in wanted:
+                    if (place, key) in expected:  # two tables have it
+                        found.add(key, limit)
+                    expected[place, key] = digest
     for place in places:
-        for key, digest in target_rows(pool, planned, key_range, place):
+        for key, digest in target_rows(pool, tables[0], key_range, place):
             if expected.pop((place, key), None) != digest:
                 found.add(key, limit)
     for _, key in expected:

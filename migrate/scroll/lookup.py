@@ -25,28 +25,32 @@ _KEYS = 200
 class Seen:
     """A key at one look: its place and digest by the source, and the digests it has at places.
 
-    named: the key as the source writes it, where the server takes several texts for one key.
+    named: the key as the source writes it, where the server takes several texts for one key. holders: the tables that
+    have it, of which a group may have more than one by mistake.
     """
 
     source: tuple[int, str] | None = None
     targets: dict[int, str] = field(default_factory=dict)
     named: Key | None = None
+    holders: tuple[PlannedTable, ...] = ()
 
 
-def look_up(sessions: Sessions, planned: PlannedTable, keys: Sequence[Key]) -> dict[Key, Seen]:
-    """Each key at the source and at every place.
+def look_up(sessions: Sessions, tables: Sequence[PlannedTable], keys: Sequence[Key]) -> dict[Key, Seen]:
+    """Each key at the sources and at every place of the tables, which share them.
 
     Where only the server can tell which keys are one, a key at a time.
     """
+    planned = tables[0]
     seen: dict[Key, Seen] = {}
     size = _KEYS if planned.table.key_is_exact else 1
     for start in range(0, len(keys), size):
         part = keys[start : start + size]
         found = {key: Seen() for key in part}
         alone = part[0] if size == 1 else None
-        for key, place, digest in _at_source(sessions.source(planned.table.source), planned, part):
-            found[alone or key].source = (place, digest)
-            found[alone or key].named = key
+        for one in tables:
+            for key, place, digest in _at_source(sessions.source(one.table.source), one, part):
+                there = found[alone or key]
+                there.source, there.named, there.holders = (place, digest), key, (*there.holders, one)
         for key, place, digest in _at_targets(sessions, planned, part):
             found[alone or key].targets[place] = digest
         seen |= found

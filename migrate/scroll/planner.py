@@ -6,7 +6,7 @@ does not depend on gaps in the key nor on how far the table was read before.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from migrate.model.change import Key
 from migrate.model.table import Table
@@ -32,7 +32,7 @@ class Planner:
         Rows beyond `until` were committed after that, so the stream brings them (rule 1).
         """
         while until is not None and low != until:
-            high = self._page_end(low, until)
+            high = self.page_end(low, until)
             if high is None:
                 if self.last_key(low, until) is None:
                     return
@@ -40,12 +40,13 @@ class Planner:
             yield KeyRange(number, low, high)
             number, low = number + 1, high
 
-    def covering(self, number: int = 0, low: Key | None = None) -> Iterator[KeyRange]:
-        """Pages that leave no key above `low` out: the first begins at `low`, the last has no upper bound."""
-        while (high := self._page_end(low, None)) is not None:
-            yield KeyRange(number, low, high)
-            number, low = number + 1, high
-        yield KeyRange(number, low, None)
+    def covering(self, number: int = 0, low: Key | None = None, others: Sequence[Planner] = ()) -> Iterator[KeyRange]:
+        """Pages that leave no key above `low` out: the first begins at `low`, the last has no upper bound.
+
+        others: of tables whose keys are among the same; no page has more than `rows` keys of any.
+        """
+        for index, (below, high) in enumerate(_cut([self, *others], low, None), number):
+            yield KeyRange(index, below, high)
 
     def last_key(self, low: Key | None = None, until: Key | None = None) -> Key | None:
         """The highest key there is in `(low, until]`."""
@@ -59,7 +60,7 @@ class Planner:
         )
         return int(row[0] or 0) if row else 0
 
-    def _page_end(self, low: Key | None, until: Key | None) -> Key | None:
+    def page_end(self, low: Key | None, until: Key | None) -> Key | None:
         return self._key(low, until, f"{order(self._table)} LIMIT 1 OFFSET {self._rows - 1}")
 
     def _key(self, low: Key | None, until: Key | None, tail: str) -> Key | None:
@@ -69,3 +70,15 @@ class Planner:
         if row is None:
             return None
         return tuple(str(read(value)) for read, value in zip(self._readers, row, strict=True))
+
+
+def _cut(planners: Sequence[Planner], low: Key | None, until: Key | None) -> Iterator[tuple[Key | None, Key | None]]:
+    """`(low, until]` in pages of the first planner, each in pages of the next ones. Each server orders its own keys."""
+    if not planners:
+        yield low, until
+        return
+    first, *others = planners
+    while (high := first.page_end(low, until)) is not None and high != until:
+        yield from _cut(others, low, high)
+        low = high
+    yield from _cut(others, low, until)

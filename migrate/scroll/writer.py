@@ -55,6 +55,7 @@ class ChunkWriter:
     def __init__(self, settings: Settings, planned: PlannedTable, pool: TargetPool, chunk: int, attempt: int) -> None:
         self._migration = settings.name
         self._table = planned.table
+        self._noted_as = planned.noted_as
         self._pool = pool
         self._chunk = chunk
         self._attempt = attempt
@@ -150,15 +151,15 @@ class ChunkWriter:
         The reads lock, so they wait for a delete in flight; one that comes later finds our row and waits for us.
         """
         table, place = self._table, writer.name
-        if not ledger.any_locked(connection, self._migration, table, place):
+        if not ledger.any_locked(connection, self._migration, self._noted_as, place):
             return 0
         if table.key_is_exact:
             keys = [self._key_of(row) for row in values]
             hashes = ledger.key_hashes(connection, table, keys)
-            found = ledger.find(connection, self._migration, table, place, hashes)
+            found = ledger.find(connection, self._migration, self._noted_as, place, hashes)
             gone = [key for key, key_hash in zip(keys, hashes, strict=True) if key_hash in found]
         else:  # only the server can tell which keys are one; a key the ledger names may not stay in any case
-            gone = [entry.key for entry in ledger.locked(connection, self._migration, table, place)]
+            gone = [entry.key for entry in ledger.locked(connection, self._migration, self._noted_as, place)]
         return writer.delete(connection, gone)
 
     def _present(self, connection: Connection, writer: PlaceWriter, keys: Sequence[Key]) -> set[Key]:

@@ -60,6 +60,8 @@ class TableSettings(Section):
     """What a statement in the source's log that may change this table does to the publisher."""
     rows: tuple[RowCondition, ...] = ()
     """Only rows that meet all of these belong to the migration."""
+    group: Name | None = None
+    """Tables of one group, at one source or several, share their target tables."""
     sharding: dict[str, Any]
 
     @field_validator("name")

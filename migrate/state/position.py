@@ -56,6 +56,11 @@ def load(connection: sa.Connection, migration: str, source: str) -> Position | N
     return Position(*row) if row else None
 
 
+def sources(connection: sa.Connection, migration: str) -> list[str]:
+    """Those that have a position."""
+    return list(connection.execute(sa.select(table.c.source).where(table.c.migration == migration)).scalars())
+
+
 def save(connection: sa.Connection, migration: str, position: Position) -> None:
     values = {"migration": migration, **asdict(position)}
     changed = {name: value for name, value in values.items() if name not in ("migration", "source")}
@@ -65,7 +70,12 @@ def save(connection: sa.Connection, migration: str, position: Position) -> None:
 def where_read(state: sa.Engine, settings: Settings) -> Settings:
     """The settings with each source at the one of its addresses that its publisher reads."""
     with state.connect() as connection:
-        stored = {source.name: load(connection, settings.name, source.name) for source in settings.sources}
+        return now_read(connection, settings)
+
+
+def now_read(connection: sa.Connection, settings: Settings) -> Settings:
+    """As `where_read`."""
+    stored = {source.name: load(connection, settings.name, source.name) for source in settings.sources}
     sources = [source.at(at.address) if (at := stored[source.name]) else source for source in settings.sources]
     return settings.model_copy(update={"sources": tuple(sources)})
 

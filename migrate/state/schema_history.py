@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -12,7 +12,7 @@ from sqlalchemy.dialects.mysql import insert
 
 from migrate.model.coordinate import Coordinate
 from migrate.model.table import Column, Kind, Table
-from migrate.state import membership
+from migrate.state import membership, position
 from migrate.state.columns import is_table
 from migrate.state.database import metadata
 from migrate.state.membership import Stage, TableId
@@ -255,6 +255,12 @@ class Reading:
         """Of tables that were added or removed: where the messages begin that count; None: none of them does."""
         found = self._run(lambda connection: membership.every(connection, self._migration))
         return {id_: member.since for id_, member in found.items()}
+
+    def begun(self, ids: Collection[TableId]) -> set[TableId]:
+        """Those of these tables that their source's publisher has begun with, for good."""
+        sources = set(self._run(lambda connection: position.sources(connection, self._migration)))
+        added = self._run(lambda connection: membership.every(connection, self._migration))
+        return {id_ for id_ in ids if id_[0] in sources and (id_ not in added or added[id_].begun)}
 
     def versions(self) -> dict[TableId, list[tuple[Coordinate, Table]]]:
         """By (source, database, table), each from a coordinate on, oldest first."""

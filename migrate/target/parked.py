@@ -7,7 +7,7 @@ of an earlier, and ends it once it is written. Nothing of a key overtakes what i
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -66,12 +66,20 @@ def put(connection: Connection, migration: str, table: Table, place: str, intent
     )
 
 
-def remove(connection: Connection, migration: str, table: Table, place: str, keys: Sequence[Key]) -> None:
-    """A later state of these keys is written."""
+def remove(
+    connection: Connection,
+    migration: str,
+    table: Table,
+    place: str,
+    keys: Sequence[Key],
+    sources: Iterable[str] | None = None,
+) -> None:
+    """A later state of these keys is written. sources: of all tables whose rows go there; None: the table's own."""
     for key_hash in ledger.key_hashes(connection, table, keys):
-        connection.execute(
-            f"DELETE FROM {PARKED} WHERE {_PLACE} AND key_hash = %s", (migration, table.source, place, key_hash)
-        )
+        for source in sources or (table.source,):
+            connection.execute(
+                f"DELETE FROM {PARKED} WHERE {_PLACE} AND key_hash = %s", (migration, source, place, key_hash)
+            )
 
 
 def forget(connection: Connection, migration: str, table: Table) -> None:

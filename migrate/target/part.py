@@ -121,10 +121,11 @@ def apply(connection: Connection, parts: Sequence[Part], last_tier: int, send: S
         for part in parts:
             left = Aftermath()
             for work in part.work:
-                table = work.writer.table
-                is_open = table.id not in closed
-                where = (table.source, work.writer.name)
-                step = _PlaceStep(connection, migration, work.writer, is_open, where in noted, where in held, left)
+                is_open = not work.writer.members <= closed
+                where = (work.writer.noted_as.source, work.writer.name)
+                wheres = {(source, work.writer.name) for source, _, _ in work.writer.members}
+                is_held = not held.isdisjoint(wheres)
+                step = _PlaceStep(connection, migration, work.writer, is_open, where in noted, is_held, left)
                 for intents in _ordered(work.writer, work.intents):
                     done.add(step.apply(step.set_aside(intents, part.aside)))
                 for intents in _ordered(work.writer, work.refreshed):
@@ -133,7 +134,7 @@ def apply(connection: Connection, parts: Sequence[Part], last_tier: int, send: S
                 if step.noted:
                     noted.add(where)
                 if step.parked:
-                    held.add(where)
+                    held |= wheres
             if left:
                 send(part.partition, left)
     return done
@@ -199,6 +200,7 @@ class _PlaceStep:
         kept = []
         for intent in intents:
             if why := aside.get((name, intent.key, intent.coordinate)):
+                self._unpark([intent.key])
                 parked.put(self._connection, self._migration, table, name, intent, why)
                 self.parked = True
             else:
@@ -227,10 +229,16 @@ class _PlaceStep:
         self._write(chosen)
         self._settle(notes)
         if self.parked:
-            parked.remove(connection, self._migration, writer.table, writer.name, [intent.key for intent in intents])
+            self._unpark([intent.key for intent in intents])
         return Done(
             len(chosen[Write.INSERT]), len(chosen[Write.UPDATE]), len(chosen[Write.DELETE]), len(chosen[Write.NOTHING])
         )
+
+    def _unpark(self, keys: Sequence[Key]) -> None:
+        """Nothing that was parked of these keys counts any more, of whichever table it was."""
+        writer = self._writer
+        sources = {source for source, _, _ in writer.members}
+        parked.remove(self._connection, self._migration, writer.table, writer.name, keys, sources)
 
     def _write(self, chosen: Mapping[Write, Sequence[Intent]]) -> None:
         writer, connection = self._writer, self._connection
@@ -266,14 +274,14 @@ class _PlaceStep:
             (intent.key, key_hash, intent.coordinate, was_empty)
             for intent, key_hash in zip(deletes, hashes, strict=True)
         ]
-        ledger.put(self._connection, self._migration, self._writer.table, self._writer.name, entries)
+        ledger.put(self._connection, self._migration, self._writer.noted_as, self._writer.name, entries)
 
     def _forget(self, keys: Sequence[Key]) -> None:
         if not self.noted:
             return
         table, name = self._writer.table, self._writer.name
         hashes = ledger.key_hashes(self._connection, table, keys)
-        ledger.remove(self._connection, self._migration, table, name, hashes)
+        ledger.remove(self._connection, self._migration, self._writer.noted_as, name, hashes)
 
     def give_back(self, returned: Sequence[Returned], last_tier: int, aside: Aside) -> Done:
         """Judge delayed deletes, after this batch's own changes: those have settled the ledger already.
@@ -285,7 +293,8 @@ class _PlaceStep:
             return done
         table, name = self._writer.table, self._writer.name
         hashes = ledger.key_hashes(self._connection, table, [item.key for item in returned])
-        entries = ledger.find(self._connection, self._migration, table, name, hashes)
+        noted_as = self._writer.noted_as
+        entries = ledger.find(self._connection, self._migration, noted_as, name, hashes)
         for item, key_hash in zip(returned, hashes, strict=True):
             entry = entries.get(key_hash)
             waits = self._open or (name, item.key, item.coordinate) in aside
@@ -296,7 +305,7 @@ class _PlaceStep:
                 case Return.DELETE:
                     done.deleted += len(self._writer.present(self._connection, [item.key]))
                     self._writer.delete(self._connection, [item.key])
-                    ledger.remove(self._connection, self._migration, table, name, [key_hash])
+                    ledger.remove(self._connection, self._migration, noted_as, name, [key_hash])
                 case Return.DROP:
                     pass
         return done

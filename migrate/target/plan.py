@@ -5,11 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 
-from migrate.model.errors import ConfigError, PreflightError, StopError
+from migrate.model.change import Key, partition_of
+from migrate.model.errors import ConfigError, StopError
 from migrate.model.message import CANAL, Row
 from migrate.model.rowfilter import RowFilter, make_filter
 from migrate.model.table import Table
@@ -20,6 +21,10 @@ from migrate.sharding.rule import TableRule, build_rule
 
 TableId = tuple[str, str, str]
 """(source, database, table)"""
+
+_GROUP = "*"
+"""Stands for a source, or for a database, where a group's name stands for a table. No source and no database is called
+so: in the config it would be a pattern."""
 
 SILENT_SECONDS = 60
 """The server ends a target session that says nothing for so long, and lets go of the fence that a process frozen inside
@@ -56,6 +61,7 @@ class PlannedTable:
     topic: str = ""  # that its changes go to; "" for the main one
     ddl: str = "stop"  # what a statement in the log that may change the table does: stop, ignore
     first: Table | None = None  # the table as init found it; None: as it is here
+    group: str = ""  # whose tables share their places; "" for a table with places of its own
 
     @cached_property
     def _by_name(self) -> dict[tuple[str, str], Place]:
@@ -78,10 +84,24 @@ class PlannedTable:
         found = self.rule.route({name: row.get(name) for name in self.rule.columns})
         return self._by_name[(found.database, found.table)]
 
+    @property
+    def hashed(self) -> tuple[str, str]:
+        """The two names that a key's partition is chosen by: of all tables of a group the same (rule 2)."""
+        return (_GROUP, self.group) if self.group else (self.table.database, self.table.name)
+
+    def partition(self, key: Key, partitions: int) -> int:
+        """The number of the partition that the changes of a key travel in."""
+        return partition_of(*self.hashed, None if self.table.one_partition else key, partitions)
+
+    @cached_property
+    def noted_as(self) -> Table:
+        """The table as the delete ledger knows it: of a group there is one, as the places are the same."""
+        return replace(self.table, source=_GROUP, database="", name=self.group) if self.group else self.table
+
     @cached_property
     def rule_hash(self) -> str:
-        """Changes when sharding, row conditions or topic do, or the columns or key that init found: another copy is not
-        resumed. Columns that changed since then are in the schema history."""
+        """Changes when sharding, row conditions, topic or group do, or the columns or key that init found: another copy
+        is not resumed. Columns that changed since then are in the schema history."""
         return self._hash(self.rows)
 
     @cached_property
@@ -97,6 +117,8 @@ class PlannedTable:
             parts.append([(item.column.name, item.test, item.values) for item in rows.conditions])
         if self.topic:
             parts.append(self.topic)
+        if self.group:
+            parts.append({"group": self.group})
         text = json.dumps(parts, sort_keys=True, default=str)
         return hashlib.sha256(text.encode()).hexdigest()
 
@@ -123,6 +145,9 @@ class Plan:
                     raise ConfigError(f"table {wanted.name} was added after init", hint="run `migrate init` again")
                 self.tables[key] = self._plan(wanted, tables[key])
         self._by_table = {key[1:]: planned for key, planned in self.tables.items()}
+        self._groups: dict[str, list[PlannedTable]] = {}
+        for planned in self.tables.values():
+            self._groups.setdefault(planned.group, []).append(planned)
 
     def _plan(self, wanted: TableSettings, table: Table) -> PlannedTable:
         rule = build_rule(wanted.sharding, wanted.name, column_types(table))
@@ -141,7 +166,12 @@ class Plan:
         topic = self.settings.topic_of(table.database, table.name)
         other = "" if topic == self.settings.topic else topic
         first = self._first.get(table.id)
-        return PlannedTable(table, rule, tuple(places), wanted.sharding, rows, other, wanted.ddl, first)
+        group = wanted.group or ""
+        return PlannedTable(table, rule, tuple(places), wanted.sharding, rows, other, wanted.ddl, first, group)
+
+    def members(self, planned: PlannedTable) -> Sequence[PlannedTable]:
+        """The tables whose rows go to a table's places: those of its group, or itself alone."""
+        return self._groups[planned.group] if planned.group else (planned,)
 
     def find(self, source: str, database: str, table: str) -> PlannedTable:
         """The planned table a message speaks of. Raises StopError when it is not ours."""
@@ -157,19 +187,6 @@ class Plan:
     @cached_property
     def used_databases(self) -> tuple[TargetDatabase, ...]:
         return tuple(sorted({place.database for planned in self.tables.values() for place in planned.places}))
-
-
-def refuse_shared_places(tables: Iterable[PlannedTable]) -> None:
-    """Several source tables into one place have no order among them yet (rule 17). Raises PreflightError."""
-    owner: dict[Place, str] = {}
-    for planned in tables:
-        name = f"{planned.table.source}/{planned.table.full_name}"
-        for place in planned.places:
-            if owner.setdefault(place, name) != name:
-                raise PreflightError(
-                    f"{place} takes rows of {owner[place]} and of {name}",
-                    hint="give each source table target tables of its own",
-                )
 
 
 def connect_database(settings: Settings, database: TargetDatabase) -> Connection:

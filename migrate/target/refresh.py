@@ -8,7 +8,7 @@ is as new as everything that stands before the message, or newer; changes still 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 import pymysql
@@ -51,11 +51,20 @@ def refresh_message(table: Table, keys: Sequence[Key]) -> Message:
     )
 
 
+_LOOKS_SECONDS = (0.05, 0.1, 0.2, 0.4)
+"""Between looks at a row that two tables of a group have: it may be on its way from one to the other."""
+
+Held = list[tuple[PlannedTable, Row]]
+"""A row, in each table of a group that has it."""
+
+
 class SourceRows:
     """Rows as the sources hold them now, read with locks. Not shared between threads."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, where_read: Callable[[], Settings] | None = None) -> None:
+        """where_read: the settings with each source where its publisher reads it now; without it, as they are."""
         self._settings = settings
+        self._where_read = where_read
         self._open: dict[str, Connection] = {}
         self._used: dict[str, float] = {}
 
@@ -64,6 +73,7 @@ class SourceRows:
 
         Raises: StopError when the source does not give them now.
         """
+        self._follow()
         table = planned.table
         found: dict[Key, Row | None] = dict.fromkeys(keys)
         size = _KEYS if table.key_is_exact else 1  # else only the server can tell which row is meant
@@ -80,6 +90,25 @@ class SourceRows:
             ) from error
         return found
 
+    def read_group(self, tables: Sequence[PlannedTable], keys: Sequence[Key]) -> dict[Key, Held]:
+        """The rows of each key in the tables of a group; those that more than one has are looked at again for a while.
+
+        Raises: StopError when a source does not give them now.
+        """
+        found: dict[Key, Held] = {key: [] for key in keys}
+        wanted = list(keys)
+        for pause in (*_LOOKS_SECONDS, None):
+            found.update((key, []) for key in wanted)
+            for planned in tables:
+                for key, row in self.read(planned, wanted).items():
+                    if row is not None:
+                        found[key].append((planned, row))
+            wanted = [key for key in wanted if len(found[key]) > 1]
+            if not wanted or pause is None:
+                break
+            time.sleep(pause)
+        return found
+
     def _rows(self, planned: PlannedTable, keys: Sequence[Key]) -> list[Row]:
         table = planned.table
         connection = self._connection(table.source)
@@ -90,6 +119,12 @@ class SourceRows:
         rows = connection.query(f"SELECT {fields} FROM {there} WHERE {where} {locked}", arguments)
         readers = [(column.name, from_server(column)) for column in table.stored]
         return [{name: read(value) for (name, read), value in zip(readers, row, strict=True)} for row in rows]
+
+    def _follow(self) -> None:
+        """Ask the servers that the changes come from: another one may have more, or less."""
+        if self._where_read is not None and (now := self._where_read()).sources != self._settings.sources:
+            self.close()
+            self._settings = now
 
     def _connection(self, source: str) -> Connection:
         began = time.monotonic()

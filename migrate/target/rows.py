@@ -30,10 +30,23 @@ STATEMENT_BYTES = 1_000_000
 
 
 class PlaceWriter:
-    """Writes rows of one source table into one physical table."""
+    """Writes rows of one source table into one physical table.
 
-    def __init__(self, table: Table, name: str, lookup_keys: int = 200, write_rows: int = 1000) -> None:
+    noted_as: the table as the delete ledger knows it. members: the tables whose rows go there, by id.
+    """
+
+    def __init__(
+        self,
+        table: Table,
+        name: str,
+        lookup_keys: int = 200,
+        write_rows: int = 1000,
+        noted_as: Table | None = None,
+        members: Iterable[tuple[str, str, str]] = (),
+    ) -> None:
         self.table = table
+        self.noted_as = noted_as or table
+        self.members = frozenset(members) or frozenset({table.id})
         self.name = name
         self._lookup_keys = lookup_keys
         self._write_rows = write_rows

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from migrate.scroll.lookup import Seen
+from migrate.target.plan import PlannedTable
 
 
 class Kind(StrEnum):
@@ -15,6 +16,7 @@ class Kind(StrEnum):
     DIFFERENT = "different"  # at its place with other bytes
     MISPLACED = "misplaced"  # at another place than its own
     DUPLICATED = "duplicated"  # at its place, and at another one too
+    TWICE = "twice"  # in two tables of a group, of which one alone may have it
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +24,7 @@ class Verdict:
     kind: Kind
     place: int | None  # where the key belongs, None when the source does not have it
     elsewhere: tuple[int, ...] = ()  # other places that have it
+    holders: tuple[PlannedTable, ...] = ()  # the source tables that have it
 
 
 def judge(seen: Seen) -> Verdict | None:
@@ -29,15 +32,23 @@ def judge(seen: Seen) -> Verdict | None:
     found = tuple(sorted(seen.targets))
     if seen.source is None:
         return Verdict(Kind.EXTRA, None, found) if found else None
-    place, digest = seen.source
+    if len(seen.holders) > 1:
+        return Verdict(Kind.TWICE, None, found, seen.holders)
+    return _at_one_source(seen.source, seen, found)
+
+
+def _at_one_source(expected: tuple[int, str], seen: Seen, found: tuple[int, ...]) -> Verdict | None:
+    place, digest = expected
     elsewhere = tuple(other for other in found if other != place)
     if place not in seen.targets:
-        return Verdict(Kind.MISPLACED if elsewhere else Kind.MISSING, place, elsewhere)
+        return Verdict(Kind.MISPLACED if elsewhere else Kind.MISSING, place, elsewhere, seen.holders)
     if seen.targets[place] != digest:
-        return Verdict(Kind.DIFFERENT, place, elsewhere)
-    return Verdict(Kind.DUPLICATED, place, elsewhere) if elsewhere else None
+        return Verdict(Kind.DIFFERENT, place, elsewhere, seen.holders)
+    return Verdict(Kind.DUPLICATED, place, elsewhere, seen.holders) if elsewhere else None
 
 
 def follows(seen: Seen, earlier: Sequence[Seen]) -> bool:
     """Whether the target has what the source had at an earlier look: the stream is behind a row that keeps changing."""
+    if len(seen.holders) > 1:
+        return False
     return any(before.source != seen.source and judge(Seen(before.source, seen.targets)) is None for before in earlier)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from migrate.model.change import Key
 from migrate.scroll.lookup import Seen, differing_columns, look_up
 from migrate.scroll.sessions import Sessions
+from migrate.target.groups import name_of
 from migrate.target.plan import PlannedTable
 from migrate.verify.kinds import Kind, Verdict, follows, judge
 
@@ -61,8 +62,12 @@ class Difference:
 
 
 def describe(sessions: Sessions, planned: PlannedTable, key: Key, verdict: Verdict) -> Difference:
-    """Say where the key is and where it belongs; for a different row also which columns differ."""
+    """Say where the key is and where it belongs; for a different row also which columns differ.
+
+    planned: the table, or one of a group.
+    """
     places = planned.places
+    holder = verdict.holders[0] if verdict.holders else planned
     others = ", ".join(str(places[place]) for place in verdict.elsewhere)
     home = "" if verdict.place is None else str(places[verdict.place])
     match verdict.kind:
@@ -75,11 +80,14 @@ def describe(sessions: Sessions, planned: PlannedTable, key: Key, verdict: Verdi
         case Kind.DUPLICATED:
             detail = f"is in {home}, and in {others} too"
         case Kind.DIFFERENT:
-            columns = differing_columns(sessions, planned, key, verdict.place or 0)
+            columns = differing_columns(sessions, holder, key, verdict.place or 0)
             detail = f"in {home}: {', '.join(columns) or 'changed while it was looked at'}"
             detail += f"; is in {others} too" if others else ""
+        case Kind.TWICE:
+            detail = f"is in {' and in '.join(name_of(one) for one in verdict.holders)}"
+            detail += f"; the target has it in {others}" if others else ""
     return Difference(planned.table.full_name, key, verdict.kind, detail)
 
 
-def look_up_keys(sessions: Sessions, planned: PlannedTable) -> LookUp:
-    return lambda keys: look_up(sessions, planned, keys)
+def look_up_keys(sessions: Sessions, tables: Sequence[PlannedTable]) -> LookUp:
+    return lambda keys: look_up(sessions, tables, keys)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -30,7 +30,7 @@ MAX_CROWDS = 64
 
 @dataclass(frozen=True, slots=True)
 class TableVerified:
-    """What the verification of one table found."""
+    """What the verification of one table found, or of the tables of a group together: then their names."""
 
     table: str
     source: str
@@ -60,16 +60,20 @@ class _Crowd:
 
 
 class TableCheck:
-    """Plans and books the chunks of one table, then settles what differed. Call `wave` and `settle`, then `finish`."""
+    """Plans and books the chunks of one table, then settles what differed. Call `wave` and `settle`, then `finish`.
+
+    tables: the one, or all of a group, which are compared with their places as one.
+    """
 
     def __init__(
         self,
         settings: Settings,
-        planned: PlannedTable,
+        tables: Sequence[PlannedTable],
         sessions: Sessions,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        self.planned = planned
+        self.tables = tuple(tables)
+        planned = self.planned = self.tables[0]
         self.rows = self.target_rows = self.estimate = self.chunks_done = self.chunks_planned = 0
         self.suspects: dict[Key, None] = {}
         self._settings = settings
@@ -104,7 +108,7 @@ class TableCheck:
     def finish(self) -> TableVerified:
         """Look at what differed again, and name what still does."""
         crowded = self._disperse()
-        look = look_up_keys(self._sessions, self.planned)
+        look = look_up_keys(self._sessions, self.tables)
         verify = self._settings.verify
         looked = look_again(
             self.suspects,
@@ -119,8 +123,8 @@ class TableCheck:
         ]
         table = self.planned.table
         return TableVerified(
-            table.full_name,
-            table.source,
+            " + ".join(dict.fromkeys(one.table.full_name for one in self.tables)),
+            " + ".join(dict.fromkeys(one.table.source for one in self.tables)),
             table.key,
             tuple(column.name for column in table.stored),
             len(self.planned.places),
@@ -169,17 +173,19 @@ class TableCheck:
         return sum(crowd.more for crowd in self._crowds)
 
     def _check(self, key_range: KeyRange) -> Checked:
-        checked = check_chunk(CheckJob(self._settings, self.planned), key_range)
+        checked = check_chunk(CheckJob(self._settings, self.tables), key_range)
         if checked.problem is not None:
             raise checked.problem.error()
         return checked
 
     def _wave(self, size: int) -> list[KeyRange]:
         if self._pages is None and self._next is not None:
-            source = self._sessions.source(self.planned.table.source)
-            planner = Planner(source, self.planned.table, self._settings.verify.chunk_rows)
-            self.estimate = self.estimate or planner.estimate()
-            self._pages = planner.covering(*self._next)
+            first, *others = [
+                Planner(self._sessions.source(one.table.source), one.table, self._settings.verify.chunk_rows)
+                for one in self.tables
+            ]
+            self.estimate = self.estimate or sum(planner.estimate() for planner in (first, *others))
+            self._pages = first.covering(*self._next, others)
         while self._pages is not None and len(self._queue) < size:
             page = next(self._pages, None)
             if page is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 import pytest
@@ -29,12 +29,16 @@ class Told:
         self.of = {ID: list(versions)}
         self.read = 0
         self.members: dict[TableId, Coordinate | None] = {}
+        self.ready = {ID}
 
     def mark(self) -> object:
         return sum(map(len, self.of.values()))
 
     def begins(self) -> Mapping[TableId, Coordinate | None]:
         return self.members
+
+    def begun(self, ids: Collection[TableId]) -> Collection[TableId]:
+        return [id_ for id_ in ids if id_ in self.ready]
 
     def versions(self) -> Mapping[TableId, Sequence[tuple[Coordinate, Table]]]:
         self.read += 1

@@ -134,7 +134,8 @@ def both_ways(
     None for what the fast path leaves to the other, and a text for what that refuses.
     """
     columns = tuple(Column(str(column.name), "any type", Kind.INT) for column in decoder.table_map.columns)
-    emitter = Emitter(Table("s", decoder.table_map.database, decoder.table_map.table, columns, key), 3, limit)
+    table = Table("s", decoder.table_map.database, decoder.table_map.table, columns, key)
+    emitter = Emitter(table, 3, limit, hashed=("*", "of a group"))
     transaction = Transaction("s", 1, 12, 345, "gtid:1", 1_700_000_000_000)
     event = RowEvent(decoder, kind, body)
     try:

@@ -82,9 +82,9 @@ def test_rows_that_nearly_look_alike_do_not_digest_alike(box: Sandbox, tmp_path:
     target = laid.connect(0)
     target.execute(f"INSERT INTO t VALUES {pair[1]}")
     with sessions_of(laid) as sessions:
-        source = sessions.source("main")
-        assert source_sums(source, laid.table, EVERYTHING) != target_sums(sessions.targets, laid.table, EVERYTHING)
-        found = suspects(source, sessions.targets, laid.table, EVERYTHING, [0], 10)
+        source = sessions.source
+        assert source_sums(source, [laid.table], EVERYTHING) != target_sums(sessions.targets, laid.table, EVERYTHING)
+        found = suspects(source, sessions.targets, [laid.table], EVERYTHING, [0], 10)
         assert list(found.keys) == [("1",)]
 
 
@@ -95,14 +95,14 @@ def test_two_rows_that_swapped_a_value_are_seen(box: Sandbox, tmp_path: Path) ->
     target = laid.connect(0)
     target.execute(f"INSERT INTO t VALUES {rows}")
     with sessions_of(laid) as sessions:
-        source = sessions.source("main")
-        assert source_sums(source, laid.table, EVERYTHING) == target_sums(sessions.targets, laid.table, EVERYTHING)
+        source = sessions.source
+        assert source_sums(source, [laid.table], EVERYTHING) == target_sums(sessions.targets, laid.table, EVERYTHING)
         target.execute("UPDATE t SET v = IF(id = 1, 'bbb', 'aaa') WHERE id < 3")
-        assert source_sums(source, laid.table, EVERYTHING) != target_sums(sessions.targets, laid.table, EVERYTHING)
-        found = suspects(source, sessions.targets, laid.table, EVERYTHING, [0], 10)
+        assert source_sums(source, [laid.table], EVERYTHING) != target_sums(sessions.targets, laid.table, EVERYTHING)
+        found = suspects(source, sessions.targets, [laid.table], EVERYTHING, [0], 10)
         assert set(found.keys) == {("1",), ("2",)}
         target.execute("UPDATE t SET v = 'x'")
-        crowded = suspects(source, sessions.targets, laid.table, EVERYTHING, [0], 2)
+        crowded = suspects(source, sessions.targets, [laid.table], EVERYTHING, [0], 2)
         assert (len(crowded.keys), crowded.more) == (2, 1)
 
 
@@ -117,11 +117,11 @@ def test_shares_of_a_chunk_are_each_places_own(box: Sandbox, tmp_path: Path) -> 
             laid.connect(index).execute(f"INSERT INTO {quote(place.table)} VALUES {', '.join(rows)}")
     with sessions_of(laid) as sessions:
         up_to_nine = KeyRange(0, ("0",), ("9",))
-        expected = source_sums(sessions.source("main"), laid.table, up_to_nine)
+        expected = source_sums(sessions.source, [laid.table], up_to_nine)
         assert sorted(share.rows for share in expected) == [0, 0, 0, 0, 0, 0, 1, 2]
         assert expected == target_sums(sessions.targets, laid.table, up_to_nine)
         rest = KeyRange(1, ("9",), None)
-        assert source_sums(sessions.source("main"), laid.table, rest) != target_sums(sessions.targets, laid.table, rest)
+        assert source_sums(sessions.source, [laid.table], rest) != target_sums(sessions.targets, laid.table, rest)
 
 
 def _home(laid: Laid, key: int) -> int:
@@ -184,12 +184,12 @@ def test_a_key_of_any_type_is_told_apart_and_found_on_both_sides(box: Sandbox, t
     key = writer.key_of(row)
     assert writer.present(target, [key]) == {key}
     with sessions_of(laid) as sessions:
-        source = sessions.source("main")
-        assert source_sums(source, laid.table, EVERYTHING) == target_sums(sessions.targets, laid.table, EVERYTHING)
+        source = sessions.source
+        assert source_sums(source, [laid.table], EVERYTHING) == target_sums(sessions.targets, laid.table, EVERYTHING)
         target.execute("UPDATE t SET v = 2")
-        found = suspects(source, sessions.targets, laid.table, EVERYTHING, [0], 10)
+        found = suspects(source, sessions.targets, [laid.table], EVERYTHING, [0], 10)
         assert list(found.keys) == [key]
-        seen = look_up(sessions, laid.table, [key])[key]
+        seen = look_up(sessions, [laid.table], [key])[key]
         assert seen.source is not None
         assert list(seen.targets) == [0]
         assert differing_columns(sessions, laid.table, key, 0) == ["v"]

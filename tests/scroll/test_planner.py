@@ -182,3 +182,21 @@ def test_a_page_far_into_the_table_reads_only_its_own_entries_of_the_index(box: 
         assert len(list(Planner(connection, table, 50).copied(0, low, until))) == 2
         handlers = connection.query("SHOW SESSION STATUS LIKE 'Handler_read%%'")
         assert sum(int(row[1]) for row in handlers) < 250
+
+
+@pytest.mark.parametrize("first", ["sparse", "dense"])
+def test_pages_over_two_tables_leave_no_key_of_either_out_and_are_large_in_none(box: Sandbox, first: str) -> None:
+    with (
+        made(box, Case("sparse", "k INT", "k", "n * 1000", 20)) as (one, sparse),
+        made(box, Case("dense", "k INT", "k", "n + 3000", 40)) as (other, dense),
+    ):
+        planners = [Planner(one, sparse, _ROWS), Planner(other, dense, _ROWS)]
+        if first == "dense":
+            planners.reverse()
+        pages = list(planners[0].covering(others=planners[1:]))
+        assert (pages[0].low, pages[-1].high) == (None, None)
+        for connection, table in ((one, sparse), (other, dense)):
+            check_pages(connection, table, pages, keys_in(connection, table, None, None))
+        again = list(planners[0].covering(4, pages[3].high, planners[1:]))
+        for connection, table in ((one, sparse), (other, dense)):
+            check_pages(connection, table, [*pages[:4], *again], keys_in(connection, table, None, None))

@@ -263,8 +263,8 @@ def test_only_the_rows_that_meet_the_conditions_are_copied_and_compared(laid: La
     assert keys_at_target(laid) == [11, 12, 90]
     everything = KeyRange(0, None, None)
     with closing(Sessions(laid.settings)) as sessions:
-        source = sessions.source("main")
+        source = sessions.source
         found = target_sums(sessions.targets, part, everything)
-        assert source_sums(source, part, everything) == found
-        assert source_sums(source, laid.table, everything) != found
-        assert look_up(sessions, part, [("9",), ("11",)])[("9",)].source is None
+        assert source_sums(source, [part], everything) == found
+        assert source_sums(source, [laid.table], everything) != found
+        assert look_up(sessions, [part], [("9",), ("11",)])[("9",)].source is None

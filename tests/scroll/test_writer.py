@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -73,6 +74,18 @@ def note_delete(copying: Copying, connection: Connection, key: Key) -> None:
     table, place = copying.laid.table.table, copying.laid.table.places[0].table
     (key_hash,) = ledger.key_hashes(connection, table, [key])
     ledger.put(connection, copying.laid.settings.name, table, place, [(key, key_hash, AT, True)])
+
+
+def test_a_key_that_the_ledger_of_its_group_names_is_taken_out(copying: Copying) -> None:
+    """The row was deleted at one source, or moved to another, after the copy had read it."""
+    planned = copying.laid.table
+    grouped = copying.laid.plan.tables[planned.table.id] = replace(planned, group="all")
+    session, migration, place = copying.session(), copying.laid.settings.name, planned.places[0].table
+    (key_hash,) = ledger.key_hashes(session, planned.table, [("1",)])
+    ledger.put(session, migration, grouped.noted_as, place, [(("1",), key_hash, AT, False)])
+    assert copying.write([(1, "a"), (2, "b")]) == Written(inserted=1, taken_out=1)
+    assert copying.rows() == [(2, "b")]
+    session.close()
 
 
 def test_what_is_absent_is_inserted_and_what_is_there_stays(copying: Copying) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pymysql
 import pytest
@@ -344,3 +345,54 @@ def test_a_server_that_is_busy_is_not_taken_for_a_refusal(side: TargetSide) -> N
         side.one.query(f"SELECT * FROM {place.writer.name} FOR UPDATE")
         with pytest.raises(pymysql.OperationalError, match="1205"):
             find_refused(side.two, place.part(write(2, "1", "2")))
+
+
+# -- tables that share the place
+
+
+def grouped(side: TargetSide) -> tuple[Place, Table]:
+    """A place of two tables, the second of which (of source "r") is being copied."""
+    place = Place(side)
+    other = replace(place.table, source="r")
+    noted_as = replace(place.table, source="*", database="", name="all")
+    place.writer = PlaceWriter(place.table, place.writer.name, noted_as=noted_as, members=(place.table.id, other.id))
+    chunk_fence.open_attempt(side.one, place.migration, other, Chunk(WHOLE_TABLE, None, None), 1)
+    return place, noted_as
+
+
+def noted(place: Place, table: Table) -> list[str]:
+    with place.connection.transaction():
+        return [entry.key[0] for entry in ledger.locked(place.connection, place.migration, table, place.writer.name)]
+
+
+def test_a_delete_leaves_an_entry_while_the_copy_of_another_table_of_the_place_is_open(side: TargetSide) -> None:
+    place, noted_as = grouped(side)
+    place.apply(write(0, "1"), delete(2, "2"))
+    assert noted(place, noted_as) == ["2"]
+    assert [empty.key for empty in place.sent] == [("2",)]
+    assert place.noted == {}, "the ledger is the group's"
+    chunk_fence.close(place.connection, place.migration, replace(place.table, source="r"), [WHOLE_TABLE])
+    place.apply(delete(4, "1"))
+    assert noted(place, noted_as) == ["2"]
+
+
+def test_a_write_of_either_table_ends_what_the_other_left_in_ledger_and_parked(side: TargetSide) -> None:
+    place, noted_as = grouped(side)
+    other = replace(place.table, source="r")
+    place.apply(delete(2, "2"))
+    part = place.part(write(4, "2"))
+    part.aside[place.writer.name, ("2",), at(4)] = SetAside("refused", "on purpose")
+    apply(place.connection, [part], LAST_TIER, place._send)
+    assert (noted(place, noted_as), [one.source for one in parked.every(place.connection, place.migration)]) == (
+        ["2"],
+        ["s"],
+    )
+    fence.take(side.one, place.partition, ["r"], 1)
+    writer = PlaceWriter(other, place.writer.name, noted_as=noted_as, members=place.writer.members)
+    apply(
+        place.connection,
+        [Part(place.partition, 1, {"r": at(1)}, [Work(writer, [write(1, "2")])])],
+        LAST_TIER,
+        place._send,
+    )
+    assert (noted(place, noted_as), parked.every(place.connection, place.migration), place.rows) == ([], [], [(2, 1)])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
+from typing import Any
 
 import pymysql
 import pytest
@@ -61,7 +62,7 @@ class Place:
         self.database = database
         self.writer: PlaceWriter
 
-    def make(self, columns: str, *, name: str = "", key: tuple[str, ...] | None = None, **limits: int) -> PlaceWriter:
+    def make(self, columns: str, *, name: str = "", key: tuple[str, ...] | None = None, **limits: Any) -> PlaceWriter:
         name = name or unique("t")
         self.connection.execute(f"CREATE TABLE {quote(name)} ({columns.replace('%', '%%')})")
         self.writer = PlaceWriter(catalog_table(self.connection, self.database, name, key), name, **limits)

@@ -41,7 +41,15 @@ class UnsuitedError(Exception):
 class JsonRows:
     """Writes the rows of one layout (``decoder.codecs``, in the order of the table's columns)."""
 
-    def __init__(self, codecs: Sequence[Codec], nullable: Sequence[bool], table: Table, partitions: int) -> None:
+    def __init__(
+        self,
+        codecs: Sequence[Codec],
+        nullable: Sequence[bool],
+        table: Table,
+        partitions: int,
+        hashed: tuple[str, str],
+    ) -> None:
+        """hashed: the two names that a key's partition is chosen by."""
         names = [column.name for column in table.columns]
         self._codecs = codecs
         self._labels = [_literal(encode_basestring_ascii(name)) for name in names]
@@ -50,7 +58,7 @@ class JsonRows:
         self._null_bytes = (len(codecs) + 7) // 8
         self._one_partition = table.one_partition
         self._partitions = partitions
-        self._crc = zlib.crc32(f"{table.full_name}\0".encode())
+        self._crc = zlib.crc32(f"{hashed[0]}.{hashed[1]}\0".encode())
         self._single: dict[bytes, RowsFunction] = {}
         self._pairs: dict[tuple[bytes, bytes], RowsFunction] = {}
         self._skips: dict[bytes, Callable[[bytes, int], int]] = {}

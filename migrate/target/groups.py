@@ -1,0 +1,63 @@
+"""Groups: source tables that share their target tables (rule 17, docs/decisions/0018)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from migrate.model.errors import PreflightError
+from migrate.target.plan import Place, PlannedTable
+
+
+def name_of(planned: PlannedTable) -> str:
+    """A table with its source, as messages name it."""
+    return f"{planned.table.source}/{planned.table.full_name}"
+
+
+def check_groups(tables: Iterable[PlannedTable]) -> None:
+    """Each place is one table's or one group's, and the tables of a group are alike. Raises PreflightError."""
+    owners: dict[Place, PlannedTable] = {}
+    leaders: dict[str, PlannedTable] = {}
+    for planned in tables:
+        if planned.group:
+            _refuse_unlike(leaders.setdefault(planned.group, planned), planned)
+        for place in planned.places:
+            owner = owners.setdefault(place, planned)
+            if owner is not planned and not (planned.group and owner.group == planned.group):
+                raise PreflightError(
+                    f"{place} takes rows of {name_of(owner)} and of {name_of(planned)}, which are not of one group",
+                    hint="give each target tables of its own; or, for one key is one row in both, the same `group`",
+                )
+
+
+def _refuse_unlike(leader: PlannedTable, planned: PlannedTable) -> None:
+    table, group = planned.table, f"group '{planned.group}'"
+    if table.unique_keys:
+        columns = ", ".join(table.unique_keys[0])
+        raise PreflightError(
+            f"{group}: {name_of(planned)} has a further unique key ({columns}), whose values two sources may both hold",
+            hint="drop that key where it is, or give the table target tables of its own",
+        )
+    if (what := _difference(leader, planned)) is not None:
+        raise PreflightError(
+            f"{group}: {name_of(leader)} and {name_of(planned)} differ in {what}",
+            hint="make them alike, or take one out of the group and give it target tables of its own",
+        )
+
+
+def _difference(one: PlannedTable, other: PlannedTable) -> str | None:
+    """What keeps two tables from being of one group."""
+    if one.places != other.places:
+        differing = {*one.places} ^ {*other.places}
+        return f"their target tables: {min(differing)}" if differing else "the order of their target tables"
+    if one.spec != other.spec:
+        return "their sharding rule"
+    if one.topic != other.topic:
+        return f"their topic: {one.topic or 'the main one'} and {other.topic or 'the main one'} (kafka.topics)"
+    if one.table.key != other.table.key:
+        return f"their key: {', '.join(one.table.key)} and {', '.join(other.table.key)}"
+    if one.table.columns != other.table.columns:
+        mine, theirs = one.table.columns, other.table.columns
+        names = [column.name for column in mine if column not in theirs]
+        names += [column.name for column in theirs if column not in mine and column.name not in names]
+        return f"their columns: {', '.join(names) or 'the order'}"
+    return None
