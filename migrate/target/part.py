@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from itertools import chain
 
 import pymysql
 
@@ -95,6 +97,7 @@ class Aftermath:
         return bool(self.empties or self.evicted)
 
 
+LeftOf = Callable[[Key], Aftermath]
 Send = Callable[[Partition, Aftermath], None]
 """Hands it to Kafka, in the partition it came from, and returns when the broker has it."""
 
@@ -118,26 +121,57 @@ def apply(connection: Connection, parts: Sequence[Part], last_tier: int, send: S
         closed = chunk_fence.closed_tables(connection, migration)
         noted = ledger.noted_places(connection, migration)
         held = parked.places(connection, migration)
-        for part in parts:
-            left = Aftermath()
-            for work in part.work:
-                is_open = not work.writer.members <= closed
-                where = (work.writer.noted_as.source, work.writer.name)
-                wheres = {(source, work.writer.name) for source, _, _ in work.writer.members}
-                is_held = not held.isdisjoint(wheres)
-                step = _PlaceStep(connection, migration, work.writer, is_open, where in noted, is_held, left)
-                for intents in _ordered(work.writer, work.intents):
-                    done.add(step.apply(step.set_aside(intents, part.aside)))
-                for intents in _ordered(work.writer, work.refreshed):
-                    done.add(step.refresh(step.set_aside(intents, part.aside)))
-                done.add(step.give_back(work.returned, last_tier, part.aside))
-                if step.noted:
-                    noted.add(where)
-                if step.parked:
-                    held |= wheres
-            if left:
-                send(part.partition, left)
+        aside = {key: why for part in parts for key, why in part.aside.items()}
+        lefts = {part.partition: Aftermath() for part in parts}
+        for work, left in _by_place(parts, lefts):
+            is_open = not work.writer.members <= closed
+            where = (work.writer.noted_as.source, work.writer.name)
+            wheres = {(source, work.writer.name) for source, _, _ in work.writer.members}
+            is_held = not held.isdisjoint(wheres)
+            step = _PlaceStep(connection, migration, work.writer, is_open, where in noted, is_held, left)
+            for intents in _ordered(work.writer, work.intents):
+                done.add(step.apply(step.set_aside(intents, aside)))
+            for intents in _ordered(work.writer, work.refreshed):
+                done.add(step.refresh(step.set_aside(intents, aside)))
+            done.add(step.give_back(work.returned, last_tier, aside))
+            if step.noted:
+                noted.add(where)
+            if step.parked:
+                held |= wheres
+        for partition, aftermath in lefts.items():
+            if aftermath:
+                send(partition, aftermath)
     return done
+
+
+def _by_place(parts: Sequence[Part], lefts: Mapping[Partition, Aftermath]) -> Iterator[tuple[Work, LeftOf]]:
+    """What each place gets, and where to put what a key of it leaves.
+
+    What several partitions have for a place goes in the same statements: their keys are different ones (rule 2). Not
+    where a part has rows of two layouts for a place, whose order counts.
+    """
+    names = [[work.writer.name for work in part.work] for part in parts]
+    if len(parts) == 1 or any(len(some) > len(set(some)) for some in names):
+        for part in parts:
+            for work in part.work:
+                yield work, partial(_same, lefts[part.partition])
+        return
+    joined: dict[PlaceWriter, tuple[Work, dict[Key, Aftermath]]] = {}
+    for part in parts:
+        left = lefts[part.partition]
+        for work in part.work:
+            together, owners = joined.setdefault(work.writer, (Work(work.writer), {}))
+            together.intents += work.intents
+            together.returned += work.returned
+            together.refreshed += work.refreshed
+            owners.update((item.key, left) for item in chain(work.intents, work.refreshed))
+            owners.update((item.key, left) for item in work.returned)
+    for together, owners in joined.values():
+        yield together, owners.__getitem__
+
+
+def _same(left: Aftermath, _key: Key) -> Aftermath:
+    return left
 
 
 def find_refused(connection: Connection, part: Part) -> tuple[PlaceWriter, Intent, str] | None:
@@ -148,7 +182,9 @@ def find_refused(connection: Connection, part: Part) -> tuple[PlaceWriter, Inten
     connection.raw.begin()
     try:
         for work in part.work:
-            step = _PlaceStep(connection, part.partition.migration, work.writer, False, False, False, Aftermath())
+            step = _PlaceStep(
+                connection, part.partition.migration, work.writer, False, False, False, lambda _: Aftermath()
+            )
             deletes = [Intent(item.key, None, item.coordinate) for item in work.returned]
             for intent in (*work.intents, *work.refreshed, *deletes):
                 if (work.writer.name, intent.key, intent.coordinate) in part.aside:
@@ -182,7 +218,7 @@ class _PlaceStep:
         copy_open: bool,
         noted: bool,
         held: bool,
-        left: Aftermath,
+        left: LeftOf,
     ) -> None:
         self.parked = held
         self._left = left
@@ -248,7 +284,8 @@ class _PlaceStep:
             writer.delete(connection, [intent.key for intent in chosen[Write.UPDATE]])
             both = [*chosen[Write.UPDATE], *chosen[Write.INSERT]]
             evicted = writer.insert_taking(connection, [intent.row for intent in both if intent.row is not None])
-            self._left.evicted += [(writer.table, key) for key in evicted]
+            if evicted:
+                self._left(both[0].key).evicted += [(writer.table, key) for key in evicted]
             return
         writer.update(connection, [intent.row for intent in chosen[Write.UPDATE] if intent.row is not None])
         writer.insert(connection, [intent.row for intent in chosen[Write.INSERT] if intent.row is not None])
@@ -263,9 +300,9 @@ class _PlaceStep:
             self._forget([intent.key for intent in written])
         if empty := notes[Note.PUT_EMPTY]:
             self._put(empty, was_empty=True)
-            self._left.empties += [
-                EmptyDelete(self._writer.table, self._writer.name, intent.key, intent.coordinate, 0) for intent in empty
-            ]
+            table, name = self._writer.table, self._writer.name
+            for intent in empty:
+                self._left(intent.key).empties.append(EmptyDelete(table, name, intent.key, intent.coordinate, 0))
 
     def _put(self, deletes: Sequence[Intent], was_empty: bool) -> None:
         self.noted = True
@@ -301,7 +338,8 @@ class _PlaceStep:
             match decide_return(entry.coordinate if entry else None, item.coordinate, waits):
                 case Return.AGAIN:
                     tier = min(item.tier + 1, last_tier)
-                    self._left.empties.append(EmptyDelete(table, name, item.key, item.coordinate, tier))
+                    again = EmptyDelete(table, name, item.key, item.coordinate, tier)
+                    self._left(item.key).empties.append(again)
                 case Return.DELETE:
                     done.deleted += len(self._writer.present(self._connection, [item.key]))
                     self._writer.delete(self._connection, [item.key])

@@ -131,6 +131,31 @@ def test_delayed_deletes_are_handed_over_before_the_commit(side: TargetSide) -> 
     assert (place.rows, place.noted, place.fence) == ([], {}, None)
 
 
+def inserts(side: TargetSide) -> int:
+    (row,) = side.one.query("SHOW SESSION STATUS LIKE 'Com_insert'")
+    return int(str(row[1]))
+
+
+def test_what_several_partitions_have_for_a_place_is_one_statement_and_each_gets_its_own_aftermath(
+    side: TargetSide,
+) -> None:
+    place = Place(side, closed=False)
+    other = replace(place.partition, number=1)
+    fence.take(side.one, other, ["s"], 1)
+    mine = place.part(write(0, "1"), delete(2, "7"))
+    theirs = Part(other, 1, {"s": at(99)}, [Work(place.writer, [write(0, "2"), delete(2, "8")])])
+    sent: dict[int, list[EmptyDelete]] = {}
+    before = inserts(side)
+    done = apply(
+        side.one, [mine, theirs], LAST_TIER, lambda partition, left: sent.update({partition.number: left.empties})
+    )
+    assert done == Done(inserted=2, empty=2)
+    assert inserts(side) - before == 3  # the rows, and the ledger's before and after they were looked up
+    assert place.rows == [(1, 1), (2, 1)]
+    assert {number: [one.key for one in some] for number, some in sent.items()} == {0: [("7",)], 1: [("8",)]}
+    assert (place.fence, fence.read(side.one, other, "s")) == (at(99), at(99))
+
+
 def test_while_the_copy_is_open_every_delete_leaves_an_entry(side: TargetSide) -> None:
     place = Place(side, closed=False)
     place.apply(write(0, "1"), write(2, "2"))
