@@ -20,7 +20,7 @@ def explain(
     messages: Annotated[int, typer.Option(help="How many messages back its partition is read.", min=0)] = 20_000,
     as_json: Json = False,
 ) -> None:
-    """Say everything that is known of one row: source, places, messages, records, what is parked or delayed."""
+    """Say everything that is known of one row: places, messages, records, decisions, what is parked or delayed."""
     settings = context.obj.load("explain")
     with database.opened(settings.state) as state:
         found = explaining.explain(settings, state, table, key, source, messages)
@@ -46,6 +46,9 @@ def _show(found: Explained) -> None:
     if not found.messages:
         first = ", ".join(f"{topic} @ {offset}" for topic, offset in found.read_from.items())
         lines.append(f"message: none from {first}")
+    for one in found.decisions:
+        at = f" at {one['coordinate']}" if one["coordinate"] else ""
+        lines.append(f"decided {one['place']}: {one['what']}{at}, {one['made']} by its server's clock")
     for one in found.ledger:
         was = "its row was there" if one["row_was_there"] else "no row was there, it comes back later"
         lines.append(f"ledger {one['place']}: deleted at {one['coordinate']}, {was}")

@@ -1,8 +1,9 @@
-"""Every five minutes: drop old committed records, and ledger entries that nobody comes back for (seed 003 §32)."""
+"""Every five minutes: drop old committed records, ledger entries nobody comes back for, decisions (seed 003 §32)."""
 
 from __future__ import annotations
 
 import threading
+from contextlib import closing
 
 import sqlalchemy as sa
 import structlog
@@ -12,12 +13,13 @@ from migrate.settings import Settings
 from migrate.state import record
 from migrate.state.database import in_transaction
 from migrate.state.lease import Leases
-from migrate.target import chunk_fence, ledger
+from migrate.target import chunk_fence, decided, ledger
 from migrate.target.plan import Plan, TargetPool
 
 log = structlog.get_logger("migrate.cleanup")
 LEASE = "cleanup"
 _LIMIT = 10_000
+_TRANSACTIONS = 1_000  # whose decisions go in one statement: each may be megabytes
 
 
 class Cleanup:
@@ -60,7 +62,7 @@ class Cleanup:
             log.warning("cleanup failed, next run tries again", error=str(error))
 
     def run_once(self) -> tuple[int, int]:
-        """Returns (records, ledger entries) deleted."""
+        """Returns (records, ledger entries) deleted; old decisions go too."""
         age = self._settings.commit.cleanup_age_seconds
 
         def clean(connection: sa.Connection) -> int:
@@ -72,7 +74,8 @@ class Cleanup:
             if deleted < _LIMIT or self._stop.is_set():
                 break
         entries = self._clean_ledgers()
-        log.info("cleaned up", records=records, ledger_entries=entries)
+        decisions = self._clean_decisions()
+        log.info("cleaned up", records=records, ledger_entries=entries, decisions=decisions)
         return records, entries
 
     def _clean_ledgers(self) -> int:
@@ -87,4 +90,14 @@ class Cleanup:
                         deleted += ledger.clean_up(connection, self._settings.name, planned.noted_as, _LIMIT)
         finally:
             pool.close()
+        return deleted
+
+    def _clean_decisions(self) -> int:
+        seconds, deleted = self._settings.consume.keep_decisions_seconds, 0
+        with closing(TargetPool(self._settings)) as pool:
+            for database in self._plan.used_databases:
+                while gone := decided.clean_up(pool.get(database), self._settings.name, seconds, _TRANSACTIONS):
+                    deleted += gone
+                    if gone < _TRANSACTIONS or self._stop.is_set():
+                        break
         return deleted

@@ -25,7 +25,8 @@ from migrate.state.record import Consumed, Partition
 from migrate.state.skip import Skips
 from migrate.target import fence
 from migrate.target.parked import SetAside
-from migrate.target.part import Aftermath, Done, Part, Send, apply, find_refused
+from migrate.target.part import Part, Send, apply, find_refused
+from migrate.target.place import Aftermath, Done
 from migrate.target.plan import Plan, TargetDatabase, TargetPool
 from migrate.target.refresh import SourceRows
 from migrate.target.requeue import AftermathSender
@@ -60,6 +61,7 @@ class Merger:
     ) -> None:
         self._planner = Planner(plan, history, skips, left_out)
         self._settings = plan.settings
+        self._keep = plan.settings.consume.keep_decisions_seconds > 0
         self._last_tier = len(plan.settings.delay.tiers_seconds) - 1
         self._sender = sender
         self._source_rows = SourceRows(plan.settings, where_read)
@@ -170,7 +172,9 @@ class Merger:
     def _write_together(self, database: TargetDatabase, parts: Sequence[Part]) -> Done | None:
         """One transaction, so one flush of the server's disk, for all; None when they must be taken one by one."""
         try:
-            written = apply(self._pool[database].get(database), parts, self._last_tier, self._send(database))
+            written = apply(
+                self._pool[database].get(database), parts, self._last_tier, self._send(database), keep=self._keep
+            )
         except (MigrateError, pymysql.MySQLError, OSError) as error:
             told = mysql_errors.text(error) if not isinstance(error, MigrateError) else error.message
             log.info("writing partition by partition", where=str(database.name), because=told)
@@ -184,7 +188,9 @@ class Merger:
         """Write one part. Doing it twice ends the same: intents are states, and nobody else may write meanwhile."""
 
         def write() -> Done:
-            return apply(self._pool[database].get(database), [part], self._last_tier, self._send(database))
+            return apply(
+                self._pool[database].get(database), [part], self._last_tier, self._send(database), keep=self._keep
+            )
 
         written = self._retry(database, write, part)
         self._note_applied(database, part)

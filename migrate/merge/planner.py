@@ -22,7 +22,8 @@ from migrate.state.record import Consumed, Partition
 from migrate.state.skip import Skips
 from migrate.target.decide import Intent
 from migrate.target.groups import name_of
-from migrate.target.part import Part, Returned, Work
+from migrate.target.part import Part, Work
+from migrate.target.place import Returned
 from migrate.target.plan import Place, Plan, PlannedTable, TableId, TargetDatabase
 from migrate.target.refresh import REFRESHED, Held
 from migrate.target.rows import PlaceWriter

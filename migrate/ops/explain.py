@@ -22,9 +22,10 @@ from migrate.scroll.sessions import Sessions
 from migrate.settings import Settings
 from migrate.state import halt, position, record, skip, verification
 from migrate.state import migration as migrations
-from migrate.target import ledger, parked
+from migrate.target import decided, ledger, parked
 from migrate.target.groups import name_of
 from migrate.target.plan import PlannedTable, TableId
+from migrate.target.refresh import REFRESHED
 
 
 @dataclass
@@ -41,6 +42,7 @@ class Explained:
     places: list[dict[str, str]] = field(default_factory=list)  # where the target has it, and how it compares
     messages: list[dict[str, Any]] = field(default_factory=list)  # in the topic and in the delay topics, oldest first
     read_from: dict[str, int] = field(default_factory=dict)  # the first offset that was looked at, by topic
+    decisions: list[dict[str, Any]] = field(default_factory=list)  # what merges made of it, by database
     ledger: list[dict[str, Any]] = field(default_factory=list)
     parked: list[dict[str, Any]] = field(default_factory=list)
     set_aside: str = ""  # why what is refused of it shall be parked
@@ -99,9 +101,19 @@ def _look_at_servers(
                 found.places.append({"place": str(planned.places[place]), "row": compared})
             for database in planned.databases:
                 connection = sessions.targets.get(database)
+                here = {one.table for one in planned.places if one.database == database}
+                found.decisions += [
+                    {
+                        "place": f"{database.target}/{database.database}.{one.decided.place}",
+                        "what": one.decided.what,
+                        "coordinate": tuple(one.decided.coordinate) if one.decided.coordinate != REFRESHED else (),
+                        "made": one.made.isoformat(),
+                    }
+                    for one in decided.find(connection, settings.name, here, key)
+                ]
                 (key_hash,) = ledger.key_hashes(connection, table, [key])
                 aside = [row for row in parked.every(connection, settings.name) if row.key == key]
-                for name in {one.table for one in planned.places if one.database == database}:
+                for name in sorted(here):
                     with connection.transaction():
                         entries = ledger.find(connection, settings.name, planned.noted_as, name, [key_hash])
                     where = f"{database.target}/{database.database}.{name}"

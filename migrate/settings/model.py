@@ -78,6 +78,8 @@ class Consume(Section):
     retry_seconds: Seconds = 1.0
     retry_max_seconds: Seconds = 30.0
     refused_attempts: Positive = 5
+    keep_decisions_seconds: float = Field(default=3600.0, ge=0)
+    """How long `migrate explain` can say what was decided for a key; 0: nothing is kept."""
 
 
 class Commit(Section):

@@ -11,7 +11,7 @@ from migrate.model.partition import Partition
 from migrate.settings import Settings
 from migrate.state.clock import StateClock
 from migrate.state.migration import Migration
-from migrate.target.part import Aftermath, EmptyDelete
+from migrate.target.place import Aftermath, EmptyDelete
 from migrate.target.refresh import refresh_message
 
 _CONFIRM_SECONDS = 30.0

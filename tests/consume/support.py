@@ -23,7 +23,7 @@ from migrate.state import migration as migrations
 from migrate.state.lease import Leases
 from migrate.state.migration import Migration, Topic
 from migrate.state.record import Consumed, Partition
-from migrate.target.part import Done
+from migrate.target.place import Done
 from sandbox.broker import KafkaBroker
 from tests.helpers import make_settings, unique
 

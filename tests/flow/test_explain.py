@@ -43,6 +43,8 @@ def test_a_row_is_followed_from_its_first_message_to_what_the_target_has(
         assert found["places"] == [{"place": f"t0/{flow.name}_0.orders_1", "row": "same as at the source"}]
         assert {one["record"] for one in found["messages"]} <= {"consumed", "committed"}
         assert found["consumed_to"] == found["topic_end"]
+        decided = [(one["place"].split(".")[-1], one["what"], one["coordinate"]) for one in found["decisions"]]
+        assert decided[0] == ("orders_1", "inserted", found["messages"][-1]["coordinate"])
 
         box.targets[0].execute("UPDATE orders_1 SET value = 0", database=f"{flow.name}_0")
         box.targets[1].execute("INSERT INTO orders_0 VALUES (1, 1, 1, '')", database=f"{flow.name}_1")

@@ -17,7 +17,7 @@ from migrate.model.errors import MigrateError, OwnershipLost, ServerError, StopE
 from migrate.model.message import Message, Received
 from migrate.state.database import sql_steps
 from migrate.state.record import Partition
-from migrate.target.part import Aftermath, Done
+from migrate.target.place import Aftermath, Done
 from sandbox.stack import Sandbox
 from tests.helpers import address, make_settings, plain_table, plan_of, unique
 

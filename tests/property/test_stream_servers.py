@@ -24,7 +24,8 @@ from migrate.state.database import sql_steps
 from migrate.state.record import Partition
 from migrate.target import chunk_fence, ledger
 from migrate.target.chunk_fence import WHOLE_TABLE, Chunk
-from migrate.target.part import Aftermath, Done, EmptyDelete, Part
+from migrate.target.part import Part
+from migrate.target.place import Aftermath, Done, EmptyDelete
 from migrate.target.plan import Plan, TargetDatabase
 from migrate.target.requeue import delayed_message
 from migrate.target.rows import PlaceWriter

@@ -19,7 +19,8 @@ from migrate.target import chunk_fence, fence, ledger, parked
 from migrate.target.chunk_fence import WHOLE_TABLE, Chunk
 from migrate.target.decide import Intent
 from migrate.target.parked import SetAside
-from migrate.target.part import Aftermath, Done, EmptyDelete, Part, Returned, Work, apply, find_refused
+from migrate.target.part import Part, Work, apply, find_refused
+from migrate.target.place import Aftermath, Done, EmptyDelete, Returned
 from migrate.target.refresh import REFRESHED
 from migrate.target.rows import PlaceWriter
 from tests.helpers import catalog_table, unique

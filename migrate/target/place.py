@@ -1,0 +1,238 @@
+"""One physical table inside a part's transaction: look up and lock, decide, write, and note what is left to do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from migrate.model.change import Key
+from migrate.model.coordinate import Coordinate
+from migrate.model.table import Table
+from migrate.mysql.connection import Connection
+from migrate.target import ledger, parked
+from migrate.target.decide import Intent, Note, Return, Write, decide, decide_return
+from migrate.target.decided import Decided
+from migrate.target.parked import SetAside
+from migrate.target.rows import PlaceWriter
+
+
+@dataclass(frozen=True, slots=True)
+class Returned:
+    """A delayed delete that came back."""
+
+    key: Key
+    coordinate: Coordinate
+    tier: int
+
+
+@dataclass(frozen=True, slots=True)
+class EmptyDelete:
+    """A delete to be looked at again after a delay."""
+
+    table: Table
+    place: str
+    key: Key
+    coordinate: Coordinate
+    tier: int  # the delay topic it goes to
+
+
+Aside = dict[tuple[str, Key, Coordinate], SetAside]
+"""By place, key and coordinate: of a key that is refused, another change may still be taken."""
+
+
+@dataclass(slots=True)
+class Done:
+    """Counts of what a part did."""
+
+    inserted: int = 0
+    updated: int = 0
+    deleted: int = 0
+    empty: int = 0
+
+    def add(self, other: Done) -> None:
+        self.inserted += other.inserted
+        self.updated += other.updated
+        self.deleted += other.deleted
+        self.empty += other.empty
+
+
+@dataclass(slots=True)
+class Aftermath:
+    """What a part leaves to be looked at again."""
+
+    empties: list[EmptyDelete] = field(default_factory=list)
+    evicted: list[tuple[Table, Key]] = field(default_factory=list)  # rows that made way for a unique value
+
+    def __bool__(self) -> bool:
+        return bool(self.empties or self.evicted)
+
+
+_SAID = {
+    Write.INSERT: "inserted",
+    Write.UPDATE: "updated",
+    Write.DELETE: "deleted",
+    Write.NOTHING: "was not there to be deleted",
+}
+_SAID_OF_RETURNED = {
+    Return.AGAIN: "delayed delete: waits again, a copy is open",
+    Return.DELETE: "delayed delete: done, the copy is closed",
+    Return.DROP: "delayed delete: of no account, the key was written since",
+}
+LeftOf = Callable[[Key], Aftermath]
+
+
+class PlaceStep:
+    """One place inside the transaction.
+
+    noted: the ledger names keys of it; held: changes of it are parked; keep: `decided` shall say what was decided.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        migration: str,
+        writer: PlaceWriter,
+        copy_open: bool,
+        noted: bool,
+        held: bool,
+        left: LeftOf,
+        keep: bool = False,
+    ) -> None:
+        self.decided: list[Decided] = []
+        self._keep = keep
+        self.parked = held
+        self._left = left
+        self._connection = connection
+        self._migration = migration
+        self._writer = writer
+        self._open = copy_open
+        self.noted = noted
+
+    def set_aside(self, intents: list[Intent], aside: Aside) -> list[Intent]:
+        """Park what is to be parked; returns the rest."""
+        if not aside:
+            return intents
+        table, name = self._writer.table, self._writer.name
+        kept = []
+        for intent in intents:
+            if why := aside.get((name, intent.key, intent.coordinate)):
+                self._unpark([intent.key])
+                parked.put(self._connection, self._migration, table, name, intent, why)
+                self.parked = True
+                self._decide([intent], "parked")
+            else:
+                kept.append(intent)
+        return kept
+
+    def apply(self, intents: Sequence[Intent]) -> Done:
+        self._note_before_looking([intent for intent in intents if intent.row is None])
+        return self._judge(intents, self._open, "")
+
+    def refresh(self, intents: Sequence[Intent]) -> Done:
+        """As `apply`, of rows as the source holds them. Of deletes the ledger learns from the stream alone."""
+        return self._judge(intents, copy_open=False, why="refresh: ")
+
+    def _judge(self, intents: Sequence[Intent], copy_open: bool, why: str) -> Done:
+        if not intents:
+            return Done()
+        connection, writer = self._connection, self._writer
+        present = writer.present(connection, [intent.key for intent in intents])
+        chosen: dict[Write, list[Intent]] = {write: [] for write in Write}
+        notes: dict[Note, list[Intent]] = {note: [] for note in Note}
+        for intent in intents:
+            decision = decide(intent.row is not None, intent.key in present, copy_open)
+            chosen[decision.write].append(intent)
+            notes[decision.note].append(intent)
+        self._write(chosen)
+        self._settle(notes)
+        for write, some in chosen.items():
+            self._decide(some, f"{why}{_SAID[write]}")
+        if self.parked:
+            self._unpark([intent.key for intent in intents])
+        return Done(
+            len(chosen[Write.INSERT]), len(chosen[Write.UPDATE]), len(chosen[Write.DELETE]), len(chosen[Write.NOTHING])
+        )
+
+    def _unpark(self, keys: Sequence[Key]) -> None:
+        """Nothing that was parked of these keys counts any more, of whichever table it was."""
+        writer = self._writer
+        sources = {source for source, _, _ in writer.members}
+        parked.remove(self._connection, self._migration, writer.table, writer.name, keys, sources)
+
+    def _decide(self, items: Iterable[Intent | Returned], what: str) -> None:
+        if self._keep:
+            self.decided += [Decided(self._writer.name, item.key, what, item.coordinate) for item in items]
+
+    def _write(self, chosen: Mapping[Write, Sequence[Intent]]) -> None:
+        writer, connection = self._writer, self._connection
+        writer.delete(connection, [intent.key for intent in chosen[Write.DELETE]])
+        # Updates first: where they delete and insert again, they free the unique values that inserts take.
+        if writer.table.unique_keys:
+            writer.delete(connection, [intent.key for intent in chosen[Write.UPDATE]])
+            both = [*chosen[Write.UPDATE], *chosen[Write.INSERT]]
+            evicted = writer.insert_taking(connection, [intent.row for intent in both if intent.row is not None])
+            if evicted:
+                self._left(both[0].key).evicted += [(writer.table, key) for key in evicted]
+            return
+        writer.update(connection, [intent.row for intent in chosen[Write.UPDATE] if intent.row is not None])
+        writer.insert(connection, [intent.row for intent in chosen[Write.INSERT] if intent.row is not None])
+
+    def _note_before_looking(self, deletes: Sequence[Intent]) -> None:
+        """The entry stands before the look-up: a copy that inserts in between then waits for it or is waited for."""
+        if self._open and deletes:
+            self._put(deletes, was_empty=False)
+
+    def _settle(self, notes: Mapping[Note, Sequence[Intent]]) -> None:
+        if written := notes[Note.REMOVE]:
+            self._forget([intent.key for intent in written])
+        if empty := notes[Note.PUT_EMPTY]:
+            self._put(empty, was_empty=True)
+            table, name = self._writer.table, self._writer.name
+            for intent in empty:
+                self._left(intent.key).empties.append(EmptyDelete(table, name, intent.key, intent.coordinate, 0))
+
+    def _put(self, deletes: Sequence[Intent], was_empty: bool) -> None:
+        self.noted = True
+        hashes = ledger.key_hashes(self._connection, self._writer.table, [intent.key for intent in deletes])
+        entries = [
+            (intent.key, key_hash, intent.coordinate, was_empty)
+            for intent, key_hash in zip(deletes, hashes, strict=True)
+        ]
+        ledger.put(self._connection, self._migration, self._writer.noted_as, self._writer.name, entries)
+
+    def _forget(self, keys: Sequence[Key]) -> None:
+        if not self.noted:
+            return
+        table, name = self._writer.table, self._writer.name
+        hashes = ledger.key_hashes(self._connection, table, keys)
+        ledger.remove(self._connection, self._migration, self._writer.noted_as, name, hashes)
+
+    def give_back(self, returned: Sequence[Returned], last_tier: int, aside: Aside) -> Done:
+        """Judge delayed deletes, after this batch's own changes: those have settled the ledger already.
+
+        One that the target refuses and that is set aside keeps its entry, and comes again later.
+        """
+        done = Done()
+        if not returned:
+            return done
+        table, name = self._writer.table, self._writer.name
+        hashes = ledger.key_hashes(self._connection, table, [item.key for item in returned])
+        noted_as = self._writer.noted_as
+        entries = ledger.find(self._connection, self._migration, noted_as, name, hashes)
+        for item, key_hash in zip(returned, hashes, strict=True):
+            entry = entries.get(key_hash)
+            waits = self._open or (name, item.key, item.coordinate) in aside
+            judged = decide_return(entry.coordinate if entry else None, item.coordinate, waits)
+            self._decide([item], _SAID_OF_RETURNED[judged])
+            match judged:
+                case Return.AGAIN:
+                    tier = min(item.tier + 1, last_tier)
+                    again = EmptyDelete(table, name, item.key, item.coordinate, tier)
+                    self._left(item.key).empties.append(again)
+                case Return.DELETE:
+                    done.deleted += len(self._writer.present(self._connection, [item.key]))
+                    self._writer.delete(self._connection, [item.key])
+                    ledger.remove(self._connection, self._migration, noted_as, name, [key_hash])
+                case Return.DROP:
+                    pass
+        return done
