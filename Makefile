@@ -83,8 +83,8 @@ typecheck: setup ## check types (mypy, strict)
 bench-capture: servers compiled ## measure the publisher: binlog backlog to Kafka; PEER=debezium, SCALE=0.1, RUNS=1, PLAIN=1
 	$(if $(PLAIN),$(BIN)/python,$(ON_COMPILED)) -m bench.capture
 
-bench-apply: servers ## measure the consumer: Kafka to the target; PEER=debezium, SCALE=0.1, RUNS=1
-	$(BIN)/python -m bench.apply
+bench-apply: servers compiled ## measure the consumer: Kafka to the target; PEER=debezium, SCALE=0.1, RUNS=1, ONLY=lag
+	$(ON_COMPILED) -m bench.apply
 
 clean: ## remove server data, caches and build leftovers
 	rm -rf .sandbox/run build dist htmlcov .coverage .coverage.* .hypothesis .mypy_cache .pytest_cache .ruff_cache \

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 import sqlalchemy as sa
 import structlog
@@ -35,6 +35,7 @@ class Committer:
         with state.connect() as connection:
             self._migration = migrations.get(connection, settings.name)
         self._renewal = time.monotonic()
+        self._marked: dict[Partition, int] = {}  # up to where records are marked: the next look begins there
 
     def run(self) -> None:
         """Commit until stopped; waits `commit.idle_seconds` when there is nothing to do."""
@@ -52,20 +53,31 @@ class Committer:
     def commit_once(self) -> int:
         """One pass over all partitions: select, commit at the broker, mark. Returns how many records were marked."""
         partitions = self._migration.partitions
-        ends = in_transaction(self._state, lambda connection: _prefixes(connection, partitions), self._stop)
+        since = self._marked
+
+        def look(connection: sa.Connection) -> dict[Partition, int]:
+            found = {part: record.uncommitted_prefix(connection, part, since.get(part, 0)) for part in partitions}
+            return {part: end for part, end in found.items() if end is not None}
+
+        ends = in_transaction(self._state, look, self._stop)
         if not ends:
             return 0
         self._commit(ends)
 
         def mark(connection: sa.Connection) -> int:
-            return sum(record.mark_committed(connection, partition, end) for partition, end in ends.items())
+            return sum(record.mark_committed(connection, part, end, since.get(part, 0)) for part, end in ends.items())
 
         marked = in_transaction(self._state, mark, self._stop)
+        since.update(ends)
         log.debug("committed", records=marked)
         return marked
 
     def renew(self) -> None:
-        """Commit the ends of the consumed prefixes once more, also where nothing came for long."""
+        """Commit the ends of the consumed prefixes once more, even if nothing came for long, and look at all records.
+
+        One below what is marked is *consumed* again only if somebody set its partition back by hand.
+        """
+        self._marked.clear()
         totals = in_transaction(
             self._state, lambda connection: record.totals(connection, self._settings.name), self._stop
         )
@@ -75,8 +87,3 @@ class Committer:
         for topic in self._migration.topics:
             if mine := {part.number: end for part, end in ends.items() if part.topic_id == topic.id}:
                 self._reader.commit(topic.name, mine)
-
-
-def _prefixes(connection: sa.Connection, partitions: Iterable[Partition]) -> dict[Partition, int]:
-    found = {partition: record.uncommitted_prefix(connection, partition) for partition in partitions}
-    return {partition: end for partition, end in found.items() if end is not None}

@@ -75,6 +75,7 @@ class Consumer:
         self._partitions = Partitions(settings, state, leases, writer, self._reader, self._queue, stop)
         self._left_out = left_out.Reasons(self._in_state)
         self._paused = False
+        self._merged = time.monotonic()  # when the last merge began
         self._failure: BaseException | None = None
 
     def run(self) -> None:
@@ -195,16 +196,18 @@ class Consumer:
             self._stop.set()
 
     def _wait_for_turn(self, asked: object) -> object:
-        """Until the interval since the last merge is over, the queue is full, or a drain is asked for."""
-        ends = time.monotonic() + self._settings.consume.merge_interval_seconds
+        """Until a message waits and the interval since the last merge began is over, or the queue is full, or a drain
+        is asked for."""
+        ends = self._merged + self._settings.consume.merge_interval_seconds
         while not self._stop.is_set() and not self._queue.full:
             left = ends - time.monotonic()
-            if left <= 0:
-                break
-            if left < _DRAIN_POLL:
+            if 0 < left < _DRAIN_POLL:
                 self._stop.wait(left)
                 continue
-            if self._stop.wait(_DRAIN_POLL):
+            if left <= 0:
+                if self._queue.wait(_DRAIN_POLL):
+                    break
+            elif self._stop.wait(_DRAIN_POLL):
                 break
             latest = self._drain_asked()
             if latest != asked:
@@ -215,6 +218,7 @@ class Consumer:
         return self._in_state(lambda connection: migrations.drain_asked(connection, self._settings.name))
 
     def _merge_once(self) -> None:
+        self._merged = time.monotonic()
         swapped = self._queue.swap()
         batch = [item for item in swapped if self._partitions.works(item.partition)]
         if batch:
@@ -232,10 +236,10 @@ class Consumer:
 
         def mark(connection: sa.Connection) -> set[str]:
             lost = self._leases.lost(connection, [self._partitions.tenure(done.partition).held for done in consumed])
-            for done in consumed:
-                if done.partition.lease not in lost:
-                    record.mark_consumed(connection, done)
-                    self._partitions.went_on(connection, done)
+            ours = [done for done in consumed if done.partition.lease not in lost]
+            record.mark_consumed(connection, ours)
+            for done in ours:
+                self._partitions.went_on(connection, done)
             return lost
 
         lost = self._in_state(mark)

@@ -20,16 +20,24 @@ class SwapQueue:
         self._write: list[Received] = []
         self._lock = threading.Lock()
         self._waiting = 0  # bytes put and not yet given back by `done`
+        self._some = threading.Event()
 
     def put(self, items: list[Received]) -> None:
         with self._lock:
             self._write.extend(items)
             self._waiting += sum(item.size for item in items)
+            if self._write:
+                self._some.set()
+
+    def wait(self, seconds: float) -> bool:
+        """Until something is put that no swap has taken, at most so long; whether there is."""
+        return self._some.wait(seconds)
 
     def swap(self) -> list[Received]:
         """Everything put since the last swap, in order."""
         with self._lock:
             taken, self._write = self._write, []
+            self._some.clear()
         return taken
 
     def done(self, items: list[Received]) -> None:
@@ -43,6 +51,8 @@ class SwapQueue:
             kept = [item for item in self._write if item.partition != partition]
             dropped = [item for item in self._write if item.partition == partition]
             self._write = kept
+            if not kept:
+                self._some.clear()
             self._waiting -= sum(item.size for item in dropped)
 
     @property

@@ -55,7 +55,7 @@ class OrderedProducer:
             "message.timeout.ms": 0,
             "message.max.bytes": settings.max_message_bytes,
             "compression.type": "lz4",
-            "linger.ms": 20,  # small transactions share batches; the price is 20 ms of lag
+            "linger.ms": 5,  # small transactions share batches; the price is 5 ms of lag
             # room for the largest message, or that would wait for ever
             "queue.buffering.max.kbytes": 1 + max(1024 * 1024, queue_bytes, settings.max_message_bytes) // 1024,
             "queue.buffering.max.messages": 1_000_000,

@@ -19,12 +19,9 @@ Timeline = list[tuple[Since, PlannedTable]]
 class History(Protocol):
     """The schema history, as a consumer reads it."""
 
-    def mark(self) -> object:
-        """Another value once anything was noted."""
-        ...
-
-    def begins(self) -> Mapping[TableId, Coordinate | None]:
-        """Of tables that were added or removed: where the messages begin that count; None: none of them does."""
+    def look(self) -> tuple[object, Mapping[TableId, Coordinate | None]]:
+        """A mark that is another once anything was noted; and, of tables that were added or removed, where the messages
+        begin that count (None: none of them does)."""
         ...
 
     def begun(self, ids: Collection[TableId]) -> Collection[TableId]:
@@ -52,8 +49,8 @@ class Layouts:
         """Read the history again if it has grown."""
         if self._history is None:
             return
-        self._begins = self._history.begins()
-        if (mark := self._history.mark()) == self._mark:
+        mark, self._begins = self._history.look()
+        if mark == self._mark:
             return
         known = {id_: dict(timeline) for id_, timeline in self._timelines.items()}
         self._timelines = {}

@@ -112,8 +112,8 @@ class Planner:
             part.work.append(Work(self._writer(planned, place), intents))
         for place, (planned, came_back) in draft.returned.items():
             self._add_returned(parts, owned, highest, place, planned, came_back)
-        end = items[-1].offset + 1
-        consumed = Consumed(owned.partition, end, highest, len(items), draft.rows, draft.event_ms)
+        start, end = items[0].offset, items[-1].offset + 1
+        consumed = Consumed(owned.partition, end, highest, len(items), draft.rows, draft.event_ms, start)
         return Share(owned, parts, consumed, draft.refreshes)
 
     def _take(self, draft: _Draft, item: Received, owned: Owned) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import resources
 from pathlib import Path
@@ -149,6 +149,28 @@ def in_transaction(state: sa.Engine, action: Callable[[sa.Connection], T], stop:
                     f"state database: stopped while it was being tried again: {text(original)}"
                 ) from error
             pause = min(pause * 2, 10.0)
+
+
+def put_all(
+    connection: sa.Connection, table: str, rows: Sequence[Mapping[str, object]], later: Mapping[str, str]
+) -> None:
+    """Insert rows, or change those that are there, in one statement.
+
+    later: what each column becomes of a row that is there; {column} stands for the new row's value.
+    """
+    if not rows:
+        return
+    mariadb = bool(getattr(connection.dialect, "is_mariadb", False))  # it has no alias for the new row
+    new = {name: f"VALUES({name})" if mariadb else f"new.{name}" for name in rows[0]}
+    marks = ", ".join("(" + ", ".join(f":{name}_{index}" for name in row) + ")" for index, row in enumerate(rows))
+    changes = ", ".join(f"{name} = {made.format(**new)}" for name, made in later.items())
+    connection.execute(
+        sa.text(
+            f"INSERT INTO {table} ({', '.join(rows[0])}) VALUES {marks}{'' if mariadb else ' AS new'}"
+            f" ON DUPLICATE KEY UPDATE {changes}"
+        ),
+        {f"{name}_{index}": value for index, row in enumerate(rows) for name, value in row.items()},
+    )
 
 
 def explain_state(error: DBAPIError, settings: State) -> ServerError:

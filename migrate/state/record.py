@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 import sqlalchemy as sa
-from sqlalchemy.dialects.mysql import insert
 
 from migrate.model.coordinate import Coordinate
 from migrate.model.partition import Partition as Partition
 from migrate.state import columns
-from migrate.state.database import metadata, now
+from migrate.state.database import metadata, now, put_all
 
 
 class State(IntEnum):
@@ -60,6 +59,7 @@ class Consumed:
     messages: int
     rows: int
     event_ms: int  # commit time at the source of the last change, Unix milliseconds; 0 when there was none
+    start: int = 0  # of the batch; what is below was consumed before
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +68,9 @@ class Record:
     source: str
     coordinate: Coordinate
     rows: int
+
+
+_COORDINATE = ("incarnation", "file_no", "tx", "ordinal")
 
 
 def _of(rows: sa.Table, partition: Partition) -> tuple[sa.ColumnElement[bool], ...]:
@@ -178,48 +181,54 @@ def watermarks(connection: sa.Connection, partition: Partition) -> dict[str, Coo
     return {row[0]: Coordinate(int(row[1]), int(row[2]), int(row[3]), int(row[4])) for row in rows}
 
 
-def mark_consumed(connection: sa.Connection, done: Consumed) -> None:
-    """Extend the consumed prefix, with its watermarks, in the caller's transaction."""
-    partition, end = done.partition, done.end
-    connection.execute(
-        sa.update(table)
-        .where(*_of(table, partition), table.c.message_offset < end, table.c.state == State.NEW)
-        .values(state=int(State.CONSUMED), updated=now)
+def mark_consumed(connection: sa.Connection, every: Sequence[Consumed]) -> None:
+    """Extend consumed prefixes, with their watermarks, in the caller's transaction."""
+    ends: list[dict[str, object]] = []
+    marks: list[dict[str, object]] = []
+    for done in every:
+        partition = done.partition
+        # From the start on: a scan of all records of the last minutes would cost more than the merge.
+        ours = table.c.message_offset.between(done.start, done.end - 1)
+        connection.execute(
+            sa.update(table)
+            .where(*_of(table, partition), ours, table.c.state == State.NEW)
+            .values(state=int(State.CONSUMED), updated=now)
+        )
+        counts = {"messages": done.messages, "row_count": done.rows, "event_ms": done.event_ms}
+        ends.append({**partition.row, "next_offset": done.end, **counts})
+        for source, coordinate in done.highest.items():
+            values = dict(zip(_COORDINATE, coordinate, strict=True))
+            marks.append({**partition.row, "source": source, **values})
+    put_all(
+        connection,
+        "consumed",
+        ends,
+        {
+            "next_offset": "{next_offset}",
+            "messages": "consumed.messages + {messages}",
+            "row_count": "consumed.row_count + {row_count}",
+            "event_ms": "GREATEST(consumed.event_ms, {event_ms})",
+        },
     )
-    row = {
-        **partition.row,
-        "next_offset": end,
-        "messages": done.messages,
-        "row_count": done.rows,
-        "event_ms": done.event_ms,
-    }
-    later = {
-        "next_offset": end,
-        "messages": consumed.c.messages + done.messages,
-        "row_count": consumed.c.row_count + done.rows,
-        "event_ms": sa.func.greatest(consumed.c.event_ms, done.event_ms),
-    }
-    connection.execute(insert(consumed).values(row).on_duplicate_key_update(later))
-    for source, coordinate in done.highest.items():
-        values = {
-            "incarnation": coordinate.incarnation,
-            "file_no": coordinate.file,
-            "tx": coordinate.transaction,
-            "ordinal": coordinate.ordinal,
-        }
-        mark = {**partition.row, "source": source, **values}
-        connection.execute(insert(watermark).values(mark).on_duplicate_key_update(values))
+    put_all(connection, "watermark", marks, {name: f"{{{name}}}" for name in _COORDINATE})
 
 
-def uncommitted_prefix(connection: sa.Connection, partition: Partition, limit: int = 50_000) -> int | None:
-    """The offset to commit: one past the last consumed record before the first *new* one; None when there is none."""
+def uncommitted_prefix(
+    connection: sa.Connection, partition: Partition, since: int = 0, limit: int = 50_000
+) -> int | None:
+    """The offset to commit: one past the last consumed record before the first *new* one; None when there is none.
+
+    since: what is below was committed before, and need not be looked through.
+    """
     first_new = connection.execute(
-        sa.select(sa.func.min(table.c.message_offset)).where(*_of(table, partition), table.c.state == State.NEW)
+        sa.select(sa.func.min(table.c.message_offset)).where(
+            *_of(table, partition), table.c.message_offset >= since, table.c.state == State.NEW
+        )
     ).scalar()
     before = () if first_new is None else (table.c.message_offset < first_new,)
     waiting = (
         sa.select(table.c.message_offset)
-        .where(*_of(table, partition), table.c.state == State.CONSUMED, *before)
+        .where(*_of(table, partition), table.c.message_offset >= since, table.c.state == State.CONSUMED, *before)
         .order_by(table.c.message_offset)
         .limit(limit)
         .subquery()
@@ -228,11 +237,12 @@ def uncommitted_prefix(connection: sa.Connection, partition: Partition, limit: i
     return None if last is None else int(last) + 1
 
 
-def mark_committed(connection: sa.Connection, partition: Partition, end: int) -> int:
-    """Mark the consumed records below `end` committed; returns how many."""
+def mark_committed(connection: sa.Connection, partition: Partition, end: int, since: int = 0) -> int:
+    """Mark the consumed records from `since` to below `end` committed; returns how many."""
+    ours = table.c.message_offset.between(since, end - 1)
     return connection.execute(
         sa.update(table)
-        .where(*_of(table, partition), table.c.message_offset < end, table.c.state == State.CONSUMED)
+        .where(*_of(table, partition), ours, table.c.state == State.CONSUMED)
         .values(state=int(State.COMMITTED), updated=now)
     ).rowcount
 

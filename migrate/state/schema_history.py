@@ -244,17 +244,19 @@ class Reading:
         self._run = run
         self._migration = migration
 
-    def mark(self) -> object:
-        """Another value once anything was noted."""
+    def look(self) -> tuple[object, dict[TableId, Coordinate | None]]:
+        """A mark that is another once anything was noted; and, of tables that were added or removed, where the messages
+        begin that count (None: none of them does)."""
         sums = sa.select(sa.func.count(), sa.func.sum(sa.func.crc32(table.c.definition))).where(
             table.c.migration == self._migration
         )
-        return tuple(self._run(lambda connection: connection.execute(sums).one()))
 
-    def begins(self) -> dict[TableId, Coordinate | None]:
-        """Of tables that were added or removed: where the messages begin that count; None: none of them does."""
-        found = self._run(lambda connection: membership.every(connection, self._migration))
-        return {id_: member.since for id_, member in found.items()}
+        def both(connection: sa.Connection) -> tuple[object, dict[TableId, Coordinate | None]]:
+            members = membership.every(connection, self._migration)
+            return tuple(connection.execute(sums).one()), {id_: member.since for id_, member in members.items()}
+
+        found: tuple[object, dict[TableId, Coordinate | None]] = self._run(both)
+        return found
 
     def begun(self, ids: Collection[TableId]) -> set[TableId]:
         """Those of these tables that their source's publisher has begun with, for good."""

@@ -38,16 +38,6 @@ def is_closed(connection: Connection, migration: str, table: Table) -> bool:
     return row is not None and bool(row[0])
 
 
-def closed_tables(connection: Connection, migration: str) -> set[tuple[str, str, str]]:
-    """(source, database, table) of every table that is closed here; `is_closed` for all of them in one question."""
-    rows = connection.query(
-        f"SELECT source, table_schema, table_name FROM {CHUNK_FENCE}"
-        " WHERE migration = %s AND chunk = %s AND closed = 1",
-        (migration, WHOLE_TABLE),
-    )
-    return {(str(source), str(schema), str(table)) for source, schema, table in rows}
-
-
 def open_attempt(connection: Connection, migration: str, table: Table, chunk: Chunk, attempt: int) -> None:
     """Raise a chunk's attempt before its SELECT; writes of earlier attempts are fenced off from here on.
 

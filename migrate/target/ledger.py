@@ -90,12 +90,6 @@ def remove(connection: Connection, migration: str, table: Table, place: str, has
         )
 
 
-def noted_places(connection: Connection, migration: str) -> set[tuple[str, str]]:
-    """(source, place) of every place in this database that the ledger names a key of."""
-    rows = connection.query(f"SELECT DISTINCT source, place FROM {LEDGER} WHERE migration = %s", (migration,))
-    return {(str(source), str(place)) for source, place in rows}
-
-
 def any_locked(connection: Connection, migration: str, table: Table, place: str) -> bool:
     """Whether the ledger names a key of this place, asked after every delete or write in flight there has ended.
 

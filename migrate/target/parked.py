@@ -44,12 +44,6 @@ class Parked:
     since: datetime
 
 
-def places(connection: Connection, migration: str) -> set[tuple[str, str]]:
-    """(source, place) of every place in this database that anything is parked of."""
-    rows = connection.query(f"SELECT DISTINCT source, place FROM {PARKED} WHERE migration = %s", (migration,))
-    return {(str(source), str(place)) for source, place in rows}
-
-
 def put(connection: Connection, migration: str, table: Table, place: str, intent: Intent, why: SetAside) -> None:
     """Keep what a key shall be at a place, instead of what was kept before."""
     remove(connection, migration, table, place, [intent.key])

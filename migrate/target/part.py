@@ -15,8 +15,8 @@ from migrate.model.errors import StopError
 from migrate.mysql.connection import Connection
 from migrate.mysql.errors import passes, text
 from migrate.state.record import Partition
-from migrate.target import chunk_fence, fence, ledger, parked
 from migrate.target import decided as decisions
+from migrate.target import fence, standing
 from migrate.target.decide import Intent
 from migrate.target.decided import Decided
 from migrate.target.place import Aftermath, Aside, Done, LeftOf, PlaceStep, Returned
@@ -67,18 +67,16 @@ def apply(connection: Connection, parts: Sequence[Part], last_tier: int, send: S
                 fence.raise_to(connection, part.partition, source, part.epoch, coordinate)
         # Asked inside the transaction: only an answer from after the first statement counts (rule 11).
         migration = parts[0].partition.migration
-        closed = chunk_fence.closed_tables(connection, migration)
-        noted = ledger.noted_places(connection, migration)
-        held = parked.places(connection, migration)
+        known = standing.read(connection, migration)
         aside = {key: why for part in parts for key, why in part.aside.items()}
         decided: list[Decided] = []
         lefts = {part.partition: Aftermath() for part in parts}
         for work, left in _by_place(parts, lefts):
-            is_open = not work.writer.members <= closed
+            is_open = not work.writer.members <= known.closed
             where = (work.writer.noted_as.source, work.writer.name)
             wheres = {(source, work.writer.name) for source, _, _ in work.writer.members}
-            is_held = not held.isdisjoint(wheres)
-            step = PlaceStep(connection, migration, work.writer, is_open, where in noted, is_held, left, keep)
+            is_held = not known.parked.isdisjoint(wheres)
+            step = PlaceStep(connection, migration, work.writer, is_open, where in known.noted, is_held, left, keep)
             for intents in _ordered(work.writer, work.intents):
                 done.add(step.apply(step.set_aside(intents, aside)))
             for intents in _ordered(work.writer, work.refreshed):
@@ -86,9 +84,9 @@ def apply(connection: Connection, parts: Sequence[Part], last_tier: int, send: S
             done.add(step.give_back(work.returned, last_tier, aside))
             decided += step.decided
             if step.noted:
-                noted.add(where)
+                known.noted.add(where)
             if step.parked:
-                held |= wheres
+                known.parked |= wheres
         decisions.put(connection, migration, decided)
         for partition, aftermath in lefts.items():
             if aftermath:

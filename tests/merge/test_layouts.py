@@ -31,11 +31,8 @@ class Told:
         self.members: dict[TableId, Coordinate | None] = {}
         self.ready = {ID}
 
-    def mark(self) -> object:
-        return sum(map(len, self.of.values()))
-
-    def begins(self) -> Mapping[TableId, Coordinate | None]:
-        return self.members
+    def look(self) -> tuple[object, Mapping[TableId, Coordinate | None]]:
+        return sum(map(len, self.of.values())), self.members
 
     def begun(self, ids: Collection[TableId]) -> Collection[TableId]:
         return [id_ for id_ in ids if id_ in self.ready]

@@ -29,7 +29,7 @@ def insert(state: sa.Engine, partition: Partition, *offsets: int) -> None:
 
 def consume(state: sa.Engine, partition: Partition, end: int, **more: Coordinate) -> None:
     with state.begin() as connection:
-        record.mark_consumed(connection, Consumed(partition, end, more, 2, 5, 1000 + end))
+        record.mark_consumed(connection, [Consumed(partition, end, more, 2, 5, 1000 + end)])
 
 
 def states(state: sa.Engine, partition: Partition) -> dict[int, State]:
@@ -90,7 +90,7 @@ def test_the_prefix_the_totals_and_the_watermark_move_together(state: sa.Engine,
 def test_an_older_event_does_not_turn_the_clock_back(state: sa.Engine, partition: Partition) -> None:
     consume(state, partition, 50)
     with state.begin() as connection:
-        record.mark_consumed(connection, Consumed(partition, 60, {}, 1, 0, 0))
+        record.mark_consumed(connection, [Consumed(partition, 60, {}, 1, 0, 0)])
         assert record.totals(connection, partition.migration) == {partition: Total(60, 3, 5, 1050)}
 
 
@@ -175,7 +175,7 @@ def test_whatever_happens_in_whatever_order_the_committed_offset_never_passes_a_
                 record.insert_new(connection, {partition: new(*range(consumed, max(read, number)))})
                 read = max(read, number)
             elif step == "consume" and consumed <= number <= read:
-                record.mark_consumed(connection, Consumed(partition, number, {}, 0, 0, 0))
+                record.mark_consumed(connection, [Consumed(partition, number, {}, 0, 0, 0)])
                 consumed = number
             elif step == "commit" and (end := record.uncommitted_prefix(connection, partition)) is not None:
                 assert committed < end <= consumed

@@ -10,7 +10,7 @@ import pytest
 from migrate.model.errors import OwnershipLost
 from migrate.model.table import Table
 from migrate.mysql.connection import Connection
-from migrate.target import chunk_fence
+from migrate.target import chunk_fence, standing
 from migrate.target.chunk_fence import WHOLE_TABLE, Chunk
 from migrate.target.fence import CHUNK_FENCE
 from tests.helpers import plain_table, unique
@@ -78,10 +78,10 @@ def test_a_table_is_open_until_it_is_closed_as_a_whole(side: TargetSide, migrati
     chunk_fence.open_attempt(side.one, migration, table, FIRST, 1)
     chunk_fence.close(side.one, migration, table, [0])
     assert not chunk_fence.is_closed(side.one, migration, table)
-    assert chunk_fence.closed_tables(side.one, migration) == set()
+    assert standing.read(side.one, migration).closed == set()
     chunk_fence.close(side.one, migration, table, [WHOLE_TABLE])
     assert chunk_fence.is_closed(side.one, migration, table)
-    assert chunk_fence.closed_tables(side.one, migration) == {("s", "shop", "t")}
+    assert standing.read(side.one, migration).closed == {("s", "shop", "t")}
     chunk_fence.open_attempt(side.one, migration, table, WHOLE, 2)
     assert not chunk_fence.is_closed(side.one, migration, table)
 
@@ -93,7 +93,7 @@ def test_tables_sources_and_migrations_do_not_mix(side: TargetSide, migration: s
     chunk_fence.close(side.one, migration, table, [WHOLE_TABLE])
     assert [chunk_fence.is_closed(side.one, migration, each) for each in others] == [False] * 3
     assert not chunk_fence.is_closed(side.one, unique("m"), table)
-    assert chunk_fence.closed_tables(side.one, unique("m")) == set()
+    assert standing.read(side.one, unique("m")).closed == set()
 
 
 def test_a_copy_transaction_holds_up_a_new_attempt_and_the_closing(

@@ -11,7 +11,7 @@ from migrate.model.change import Key
 from migrate.model.coordinate import Coordinate
 from migrate.model.table import Table
 from migrate.mysql.connection import Connection
-from migrate.target import ledger
+from migrate.target import ledger, standing
 from sandbox.settings import Flavour
 from tests.helpers import catalog_table, plain_table, unique
 from tests.target.conftest import TargetSide
@@ -62,7 +62,7 @@ def test_places_and_migrations_do_not_mix(side: TargetSide, migration: str) -> N
     other = unique("m")
     put(side.one, other, "1")
     assert noted(side.one, migration, "t_1") == {}
-    assert ledger.noted_places(side.one, migration) == {("s", "t_0")}
+    assert standing.read(side.one, migration).noted == {("s", "t_0")}
     with side.one.transaction():
         ledger.remove(side.one, migration, plain_table(), "t_1", hashes)
         ledger.remove(side.one, other, plain_table(), "t_0", hashes)
