@@ -27,6 +27,7 @@ databases:
   ds_1: {{target: target1, database: {name}_1}}
 consume: {{merge_interval_seconds: {interval}}}
 commit: {{idle_seconds: 1}}
+publish: {{linger_seconds: {linger}}}
 tables:
   - name: {table}
     sharding:
@@ -66,7 +67,13 @@ class Pipeline:
     def __init__(self, box: Sandbox, directory: Path, load: Workload, number: int, interval: float = 1) -> None:
         self.name = f"bench_{load.name}_{number}"
         servers = snippet.config(box).replace("state: {", f"state: {{database: {self.name}_state, ", 1)
-        config = _CONFIG.format(name=self.name, servers=servers, table=f"{load.database}.orders", interval=interval)
+        config = _CONFIG.format(
+            name=self.name,
+            servers=servers,
+            table=f"{load.database}.orders",
+            interval=interval,
+            linger=min(0.02, interval / 4),
+        )
         self._load = load
         self._box = box
         self._directory = directory / self.name

@@ -38,7 +38,11 @@ class OrderedProducer:
     """
 
     def __init__(
-        self, settings: Kafka, queue_bytes: int = 64 * 1024 * 1024, stop: threading.Event | None = None
+        self,
+        settings: Kafka,
+        queue_bytes: int = 64 * 1024 * 1024,
+        stop: threading.Event | None = None,
+        linger_seconds: float = 0.005,
     ) -> None:
         self._settings = settings
         self._failed: str | None = None
@@ -55,7 +59,7 @@ class OrderedProducer:
             "message.timeout.ms": 0,
             "message.max.bytes": settings.max_message_bytes,
             "compression.type": "lz4",
-            "linger.ms": 5,  # small transactions share batches; the price is 5 ms of lag
+            "linger.ms": round(linger_seconds * 1000),
             # room for the largest message, or that would wait for ever
             "queue.buffering.max.kbytes": 1 + max(1024 * 1024, queue_bytes, settings.max_message_bytes) // 1024,
             "queue.buffering.max.messages": 1_000_000,

@@ -76,7 +76,7 @@ class Publisher:
         self._stop = stop
         with state.connect() as connection:
             self._migration = migrations.get(connection, settings.name)
-        self._producer = OrderedProducer(settings.kafka, settings.publish.outstanding_bytes, stop)
+        self._producer = self._new_producer()
         self._saved: Position | None = None
         self._store = store_of(settings, source)
         self._listed = Listed()
@@ -171,8 +171,12 @@ class Publisher:
         self._position = self._batches.rollback()
         self._resume = self._resume.at(self._position, self._flavour)
         self._producer.abandon()
-        self._producer = OrderedProducer(self._settings.kafka, self._settings.publish.outstanding_bytes, self._stop)
+        self._producer = self._new_producer()
         self._outbox = Outbox(self._batches, self._producer, self._settings.publish)
+
+    def _new_producer(self) -> OrderedProducer:
+        publish = self._settings.publish
+        return OrderedProducer(self._settings.kafka, publish.outstanding_bytes, self._stop, publish.linger_seconds)
 
     def _publish(self) -> None:
         settings, position = self._settings.publish, self._position

@@ -48,6 +48,8 @@ class Publish(Section):
     flush_seconds: Seconds = 1.0
     heartbeat_seconds: float = Field(default=1.0, gt=0, le=10)
     """How often an idle source is asked to say so. A publisher that waits for events notices a stop no later."""
+    linger_seconds: float = Field(default=0.02, ge=0, le=1)
+    """How long a change waits for others to share a request to Kafka: small transactions cost less with more."""
     position_store: Literal["database", "file", "memory"] = "database"
     position_directory: Path | None = None
     """With `file`: where the position files are; by default `positions` below `run_dir`."""
