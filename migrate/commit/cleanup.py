@@ -9,12 +9,13 @@ import sqlalchemy as sa
 import structlog
 from apscheduler.schedulers.background import BackgroundScheduler
 
+from migrate.model.table import Table
 from migrate.settings import Settings
 from migrate.state import record
 from migrate.state.database import in_transaction
 from migrate.state.lease import Leases
-from migrate.target import chunk_fence, decided, ledger
-from migrate.target.plan import Plan, TargetPool
+from migrate.target import decided, ledger, standing
+from migrate.target.plan import Plan, TableId, TargetPool
 
 log = structlog.get_logger("migrate.cleanup")
 LEASE = "cleanup"
@@ -79,17 +80,18 @@ class Cleanup:
         return records, entries
 
     def _clean_ledgers(self) -> int:
-        pool = TargetPool(self._settings)
+        """A place's entries go once the copies of all tables that share it are closed."""
+        tables: dict[TableId, tuple[Table, set[TableId]]] = {}
+        for planned in self._plan.tables.values():
+            tables.setdefault(planned.noted_as.id, (planned.noted_as, set()))[1].add(planned.table.id)
         deleted = 0
-        try:
-            for planned in self._plan.tables.values():
-                for database in sorted({place.database for place in planned.places}):
-                    connection = pool.get(database)
-                    tables = [one.table for one in self._plan.members(planned)]
-                    if all(chunk_fence.is_closed(connection, self._settings.name, table) for table in tables):
-                        deleted += ledger.clean_up(connection, self._settings.name, planned.noted_as, _LIMIT)
-        finally:
-            pool.close()
+        with closing(TargetPool(self._settings)) as pool:
+            for database in self._plan.used_databases:
+                connection = pool.get(database)
+                known = standing.read(connection, self._settings.name)
+                for noted_as, ids in tables.values():
+                    if known.noted and ids <= known.closed:
+                        deleted += ledger.clean_up(connection, self._settings.name, noted_as, _LIMIT)
         return deleted
 
     def _clean_decisions(self) -> int:

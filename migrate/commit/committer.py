@@ -35,6 +35,7 @@ class Committer:
         with state.connect() as connection:
             self._migration = migrations.get(connection, settings.name)
         self._renewal = time.monotonic()
+        self._gone: set[str] = set()  # topics, by id, that the broker did not know
         self._marked: dict[Partition, int] = {}  # up to where records are marked: the next look begins there
 
     def run(self) -> None:
@@ -60,9 +61,9 @@ class Committer:
             return {part: end for part, end in found.items() if end is not None}
 
         ends = in_transaction(self._state, look, self._stop)
+        ends = self._commit(ends)
         if not ends:
             return 0
-        self._commit(ends)
 
         def mark(connection: sa.Connection) -> int:
             return sum(record.mark_committed(connection, part, end, since.get(part, 0)) for part, end in ends.items())
@@ -83,7 +84,16 @@ class Committer:
         )
         self._commit({partition: total.next_offset for partition, total in totals.items()})
 
-    def _commit(self, ends: Mapping[Partition, int]) -> None:
+    def _commit(self, ends: Mapping[Partition, int]) -> dict[Partition, int]:
+        """Commit at the broker; what it took. A topic that is gone keeps the others from nothing."""
+        taken = {}
         for topic in self._migration.topics:
-            if mine := {part.number: end for part, end in ends.items() if part.topic_id == topic.id}:
-                self._reader.commit(topic.name, mine)
+            mine = {part: end for part, end in ends.items() if part.topic_id == topic.id}
+            if not mine:
+                continue
+            if self._reader.commit(topic.name, {part.number: end for part, end in mine.items()}):
+                taken.update(mine)
+            elif topic.id not in self._gone:
+                self._gone.add(topic.id)
+                log.warning("the topic is not there", topic=topic.name)
+        return taken

@@ -132,14 +132,31 @@ class PartitionReader:
         found = self._once_settled(lambda: self._consumer.committed(wanted, timeout=_TIMEOUT)[0])
         return None if found.offset < 0 else int(found.offset)
 
-    def commit(self, topic: str, offsets: dict[int, int]) -> None:
-        """Publish offsets for the group, and wait for the broker's answer. Raises ServerError."""
+    def commit(self, topic: str, offsets: dict[int, int]) -> bool:
+        """Publish offsets for the group, and wait for the broker's answer. False: it has no such topic.
+
+        Raises ServerError.
+        """
         wanted = [TopicPartition(topic, partition, offset) for partition, offset in offsets.items()]
-        answered = self._once_settled(lambda: self._consumer.commit(offsets=wanted, asynchronous=False) or [])
+
+        def ask() -> list[TopicPartition] | None:
+            try:
+                return self._consumer.commit(offsets=wanted, asynchronous=False) or []
+            except KafkaException as error:
+                if error_code(error) == KafkaError.UNKNOWN_TOPIC_OR_PART:
+                    return None
+                raise
+
+        answered = self._once_settled(ask)
+        if answered is None:
+            return False
         for part in answered:
+            if part.error is not None and part.error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
+                return False
             if part.error is not None:
                 told = error_text(part.error)
                 raise ServerError(f"Kafka did not take offset {part.offset} of {part.topic} [{part.partition}]: {told}")
+        return True
 
     def _once_settled(self, ask: Callable[[], T]) -> T:
         """What the group's coordinator answers, asked again while it moves. Raises ServerError."""

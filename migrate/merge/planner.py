@@ -30,7 +30,7 @@ from migrate.target.rows import PlaceWriter
 
 log = structlog.get_logger("migrate.merge")
 Parts = dict[TargetDatabase, Part]
-CameBack = dict[Place, tuple[PlannedTable, list[Returned]]]
+CameBack = dict[tuple[Place, TableId], tuple[PlannedTable, list[Returned]]]
 Refreshes = dict[TableId, tuple[PlannedTable, Asked]]
 """By table, or group."""
 
@@ -110,8 +110,8 @@ class Planner:
             if (part := parts.get(place.database)) is None:
                 part = parts[place.database] = _part(owned, place.database, highest)
             part.work.append(Work(self._writer(planned, place), intents))
-        for place, (planned, came_back) in draft.returned.items():
-            self._add_returned(parts, owned, highest, place, planned, came_back)
+        for (place, _), (planned, came_back) in draft.returned.items():
+            self._work(parts, owned, highest, planned, place).returned += came_back
         start, end = items[0].offset, items[-1].offset + 1
         consumed = Consumed(owned.partition, end, highest, len(items), draft.rows, draft.event_ms, start)
         return Share(owned, parts, consumed, draft.refreshes)
@@ -283,21 +283,10 @@ class Planner:
                 f"a delayed delete speaks of {wanted[0]}.{wanted[1]}, which is no place of {planned.table.full_name}",
                 hint="the sharding rule changed while the migration ran",
             )
-        came_back = returned.setdefault(place, (planned, []))[1]
+        came_back = returned.setdefault((place, planned.table.id), (planned, []))[1]
         for row, coordinate in zip(message.data, message.coordinates(), strict=True):
             key = key_of(row, planned.table.key, planned.table.full_name)
             came_back.append(Returned(key, coordinate, delay.tier))
-
-    def _add_returned(
-        self,
-        parts: Parts,
-        owned: Owned,
-        highest: Mapping[str, Coordinate],
-        place: Place,
-        planned: PlannedTable,
-        came_back: list[Returned],
-    ) -> None:
-        self._work(parts, owned, highest, planned, place).returned += came_back
 
     def _work(
         self, parts: Parts, owned: Owned, highest: Mapping[str, Coordinate], planned: PlannedTable, place: Place

@@ -156,7 +156,13 @@ def _create_targets(settings: Settings, plan: Plan, changes: Changes, filled: Co
         _create_database(settings, target_database)
     created = 0
     for key, planned in plan.tables.items():
-        first = key in changes.new and (key in changes.back or key not in changes.joining)
+        if key in changes.back & changes.joining:
+            raise PreflightError(
+                f"{planned.table.full_name} was taken out, and group '{planned.group}' has other tables now",
+                hint="take the whole group out of the config, `migrate init`, empty its target tables, put all of it"
+                " back at once, `migrate init`",
+            )
+        first = key in changes.new and key not in changes.joining
         is_filled = any(one.table.id in filled for one in plan.members(planned))
         made = _create_places(settings, planned, first, is_filled)
         created += made

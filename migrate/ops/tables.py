@@ -72,12 +72,13 @@ class Changes:
 
     def clear_targets(self, plan: Plan) -> None:
         """What the ledger, the parked changes and the chunk fences have of tables that go or come back, and what the
-        ledger has of groups that tables join."""
+        ledger has of groups that tables join or that an earlier one of that name left."""
         tables = [self.known[id_] for id_ in self.gone] + [plan.tables[id_].table for id_ in self.back]
-        noted = [self.known[id_] for id_ in self.gone] + [plan.tables[id_].noted_as for id_ in self.back | self.joining]
+        noted = [self.known[id_] for id_ in self.gone] + [plan.tables[id_].noted_as for id_ in self.new]
+        groups = {planned.group for planned in plan.tables.values() if planned.group}
         if noted:
             for used in plan.used_databases:
-                _clear(plan.settings, used, tables, noted)
+                _clear(plan.settings, used, tables, noted, groups)
 
     def note(self, connection: sa.Connection, plan: Plan, say: Callable[[str], None]) -> None:
         """Write down who came and who went."""
@@ -105,12 +106,15 @@ def chosen(settings: Settings, known: Collection[TableId]) -> set[TableId]:
     return found
 
 
-def _clear(settings: Settings, used: TargetDatabase, tables: Collection[Table], noted: Collection[Table]) -> None:
+def _clear(
+    settings: Settings, used: TargetDatabase, tables: Collection[Table], noted: Collection[Table], groups: set[str]
+) -> None:
     connection = connect_database(settings, used)
     try:
         with explained(f"target '{used.target}', database {used.database}"):
             for table in noted:
                 ledger.forget(connection, settings.name, table)
+            ledger.forget_groups_but(connection, settings.name, groups)
             for table in tables:
                 parked.forget(connection, settings.name, table)
                 chunk_fence.forget(connection, settings.name, table)

@@ -28,16 +28,6 @@ def _key(migration: str, table: Table) -> tuple[str, str, str, str]:
     return migration, *table.id
 
 
-def is_closed(connection: Connection, migration: str, table: Table) -> bool:
-    """Whether no copy transaction can insert into this table here any more.
-
-    To be asked inside the transaction that deletes, after its first statement: an answer from before could miss a
-    copy begun since (rule 11). While chunks are being planned every one of them counts as open.
-    """
-    row = connection.one(f"SELECT closed FROM {CHUNK_FENCE} WHERE {_CHUNK}", (*_key(migration, table), WHOLE_TABLE))
-    return row is not None and bool(row[0])
-
-
 def open_attempt(connection: Connection, migration: str, table: Table, chunk: Chunk, attempt: int) -> None:
     """Raise a chunk's attempt before its SELECT; writes of earlier attempts are fenced off from here on.
 

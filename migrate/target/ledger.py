@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +19,9 @@ from migrate.mysql.connection import Connection
 from migrate.mysql.values import parameter, placeholder
 
 LEDGER = "_migrate_ledger"
+GROUP = "*"
+"""Stands for a source, or for a database, where a group's name stands for a table. No source and no database is called
+so: in the config it would be a pattern."""
 _PLACE = "migration = %s AND source = %s AND place = %s"
 _FIELDS = "key_text, key_hash, incarnation, file_no, tx, ordinal, was_empty"
 _BATCH = 500
@@ -146,6 +149,12 @@ def forget(connection: Connection, migration: str, table: Table) -> None:
         f"DELETE FROM {LEDGER} WHERE migration = %s AND source = %s AND table_schema = %s AND table_name = %s",
         (migration, *table.id),
     )
+
+
+def forget_groups_but(connection: Connection, migration: str, kept: Collection[str]) -> None:
+    """Drop every entry of a group that the migration does not have any more."""
+    others = f" AND table_name NOT IN ({', '.join(['%s'] * len(kept))})" if kept else ""
+    connection.execute(f"DELETE FROM {LEDGER} WHERE migration = %s AND source = %s{others}", (migration, GROUP, *kept))
 
 
 def _entry(row: tuple[Any, ...]) -> Entry:

@@ -98,7 +98,7 @@ def _by_place(parts: Sequence[Part], lefts: Mapping[Partition, Aftermath]) -> It
     """What each place gets, and where to put what a key of it leaves.
 
     What several partitions have for a place goes in the same statements: their keys are different ones (rule 2). Not
-    where a part has rows of two layouts for a place, whose order counts.
+    where a part has works of two layouts, or of two tables of a group, for a place: their order counts.
     """
     names = [[work.writer.name for work in part.work] for part in parts]
     if len(parts) == 1 or any(len(some) > len(set(some)) for some in names):

@@ -18,13 +18,10 @@ from migrate.mysql.connection import Connection, connect
 from migrate.settings import Settings, TableSettings
 from migrate.sharding.columns import column_types
 from migrate.sharding.rule import TableRule, build_rule
+from migrate.target.ledger import GROUP
 
 TableId = tuple[str, str, str]
 """(source, database, table)"""
-
-_GROUP = "*"
-"""Stands for a source, or for a database, where a group's name stands for a table. No source and no database is called
-so: in the config it would be a pattern."""
 
 SILENT_SECONDS = 60
 """The server ends a target session that says nothing for so long, and lets go of the fence that a process frozen inside
@@ -87,7 +84,7 @@ class PlannedTable:
     @property
     def hashed(self) -> tuple[str, str]:
         """The two names that a key's partition is chosen by: of all tables of a group the same (rule 2)."""
-        return (_GROUP, self.group) if self.group else (self.table.database, self.table.name)
+        return (GROUP, self.group) if self.group else (self.table.database, self.table.name)
 
     def partition(self, key: Key, partitions: int) -> int:
         """The number of the partition that the changes of a key travel in."""
@@ -96,7 +93,7 @@ class PlannedTable:
     @cached_property
     def noted_as(self) -> Table:
         """The table as the delete ledger knows it: of a group there is one, as the places are the same."""
-        return replace(self.table, source=_GROUP, database="", name=self.group) if self.group else self.table
+        return replace(self.table, source=GROUP, database="", name=self.group) if self.group else self.table
 
     @cached_property
     def rule_hash(self) -> str:

@@ -74,6 +74,9 @@ class SourceRows:
         Raises: StopError when the source does not give them now.
         """
         self._follow()
+        return self._read(planned, keys)
+
+    def _read(self, planned: PlannedTable, keys: Sequence[Key]) -> dict[Key, Row | None]:
         table = planned.table
         found: dict[Key, Row | None] = dict.fromkeys(keys)
         size = _KEYS if table.key_is_exact else 1  # else only the server can tell which row is meant
@@ -98,9 +101,10 @@ class SourceRows:
         found: dict[Key, Held] = {key: [] for key in keys}
         wanted = list(keys)
         for pause in (*_LOOKS_SECONDS, None):
+            self._follow()
             found.update((key, []) for key in wanted)
             for planned in tables:
-                for key, row in self.read(planned, wanted).items():
+                for key, row in self._read(planned, wanted).items():
                     if row is not None:
                         found[key].append((planned, row))
             wanted = [key for key in wanted if len(found[key]) > 1]

@@ -26,7 +26,11 @@ class Standing:
 
 
 def read(connection: Connection, migration: str) -> Standing:
-    """As the database has it now."""
+    """As the database has it now.
+
+    To be asked inside the transaction that deletes, after its first statement: an answer from before could miss a copy
+    begun since (rule 11). While chunks of a table are being planned every one of them counts as open.
+    """
     found = Standing()
     for kind, source, first, second in connection.query(_ASK, (migration, WHOLE_TABLE, migration, migration)):
         match str(kind):

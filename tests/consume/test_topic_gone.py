@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from migrate.kafka import admin
+from migrate.kafka.reader import PartitionReader
 from migrate.kafka.watch import TopicWatch
 from sandbox.broker import KafkaBroker
 from tests.consume.support import FakeWriter, Process, World, until
@@ -45,6 +47,17 @@ def test_a_topic_that_is_made_again_is_not_taken_for_the_one_before(world: World
     process.end()
     assert set(world.halted().values()) == {told}
     assert world.consumed(0) == 2
+
+
+def test_offsets_of_other_topics_are_committed_though_one_is_gone(world: World) -> None:
+    other = f"{world.name}.other"
+    admin.create_topic(world.settings.kafka, other, 1)
+    with closing(PartitionReader(world.settings.kafka, world.name)) as reader:
+        admin.delete_topics(world.settings.kafka, [world.name])
+        until(lambda: admin.describe(world.settings.kafka, world.name) is None)
+        until(lambda: not reader.commit(world.name, {0: 2}))
+        assert reader.commit(other, {0: 5})
+        assert reader.committed(other, 0) == 5
 
 
 @pytest.fixture(scope="module")

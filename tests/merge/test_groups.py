@@ -21,7 +21,7 @@ from migrate.target.plan import Plan
 from migrate.target.refresh import refresh_message
 from tests.helpers import SHARDING, int_column, make_settings, plain_table, plan_of, raw_settings, text_column
 from tests.merge.test_layouts import Told
-from tests.merge.test_planner import at, batch, message, wanted
+from tests.merge.test_planner import at, batch, delayed, message, wanted
 
 PARTITION = Partition("m", "topic", 3)
 
@@ -263,3 +263,13 @@ def test_the_writers_of_a_group_know_all_its_tables_and_share_a_ledger() -> None
     assert [work.writer.table.source for work in works] == ["s", "r"]
     assert {work.writer.members for work in works} == {frozenset(PLAN.tables)}
     assert {work.writer.noted_as.id for work in works} == {("*", "", "all")}
+
+
+def test_delayed_deletes_of_two_tables_in_one_batch_come_back_as_their_own() -> None:
+    """Their coordinates are of two sources, and one that waits again goes out under its table."""
+    share = share_of(delayed("7", "ds_1", "t_1"), replace(delayed("9", "ds_1", "t_1"), source="r"))
+    works = [work for part in share.parts.values() for work in part.work]
+    assert [(work.writer.table.source, [one.key for one in work.returned]) for work in works] == [
+        ("s", [("7",)]),
+        ("r", [("9",)]),
+    ]

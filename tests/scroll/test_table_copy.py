@@ -23,7 +23,7 @@ from migrate.settings import Settings
 from migrate.state import detail, phase, position
 from migrate.state.detail import ChunkState
 from migrate.state.phase import Phase
-from migrate.target import chunk_fence
+from migrate.target import standing
 from migrate.target.plan import PlannedTable
 from sandbox.stack import Sandbox
 from tests.scroll.setup import Laid, lay, spread
@@ -75,7 +75,7 @@ def closed(laid: Laid) -> set[bool]:
     """Whether the whole table is closed, over all target databases."""
     sessions = Sessions(laid.settings)
     found = {
-        chunk_fence.is_closed(sessions.targets.get(database), laid.settings.name, laid.table.table)
+        laid.table.table.id in standing.read(sessions.targets.get(database), laid.settings.name).closed
         for database in laid.table.databases
     }
     sessions.close()

@@ -61,3 +61,12 @@ def test_old_decisions_go_and_younger_ones_of_any_migration_stay(side: TargetSid
     assert told(other, "1") == [("inserted", 0)]
     assert decided.clean_up(side.one, place.migration, 0, 10) == 1
     assert told(place, "1") == []
+
+
+def test_many_decisions_of_a_transaction_are_several_rows(side: TargetSide, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(decided, "_BYTES", 100)
+    place = Place(side)
+    put(place, *(write(number, str(number)) for number in range(10)))
+    ((rows,),) = side.one.query("SELECT COUNT(*) FROM _migrate_decided WHERE migration = %s", (place.migration,))
+    assert int(str(rows)) > 1
+    assert [told(place, str(number)) for number in range(10)] == [[("inserted", number)] for number in range(10)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 
 import pymysql
@@ -70,6 +71,21 @@ def test_places_and_migrations_do_not_mix(side: TargetSide, migration: str) -> N
         assert not ledger.any_locked(side.one, migration, plain_table(), "t_1")
     assert list(noted(side.one, migration)) == [("1",)]
     assert noted(side.one, other) == {}
+
+
+def test_entries_of_a_group_that_is_no_more_are_forgotten_and_no_others(side: TargetSide, migration: str) -> None:
+    groups = [replace(plain_table(), source=ledger.GROUP, database="", name=name) for name in ("gone", "kept")]
+    for connection_of in (migration, other := unique("m")):
+        put(side.one, connection_of, "1")
+        with side.one.transaction():
+            for table in groups:
+                hashes = ledger.key_hashes(side.one, table, [("7",)])
+                ledger.put(side.one, connection_of, table, table.name, [(("7",), hashes[0], AT, True)])
+    ledger.forget_groups_but(side.one, migration, {"kept"})
+    assert standing.read(side.one, migration).noted == {("s", "t_0"), ("*", "kept")}
+    assert standing.read(side.one, other).noted == {("s", "t_0"), ("*", "kept"), ("*", "gone")}
+    ledger.forget_groups_but(side.one, migration, set())
+    assert standing.read(side.one, migration).noted == {("s", "t_0")}
 
 
 def test_many_entries_go_in_several_statements(side: TargetSide, migration: str) -> None:
