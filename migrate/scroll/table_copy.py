@@ -173,7 +173,8 @@ class TableCopy:
         if before.phase is Phase.CREATED or before.rule_hash == self.planned.rule_hash:
             return
         raise ConfigError(
-            f"copy of {self.planned.table.full_name}: columns, key, sharding rule, places or group changed since it began",
+            f"copy of {self.planned.table.full_name}: columns, key, sharding rule, places or group changed since it"
+            " began",
             hint="restore them, or start a new migration under another name",
         )
 
