@@ -34,7 +34,7 @@ class Committer:
         self._reader = PartitionReader(settings.kafka, settings.group)
         with state.connect() as connection:
             self._migration = migrations.get(connection, settings.name)
-        self._renewal = time.monotonic()
+        self._renewal = time.monotonic() + settings.commit.renew_seconds
         self._gone: set[str] = set()  # topics, by id, that the broker did not know
         self._marked: dict[Partition, int] = {}  # up to where records are marked: the next look begins there
 
