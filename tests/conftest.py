@@ -23,6 +23,17 @@ _ON_BOTH = frozenset(
     for name in ("stream", "grants", "demo", "consumer_killed", "disk_full", "gtid_switched", "open_transaction")
 )
 _WHOLE = frozenset(f"test_{name}.py" for name in ("failover", "failover_schema", "lossy", "standby", "standby_others"))
+_MORE = (
+    ("test_links.py", "source"),
+    ("test_links.py", "state"),
+    ("test_groups.py", "joins_a_group"),
+    ("test_parts.py", "widened"),
+    ("test_tables_come_and_go.py", "MINIMAL"),
+    ("test_failover_schema.py", "added"),
+    ("test_broker_down.py", "replicas_too_few"),
+    ("test_standby_others.py", "requeue"),
+)
+"""Long variants, by file and a part of the name, that run with ALL=1 only."""
 FLAVOURS = [Flavour(name) for name in os.environ.get("FLAVOURS", "mariadb,mysql").split(",")]
 
 
@@ -39,10 +50,12 @@ def _box(flavour: Flavour, run_root: Path) -> Iterator[Sandbox]:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Whole flows take half a minute and more: each runs on one flavour, half of them on either; `ALL=1` runs both."""
+    """Whole flows take half a minute and more: each runs on one flavour, half of them on either, and the longest
+    not in all variants; `ALL=1` runs everything.
+    """
     if os.environ.get("ALL") or len(FLAVOURS) < 2:
         return
-    left = {item for item in items if _is_the_others(item)}
+    left = {item for item in items if _is_the_others(item) or _is_more(item)}
     config.hook.pytest_deselected(items=[*left])
     items[:] = [item for item in items if item not in left]
 
@@ -55,6 +68,10 @@ def _is_the_others(item: pytest.Item) -> bool:
     mine = str(parameters.params["flavour"])
     name = f"{item.path.name}::{item.name}".replace(mine, "")
     return mine != str(FLAVOURS[zlib.crc32(name.encode()) % 2])
+
+
+def _is_more(item: pytest.Item) -> bool:
+    return any(item.path.name == file and part in item.name for file, part in _MORE)
 
 
 @pytest.fixture(scope="session")
