@@ -104,9 +104,9 @@ def _look_at_servers(
                 here = {one.table for one in planned.places if one.database == database}
                 found.decisions += [
                     {
-                        "place": f"{database.target}/{database.database}.{one.decided.place}",
-                        "what": one.decided.what,
-                        "coordinate": tuple(one.decided.coordinate) if one.decided.coordinate != REFRESHED else (),
+                        "place": f"{database.target}/{database.database}.{one.place}",
+                        "what": one.what,
+                        "coordinate": tuple(one.coordinate) if one.coordinate != REFRESHED else (),
                         "made": one.made.isoformat(),
                     }
                     for one in decided.find(connection, settings.name, here, key)

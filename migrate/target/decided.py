@@ -1,13 +1,13 @@
 """What was decided for each key, kept for a while beside the rows, for `migrate explain`.
 
-One row a transaction, compressed: a row a key would cost as much as writing the key's own.
+A row for up to 2,000 keys of a transaction, compressed: one a key would cost as much as writing the key's own.
 """
 
 from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -16,19 +16,15 @@ from migrate.model.coordinate import Coordinate
 from migrate.mysql.connection import Connection
 
 _TABLE = "_migrate_decided"
-_BYTES = 4 * 1024 * 1024
-"""Of text in one row: even if nothing of it can be compressed, far below what a packet or MEDIUMBLOB takes."""
+_KEYS = 2_000
+"""In one row: of the longest keys there are, far below what a packet or MEDIUMBLOB takes."""
 _LEVEL = 1
 _READ = 5_000
 _AT_ONCE = 50
 
 
-@dataclass(frozen=True, slots=True)
-class Decided:
-    place: str
-    key: Key
-    what: str
-    coordinate: Coordinate
+Decided = tuple[str, Key, str, Coordinate]
+"""Place, key, what was decided, and the coordinate of the change. A plain tuple: there is one for each row written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,52 +32,41 @@ class Kept:
     """A decision, and when the target's clock said it was made."""
 
     made: datetime
-    decided: Decided
+    place: str
+    what: str
+    coordinate: Coordinate
 
 
-def put(connection: Connection, migration: str, decided: list[Decided]) -> None:
+def put(connection: Connection, migration: str, decided: Sequence[Decided]) -> None:
     """Keep a transaction's decisions, in it."""
-    lines: list[str] = []
-    size = 0
-    for one in decided:
-        lines.append(line := _text((one.place, one.key, one.what, one.coordinate)))
-        size += len(line)
-        if size >= _BYTES:
-            _put(connection, migration, lines)
-            lines, size = [], 0
-    if lines:
-        _put(connection, migration, lines)
-
-
-def _put(connection: Connection, migration: str, lines: list[str]) -> None:
-    body = zlib.compress("\n".join(lines).encode(), _LEVEL)
-    connection.execute(f"INSERT INTO {_TABLE} (migration, body) VALUES (%s, %s)", (migration, body))
+    for start in range(0, len(decided), _KEYS):
+        body = zlib.compress(_text(decided[start : start + _KEYS]).encode(), _LEVEL)
+        connection.execute(f"INSERT INTO {_TABLE} (migration, body) VALUES (%s, %s)", (migration, body))
 
 
 def find(connection: Connection, migration: str, places: Collection[str], key: Key) -> list[Kept]:
     """What was decided for a key at these places of the database, oldest first, in its latest 5,000 transactions."""
     ids = connection.query(f"SELECT id FROM {_TABLE} WHERE migration = %s ORDER BY id DESC LIMIT {_READ}", (migration,))
-    wanted, found = _text(key), []
+    wanted = _text(key)
+    found: list[Kept] = []
     for start in range(0, len(ids), _AT_ONCE):  # a few at once: each may be megabytes
         part = [row[0] for row in ids[start : start + _AT_ONCE]]
         marks = ", ".join(["%s"] * len(part))
         rows = connection.query(f"SELECT made, body FROM {_TABLE} WHERE id IN ({marks}) ORDER BY id DESC", part)
         for made, body in rows:
-            at = datetime.fromisoformat(str(made))
-            lines = [one for one in _lines(zlib.decompress(bytes(body)).decode(), wanted) if one.place in places]
-            found += [Kept(at, one) for one in reversed(lines) if one.key == key]
+            text = zlib.decompress(bytes(body)).decode()
+            if wanted in text:
+                at = datetime.fromisoformat(str(made))
+                found += [
+                    Kept(at, place, what, Coordinate(*coordinate))
+                    for place, its, what, coordinate in reversed(json.loads(text))
+                    if tuple(its) == key and place in places
+                ]
     return found[::-1]
 
 
-def _text(value: tuple[object, ...]) -> str:
+def _text(value: Sequence[object]) -> str:
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
-
-
-def _lines(body: str, wanted: str) -> Iterable[Decided]:
-    for line in body.split("\n"):
-        if wanted in line:
-            place, key, what, coordinate = json.loads(line)
-            yield Decided(place, tuple(key), what, Coordinate(*coordinate))
 
 
 def clean_up(connection: Connection, migration: str, seconds: float, limit: int) -> int:

@@ -161,7 +161,8 @@ class PlaceStep:
 
     def _decide(self, items: Iterable[Intent | Returned], what: str) -> None:
         if self._keep:
-            self.decided += [Decided(self._writer.name, item.key, what, item.coordinate) for item in items]
+            place = self._writer.name
+            self.decided += [(place, item.key, what, item.coordinate) for item in items]
 
     def _write(self, chosen: Mapping[Write, Sequence[Intent]]) -> None:
         writer, connection = self._writer, self._connection
