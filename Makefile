@@ -12,7 +12,7 @@ COMPILED := build/compiled
 
 .DEFAULT_GOAL := help
 .PHONY: help setup install servers demo test test-all coverage compiled test-compiled types soak-failover chaos
-.PHONY: lint typecheck bench-capture bench-apply clean distclean lock
+.PHONY: lint typecheck bench-capture bench-apply bench-copy bench-verify clean distclean lock
 
 help: ## list the tasks
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -85,6 +85,12 @@ bench-capture: servers compiled ## measure the publisher: binlog backlog to Kafk
 
 bench-apply: servers compiled ## measure the consumer: Kafka to the target; PEER=debezium, SCALE=0.1, RUNS=1, ONLY=lag
 	$(ON_COMPILED) -m bench.apply
+
+bench-copy: servers ## measure the full copy: source to target; PEER=mydumper or all, SCALE=0.1, RUNS=1
+	$(BIN)/python -m bench.copy
+
+bench-verify: servers ## measure the verification, beside the copy and pt-table-checksum's query; SCALE=0.1, RUNS=1
+	$(BIN)/python -m bench.verify
 
 clean: ## remove server data, caches and build leftovers
 	rm -rf .sandbox/run build dist htmlcov .coverage .coverage.* .hypothesis .mypy_cache .pytest_cache .ruff_cache \

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import json
 import os
-import statistics
 import sys
 import tempfile
 from pathlib import Path
@@ -22,6 +21,7 @@ from bench import debezium, floor, lag, workload
 from bench.capture import machine, run_directory, say
 from bench.consumer import BEHIND_TOPIC, Pipeline
 from bench.debezium.sink import JdbcSink
+from bench.report import median, note, write
 from bench.workload import Workload
 from sandbox.database import Option
 from sandbox.settings import Flavour
@@ -61,10 +61,7 @@ def main() -> None:
         found |= ratios(found["runs"])
     bar = found["lag"][-1]
     found |= {"lag_p50_ms": bar["p50_ms"], "lag_p99_ms": bar["p99_ms"]}
-    OUT.parent.mkdir(exist_ok=True)
-    OUT.write_text(json.dumps(found, indent=1) + "\n")
-    say(json.dumps({key: value for key, value in found.items() if key.startswith(("ratio", "lag_"))}, indent=1))
-    say(f"written to {OUT}")
+    write(found, OUT, ("ratio", "lag_"))
 
 
 def _throughput(box: Sandbox, directory: Path, found: dict[str, Any], scale: float, runs: int, peer: bool) -> None:
@@ -80,11 +77,11 @@ def _throughput(box: Sandbox, directory: Path, found: dict[str, Any], scale: flo
     sink = JdbcSink(box, directory, load, source.fill(_TIMEOUT)) if source else None
     for number, pipeline in enumerate(ours):
         pipeline.publish(_TIMEOUT)
-        _note(found, "migrate", pipeline.run(_TIMEOUT).figures())
+        note(found, "migrate", pipeline.run(_TIMEOUT).figures())
         if sink:
-            _note(found, "jdbc sink", sink.run(number, _TIMEOUT).figures())
+            note(found, "jdbc sink", sink.run(number, _TIMEOUT).figures())
         for way, written in floor.measure(box.targets[0], load, directory).items():
-            _note(found, f"floor: {way}", written.figures())
+            note(found, f"floor: {way}", written.figures())
 
 
 def _lags(box: Sandbox, directory: Path, scale: float) -> list[dict[str, float]]:
@@ -105,17 +102,11 @@ def _lags(box: Sandbox, directory: Path, scale: float) -> list[dict[str, float]]
     return found
 
 
-def _note(found: dict[str, Any], who: str, measured: dict[str, float]) -> None:
-    figures = {**measured, "load_after": round(os.getloadavg()[0], 1)}
-    found["runs"].setdefault(who, []).append(figures)
-    say(f"{who}: {json.dumps(figures)}")
-
-
 def ratios(runs: dict[str, list[dict[str, float]]]) -> dict[str, float]:
     """Ours to the sink's, each the median of its runs."""
 
     def ratio(figure: str) -> float:
-        ours, theirs = (statistics.median(run[figure] for run in runs[who]) for who in ("migrate", "jdbc sink"))
+        ours, theirs = (median(runs, who, figure) for who in ("migrate", "jdbc sink"))
         return round(ours / theirs, 3)
 
     throughput = ratio("events_per_second")

@@ -109,8 +109,8 @@ class Pipeline:
             child.stop(60)
         self._children.clear()
 
-    def prepare(self) -> None:
-        """Store the source's position as it is now, and say that no copy inserts."""
+    def prepare(self, *, copied: bool = True) -> None:
+        """Store the source's position as it is now, and say that no copy inserts, unless one is to come."""
         self._migration.do("init")
         publisher = self.start("publish")
         try:
@@ -118,6 +118,8 @@ class Pipeline:
         finally:
             publisher.stop(60)
         self._children.clear()
+        if not copied:
+            return
         database = self._load.database
         for number in range(DATABASES):
             self.target.execute(
@@ -129,6 +131,26 @@ class Pipeline:
 
     def _has_started(self) -> bool:
         return all(source["published"] for source in self._migration.ask("status")["sources"])
+
+    def copy(self, timeout: float) -> dict[str, float]:
+        """The full copy; what it says of itself."""
+        told: dict[str, float] = self._migration.ask("copy", timeout=timeout)
+        return told
+
+    def verify(self, timeout: float) -> dict[str, float]:
+        """The verification; what it says of itself."""
+        told: dict[str, float] = self._migration.ask("verify", timeout=timeout)
+        return told
+
+    def check_copied(self) -> None:
+        """Raises when the target is not as the source."""
+        with closing(self.target.connect()) as connection, connection.cursor() as cursor:
+            self._compare(cursor)
+
+    def drop(self) -> None:
+        """The target databases and the state."""
+        names = [f"{self.name}_{number}" for number in range(DATABASES)] + [f"{self.name}_state"]
+        self.target.execute(*(f"DROP DATABASE {name}" for name in names))
 
     def publish(self, timeout: float) -> None:
         """Bring the workload into the topic."""

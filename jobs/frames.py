@@ -1,8 +1,8 @@
-"""Rows as DataFrames, and the steps they go through: each takes a frame and gives a frame.
+"""Rows as a DataFrame's batches, and the steps they go through: each takes batches and gives batches (0020).
 
 A frame's columns: `chunk`; `mark`, null for a row, else JSON about the chunk itself (its end, or a problem), which
-every step lets through; `place`, index of the row's place, null until routed; then `c0`, `c1`, …, the table's stored
-columns as the server's own text.
+every step lets through; `place`, index of the row's place, null until routed; `line`, the whole row as the source's
+server wrote it; then `c0`, `c1`, …, the columns that steps look at (`carried`), as the server's own text.
 """
 
 from __future__ import annotations
@@ -11,91 +11,105 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F  # noqa: N812 - as everyone calls it
+from pyspark.sql import DataFrame
 from pyspark.sql.udf import UserDefinedFunction
 from pyspark.util import PythonEvalType
 
-from migrate.model.table import Table
-from migrate.scroll.carry import to_text
+from migrate.scroll.carry import Raw, carried, to_text
 from migrate.scroll.marks import Mark
 from migrate.scroll.outcome import Stopped, judged
+from migrate.target.load import Block
 from migrate.target.plan import PlannedTable
 
 Batches = Iterable[pa.RecordBatch]
 Step = Callable[[Batches], Iterator[pa.RecordBatch]]
 
 
-def schema(table: Table) -> str:
+def schema(planned: PlannedTable) -> str:
     """Spark's schema of a frame of the table's rows."""
-    return ", ".join(["chunk int", "mark string", "place int", *(f"c{i} binary" for i in range(len(table.stored)))])
+    columns = ["chunk int", "mark string", "place int", "line binary"]
+    return ", ".join([*columns, *(f"c{i} binary" for i in range(len(carried(planned))))])
 
 
-def arrow_schema(table: Table) -> pa.Schema:
-    fields = [("chunk", pa.int32()), ("mark", pa.string()), ("place", pa.int32())]
-    return pa.schema([*fields, *((f"c{i}", pa.binary()) for i in range(len(table.stored)))])
+def arrow_schema(planned: PlannedTable) -> pa.Schema:
+    fields = [("chunk", pa.int32()), ("mark", pa.string()), ("place", pa.int32()), ("line", pa.binary())]
+    return pa.schema([*fields, *((f"c{i}", pa.binary()) for i in range(len(carried(planned))))])
 
 
-def field(table: Table, name: str) -> str:
+def field(planned: PlannedTable, name: str) -> str:
     """The frame's column of a table's column."""
-    return f"c{[column.name for column in table.stored].index(name)}"
+    return f"c{carried(planned).index(name)}"
 
 
-def row_batch(table: Table, chunk: int, columns: Sequence[Sequence[bytes | None]]) -> pa.RecordBatch:
-    """Rows of a chunk, given column by column, not routed yet."""
-    count = len(columns[0])
+def row_batch(planned: PlannedTable, chunk: int, lines: Sequence[bytes], columns: Sequence[Raw]) -> pa.RecordBatch:
+    """Rows of a chunk, not routed yet: their lines, and column by column what is carried."""
+    count = len(lines)
     leading = [pa.array([chunk] * count, pa.int32()), pa.nulls(count, pa.string()), pa.nulls(count, pa.int32())]
-    values = [pa.array(column, pa.binary()) for column in columns]
-    return pa.RecordBatch.from_arrays([*leading, *values], schema=arrow_schema(table))
+    values = [pa.array(column, pa.binary()) for column in (lines, *columns)]
+    return pa.RecordBatch.from_arrays([*leading, *values], schema=arrow_schema(planned))
 
 
-def mark_batch(table: Table, chunk: int, mark: Mark) -> pa.RecordBatch:
+def mark_batch(planned: PlannedTable, chunk: int, mark: Mark) -> pa.RecordBatch:
     """The chunk's mark as a frame's row."""
     leading = [pa.array([chunk], pa.int32()), pa.array([mark.dump()], pa.string()), pa.nulls(1, pa.int32())]
-    values = [pa.nulls(1, pa.binary()) for _ in table.stored]
-    return pa.RecordBatch.from_arrays([*leading, *values], schema=arrow_schema(table))
+    values = [pa.nulls(1, pa.binary()) for _ in ("line", *carried(planned))]
+    return pa.RecordBatch.from_arrays([*leading, *values], schema=arrow_schema(planned))
 
 
-def filtered(frame: DataFrame, condition: Column | None) -> DataFrame:
-    """Only the rows that fulfil the condition; marks pass."""
-    return frame if condition is None else frame.where(F.col("mark").isNotNull() | condition)
+def blocks(rows: pa.RecordBatch) -> Iterator[tuple[int, Block]]:
+    """The lines of routed rows by place, in their order."""
+    order = pc.array_sort_indices(rows.column("place"))
+    lines = rows.column("line").take(order)
+    text, row, at = lines.buffers()[2], 0, 0
+    for place in pc.value_counts(rows.column("place").take(order)).to_pylist():
+        count = place["counts"]
+        size = pc.sum(pc.binary_length(lines.slice(row, count))).as_py()
+        yield place["values"], (text.slice(at, size).to_pybytes(), count)
+        row, at = row + count, at + size
 
 
-def deduplicated(frame: DataFrame, table: Table) -> DataFrame:
-    """One row a key, the first; within a partition, as a chunk's rows are in one: no shuffle."""
-    return map_in_arrow(frame, _dedup(table), schema(table))
-
-
-def routed(frame: DataFrame, planned: PlannedTable) -> DataFrame:
-    """`place` filled by the table's sharding rule. A row that no place takes becomes a mark that stops its chunk."""
-    return map_in_arrow(frame, _route(planned), schema(planned.table))
-
-
-def transformed(frame: DataFrame, planned: PlannedTable, condition: Column | None = None) -> DataFrame:
-    """Filter, dedup and routing, the last two in one pass through Python."""
-    dedup, route = _dedup(planned.table), _route(planned)
-    return map_in_arrow(filtered(frame, condition), lambda batches: route(dedup(batches)), schema(planned.table))
-
-
-def _dedup(table: Table) -> Step:
-    key = [field(table, name) for name in table.key]
+def chained(*steps: Step) -> Step:
+    """Steps as one: rows stay inside a worker, where between frames the JVM would take each of them apart."""
 
     def step(batches: Batches) -> Iterator[pa.RecordBatch]:
-        seen: set[tuple[object, ...]] = set()
+        for one in steps:
+            batches = one(batches)
+        yield from batches
+
+    return step
+
+
+def deduplicated(planned: PlannedTable) -> Step:
+    """One row a key, the first; within a partition, as a chunk's rows are in one: no shuffle."""
+    key = [field(planned, name) for name in planned.table.key]
+
+    def step(batches: Batches) -> Iterator[pa.RecordBatch]:
+        seen: dict[int, set[object]] = {}
         for batch in batches:
-            names = [batch.column(name).to_pylist() for name in ("chunk", "mark", *key)]
+            columns = [batch.column(name).to_pylist() for name in key]
+            keys = columns[0] if len(columns) == 1 else list(zip(*columns, strict=True))
+            chunk = batch.column("chunk")
+            if batch.column("mark").null_count == batch.num_rows and len(pc.unique(chunk)) == 1:
+                known = seen.setdefault(chunk[0].as_py(), set())
+                if known.isdisjoint(keys) and len(fresh := set(keys)) == len(keys):  # as ever, but for a moved row
+                    known |= fresh
+                    yield batch
+                    continue
             keep = []
-            for values in zip(*names, strict=True):
-                keep.append(values not in seen)
-                seen.add(values)
+            for number, mark, values in zip(chunk.to_pylist(), batch.column("mark").to_pylist(), keys, strict=True):
+                known = seen.setdefault(number, set())
+                keep.append(mark is not None or values not in known)
+                if mark is None:
+                    known.add(values)
             yield batch if all(keep) else batch.filter(pa.array(keep))
 
     return step
 
 
-def _route(planned: PlannedTable) -> Step:
+def routed(planned: PlannedTable) -> Step:
+    """`place` filled by the table's sharding rule. A row that no place takes becomes a mark that stops its chunk."""
     table = planned.table
-    columns = [(field(table, name), to_text(table.by_name[name])) for name in planned.rule.columns]
+    columns = [(field(planned, name), to_text(table.by_name[name])) for name in planned.rule.columns]
 
     def step(batches: Batches) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -108,7 +122,7 @@ def _route(planned: PlannedTable) -> Step:
                         places = pa.array(planned.rule.route_many(texts, rows=rows.num_rows), pa.int32())
                     yield rows.set_column(2, "place", places)
                 except Stopped as stopped:
-                    yield mark_batch(table, chunk, Mark(problem=stopped.problem))
+                    yield mark_batch(planned, chunk, Mark(problem=stopped.problem))
             if rows.num_rows < batch.num_rows:
                 yield batch.filter(pc.is_valid(batch.column("mark")))
 

@@ -1,6 +1,6 @@
 """The full copy as a Spark job: `run` for `migrate copy`, `main` for spark-submit.
 
-A wave of chunks is one Spark job, a chunk one partition: read → filter → dedup → route → write, without a shuffle.
+A wave of chunks is one Spark job, a chunk one partition: read → dedup → route → write, without a shuffle.
 Two waves are under way at a time, so that no core waits for the last chunk of one.
 """
 
@@ -20,9 +20,19 @@ import pyarrow as pa
 from py4j.protocol import Py4JError
 from pyspark import TaskContext
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
-from jobs.frames import Batches, map_in_arrow, mark_batch, row_batch, schema, transformed
+from jobs.frames import (
+    Batches,
+    Step,
+    blocks,
+    chained,
+    deduplicated,
+    map_in_arrow,
+    mark_batch,
+    routed,
+    row_batch,
+)
 from jobs.session import lost, spark_session
 from migrate.model.errors import MigrateError
 from migrate.scroll.marks import Mark
@@ -37,7 +47,7 @@ from migrate.state import database, position
 from migrate.state.detail import COUNTS, Counts
 
 _WAVES = 2
-_RESULT = ", ".join(["chunk int", "attempt int", "`end` string", "message string", "hint string"])
+_RESULT = ", ".join(["chunk int", "attempt int", "`end` string", "message string", "hint string", "seconds double"])
 _RESULT += "".join(f", {name} long" for name in COUNTS)
 
 
@@ -174,7 +184,9 @@ def run_wave(spark: SparkSession, job: CopyJob, wave: Sequence[Attempt]) -> list
 
     When Spark loses a worker or an executor, every chunk of the wave gets a new attempt.
     """
-    frame = written(transformed(source_rows(spark, job, wave), job.planned), job, wave)
+    attempts = list(wave)
+    steps = (_read(job, attempts), deduplicated(job.planned), routed(job.planned), _write(job, attempts))
+    frame = map_in_arrow(spark.range(0, len(attempts), 1, len(attempts)), chained(*steps), _RESULT)
     try:
         return [_result(row.asDict()) for row in frame.collect()]
     except (PySparkException, Py4JError) as error:
@@ -184,22 +196,21 @@ def run_wave(spark: SparkSession, job: CopyJob, wave: Sequence[Attempt]) -> list
         return [ChunkResult(attempt.range.number, attempt.attempt, Counts(), again) for attempt in wave]
 
 
-def source_rows(spark: SparkSession, job: CopyJob, wave: Sequence[Attempt]) -> DataFrame:
-    """The chunks' rows as the source's own text, one chunk a partition, each with its mark at the end."""
-    attempts = list(wave)
+def _read(job: CopyJob, attempts: Sequence[Attempt]) -> Step:
+    """From a partition with a chunk's index to its rows as the source's own text, with its mark at the end."""
 
     def read(batches: Batches) -> Iterator[pa.RecordBatch]:
-        table = job.planned.table
+        planned = job.planned
         for number in (number for batch in batches for number in batch.column(0).to_pylist()):
             attempt = attempts[number]
             chunk = attempt.range.number
             if (again := _ran_before(job, chunk)) is not None:
-                yield mark_batch(table, chunk, again)
+                yield mark_batch(planned, chunk, again)
                 continue
             for item in read_chunk(job, attempt):
-                yield mark_batch(table, chunk, item) if isinstance(item, Mark) else row_batch(table, chunk, item)
+                yield mark_batch(planned, chunk, item) if isinstance(item, Mark) else row_batch(planned, chunk, *item)
 
-    return map_in_arrow(spark.range(0, len(attempts), 1, len(attempts)), read, schema(job.planned.table))
+    return read
 
 
 def _ran_before(job: CopyJob, chunk: int) -> Mark | None:
@@ -210,8 +221,8 @@ def _ran_before(job: CopyJob, chunk: int) -> Mark | None:
     return Mark(problem=Problem(End.AGAIN, f"{job.name_of(chunk)}: Spark ran the task again"))
 
 
-def written(frame: DataFrame, job: CopyJob, wave: Sequence[Attempt]) -> DataFrame:
-    """Write routed rows; the frame it gives has one row a chunk, what became of it."""
+def _write(job: CopyJob, wave: Sequence[Attempt]) -> Step:
+    """Write routed rows; what it gives has one row a chunk, what became of it."""
     attempts = {attempt.range.number: attempt for attempt in wave}
 
     def write(batches: Batches) -> Iterator[pa.RecordBatch]:
@@ -224,12 +235,12 @@ def written(frame: DataFrame, job: CopyJob, wave: Sequence[Attempt]) -> DataFram
                 if (mark := part.column("mark")[0].as_py()) is not None:
                     writers[number].mark(load_mark(mark))
                 else:
-                    columns = [column.to_pylist() for column in part.columns[3:]]
-                    writers[number].rows(part.column("place").to_pylist(), columns)
+                    for place, block in blocks(part):
+                        writers[number].rows(place, block)
         for writer in writers.values():
             yield _result_batch(writer.result())
 
-    return map_in_arrow(frame, write, _RESULT)
+    return write
 
 
 def _by_chunk_and_mark(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
@@ -246,10 +257,10 @@ def _result_batch(result: ChunkResult) -> pa.RecordBatch:
     problem = result.problem
     told = (None, None, None) if problem is None else (problem.end.value, problem.message, problem.hint)
     counts = [getattr(result.counts, name) for name in COUNTS]
-    values = [result.chunk, result.attempt, *told, *counts]
-    types = [pa.int32(), pa.int32(), pa.string(), pa.string(), pa.string(), *(pa.int64() for _ in COUNTS)]
+    values = [result.chunk, result.attempt, *told, result.seconds, *counts]
+    types = [pa.int32(), pa.int32(), *[pa.string()] * 3, pa.float64(), *[pa.int64()] * len(COUNTS)]
     arrays = [pa.array([value], kind) for value, kind in zip(values, types, strict=True)]
-    return pa.RecordBatch.from_arrays(arrays, names=["chunk", "attempt", "end", "message", "hint", *COUNTS])
+    return pa.RecordBatch.from_arrays(arrays, names=["chunk", "attempt", "end", "message", "hint", "seconds", *COUNTS])
 
 
 def _result(row: dict[str, object]) -> ChunkResult:
@@ -257,7 +268,8 @@ def _result(row: dict[str, object]) -> ChunkResult:
     if row["end"] is not None:
         problem = Problem(End(str(row["end"])), str(row["message"]), str(row["hint"]))
     counts = Counts(*(int(str(row[name])) for name in COUNTS))
-    return ChunkResult(int(str(row["chunk"])), int(str(row["attempt"])), counts, problem)
+    seconds = float(str(row["seconds"]))
+    return ChunkResult(int(str(row["chunk"])), int(str(row["attempt"])), counts, problem, seconds)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -89,9 +89,6 @@ def _builder(settings: Settings, master: str, directory: Path) -> SparkSession.B
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.shuffle.partitions": "4",
         "spark.sql.adaptive.enabled": "false",
-        # Rows may be megabytes: a batch between Python and the JVM ends by bytes too.
-        "spark.sql.execution.arrow.maxRecordsPerBatch": "2000",
-        "spark.sql.execution.arrow.maxBytesPerBatch": str(8 * 1024 * 1024),
         "spark.scheduler.mode": "FIFO",
     }
     if "PYSPARK_GATEWAY_PORT" not in os.environ:  # not started by spark-submit, which has its own settings

@@ -25,7 +25,8 @@ from pyspark.sql import SparkSession
 
 from jobs.frames import Batches, map_in_arrow
 from jobs.session import lost, spark_session
-from migrate.model.errors import DifferenceFound, MigrateError, PreflightError
+from migrate.model.change import key_json
+from migrate.model.errors import DifferenceFound, MigrateError, PreflightError, ServerError
 from migrate.model.words import counted
 from migrate.mysql.connection import connect
 from migrate.scroll.check import Checked, CheckJob, check_chunk
@@ -40,6 +41,7 @@ from migrate.target.groups import check_groups
 from migrate.target.plan import PlannedTable
 from migrate.verify import certificate as certificates
 from migrate.verify.certificate import SourcePoint
+from migrate.verify.repair import refresher
 from migrate.verify.table_check import TableCheck, TableVerified
 
 _WAVES = 2
@@ -72,6 +74,7 @@ class VerifyResult:
     seconds: float = 0.0  # without Spark's start
     spark_seconds: float = 0.0
     certificate: dict[str, Any] = field(default_factory=dict)
+    unmended: MigrateError | None = None  # why a table could not be repaired, the first
 
     @property
     def rows(self) -> int:
@@ -104,30 +107,40 @@ class VerifyResult:
         return certificates.page(self.certificate)
 
     def raise_first(self) -> None:
-        """Raise DifferenceFound, naming a table and a key, unless everything is equal."""
+        """Raise why a table could not be repaired; or DifferenceFound with a table and a key, unless all is equal."""
+        if self.unmended is not None:
+            raise self.unmended
         if self.clean:
             return
         named = [item for table in self.tables for item in table.named]
-        first = f"; first: {named[0].table} key {list(named[0].key)} {named[0].kind}" if named else ""
+        first = f"; first: {named[0].table} key {key_json(named[0].key)} {named[0].kind}" if named else ""
         if self.in_motion:
             first += f"; {counted(self.in_motion, 'key')} kept changing while looked at"
         raise DifferenceFound(
             f"{counted(self.total, 'difference')}{first}",
-            hint=f"`migrate verify --json`, verification {self.verification}",
+            hint="`migrate verify --show` names them, `migrate explain` says what is known of a key, `--repair` mends",
         )
 
 
 Progress = Callable[[VerifyProgress], None]
 
 
-def run(settings: Settings, tables: Sequence[str] | None = None, progress: Progress | None = None) -> VerifyResult:
+def run(
+    settings: Settings,
+    tables: Sequence[str] | None = None,
+    progress: Progress | None = None,
+    *,
+    repair: bool = False,
+) -> VerifyResult:
     """Compare every table of the config (or those named "database.table") with its places, row for row; the tables of a
     group together, whichever of them is named.
 
+    repair: rows that differ are refreshed by the owners of their partitions, which must run, and looked at again.
     Differences are a result, not an error; they and the certificate are stored in the state.
     Raises: PreflightError before `migrate init` and while a source is being replayed; ConfigError for an unknown table;
     StopError for a row that cannot be compared; ServerError when a server stays away.
     """
+    asked = settings
     with (
         database.opened(settings.state) as state,
         closing(Sessions(settings := position.where_read(state, settings))) as sessions,
@@ -144,9 +157,15 @@ def run(settings: Settings, tables: Sequence[str] | None = None, progress: Progr
                 number = verification.start(connection, settings.name)
             start_time, before = certificates.utc_now(), _binlog_ends(settings, chosen)
             found: list[TableVerified] = []
+            refresh = refresher(asked, state) if repair else None
+            unmended: list[MigrateError] = []
             for one in together:
-                check = TableCheck(settings, one, sessions)
+                check = TableCheck(settings, one, sessions, refresh=refresh)
                 found.append(_check(spark, settings, check, len(found), len(together), progress))
+                if check.unmended is not None:
+                    unmended.append(check.unmended)
+                    if isinstance(check.unmended, ServerError):
+                        refresh = None  # nobody carries requests out, those of other tables neither
             _refuse_replays(settings, state, chosen)
             after = _binlog_ends(settings, chosen)
             points = [SourcePoint(name, before[name], after[name]) for name in before]
@@ -159,7 +178,8 @@ def run(settings: Settings, tables: Sequence[str] | None = None, progress: Progr
                 verification.finish(connection, number, paper)
                 if tables is None and paper["clean"]:
                     failover.settle(connection, settings.name, number, list(before))
-            return VerifyResult(number, found, time.monotonic() - started, started - began, paper)
+            seconds = time.monotonic() - started
+            return VerifyResult(number, found, seconds, started - began, paper, next(iter(unmended), None))
 
 
 def _together(every: Sequence[PlannedTable], chosen: Sequence[PlannedTable]) -> list[list[PlannedTable]]:
@@ -258,13 +278,14 @@ def _load(chunk: int, body: str) -> Checked:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """`spark-submit jobs/verify.py --config FILE [--table DATABASE.TABLE …]`; returns the exit code."""
+    """`spark-submit jobs/verify.py --config FILE [--table DATABASE.TABLE …] [--repair]`; returns the exit code."""
     parser = argparse.ArgumentParser(prog="verify", description="Compare source and sharded target, row for row.")
     parser.add_argument("--config", type=Path, required=True)
+    parser.add_argument("--repair", action="store_true", help="have rows that differ refreshed, and look again")
     parser.add_argument("--table", action="append", help="database.table; may be given several times")
     options = parser.parse_args(arguments)
     try:
-        result = run(load(options.config), options.table)
+        result = run(load(options.config), options.table, repair=options.repair)
         sys.stdout.write(result.summary())
         result.raise_first()
     except MigrateError as error:

@@ -12,8 +12,9 @@ import typer
 from rich.table import Table as RichTable
 
 from migrate.cli_explain import explain
-from migrate.cli_options import Json, SourceOfTable, Table, Timeout, out, print_json
+from migrate.cli_options import Json, SourceOfTable, Table, Tables, Timeout, out, print_json
 from migrate.cli_parked import parked
+from migrate.cli_verify import check, show_check, verify
 from migrate.model.errors import ConfigError, MigrateError
 from migrate.model.words import counted
 from migrate.ops import drain as draining
@@ -45,7 +46,8 @@ app = typer.Typer(
 )
 app.add_typer(parked, name="parked")
 app.command()(explain)
-Tables = Annotated[list[str] | None, typer.Option("--table", help="Only this table (database.table); may be repeated.")]
+app.command()(verify)
+app.command()(check)
 
 
 class _Context:
@@ -218,21 +220,6 @@ def copy(context: typer.Context, table: Tables = None, as_json: Json = False) ->
 
 
 @app.command()
-def verify(context: typer.Context, table: Tables = None, as_json: Json = False) -> None:
-    """Compare source and target row by row, with Spark. Exit code 1 and the rows' names when they differ."""
-    from jobs import verify as verification  # as above
-
-    settings = context.obj.load("verify")
-    with RowsBar("verifying") as bar:
-        result = verification.run(settings, table, lambda step: bar.update(step.table, step.rows, step.rows_estimate))
-    if as_json:
-        print_json(result.as_dict())
-    else:
-        out.print(result.summary(), markup=False)
-    result.raise_first()
-
-
-@app.command()
 def drain(
     context: typer.Context,
     timeout: Timeout = 600.0,
@@ -316,8 +303,12 @@ def status(context: typer.Context, as_json: Json = False) -> None:
     out.print(f"empty deletes waiting: {now.empty_deletes}")
     if now.parked:
         out.print(f"PARKED: {now.parked} changes that the target refuses; `migrate parked list` names them")
+    if now.skips:
+        out.print(f"SKIPS what is refused of {counted(now.skips, 'key')}; `migrate parked list` names them")
     if now.left_out:
         out.print(f"LEFT OUT: {counted(now.left_out, 'message')}; `migrate parked list` names them")
+    for topic in sorted(now.gone):
+        out.print(f"GONE topic {topic}: the broker does not have it")
     for name, phase in now.tables.items():
         out.print(f"table {name}: {phase}")
     for row in now.oversized:
@@ -328,6 +319,7 @@ def status(context: typer.Context, as_json: Json = False) -> None:
             " (`migrate verify` tells)",
             markup=False,
         )
+    show_check(now.check)
     for halted in now.halted:
         told = f"STOPPED {halted['process']} at {halted['at']}: {halted['reason']}\n        → {halted['hint']}"
         out.print(told, markup=False)

@@ -12,6 +12,7 @@ from rich.console import Console
 out = Console(highlight=False, soft_wrap=True)
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 Table = Annotated[str, typer.Argument(help="The table at the source, as database.table.")]
+Tables = Annotated[list[str] | None, typer.Option("--table", help="Only this table (database.table); may be repeated.")]
 SourceOfTable = Annotated[str | None, typer.Option("--source", help="Needed when several sources have the table.")]
 Timeout = Annotated[float, typer.Option(help="Seconds to wait at most.")]
 

@@ -70,7 +70,7 @@ def parked_skip(
             )
         elif table is not None and key is not None:
             parking.set_aside(settings, state, table, key, source, reason)
-            told = f"what is refused of {table} key {key} is set aside; `migrate parked retry` brings it again"
+            told = f"what is refused of {table} key {key} is set aside until `migrate parked retry {table} '{key}'`"
             out.print(told, markup=False)
 
 

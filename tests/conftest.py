@@ -20,12 +20,19 @@ from sandbox.workdir import owned
 
 _ON_BOTH = frozenset(
     f"test_{name}.py"
-    for name in ("stream", "grants", "demo", "consumer_killed", "disk_full", "gtid_switched", "open_transaction")
+    for name in (
+        "stream",
+        "grants",
+        "demo",
+        "check",
+        "consumer_killed",
+        "disk_full",
+        "gtid_switched",
+        "open_transaction",
+    )
 )
 _WHOLE = frozenset(f"test_{name}.py" for name in ("failover", "failover_schema", "lossy", "standby", "standby_others"))
 _MORE = (
-    ("test_links.py", "source"),
-    ("test_links.py", "state"),
     ("test_groups.py", "joins_a_group"),
     ("test_parts.py", "widened"),
     ("test_tables_come_and_go.py", "MINIMAL"),

@@ -84,9 +84,16 @@ def server_of(server: DatabaseServer, **changes: Any) -> Server:
 
 
 @contextmanager
-def session(server: DatabaseServer, database: str | None = None, **more: Any) -> Iterator[Connection]:
-    """One of the service's own sessions on a server."""
-    connection = connect(server_of(server), f"target '{server.name}'", database=database, **more)
+def session(
+    server: DatabaseServer, database: str | None = None, port: int | None = None, **more: Any
+) -> Iterator[Connection]:
+    """One of the service's own sessions on a server, or on what stands at another port for it."""
+    connection = connect(
+        server_of(server, **({} if port is None else {"port": port})),
+        f"target '{server.name}'",
+        database=database,
+        **more,
+    )
     try:
         yield connection
     finally:

@@ -3,32 +3,41 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from contextlib import closing
 
 import sqlalchemy as sa
 import structlog
 from apscheduler.schedulers.background import BackgroundScheduler
 
-from migrate.model.table import Table
+from migrate.model.table import Table, TableId
 from migrate.settings import Settings
 from migrate.state import record
 from migrate.state.database import in_transaction
 from migrate.state.lease import Leases
 from migrate.target import decided, ledger, standing
-from migrate.target.plan import Plan, TableId, TargetPool
+from migrate.target.plan import Plan, TargetPool
 
 log = structlog.get_logger("migrate.cleanup")
 LEASE = "cleanup"
 _LIMIT = 10_000
-_TRANSACTIONS = 1_000  # whose decisions go in one statement: each may be megabytes
+_ROWS = 1_000  # of decisions in one statement: each has up to 2,000 keys, and may be megabytes
 
 
 class Cleanup:
     """Runs beside the committer, under a lease of its own; a second one stands by."""
 
-    def __init__(self, plan: Plan, state: sa.Engine, leases: Leases, stop: threading.Event) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        plan: Callable[[], Plan],
+        state: sa.Engine,
+        leases: Leases,
+        stop: threading.Event,
+    ) -> None:
+        """plan: the plan as `migrate init` noted it last, which may be another at each run."""
         self._plan = plan
-        self._settings: Settings = plan.settings
+        self._settings = settings
         self._state = state
         self._leases = leases
         self._stop = stop
@@ -74,32 +83,33 @@ class Cleanup:
             records += deleted
             if deleted < _LIMIT or self._stop.is_set():
                 break
-        entries = self._clean_ledgers()
-        decisions = self._clean_decisions()
+        plan = self._plan()
+        with closing(TargetPool(self._settings)) as pool:
+            entries = self._clean_ledgers(plan, pool)
+            decisions = self._clean_decisions(plan, pool)
         log.info("cleaned up", records=records, ledger_entries=entries, decisions=decisions)
         return records, entries
 
-    def _clean_ledgers(self) -> int:
+    def _clean_ledgers(self, plan: Plan, pool: TargetPool) -> int:
         """A place's entries go once the copies of all tables that share it are closed."""
         tables: dict[TableId, tuple[Table, set[TableId]]] = {}
-        for planned in self._plan.tables.values():
+        for planned in plan.tables.values():
             tables.setdefault(planned.noted_as.id, (planned.noted_as, set()))[1].add(planned.table.id)
         deleted = 0
-        with closing(TargetPool(self._settings)) as pool:
-            for database in self._plan.used_databases:
-                connection = pool.get(database)
-                known = standing.read(connection, self._settings.name)
-                for noted_as, ids in tables.values():
-                    if known.noted and ids <= known.closed:
-                        deleted += ledger.clean_up(connection, self._settings.name, noted_as, _LIMIT)
+        for database in plan.used_databases:
+            self._leases.check(LEASE)  # frozen for long, the plan may be another now
+            connection = pool.get(database)
+            known = standing.read(connection, self._settings.name)
+            for noted_as, ids in tables.values():
+                if known.noted and ids <= known.closed:
+                    deleted += ledger.clean_up(connection, self._settings.name, noted_as, _LIMIT)
         return deleted
 
-    def _clean_decisions(self) -> int:
+    def _clean_decisions(self, plan: Plan, pool: TargetPool) -> int:
         seconds, deleted = self._settings.consume.keep_decisions_seconds, 0
-        with closing(TargetPool(self._settings)) as pool:
-            for database in self._plan.used_databases:
-                while gone := decided.clean_up(pool.get(database), self._settings.name, seconds, _TRANSACTIONS):
-                    deleted += gone
-                    if gone < _TRANSACTIONS or self._stop.is_set():
-                        break
+        for database in plan.used_databases:
+            while gone := decided.clean_up(pool.get(database), self._settings.name, seconds, _ROWS):
+                deleted += gone
+                if gone < _ROWS or self._stop.is_set():
+                    break
         return deleted

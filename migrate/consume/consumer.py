@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Protocol, TypeVar
 
 import sqlalchemy as sa
@@ -63,8 +63,15 @@ class Writer(Owner, Protocol):
 
 class Consumer:
     def __init__(
-        self, settings: Settings, state: sa.Engine, leases: Leases, writer: Writer, stop: threading.Event
+        self,
+        settings: Settings,
+        state: sa.Engine,
+        leases: Leases,
+        writer: Writer,
+        stop: threading.Event,
+        gone: Collection[str] = (),
     ) -> None:
+        """gone: topics and delay topics that the broker does not have: their partitions stand still."""
         self._settings = settings
         self._state = state
         self._leases = leases
@@ -72,7 +79,7 @@ class Consumer:
         self._stop = stop
         self._queue = SwapQueue(settings.consume.queue_bytes)
         self._reader = PartitionReader(settings.kafka, settings.group)
-        self._partitions = Partitions(settings, state, leases, writer, self._reader, self._queue, stop)
+        self._partitions = Partitions(settings, state, leases, writer, self._reader, self._queue, stop, gone)
         self._left_out = left_out.Reasons(self._in_state)
         self._paused = False
         self._merged = time.monotonic()  # when the last merge began
@@ -174,7 +181,7 @@ class Consumer:
                         log.warning("a message is left out", message=raw.where, refusal=error.message, reason=why)
                         items.append((raw, without_rows(raw.offset)))
                         continue
-                    hint = f"{error.hint}; {leave_out_hint(raw.topic, raw.partition, raw.offset)}"
+                    hint = error.hint_and(leave_out_hint(raw.topic, raw.partition, raw.offset))
                     self._partitions.unreadable(tenure, raw.offset, StopError(error.message, hint=hint))
                     break
             if items:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Protocol, TypeVar
 
 import sqlalchemy as sa
@@ -50,7 +50,9 @@ class Partitions:
         reader: PartitionReader,
         queue: SwapQueue,
         stop: threading.Event,
+        gone: Collection[str] = (),
     ) -> None:
+        """gone: topics and delay topics that the broker does not have."""
         self.turn = threading.Lock()
         """Held while a batch is under way."""
         self._settings = settings
@@ -69,7 +71,9 @@ class Partitions:
         with state.connect() as connection:
             self._migration = migrations.get(connection, settings.name)
         names = self._migration.topic_names
-        self._topics = TopicWatch(settings.kafka, {name: id_ for id_, name in names.items()})
+        self._delays = {name: settings.delay_topics(name) for name in names.values()}
+        delays = [one for found in self._delays.values() for one in found]
+        self._topics = TopicWatch(settings.kafka, {name: id_ for id_, name in names.items()}, delays, gone)
         self._by_place = {(names[part.topic_id], part.number): part for part in self._migration.partitions}
 
     # -- asked by the consumer
@@ -153,8 +157,9 @@ class Partitions:
             if not passes(error.orig or error):
                 raise
             log.warning("partitions not shared out, the state database refuses", error=text(error.orig or error))
-        for topic, gone in self._topics.gone().items():
-            self._topic_gone(topic, gone)
+        for topic in self._delays:
+            if (gone := self._gone(topic)) is not None:
+                self._topic_gone(topic, gone)
         self._try_again()
 
     def _deal_with(self, partition: Partition, error: MigrateError) -> None:
@@ -182,6 +187,11 @@ class Partitions:
             if partition not in self._mine and (held := self._leases.acquire(partition.lease)):
                 self._mine[partition] = Tenure(partition, held, topic)
                 self._begin(self._mine[partition])
+
+    def _gone(self, topic: str) -> StopError | None:
+        """Why nothing of a topic can go on, as it is gone, or one of those that its empty deletes go to."""
+        known = self._topics.gone()
+        return next((known[name] for name in (topic, *self._delays[topic]) if name in known), None)
 
     def _topic_gone(self, topic: str, error: StopError) -> None:
         for tenure in [one for one in self._mine.values() if one.topic == topic]:
@@ -233,7 +243,7 @@ class Partitions:
         found, watermark, tenure.recorded, known = self._in_state(load)
         if known != self._migration:
             raise ServerError("the migration has other topics or partitions now", hint="this process starts again")
-        if error := self._topics.gone().get(tenure.topic):
+        if (error := self._gone(tenure.topic)) is not None:
             raise error
         start = found or 0
         low, high = self._reader.bounds(*tenure.where)

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 
 import structlog
 
 from migrate.kafka.producer import OrderedProducer
 from migrate.kafka.reader import PartitionReader
+from migrate.kafka.watch import TopicWatch
 from migrate.model.errors import ServerError, StopError
 from migrate.model.message import decode
 from migrate.settings import Settings
@@ -38,8 +39,15 @@ class _Waiting:
 
 class Requeue:
     def __init__(
-        self, settings: Settings, migration: Migration, leases: Leases, clock: StateClock, stop: threading.Event
+        self,
+        settings: Settings,
+        migration: Migration,
+        leases: Leases,
+        clock: StateClock,
+        stop: threading.Event,
+        gone: Collection[str] = (),
     ) -> None:
+        """gone: delay topics that the broker does not have."""
         self._settings = settings
         self._leases = leases
         self._clock = clock
@@ -47,6 +55,7 @@ class Requeue:
         self._reader = PartitionReader(settings.kafka, f"{settings.group}.delay")
         self._producer = OrderedProducer(settings.kafka)
         self._back_to = {name: topic.name for topic in migration.topics for name in settings.delay_topics(topic.name)}
+        self._topics = TopicWatch(settings.kafka, {}, self._back_to, gone)
         self._waiting = {
             (name, number): _Waiting()
             for topic in migration.topics
@@ -57,6 +66,7 @@ class Requeue:
     def run(self) -> None:
         """Requeue until stopped. Raises StopError, OwnershipLost, ServerError."""
         try:
+            self._check_topics()
             for topic, number in self._waiting:
                 low, high = self._reader.bounds(topic, number)
                 start = self._reader.committed(topic, number)
@@ -68,10 +78,15 @@ class Requeue:
                 self._reader.assign(topic, number, low if start is None else start)
             while not self._stop.is_set():
                 self._leases.check(LEASE)
+                self._check_topics()
                 self._read()
                 self._send_due()
         finally:
             self._reader.close()
+
+    def _check_topics(self) -> None:
+        for gone in self._topics.gone().values():
+            raise gone
 
     def _read(self) -> None:
         for raw in self._reader.poll(500, self._pause()):

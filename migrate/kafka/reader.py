@@ -21,10 +21,15 @@ _COORDINATOR_MOVES = frozenset(
     {KafkaError.NOT_COORDINATOR, KafkaError.COORDINATOR_NOT_AVAILABLE, KafkaError.COORDINATOR_LOAD_IN_PROGRESS}
 )
 """The group's offsets are being taken over by another broker, or created: it passes by itself."""
+_UNKNOWN = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION})
 DELETED = "messages were deleted before they were applied: raise kafka.retention_hours and copy again"
 Gone = Callable[[str, int, StopError], None]
 """Topic, partition, and what there is to say."""
 T = TypeVar("T")
+
+
+class NoSuchTopic(ServerError):  # noqa: N818 - what it says is what happened
+    """The broker does not have a topic, or does not know of it yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,12 +122,15 @@ class PartitionReader:
             self.unassign(topic, partition)
 
     def bounds(self, topic: str, partition: int) -> tuple[int, int]:
-        """(first offset at the broker, one past the last). Raises ServerError."""
+        """(first offset at the broker, one past the last). Raises NoSuchTopic, ServerError."""
         try:
             low, high = self._consumer.get_watermark_offsets(
                 TopicPartition(topic, partition), timeout=_TIMEOUT, cached=False
             )
         except KafkaException as error:
+            if error_code(error) in _UNKNOWN:
+                where = f"Kafka at {self._settings.bootstrap}"
+                raise NoSuchTopic(f"{where} has no {topic} [{partition}]", hint="was the topic deleted?") from error
             raise explain(error, self._settings) from error
         return int(low), int(high)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import groupby
 
 from migrate.merge.doubt import Doubts
@@ -18,6 +19,14 @@ _Where = tuple[Place, str, str]
 """A place and the table whose rows go there: several tables may share it, each with a copy of its own."""
 
 
+@dataclass(slots=True)
+class _Held:
+    """What shall be at a place, of a table: the last word on each key, or all where the server alone compares."""
+
+    last: dict[Key, _Planned] = field(default_factory=dict)
+    every: list[_Planned] = field(default_factory=list)
+
+
 class Fold:
     """Collects, for each place, the state every touched key shall have.
 
@@ -28,8 +37,7 @@ class Fold:
 
     def __init__(self) -> None:
         self.doubts = Doubts()
-        self._last: dict[_Where, dict[Key, _Planned]] = {}
-        self._all: dict[_Where, list[_Planned]] = {}
+        self._held: dict[_Where, _Held] = {}
 
     def add(self, planned: PlannedTable, changes: Sequence[Change], applied: Applied) -> None:
         """Take in changes of a table, in order, each unless its database has it already.
@@ -38,6 +46,7 @@ class Fold:
         """
         names = planned.rule.columns
         left = [change.before if _leaves(change, names) else None for change in changes]
+        at = _Places(self._held, planned, applied)
         befores = iter(planned.route_all([row for row in left if row is not None]))
         afters = iter(planned.route_all([change.after for change in changes if change.after is not None]))
         for change, row in zip(changes, left, strict=True):
@@ -45,31 +54,43 @@ class Fold:
             gone = None
             if row is not None and (before := next(befores)) != after:
                 gone = before
-                self._put(planned, gone, Intent(change.key, None, change.coordinate), applied)
+                at.put(gone, Intent(change.key, None, change.coordinate))
             if planned.group:
                 self.doubts.note(planned, change.key, gone, after)
             if after is not None:
-                self._put(planned, after, Intent(change.key, change.after, change.coordinate), applied)
-
-    def _put(self, planned: PlannedTable, place: Place, intent: Intent, applied: Applied) -> None:
-        have = applied.get(place.database)
-        if have is not None and intent.coordinate <= have:
-            return
-        where = (place, planned.table.source, planned.table.full_name)
-        if not planned.table.key_is_exact:
-            self._all.setdefault(where, []).append((planned, intent))
-            return
-        intents = self._last.setdefault(where, {})
-        intents.pop(intent.key, None)  # re-inserted below, so that intents stay in coordinate order
-        intents[intent.key] = planned, intent
+                at.put(after, Intent(change.key, change.after, change.coordinate))
 
     def places(self) -> Iterable[tuple[Place, PlannedTable, list[Intent]]]:
         """Every touched place with what it shall hold, in coordinate order; once for each table that shares it, and
         again where the table's columns changed."""
-        for where, last in self._last.items():
-            yield from _by_layout(where[0], last.values())
-        for where, every in self._all.items():
-            yield from _by_layout(where[0], every)
+        for where, held in self._held.items():
+            yield from _by_layout(where[0], held.last.values())
+            yield from _by_layout(where[0], held.every)
+
+
+class _Places:
+    """The places of a table while some of its changes are taken in: what a place is asked for is looked up once."""
+
+    def __init__(self, held: dict[_Where, _Held], planned: PlannedTable, applied: Applied) -> None:
+        self._held = held
+        self._planned = planned
+        self._applied = applied
+        self._exact = planned.table.key_is_exact
+        self._known: dict[int, tuple[_Held, Coordinate | None]] = {}  # by id: a plan has one object for each place
+
+    def put(self, place: Place, intent: Intent) -> None:
+        if (known := self._known.get(id(place))) is None:
+            where = (place, self._planned.table.source, self._planned.table.full_name)
+            known = self._held.setdefault(where, _Held()), self._applied.get(place.database)
+            self._known[id(place)] = known
+        held, have = known
+        if have is not None and intent.coordinate <= have:
+            return
+        if not self._exact:
+            held.every.append((self._planned, intent))
+            return
+        held.last.pop(intent.key, None)  # re-inserted below, so that intents stay in coordinate order
+        held.last[intent.key] = self._planned, intent
 
 
 def _leaves(change: Change, sharding: Sequence[str]) -> bool:

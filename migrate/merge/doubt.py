@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from migrate.model.change import Key
-from migrate.target.plan import Place, PlannedTable, TableId
+from migrate.model.table import TableId
+from migrate.target.plan import Place, PlannedTable
 
 Asked = dict[Key, set[Place] | None]
 """Keys to be read at their sources again, in the order they came, and the places that may be wrong; None: any."""

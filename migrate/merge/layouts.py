@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol
 
 from migrate.model.coordinate import Coordinate
 from migrate.model.errors import StopError
 from migrate.model.message import CANAL, Message
-from migrate.model.table import Table
-from migrate.target.plan import PlannedTable, TableId
+from migrate.model.table import Table, TableId
+from migrate.target.plan import Plan, PlannedTable
 
 Since = tuple[int, int, int]
 Timeline = list[tuple[Since, PlannedTable]]
@@ -20,8 +20,12 @@ class History(Protocol):
     """The schema history, as a consumer reads it."""
 
     def look(self) -> tuple[object, Mapping[TableId, Coordinate | None]]:
-        """A mark that is another once anything was noted; and, of tables that were added or removed, where the messages
-        begin that count (None: none of them does)."""
+        """A mark that is another once anything was noted, or rules are others; and, of tables that were added or
+        removed, where the messages begin that count (None: none of them does)."""
+        ...
+
+    def rules(self) -> Mapping[TableId, str]:
+        """The members and their rules as the last `migrate init` noted them."""
         ...
 
     def begun(self, ids: Collection[TableId]) -> Collection[TableId]:
@@ -38,20 +42,21 @@ class Layouts:
     publisher has noted what the statement made of the table, so a batch never holds a row of unknown columns.
     """
 
-    def __init__(self, history: History | None, find: Callable[[str, str, str], PlannedTable]) -> None:
+    def __init__(self, history: History | None, plan: Plan) -> None:
         self._history = history
-        self._find = find
+        self._plan = plan
         self._mark: object = None
         self._timelines: dict[TableId, Timeline] = {}
         self._begins: Mapping[TableId, Coordinate | None] = {}
 
     def refresh(self) -> None:
-        """Read the history again if it has grown."""
+        """Read the history again if it has grown. Raises ServerError when the plan is no longer what init noted."""
         if self._history is None:
             return
         mark, self._begins = self._history.look()
         if mark == self._mark:
             return
+        self._plan.refuse_outdated(self._history.rules())
         known = {id_: dict(timeline) for id_, timeline in self._timelines.items()}
         self._timelines = {}
         for id_, versions in self._history.versions().items():
@@ -59,7 +64,7 @@ class Layouts:
             for since, table in versions:
                 before = known.get(id_, {}).get(since[:3])
                 if before is None or before.table != table:
-                    before = replace(self._find(*id_), table=table) if self._is_planned(id_) else None
+                    before = replace(self._plan.find(*id_), table=table) if self._is_planned(id_) else None
                 if before is not None:
                     timeline.append((since[:3], before))
             if timeline:
@@ -68,7 +73,7 @@ class Layouts:
 
     def _is_planned(self, id_: TableId) -> bool:
         try:
-            self._find(*id_)
+            self._plan.find(*id_)
         except StopError:
             return False
         return True

@@ -73,10 +73,14 @@ class Merger:
         self._threads = ThreadPoolExecutor(max(1, len(self._pool)), thread_name_prefix="target")
 
     def take(self, partition: Partition, epoch: int, watermark: dict[str, Coordinate]) -> None:
-        """Become the writer of a partition: raise the fence in every target database (rule 8)."""
+        """Become the writer of a partition: raise the fence in every target database (rule 8).
+
+        Raises: ServerError when `migrate init` changed the plan while others had the partition, or when stopping.
+        """
         owned = Owned(partition, epoch, watermark)
         sources = [*(source.name for source in self._settings.sources), CANAL]
         with self._busy:
+            self._planner.layouts.refresh()
             for database in self._pool:
                 raise_fence = partial(self._raise_fence, database, partition, sources, epoch)
                 for source, coordinate in self._retry(database, raise_fence).items():
@@ -172,9 +176,7 @@ class Merger:
     def _write_together(self, database: TargetDatabase, parts: Sequence[Part]) -> Done | None:
         """One transaction, so one flush of the server's disk, for all; None when they must be taken one by one."""
         try:
-            written = apply(
-                self._pool[database].get(database), parts, self._last_tier, self._send(database), keep=self._keep
-            )
+            written = self._apply(database, parts)
         except (MigrateError, pymysql.MySQLError, OSError) as error:
             told = mysql_errors.text(error) if not isinstance(error, MigrateError) else error.message
             log.info("writing partition by partition", where=str(database.name), because=told)
@@ -186,15 +188,13 @@ class Merger:
 
     def _write(self, database: TargetDatabase, part: Part) -> Done:
         """Write one part. Doing it twice ends the same: intents are states, and nobody else may write meanwhile."""
-
-        def write() -> Done:
-            return apply(
-                self._pool[database].get(database), [part], self._last_tier, self._send(database), keep=self._keep
-            )
-
-        written = self._retry(database, write, part)
+        written = self._retry(database, partial(self._apply, database, [part]), part)
         self._note_applied(database, part)
         return written
+
+    def _apply(self, database: TargetDatabase, parts: Sequence[Part]) -> Done:
+        connection = self._pool[database].get(database)
+        return apply(connection, parts, self._last_tier, self._send(database), keep=self._keep)
 
     def _send(self, database: TargetDatabase) -> Send:
         def send(partition: Partition, left: Aftermath) -> None:

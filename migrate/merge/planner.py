@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import structlog
 
@@ -16,7 +16,7 @@ from migrate.model.coordinate import Coordinate
 from migrate.model.errors import StopError
 from migrate.model.message import Message, Received, Row
 from migrate.model.partition import leave_out_hint, offset_name
-from migrate.model.table import Table
+from migrate.model.table import Table, TableId
 from migrate.state.left_out import Reasons
 from migrate.state.record import Consumed, Partition
 from migrate.state.skip import Skips
@@ -24,7 +24,7 @@ from migrate.target.decide import Intent
 from migrate.target.groups import name_of
 from migrate.target.part import Part, Work
 from migrate.target.place import Returned
-from migrate.target.plan import Place, Plan, PlannedTable, TableId, TargetDatabase
+from migrate.target.plan import Place, Plan, PlannedTable, TargetDatabase
 from migrate.target.refresh import REFRESHED, Held
 from migrate.target.rows import PlaceWriter
 
@@ -85,7 +85,7 @@ class Planner:
         self._skips = skips
         self._left_out = left_out
         self._settings = plan.settings
-        self.layouts = Layouts(history, plan.find)
+        self.layouts = Layouts(history, plan)
         self._passed_over: set[str] = set()  # as was said already
         self._writers: dict[tuple[int, Place], PlaceWriter] = {}
 
@@ -144,7 +144,7 @@ class Planner:
         if why := self._left_out.reason(item.partition, item.offset) if self._left_out else None:
             log.warning("a message is left out", message=offset_name(*where), refusal=error.message, reason=why)
             return
-        hint = f"{error.hint + '; ' if error.hint else ''}{leave_out_hint(*where)}"
+        hint = error.hint_and(leave_out_hint(*where))
         raise StopError(f"message {offset_name(*where)}: {error.message}", hint=hint) from None
 
     def _note_refresh(self, planned: PlannedTable, message: Message, refreshes: Refreshes) -> None:
@@ -233,7 +233,7 @@ class Planner:
             except StopError as error:
                 self._skip_or_raise(planned.table, change.key, error, f"at {tuple(change.coordinate)}")
                 with suppress(StopError):  # where it was it is no longer, if that is any place
-                    fold.add(planned, [replace(change, after=None)], applied)
+                    fold.add(planned, [change._replace(after=None)], applied)
 
     def why_skipped(self, table: Table, key: Key) -> str | None:
         """The reason for which a person set aside what is refused of a key; None: nobody did."""
@@ -249,11 +249,8 @@ class Planner:
         if why := self.why_skipped(table, of):
             log.warning("a change that no place takes is left out", change=where, refusal=error.message, reason=why)
             return
-        skip = f"migrate parked skip {table.full_name} '{key}' --reason …"
-        raise RowRefused(
-            f"{where}: {error.message}",
-            hint=f"{error.hint + '; ' if error.hint else ''}to go on without it: `{skip}`",
-        ) from None
+        skip = f"to go on without it: `migrate parked skip {table.full_name} '{key}' --reason …`"
+        raise RowRefused(f"{where}: {error.message}", hint=error.hint_and(skip)) from None
 
     def _pass_over(self, message: Message) -> None:
         """Of a table that was removed, or from before it was added again: it is copied anew."""

@@ -9,6 +9,7 @@ from typing import TypeVar
 import pymysql
 import structlog
 
+from migrate.kafka.watch import TopicGone
 from migrate.model.errors import MigrateError, OwnershipLost, ServerError, StopError
 from migrate.mysql import errors as mysql_errors
 from migrate.settings import Consume
@@ -31,13 +32,14 @@ def until_done(
     Errors that pass (server away, deadlock, lock wait) are tried again without end, with back-off; a duplicate key,
     which a copy running beside can cause, until `refused_attempts` are over and `refused` finds the change that the
     target does not take. `again` runs before each new attempt; `refused` makes the error, or None when it finds none or
-    has dealt with it. Raises: what `refused` makes; OwnershipLost as it comes; ServerError when `stop` was set.
+    has dealt with it. Raises: what `refused` makes; OwnershipLost and TopicGone as they come; ServerError when `stop`
+    was set.
     """
     pause, refusals = settings.retry_seconds, 0
     while True:
         try:
             return action()
-        except OwnershipLost:
+        except (OwnershipLost, TopicGone):
             raise
         except StopError as error:  # a warning, or a value that cannot be written
             if (told := refused(error)) is not None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from migrate.model.coordinate import Coordinate
 from migrate.model.errors import StopError
@@ -15,8 +15,7 @@ Key = tuple[str, ...]
 """The key's canonical texts, in key order."""
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(NamedTuple):
     """A row insert, update or delete. An update never changes the key (rule 2 splits those)."""
 
     source: str
@@ -72,7 +71,7 @@ def changes(message: Message, key: tuple[str, ...]) -> Iterator[Change]:
         )
 
 
-def key_json(key: Key) -> str:
+def key_json(key: Sequence[str]) -> str:
     """The key as it stands in state tables and reports: a JSON list of texts."""
     return json.dumps(list(key), ensure_ascii=False)
 

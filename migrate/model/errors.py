@@ -29,6 +29,10 @@ class MigrateError(Exception):
     def __str__(self) -> str:
         return f"{self.message} ({self.hint})" if self.hint else self.message
 
+    def hint_and(self, more: str) -> str:
+        """The hint, and behind it a further way out."""
+        return f"{self.hint}; {more}" if self.hint else more
+
 
 class DifferenceFound(MigrateError):  # noqa: N818 - what it says is the outcome, not a fault
     exit_code = 1

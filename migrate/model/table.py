@@ -55,6 +55,10 @@ class Column:
         return self.kind not in (Kind.FLOAT, Kind.DOUBLE, Kind.JSON, Kind.GEOMETRY)
 
 
+TableId = tuple[str, str, str]
+"""(source, database, table): what tells tables apart in a migration."""
+
+
 @dataclass(frozen=True)
 class Table:
     """One source table: its columns in order, and the key everything else uses."""
@@ -67,8 +71,7 @@ class Table:
     unique_keys: tuple[tuple[str, ...], ...] = ()  # all but the key
 
     @property
-    def id(self) -> tuple[str, str, str]:
-        """Source, database and name: what tells tables apart in a migration."""
+    def id(self) -> TableId:
         return self.source, self.database, self.name
 
     @property

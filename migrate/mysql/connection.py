@@ -1,7 +1,7 @@
 """Connections to MySQL and MariaDB, opened in one way everywhere.
 
 Session: UTC, utf8mb4, strict mode that neither invents nor refuses stored values, READ COMMITTED (no gap
-locks between the stream and the copy), LOCAL INFILE off (FAULTS S5).
+locks between the stream and the copy), the driver's LOCAL INFILE off (FAULTS S5).
 """
 
 from __future__ import annotations
@@ -120,7 +120,13 @@ class Connection:
         if _log_sql:
             _sql_log.info("sql", server=self.name, statement=" ".join((shown or sql).split())[:2000])
         formatted: Sequence[object] = () if args is None else args  # always formatted, so %% is % everywhere
-        found = cursor.execute(sql, formatted if shown is None else None)
+        try:
+            found = cursor.execute(sql, formatted if shown is None else None)
+        except RuntimeError as error:
+            if "LOAD_LOCAL" not in str(error):
+                raise
+            self.close()
+            raise file_asked(self.name, "a file") from None
         if warn and cursor.warning_count:
             self._judge_warnings(cursor, cursor.warning_count, truncated)
         return found
@@ -167,6 +173,14 @@ def _json_text(value: JsonValue, _mapping: object = None) -> str:
     return value.as_text()
 
 
+def file_asked(where: str, file: str) -> StopError:
+    """The server wants to read this machine's files (FAULTS S5)."""
+    return StopError(
+        f"{where}: the server asked for {file} of this machine",
+        hint="it was given nothing; see that the address in the config is your server's",
+    )
+
+
 def _expected(code: int, text: str, truncated: Collection[str]) -> bool:
     if code == _TRUNCATED:
         return any(f"column '{name}'" in text for name in truncated)
@@ -180,6 +194,7 @@ def connect(
     database: str | None = None,
     raw_results: bool = False,
     session: Mapping[str, object] | None = None,
+    loads: bool = False,
 ) -> Connection:
     """Open a session.
 
@@ -189,6 +204,7 @@ def connect(
         database: default schema.
         raw_results: every value comes as the server's own bytes, unconverted.
         session: further session variables.
+        loads: the session may be given to `migrate.mysql.local_load`; no file of this machine is read in any case.
     Raises: ServerError with a hint.
     """
     options = driver_options(server)
@@ -196,7 +212,8 @@ def connect(
         options |= {"conv": _ENCODERS, "use_unicode": False}
     options["read_timeout"] = max(1.0, server.connect_timeout)  # who accepts and says nothing is not waited for long
     try:
-        raw = pymysql.connect(database=database, client_flag=CLIENT.FOUND_ROWS, **options)
+        flags = CLIENT.FOUND_ROWS | (CLIENT.LOCAL_FILES if loads else 0)
+        raw = pymysql.connect(database=database, client_flag=flags, **options)
         raw._read_timeout = server.read_timeout  # type: ignore[attr-defined]  # the driver has no other way
     except (pymysql.MySQLError, OSError) as error:
         raise explain(error, f"{name} at {server.host}:{server.port}") from error

@@ -14,6 +14,8 @@ import pymysql
 from migrate.model.errors import MigrateError, ServerError
 
 DUPLICATE_KEY = 1062
+LOAD_FORBIDDEN = frozenset({1148, 3948, 4166})
+"""`local_infile` is off at the server: MariaDB, MySQL, MariaDB since 10.5."""
 ACCESS_DENIED = frozenset({1044, 1045, 1142, 1143, 1227, 1370, 1698})
 UNKNOWN_DATABASE = 1049
 LOCK_WAIT = 1205

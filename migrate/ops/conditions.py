@@ -14,6 +14,7 @@ from dataclasses import replace
 import sqlalchemy as sa
 
 from migrate.model.errors import PreflightError
+from migrate.model.table import TableId
 from migrate.mysql.connection import Connection, connect
 from migrate.mysql.errors import explained
 from migrate.mysql.quoting import quote
@@ -24,7 +25,7 @@ from migrate.settings import Settings
 from migrate.state import detail, phase, position, schema_history
 from migrate.state import migration as migrations
 from migrate.target import chunk_fence
-from migrate.target.plan import Plan, PlannedTable, TableId, connect_database
+from migrate.target.plan import Plan, PlannedTable, connect_database
 
 _CHANGING = "changing"  # in place of a rule's hash: every command refuses until an init has ended
 _BATCH = 5000

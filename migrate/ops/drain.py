@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from datetime import datetime, timedelta
 
 import sqlalchemy as sa
 
@@ -14,8 +15,13 @@ from migrate.ops.status import Status
 from migrate.settings import Settings
 from migrate.state import halt
 from migrate.state import migration as migrations
+from migrate.verify.scheduled import PROCESS as CHECK
 
 _POLL = 0.5
+_JUST_ASKED = timedelta(seconds=60)
+"""A partition that was refused so shortly after somebody asked for another try may have been tried from before that."""
+_STARTING = 10.0
+"""Seconds in which a process that was just started again has taken back why it stopped the last time."""
 
 
 def drain(
@@ -30,7 +36,10 @@ def drain(
     ServerError on time-out.
     """
     ends = status.source_ends(settings, state)
-    deadline = time.monotonic() + timeout_seconds
+    began = time.monotonic()
+    deadline = began + timeout_seconds
+    from_before: set[tuple[str, datetime]] | None = None
+    first_seen: dict[str, datetime] = {}
     while True:
         with state.begin() as connection:
             migrations.ask_drain(connection, settings.name)
@@ -40,7 +49,17 @@ def drain(
             return now
         with state.connect() as connection:
             stopped = halt.settled(connection, settings.name)
-        for process, reason, hint, _ in stopped:
+            asked = migrations.retry_asked(connection, settings.name)
+        if from_before is None:
+            from_before = {(process, at) for process, _reason, _hint, at in stopped}
+        for process, reason, hint, at in stopped:
+            if process == CHECK:  # it only looks
+                continue
+            just_asked = asked is not None and halt.is_partition(process) and at - asked < _JUST_ASKED
+            if just_asked and first_seen.setdefault(process, at) == at:
+                continue
+            if (process, at) in from_before and time.monotonic() - began < _STARTING:
+                continue
             raise StopError(f"{process} stands still: {reason}", hint=hint)
         if time.monotonic() > deadline:
             raise ServerError(
@@ -55,6 +74,7 @@ def _left(now: Status) -> str:
         for item in now.sources
         if not item.caught_up
     ]
+    parts += [f"topic {name} is not at the broker" for name in sorted(now.gone)]
     parts.append(
         f"{counted(now.waiting_messages, 'message')}, {counted(now.records.get('new', 0), 'record')},"
         f" {counted(now.empty_deletes, 'empty delete')} waiting"

@@ -10,10 +10,12 @@ from typing import Any
 import sqlalchemy as sa
 
 from migrate.kafka.reader import PartitionReader, Raw
-from migrate.model.change import Key, key_json
+from migrate.model.change import key_json
 from migrate.model.errors import StopError
 from migrate.model.message import CANAL, decode
 from migrate.model.partition import Partition
+from migrate.model.table import TableId
+from migrate.model.times import in_utc
 from migrate.mysql.errors import explained
 from migrate.ops import refresh
 from migrate.ops.runtime import stored_plan
@@ -22,9 +24,9 @@ from migrate.scroll.sessions import Sessions
 from migrate.settings import Settings
 from migrate.state import halt, position, record, skip, verification
 from migrate.state import migration as migrations
-from migrate.target import decided, ledger, parked
+from migrate.target import asking, decided, ledger, parked
 from migrate.target.groups import name_of
-from migrate.target.plan import PlannedTable, TableId
+from migrate.target.plan import PlannedTable
 from migrate.target.refresh import REFRESHED
 
 
@@ -67,7 +69,7 @@ def explain(settings: Settings, state: sa.Engine, name: str, text: str, source: 
     table = planned.table
     with state.connect() as connection:
         topic = migrations.get(connection, settings.name).topic(planned.topic or settings.topic)
-        partition = refresh.partition_for(settings, planned, topic, key)
+        partition = asking.partition_for(settings, planned, topic, key)
         number = partition.number
         consumed = record.next_offset(connection, partition) or 0
         found = Explained(name, key_json(key), table.source, topic.name, number, consumed, 0)
@@ -75,58 +77,67 @@ def explain(settings: Settings, state: sa.Engine, name: str, text: str, source: 
         found.halted = stops.get(halt.of_partition(topic.name, number), "")
         found.set_aside = next(filter(None, (skip.reason(connection, settings.name, id_, key) for id_ in ids)), "")
         found.differences = [one for id_ in ids for one in verification.named(connection, settings.name, id_, key)]
-    _look_at_servers(settings, planned, members, key, found)
-    _read_topics(settings, state, partition, planned, ids, key, found, messages)
+    sessions = Sessions(settings)
+    try:
+        with explained("source and targets"):
+            spellings = ledger.Spellings(lambda: sessions.targets.get(planned.databases[0]), table, key)
+            _look_at_servers(settings, sessions, planned, members, spellings, found)
+            _read_topics(settings, state, partition, planned, ids, spellings, found, messages)
+    finally:
+        sessions.close()
     return found
 
 
 def _look_at_servers(
-    settings: Settings, planned: PlannedTable, members: Sequence[PlannedTable], key: Key, found: Explained
+    settings: Settings,
+    sessions: Sessions,
+    planned: PlannedTable,
+    members: Sequence[PlannedTable],
+    spellings: ledger.Spellings,
+    found: Explained,
 ) -> None:
-    table, sessions = planned.table, Sessions(settings)
-    try:
-        with explained("source and targets"):
-            seen = look_up(sessions, members, [key])[key]
-            if seen.source is not None:
-                found.at_source = str(planned.places[seen.source[0]])
-                if planned.group:
-                    found.at_source += f" ({' and '.join(name_of(one) for one in seen.holders)})"
-            for place, digest in sorted(seen.targets.items()):
-                compared = "the source has no such row"
-                if seen.source is not None:
-                    holder = seen.holders[-1]
-                    names = differing_columns(sessions, holder, key, place) if digest != seen.source[1] else []
-                    compared = f"differs in {', '.join(names)}" if names else "same as at the source"
-                    compared += "" if place == seen.source[0] else ", misplaced"
-                found.places.append({"place": str(planned.places[place]), "row": compared})
-            for database in planned.databases:
-                connection = sessions.targets.get(database)
-                here = {one.table for one in planned.places if one.database == database}
-                found.decisions += [
-                    {
-                        "place": f"{database.target}/{database.database}.{one.place}",
-                        "what": one.what,
-                        "coordinate": tuple(one.coordinate) if one.coordinate != REFRESHED else (),
-                        "made": one.made.isoformat(),
-                    }
-                    for one in decided.find(connection, settings.name, here, key)
-                ]
-                (key_hash,) = ledger.key_hashes(connection, table, [key])
-                aside = [row for row in parked.every(connection, settings.name) if row.key == key]
-                for name in sorted(here):
-                    with connection.transaction():
-                        entries = ledger.find(connection, settings.name, planned.noted_as, name, [key_hash])
-                    where = f"{database.target}/{database.database}.{name}"
-                    found.ledger += [
-                        {"place": where, "coordinate": tuple(entry.coordinate), "row_was_there": not entry.was_empty}
-                        for entry in entries.values()
-                    ]
-                    for row in aside:
-                        if row.place == name and row.source in {one.table.source for one in members}:
-                            told = {"refusal": row.refusal, "reason": row.reason}
-                            found.parked.append({"place": where, "coordinate": tuple(row.coordinate), **told})
-    finally:
-        sessions.close()
+    table, key = planned.table, spellings.key
+    seen = look_up(sessions, members, [key])[key]
+    if seen.source is not None:
+        found.at_source = str(planned.places[seen.source[0]])
+        if planned.group:
+            found.at_source += f" ({' and '.join(name_of(one) for one in seen.holders)})"
+    for place, digest in sorted(seen.targets.items()):
+        compared = "the source has no such row"
+        if seen.source is not None:
+            holder = seen.holders[-1]
+            names = differing_columns(sessions, holder, key, place) if digest != seen.source[1] else []
+            compared = f"differs in {', '.join(names)}" if names else "same as at the source"
+            compared += "" if place == seen.source[0] else ", misplaced"
+        found.places.append({"place": str(planned.places[place]), "row": compared})
+    for database in planned.databases:
+        connection = sessions.targets.get(database)
+        here = {one.table for one in planned.places if one.database == database}
+        found.decisions += [
+            {
+                "place": f"{database.target}/{database.database}.{one.place}",
+                "what": one.what,
+                "coordinate": tuple(one.coordinate) if one.coordinate != REFRESHED else (),
+                "made": in_utc(one.made),
+            }
+            for one in decided.find(connection, settings.name, here, spellings)
+        ]
+        (key_hash,) = ledger.key_hashes(connection, table, [key])
+        sources = {one.table.source for one in members}
+        aside = [row for row in parked.every(connection, settings.name) if row.place in here and row.source in sources]
+        same = spellings.same(row.key for row in aside)
+        for name in sorted(here):
+            with connection.transaction():
+                entries = ledger.find(connection, settings.name, planned.noted_as, name, [key_hash])
+            where = f"{database.target}/{database.database}.{name}"
+            found.ledger += [
+                {"place": where, "coordinate": tuple(entry.coordinate), "row_was_there": not entry.was_empty}
+                for entry in entries.values()
+            ]
+            for row in aside:
+                if row.place == name and row.key in same:
+                    told = {"refusal": row.refusal, "reason": row.reason}
+                    found.parked.append({"place": where, "coordinate": tuple(row.coordinate), **told})
 
 
 def _read_topics(
@@ -135,7 +146,7 @@ def _read_topics(
     partition: Partition,
     planned: PlannedTable,
     ids: Collection[TableId],
-    key: Key,
+    spellings: ledger.Spellings,
     found: Explained,
     depth: int,
 ) -> None:
@@ -147,7 +158,7 @@ def _read_topics(
             if topic == found.topic:
                 found.topic_end = high
             for raw in reader.between(topic, partition.number, first, high):
-                found.messages += _rows_of(raw, planned, ids, key)
+                found.messages += _rows_of(raw, planned, ids, spellings)
     offsets = [one["offset"] for one in found.messages if one["topic"] == found.topic]
     with state.connect() as connection:
         states = record.states(connection, partition, offsets)
@@ -158,7 +169,9 @@ def _read_topics(
             one["record"] = known.name.lower() if known is not None else done
 
 
-def _rows_of(raw: Raw, planned: PlannedTable, ids: Collection[TableId], key: Key) -> Iterator[dict[str, Any]]:
+def _rows_of(
+    raw: Raw, planned: PlannedTable, ids: Collection[TableId], spellings: ledger.Spellings
+) -> Iterator[dict[str, Any]]:
     """What a message says of the key; ids: of the tables that share its places."""
     table = planned.table
     where = {"topic": raw.topic, "offset": raw.offset}
@@ -173,7 +186,9 @@ def _rows_of(raw: Raw, planned: PlannedTable, ids: Collection[TableId], key: Key
     if planned.group:
         where["table"] = f"{message.source}/{message.database}.{message.table}"
     kind = "DELAYED DELETE" if message.delay is not None else message.type
-    for row, coordinate in zip(message.data, message.coordinates(), strict=True):
-        if tuple(row.get(name) for name in table.key) == key:
+    keys = [tuple(str(row.get(name)) for name in table.key) for row in message.data]
+    same = spellings.same(keys)
+    for its, coordinate in zip(keys, message.coordinates(), strict=True):
+        if its in same:
             at = () if message.refresh else tuple(coordinate)
             yield {**where, "type": kind, "coordinate": at, "gtid": message.gtid}

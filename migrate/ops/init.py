@@ -11,20 +11,19 @@ import sqlalchemy as sa
 
 from migrate.kafka import admin
 from migrate.model.errors import ConfigError, PreflightError
-from migrate.model.table import Table
+from migrate.model.table import Table, TableId
 from migrate.model.words import counted
 from migrate.mysql import catalog, definition
 from migrate.mysql.connection import Connection, connect
 from migrate.mysql.errors import explained
 from migrate.mysql.quoting import quote
-from migrate.ops import conditions, groups, leftovers
+from migrate.ops import conditions, delayed, groups, leftovers
 from migrate.ops.tables import Changes
 from migrate.preflight import run as preflight
 from migrate.settings import Settings
 from migrate.state import database, phase, position, schema_history
 from migrate.state import migration as migrations
-from migrate.target.groups import check_groups
-from migrate.target.plan import Place, Plan, PlannedTable, TableId, TargetDatabase, connect_database
+from migrate.target.plan import Place, Plan, PlannedTable, TargetDatabase, connect_database
 
 Say = Callable[[str], None]
 _WRITTEN_OUT = re.compile(r"""(password["']?\s*[:=]\s*["']?)(?!["']?\$\{)[^"'\s,}]+""", re.I)
@@ -48,7 +47,6 @@ def initialise(settings: Settings, config: str = "", say: Say = lambda _line: No
     report = preflight.run(settings)
     report.raise_first()
     plan = Plan(settings, report.tables)
-    check_groups(plan.tables.values())
     applied = database.create(settings.state)
     say(f"state database {settings.state.database}: {'version ' + str(applied[-1]) if applied else 'up to date'}")
     topics = _create_topics(settings, say)
@@ -74,6 +72,9 @@ def initialise(settings: Settings, config: str = "", say: Say = lambda _line: No
             changes.note(connection, plan, say)
             _store_definitions(connection, plan, creates, changes)
             _store_rules(connection, plan, changes)
+            migrations.ask_retry(connection, settings.name)  # what stood still may do so for what this made anew
+        if changes.known and (sent := delayed.send_again(settings, state, plan, migration)):
+            say(f"{counted(sent, 'delayed delete')} that the ledgers wait for sent again")
         return Initialised(migration, created, topics)
 
 

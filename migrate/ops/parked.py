@@ -13,15 +13,16 @@ from migrate.kafka.reader import PartitionReader
 from migrate.model.change import Key, key_json
 from migrate.model.errors import ConfigError
 from migrate.model.partition import Partition, offset_name
+from migrate.model.table import TableId
 from migrate.mysql.errors import explained
 from migrate.ops import refresh
 from migrate.ops.runtime import stored_plan
 from migrate.settings import Settings
 from migrate.state import halt, left_out, skip
 from migrate.state import migration as migrations
-from migrate.target import parked
+from migrate.target import asking, parked
 from migrate.target.parked import Parked
-from migrate.target.plan import TableId, TargetDatabase, TargetPool
+from migrate.target.plan import TargetDatabase, TargetPool
 
 
 @dataclass(frozen=True)
@@ -153,5 +154,5 @@ def retry(
                 skip.withdraw(connection, settings.name, id_, key)
         migrations.ask_retry(connection, settings.name)
     for id_, some in wanted.items():
-        refresh.bring(settings, state, tables[id_], [*some], timeout)
+        asking.bring(settings, state, tables[id_], [*some], timeout)
     return sum(map(len, wanted.values()))

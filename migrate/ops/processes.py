@@ -1,9 +1,14 @@
-"""The stages wired up as processes: `migrate publish | consume | commit | requeue`."""
+"""The stages wired up as processes: `migrate publish | consume | commit | requeue | check`."""
 
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable
+import math
+import time
+from collections.abc import Callable, Iterable
+from contextlib import closing
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import sqlalchemy as sa
@@ -17,33 +22,57 @@ from migrate.delay.requeue import LEASE as REQUEUE_LEASE
 from migrate.delay.requeue import Requeue
 from migrate.kafka import admin
 from migrate.merge.merger import Merger
-from migrate.ops.runtime import Runtime, run_process
+from migrate.model.errors import PreflightError, ServerError
+from migrate.model.stopping import stop_on_signals
+from migrate.ops.runtime import Runtime, run_process, stored_plan
 from migrate.publish.publisher import Publisher, lease_name
 from migrate.settings import Settings
-from migrate.state import left_out, position
+from migrate.state import database, left_out, position
 from migrate.state import migration as migrations
 from migrate.state.clock import StateClock
 from migrate.state.database import in_transaction
+from migrate.state.lease import Leases
 from migrate.state.schema_history import Reading
 from migrate.state.skip import Skips
 from migrate.target.requeue import AftermathSender
+from migrate.verify.checking import Outcome
+from migrate.verify.scheduled import LEASE as CHECK_LEASE
+from migrate.verify.scheduled import Ending, ScheduledCheck
 
 log = structlog.get_logger("migrate.run")
 
 
-def _check_topics(runtime: Runtime) -> migrations.Migration:
-    """The stored migration, once the broker's topics are seen to be those it began with; waits for them to appear."""
+def _look_for(runtime: Runtime, names: Iterable[str], seconds: float) -> dict[str, admin.Topic | None]:
+    """Each topic as the broker has it; None where it has none, though it was looked for so many seconds."""
+    ends = time.monotonic() + seconds
+    found: dict[str, admin.Topic | None] = {}
+    for name in names:
+        while (one := admin.describe(runtime.settings.kafka, name)) is None:
+            left = ends - time.monotonic()
+            if left <= 0 or runtime.stop.is_set():
+                break
+            log.warning("the topic is not there", topic=name)
+            runtime.stop.wait(min(left, runtime.settings.consume.idle_seconds))
+        found[name] = one
+    return found
+
+
+def _check_topics(runtime: Runtime, seconds: float = math.inf) -> tuple[migrations.Migration, set[str]]:
+    """The stored migration, once the broker's topics are seen to be those it began with; and those that are not there,
+    though they were waited for. Raises PreflightError."""
     with runtime.state.connect() as connection:
         known = migrations.get(connection, runtime.settings.name)
+    found = _look_for(runtime, [topic.name for topic in known.topics], seconds)
     for topic in known.topics:
-        while not runtime.stop.is_set():
-            found = admin.describe(runtime.settings.kafka, topic.name)
-            if found is not None:
-                migrations.check(topic, migrations.Topic(found.name, found.id, found.partitions))
-                break
-            log.warning("the topic is not there", topic=topic.name)
-            runtime.stop.wait(runtime.settings.consume.idle_seconds)
-    return known
+        if (seen := found[topic.name]) is not None:
+            migrations.check(topic, migrations.Topic(seen.name, seen.id, seen.partitions))
+    return known, {name for name, seen in found.items() if seen is None}
+
+
+def _gone_delays(runtime: Runtime, known: migrations.Migration) -> set[str]:
+    """The delay topics that are not there."""
+    names = [name for topic in known.topics for name in runtime.settings.delay_topics(topic.name)]
+    return {name for name, seen in _look_for(runtime, names, admin.NEW).items() if seen is None}
 
 
 def publish(settings: Settings, source: str) -> None:
@@ -51,10 +80,10 @@ def publish(settings: Settings, source: str) -> None:
     settings.source(source)
 
     def body(runtime: Runtime) -> None:
-        runtime.plan()
+        plan = runtime.plan()
         _check_topics(runtime)
-        held = runtime.wait_for(lease_name(source))
-        if held is not None:  # tables may have been added while we stood by
+        held = runtime.wait_for(lease_name(source), plan)
+        if held is not None:
             planned = {key[1:]: one for key, one in runtime.plan().tables.items() if key[0] == source}
             Publisher(settings, source, planned, runtime.state, runtime.leases, held, runtime.stop).run()
 
@@ -69,7 +98,8 @@ def consume(settings: Settings) -> None:
 
     def body(runtime: Runtime) -> None:
         plan = runtime.plan()
-        known = _check_topics(runtime)
+        known, gone = _check_topics(runtime, admin.NEW)
+        gone |= _gone_delays(runtime, known)
 
         def in_state(action: Callable[[sa.Connection], Any]) -> Any:
             return in_transaction(runtime.state, action, runtime.stop)
@@ -83,7 +113,7 @@ def consume(settings: Settings) -> None:
 
         merger = Merger(plan, sender, runtime.stop, history, skips, left_out.Reasons(in_state), where_read)
         try:
-            Consumer(settings, runtime.state, runtime.leases, merger, runtime.stop).run()
+            Consumer(settings, runtime.state, runtime.leases, merger, runtime.stop, gone).run()
         finally:
             merger.close()
 
@@ -95,10 +125,10 @@ def commit(settings: Settings) -> None:
 
     def body(runtime: Runtime) -> None:
         plan = runtime.plan()
-        _check_topics(runtime)
-        scheduler = Cleanup(plan, runtime.state, runtime.leases, runtime.stop).schedule()
+        _check_topics(runtime, admin.NEW)
+        scheduler = Cleanup(settings, runtime.plan, runtime.state, runtime.leases, runtime.stop).schedule()
         try:
-            if runtime.wait_for(COMMIT_LEASE) is not None:
+            if runtime.wait_for(COMMIT_LEASE, plan) is not None:
                 Committer(settings, runtime.state, runtime.leases, runtime.stop).run()
         finally:
             scheduler.shutdown(wait=True)
@@ -110,9 +140,43 @@ def requeue(settings: Settings) -> None:
     """Bring delayed deletes back until told to stop."""
 
     def body(runtime: Runtime) -> None:
-        _check_topics(runtime)
-        if runtime.wait_for(REQUEUE_LEASE) is not None:
-            known = _check_topics(runtime)  # it may have got more partitions while we stood by
-            Requeue(settings, known, runtime.leases, StateClock(runtime.state), runtime.stop).run()
+        plan = runtime.plan()
+        _check_topics(runtime, admin.NEW)
+        if runtime.wait_for(REQUEUE_LEASE, plan) is not None:
+            known, gone = _check_topics(runtime, admin.NEW)  # it may have got more partitions while we stood by
+            there = replace(known, topics=tuple(topic for topic in known.topics if topic.name not in gone))
+            missing = _gone_delays(runtime, there)
+            Requeue(settings, there, runtime.leases, StateClock(runtime.state), runtime.stop, missing).run()
 
     run_process(settings, "requeue", body)
+
+
+def check(settings: Settings) -> None:
+    """Compare finished chunks every so often until told to stop."""
+
+    def body(runtime: Runtime) -> None:
+        held = runtime.wait_for(CHECK_LEASE, runtime.plan())
+        if held is not None:
+            ScheduledCheck(settings, runtime.plan, runtime.state, runtime.leases, held, runtime.stop).run()
+
+    run_process(settings, CHECK_LEASE, body)
+
+
+def check_once(settings: Settings) -> Outcome:
+    """One run of the check. Raises ServerError when it was told to stop; PreflightError when another one checks."""
+    with (
+        database.opened(settings.state) as state,
+        closing(Leases(state, settings.name, settings.lease.seconds, quiet=True).start()) as leases,
+        stop_on_signals() as stop,
+    ):
+        held = leases.acquire(CHECK_LEASE)
+        if held is None:
+            raise PreflightError(
+                "another process checks this migration already",
+                hint="`migrate run` has one; `migrate status` shows what it finds",
+            )
+        try:
+            return ScheduledCheck(settings, partial(stored_plan, settings, state), state, leases, held, stop).run_once()
+        except Ending as ending:
+            hint = "what it compared until then counts; run it again for the rest"
+            raise ServerError("the check was stopped before it was done", hint=hint) from ending

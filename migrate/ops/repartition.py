@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlalchemy as sa
 
 from migrate.kafka import admin
+from migrate.kafka.watch import BEGIN_ANEW
 from migrate.model.coordinate import file_number
 from migrate.model.errors import ConfigError, PreflightError
 from migrate.model.words import counted
@@ -71,6 +72,8 @@ def refuse_unless_drained(settings: Settings, state: sa.Engine, known: Migration
         "record": now.records.get("new", 0),
         "empty delete": now.empty_deletes,
     }
+    for topic in sorted(now.gone):
+        raise PreflightError(f"topic {topic} is not at the broker", hint=BEGIN_ANEW)
     left = ", ".join(counted(count, what) for what, count in waiting.items() if count)
     if left:
         raise PreflightError(

@@ -37,9 +37,16 @@ class Runtime:
         """Tables, rules and places as `migrate init` stored them."""
         return stored_plan(self.settings, self.state)
 
-    def wait_for(self, lease: str) -> Held | None:
-        """Stand by for a singleton's lease; None when we are to stop first."""
-        return self.leases.wait(lease, self.stop)
+    def wait_for(self, lease: str, plan: Plan) -> Held | None:
+        """Stand by for a singleton's lease; None when we are to stop first.
+
+        Raises ServerError when `migrate init` has changed the plan meanwhile.
+        """
+        held = self.leases.wait(lease, self.stop)
+        if held is not None:
+            with self.state.connect() as connection:
+                plan.refuse_outdated(phase.rule_hashes(connection, self.settings.name))
+        return held
 
 
 def stored_plan(settings: Settings, state: sa.Engine) -> Plan:

@@ -7,6 +7,7 @@ from contextlib import closing, contextmanager
 
 import sqlalchemy as sa
 
+from migrate.commit.cleanup import LEASE as CLEANUP_LEASE
 from migrate.commit.committer import LEASE as COMMIT_LEASE
 from migrate.delay.requeue import LEASE as REQUEUE_LEASE
 from migrate.model.errors import PreflightError
@@ -14,8 +15,9 @@ from migrate.publish.publisher import lease_name
 from migrate.settings import Settings
 from migrate.state.lease import Leases
 from migrate.state.migration import Migration
+from migrate.verify.scheduled import LEASE as CHECK_LEASE
 
-SINGLE = (COMMIT_LEASE, REQUEUE_LEASE)
+SINGLE = (COMMIT_LEASE, CLEANUP_LEASE, REQUEUE_LEASE, CHECK_LEASE)
 
 
 @contextmanager

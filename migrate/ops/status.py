@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
+import json
+from collections import Counter
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
 
-from migrate.kafka.reader import PartitionReader
-from migrate.model.coordinate import in_log
+from migrate.kafka.reader import NoSuchTopic, PartitionReader
 from migrate.model.errors import MigrateError
 from migrate.model.partition import Partition
-from migrate.mysql.catalog import server_facts
-from migrate.mysql.connection import connect
+from migrate.model.times import in_utc
 from migrate.mysql.errors import explained
 from migrate.ops import lag
 from migrate.ops.runtime import stored_plan
-from migrate.publish.start import BinlogPosition, log_end
+from migrate.publish.start import SourceEnd, source_end
 from migrate.settings import Settings, Source
 from migrate.state import (
+    check,
     database,
+    detail,
     failover,
     halt,
     left_out,
@@ -31,9 +33,11 @@ from migrate.state import (
     position,
     record,
     replay,
+    skip,
 )
 from migrate.state import migration as migrations
 from migrate.target import ledger, parked
+from migrate.target.groups import name_of
 from migrate.target.plan import Plan, TargetPool
 
 CATCHING_UP = "catching up"
@@ -42,13 +46,7 @@ CATCHING_UP = "catching up"
 WAITING = "waiting for the publisher"
 """An added table that the publisher has not begun with, or whose place it has not reached."""
 
-
-@dataclass(frozen=True, slots=True)
-class SourceEnd:
-    """Where a source's log ends, and on which server (id, UUID)."""
-
-    at: BinlogPosition
-    server: tuple[int, str]
+_NAMED = 100  # differences that are listed; all are counted
 
 
 @dataclass(slots=True)
@@ -88,11 +86,16 @@ class Status:
     records: dict[str, int] = field(default_factory=dict)
     empty_deletes: int = 0  # waiting for their delayed message
     parked: int = 0  # changes that the target refuses and that were set aside
+    skips: int = 0  # keys of which what is refused is set aside
     left_out: int = 0  # messages that could not be applied and that were left out
-    tables: dict[str, str] = field(default_factory=dict)  # phase of each table's copy
+    tables: dict[str, str] = field(
+        default_factory=dict
+    )  # phase of each one's copy, with its source where others have the name
     halted: list[dict[str, str]] = field(default_factory=list)
+    gone: set[str] = field(default_factory=set)  # topics that the broker does not have
     oversized: list[dict[str, Any]] = field(default_factory=list)  # rows left out of the stream
     lag_seconds: float = 0.0
+    check: dict[str, Any] = field(default_factory=dict)  # what the scheduled check found
 
     @property
     def waiting_messages(self) -> int:
@@ -106,11 +109,13 @@ class Status:
     def drained(self) -> bool:
         """Everything the sources logged up to now is at the target, and no delete waits to come back."""
         caught_up = all(source.caught_up for source in self.sources)
-        return caught_up and not self.waiting_messages and not self.records.get("new", 0) and not self.empty_deletes
+        waiting = self.gone or self.waiting_messages or self.records.get("new", 0) or self.empty_deletes
+        return caught_up and not waiting
 
     def as_dict(self) -> dict[str, Any]:
         return {
             **asdict(self),
+            "gone": sorted(self.gone),
             "waiting_messages": self.waiting_messages,
             "rows_applied": self.rows_applied,
             "drained": self.drained,
@@ -134,12 +139,13 @@ def read(
         totals = record.totals(connection, settings.name)
         status.records = {name.name.lower(): count for name, count in record.counts(connection, settings.name).items()}
         status.halted = [
-            {"process": process, "reason": reason, "hint": hint, "at": at.isoformat()}
+            {"process": process, "reason": reason, "hint": hint, "at": in_utc(at)}
             for process, reason, hint, at in halt.every(connection, settings.name)
         ]
         phases = phase.every(connection, settings.name)
         members = membership.every(connection, settings.name)
         status.left_out = left_out.count(connection, settings.name)
+        status.skips = skip.count(connection, settings.name)
         status.oversized = [asdict(row) for row in oversized.every(connection, settings.name)]
         now = connection.execute(sa.select(database.now)).scalar_one()
         listed = {name: outstanding.get(connection, settings.name, name) for name in stored}
@@ -157,16 +163,20 @@ def read(
         status.sources[-1].lag_seconds = lag.of_source(now, status.sources[-1].caught_up, event_time, idle_at)
         if name in doubts:
             found, at = doubts[name]
-            status.sources[-1].doubt = f"{found.doubt} (since {at.isoformat(' ', 'seconds')}, {found.to_server})"
+            status.sources[-1].doubt = f"{found.doubt} (since {in_utc(at, 'seconds')}, {found.to_server})"
     behind = _partitions(settings, known, totals, status, now)
     status.lag_seconds = round(max([behind, *(source.lag_seconds for source in status.sources)]), 1)
     plan = plan or stored_plan(settings, state)
+    with state.connect() as connection:
+        status.check = standing_of_check(connection, plan)
+    names = Counter(planned.table.full_name for planned in plan.tables.values())
     for key, planned in plan.tables.items():
         stage = phases.get(key, phase.Phase.CREATED)
         doubtful = stage is phase.Phase.COPIED and planned.table.source in doubts
         member = members.get(key)
         waits = member is not None and not member.begun
-        status.tables[planned.table.full_name] = WAITING if waits else CATCHING_UP if doubtful else stage.value
+        name = name_of(planned) if names[planned.table.full_name] > 1 else planned.table.full_name
+        status.tables[name] = WAITING if waits else CATCHING_UP if doubtful else stage.value
     pool = TargetPool(settings)
     try:
         with explained("targets"):
@@ -178,23 +188,44 @@ def read(
     return status
 
 
+def standing_of_check(connection: sa.Connection, plan: Plan) -> dict[str, Any]:
+    """The last run of the scheduled check, how many chunks it has been to, and what differs.
+
+    Groups are compared page by page, so that their chunks do not count.
+    """
+    migration = plan.settings.name
+    last = check.latest(connection, migration)
+    grouped = [id_ for id_, planned in plan.tables.items() if planned.group]
+    chunks, never, oldest = detail.unchecked(connection, migration, grouped)
+    return {
+        "last": {"finished": in_utc(last.finished, "seconds"), "seconds": last.seconds, **asdict(last.counts)}
+        if last
+        else None,
+        "chunks": chunks,
+        "never_checked": never,
+        "oldest": in_utc(oldest, "seconds") if oldest else None,
+        "differences": check.count(connection, migration),
+        "named": [
+            {
+                "table": f"{one.id[1]}.{one.id[2]}",
+                "source": one.id[0],
+                "key": json.loads(one.key),
+                "kind": one.kind,
+                "detail": one.detail,
+                "first_seen": in_utc(one.first_seen, "seconds"),
+                "last_seen": in_utc(one.last_seen, "seconds"),
+            }
+            for one in check.every(connection, migration, _NAMED)
+        ],
+    }
+
+
 def source_ends(settings: Settings, state: sa.Engine) -> dict[str, SourceEnd]:
     """Where each source's log ends now. Raises ServerError."""
     ends = {}
     for source in position.where_read(state, settings).sources:
-        ends[source.name] = _read_end(source)
+        ends[source.name] = source_end(source)
     return ends
-
-
-def _read_end(source: Source) -> SourceEnd:
-    name = f"source '{source.name}'"
-    connection = connect(source, name)
-    try:
-        with explained(name):
-            facts = server_facts(connection)
-            return SourceEnd(log_end(connection), (facts.server_id, facts.uuid))
-    finally:
-        connection.close()
 
 
 def _source_end(source: Source, where: position.Position | None, upto: SourceEnd | None) -> SourceEnd | None:
@@ -202,20 +233,15 @@ def _source_end(source: Source, where: position.Position | None, upto: SourceEnd
     if upto is not None and where is not None and upto.server == (where.server_id, where.server_uuid):
         return upto
     try:
-        return _read_end(source)
+        return source_end(source)
     except MigrateError:
         return None
 
 
 def _source_status(source: Source, where: position.Position | None, end: SourceEnd | None) -> SourceStatus:
     published = f"{where.file}:{where.pos}" if where else ""
-    caught_up = (
-        where is not None
-        and end is not None
-        and (where.server_id, where.server_uuid) == end.server  # elsewhere the files are others
-        and in_log(where.file, where.pos) >= in_log(end.at.file, end.at.pos)
-    )
-    event_time = where.event_time.isoformat() if where and where.event_time else ""
+    caught_up = where is not None and end is not None and end.reached_by(where)
+    event_time = in_utc(where.event_time) if where and where.event_time else ""
     ends = f"{end.at.file}:{end.at.pos}" if end else ""
     return SourceStatus(source.name, published, ends, caught_up, event_time, source.address)
 
@@ -232,8 +258,12 @@ def _partitions(
     try:
         for partition in known.partitions:
             topic, number = known.topic_names[partition.topic_id], partition.number
-            _, end = reader.bounds(topic, number)
             total = totals.get(partition, record.Total())
+            try:
+                _, end = reader.bounds(topic, number)
+            except NoSuchTopic:
+                status.gone |= {topic}
+                end = total.next_offset
             status.partitions.append(PartitionStatus(topic, number, total.next_offset, end, total.messages, total.rows))
             if total.next_offset < end:
                 age = lag.of_partition(now, reader, topic, number, total.next_offset, total.event_ms)

@@ -20,7 +20,7 @@ _STOP_SECONDS = 30
 def process_names(settings: Settings) -> dict[str, list[str]]:
     """The processes of a migration: name → arguments of `migrate`."""
     publishers = {f"publish-{source.name}": ["publish", "--source", source.name] for source in settings.sources}
-    return {**publishers, "consume": ["consume"], "commit": ["commit"], "requeue": ["requeue"]}
+    return {**publishers, "consume": ["consume"], "commit": ["commit"], "requeue": ["requeue"], "check": ["check"]}
 
 
 def write_config(settings: Settings, config: Path, directory: Path) -> Path:

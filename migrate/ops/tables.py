@@ -13,7 +13,7 @@ from typing import Self
 
 import sqlalchemy as sa
 
-from migrate.model.table import Table
+from migrate.model.table import Table, TableId
 from migrate.mysql.errors import explained
 from migrate.ops import conditions, standing
 from migrate.settings import Settings
@@ -21,7 +21,7 @@ from migrate.state import detail, membership, phase, position, schema_history
 from migrate.state import migration as migrations
 from migrate.state.membership import Member, Stage
 from migrate.target import chunk_fence, ledger, parked
-from migrate.target.plan import Plan, TableId, TargetDatabase, connect_database
+from migrate.target.plan import Plan, TargetDatabase, connect_database
 
 _STOP = "stop `migrate run`, wait until the lease has run out, and say this again"
 

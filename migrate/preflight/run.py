@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import pymysql
 
 from migrate.model.errors import MigrateError, PreflightError
-from migrate.model.table import Table
+from migrate.model.table import Table, TableId
 from migrate.mysql.catalog import base_tables
 from migrate.mysql.connection import connect
 from migrate.mysql.errors import explain
@@ -19,7 +19,9 @@ from migrate.preflight import (
     foreign_keys,
     generated,
     grants,
+    groups,
     kafka,
+    loading,
     state,
     tables,
     triggers,
@@ -27,7 +29,7 @@ from migrate.preflight import (
 from migrate.preflight.result import Result, Verdict, guarded
 from migrate.settings import Settings, Source, TableSettings
 from migrate.state.migration import Migration
-from migrate.target.plan import Plan, TableId
+from migrate.target.plan import Plan
 
 
 @dataclass(slots=True)
@@ -58,6 +60,7 @@ def run(settings: Settings, *, services: bool = False) -> Report:
         _source(settings, source, report)
     report.results += tables.unmatched_topics(settings, report.chosen)
     plan = _plan(settings, report)
+    report.results += groups.check(plan) if plan is not None else []
     for target in settings.targets:
         report.results += guarded("target", target.name, lambda target=target: _target(settings, target.name, plan))  # type: ignore[misc]
     if services:
@@ -120,6 +123,8 @@ def _target(settings: Settings, name: str, plan: Plan | None) -> list[Result]:
             results += foreign_keys.check_target(connection, found)
             results += triggers.check_target(connection, found)
             results += generated.check_target(connection, found)
+        if settings.copy_.load == "auto":
+            results += loading.check_target(connection, name)
         return results
     except pymysql.MySQLError as error:
         raise explain(error, where) from error

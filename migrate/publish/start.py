@@ -12,8 +12,8 @@ import structlog
 from migrate.model.coordinate import in_log
 from migrate.model.errors import ServerError, StopError
 from migrate.mysql.catalog import ServerFacts, server_facts, show_variables
-from migrate.mysql.connection import Connection
-from migrate.mysql.errors import LOCK_WAIT, number
+from migrate.mysql.connection import Connection, connect
+from migrate.mysql.errors import LOCK_WAIT, explained, number
 from migrate.mysql.quoting import table as quoted_table
 from migrate.publish.log import gtid
 from migrate.publish.log.gtid import GtidSet
@@ -32,6 +32,31 @@ class BinlogPosition:
     file: str
     pos: int
     gtid_set: str
+
+
+@dataclass(frozen=True, slots=True)
+class SourceEnd:
+    """Where a source's log ends, and on which server (id, UUID)."""
+
+    at: BinlogPosition
+    server: tuple[int, str]
+
+    def reached_by(self, where: Position) -> bool:
+        """Whether a position is at this end, or behind it; elsewhere the files are others."""
+        same = (where.server_id, where.server_uuid) == self.server
+        return same and in_log(where.file, where.pos) >= in_log(self.at.file, self.at.pos)
+
+
+def source_end(source: Source) -> SourceEnd:
+    """Where the source's log ends now. Raises ServerError."""
+    name = f"source '{source.name}'"
+    connection = connect(source, name)
+    try:
+        with explained(name):
+            facts = server_facts(connection)
+            return SourceEnd(log_end(connection), (facts.server_id, facts.uuid))
+    finally:
+        connection.close()
 
 
 def visible_position(connection: Connection, tables: list[tuple[str, str]], stop: threading.Event) -> BinlogPosition:

@@ -6,9 +6,15 @@ from collections.abc import Callable, Sequence
 
 from migrate.model.table import BYTES_KINDS, Column, Kind
 from migrate.mysql.values import Parameter, from_server, parameter
+from migrate.target.plan import PlannedTable
 
 Raw = Sequence[bytes | None]
 _THROUGH_TEXT = frozenset({Kind.FLOAT, Kind.DOUBLE, Kind.JSON})
+
+
+def carried(planned: PlannedTable) -> tuple[str, ...]:
+    """The columns that stand beside a row's line: those of the key, and those that it is routed by."""
+    return tuple(dict.fromkeys((*planned.table.key, *planned.rule.columns)))
 
 
 def to_parameters(column: Column) -> Callable[[Raw], list[Parameter]]:

@@ -36,6 +36,14 @@ class Checked:
     problem: Problem | None = None
 
 
+def compare_chunk(job: CheckJob, key_range: KeyRange) -> Checked:
+    """As `check_chunk`. Raises what it met."""
+    checked = check_chunk(job, key_range)
+    if checked.problem is not None:
+        raise checked.problem.error()
+    return checked
+
+
 def check_chunk(job: CheckJob, key_range: KeyRange) -> Checked:
     """Compare one chunk of the sources with its share of every place."""
     planned = job.tables[0]

@@ -1,25 +1,26 @@
 """Rows as digests, computed in the servers, and a chunk compared by sums of them.
 
-A row's digest is SHA-256 over the length of each value and then the values, so that no two different rows give one
-text (NULL is not '', 'a','bc' is not 'ab','c'). A place's share of a chunk is compared by its count and two sums over
-64-bit parts of the digests: sums add up over shards in any order, and unlike BIT_XOR they see two rows that swapped
-a value.
+A row's digest is SHA-256 over its fields as `migrate.scroll.line` writes them, so that no two different rows give one
+text (NULL is not '', 'a','bc' is not 'ab','c'). A place's share of a chunk is compared by its count and the sum of the
+digests' first 128 bits: sums add up over shards in any order, and unlike BIT_XOR they see two rows that swapped a
+value.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
 
 from migrate.model.change import Key
 from migrate.model.errors import StopError
 from migrate.model.table import Column, Kind, Table
+from migrate.mysql.columns import stream as columns_of
 from migrate.mysql.connection import Connection
 from migrate.mysql.quoting import quote
 from migrate.mysql.quoting import table as full_name
 from migrate.mysql.rowfilter import and_rows
 from migrate.mysql.values import compared, selected
+from migrate.scroll import line
 from migrate.scroll.carry import to_text
 from migrate.scroll.keyrange import KeyRange, condition
 from migrate.target.plan import PlannedTable, TargetPool
@@ -28,6 +29,7 @@ DIGEST_HEX = 32
 """Hex digits of a digest that are compared: 128 bits."""
 _LARGE = ("mediumtext", "longtext", "mediumblob", "longblob", "json", "vector")
 _BATCH_ROWS = 5000
+_BATCH_BYTES = 4 * 1024 * 1024
 _ALL = "LIMIT 18446744073709551615"
 """Makes the server compute the digest once a row: it would otherwise put the expression into each sum."""
 
@@ -37,8 +39,7 @@ class Sums:
     """A place's share of a chunk."""
 
     rows: int = 0
-    high: int = 0  # sum of the first 64 bits of the digests
-    low: int = 0  # sum of the next 64 bits
+    digests: int = 0  # their sum, as numbers of 128 bits
 
 
 @dataclass(slots=True)
@@ -57,23 +58,19 @@ class Suspects:
 
 def row_digest(table: Table) -> str:
     """The SQL expression of a row's digest, the same text on both sides."""
-    values = [compared(column) for column in table.stored]
-    lengths = ", ".join(f"COALESCE(LENGTH({value}), '-')" for value in values)
-    parts = ", ".join(f"COALESCE({_short(column)}, '')" for column in table.stored)
-    return f"LEFT(SHA2(CONCAT(CONCAT_WS(',', {lengths}), ':', {parts}), 256), {DIGEST_HEX})"
+    return f"LEFT(SHA2({line.joined([_field(column) for column in table.stored])}, 256), {DIGEST_HEX})"
 
 
-def _short(column: Column) -> str:
-    """A value for the digest; of a large one its own digest: CONCAT gives NULL beyond max_allowed_packet."""
-    value = compared(column)
+def _field(column: Column) -> str:
+    """A field for the digest; of a large value its own digest: CONCAT gives NULL beyond max_allowed_packet."""
     if column.kind is Kind.GEOMETRY or column.type.lower().startswith(_LARGE):
-        return f"UNHEX(SHA2({value}, 256))"
-    return value
+        return line.or_null(column, f"SHA2({compared(column)}, 256)")
+    return line.field(column)
 
 
 def source_rows(
     connection: Connection, planned: PlannedTable, key_range: KeyRange
-) -> Iterator[tuple[list[Key], list[int], list[str]]]:
+) -> Iterator[tuple[list[Key], list[int], list[bytes]]]:
     """The source's rows of a range in batches: keys, indexes of the places they route to, digests.
 
     Raises StopError for a row that no place takes, or that has no digest.
@@ -83,15 +80,15 @@ def source_rows(
     fields = ", ".join(selected(table.by_name[name]) for name in names)
     where, arguments = and_rows(*condition(table, key_range.low, key_range.high), planned.rows)
     name = full_name(table.database, table.name)
-    rows = connection.stream(f"SELECT {fields}, {row_digest(table)} FROM {name} WHERE {where}", arguments, _BATCH_ROWS)
-    while batch := list(islice(rows, _BATCH_ROWS)):
-        *raw, digests = zip(*batch, strict=True)
-        if None in digests:
-            raise _no_digest(table)
+    statement = f"SELECT {fields}, {row_digest(table)} FROM {name} WHERE {where}"
+    for *raw, digests in columns_of(connection, statement, arguments, _BATCH_ROWS, _BATCH_BYTES):
         texts = {name: to_text(table.by_name[name])(column) for name, column in zip(names, raw, strict=True)}
         keys: list[Key] = list(zip(*(map(str, texts[name]) for name in table.key), strict=True))
-        places = planned.rule.route_many([texts[name] for name in planned.rule.columns], rows=len(batch))
-        yield keys, places, [digest.decode() for digest in digests]
+        places = planned.rule.route_many([texts[name] for name in planned.rule.columns], rows=len(digests))
+        found = [digest for digest in digests if digest is not None]
+        if len(found) < len(digests):
+            raise no_digest(table)
+        yield keys, places, found
 
 
 Sources = Callable[[str], Connection]
@@ -113,8 +110,7 @@ def source_sums(
             for place, digest in zip(places, digests, strict=True):
                 share = sums[place]
                 share.rows += 1
-                share.high += int(digest[:16], 16)
-                share.low += int(digest[16:], 16)
+                share.digests += int(digest, 16)
             if twice is not None and len(tables) > 1:
                 twice.update(seen.intersection(keys))
                 mine += keys
@@ -138,8 +134,8 @@ def target_sums(pool: TargetPool, planned: PlannedTable, key_range: KeyRange) ->
             " UNION ALL ".join(parts), arguments * len(places)
         ):
             if rows != digests:
-                raise _no_digest(table)
-            sums[index] = Sums(int(rows), int(high or 0), int(low or 0))
+                raise no_digest(table)
+            sums[index] = Sums(int(rows), (int(high or 0) << 64) + int(low or 0))
     return sums
 
 
@@ -160,7 +156,7 @@ def suspects(
     tables: all that share the places.
     """
     wanted = set(places)
-    expected: dict[tuple[int, Key], str] = {}
+    expected: dict[tuple[int, Key], bytes] = {}
     found = Suspects()
     for planned in tables:
         for keys, routed, digests in source_rows(source(planned.table.source), planned, key_range):
@@ -178,7 +174,9 @@ def suspects(
     return found
 
 
-def target_rows(pool: TargetPool, planned: PlannedTable, key_range: KeyRange, place: int) -> Iterator[tuple[Key, str]]:
+def target_rows(
+    pool: TargetPool, planned: PlannedTable, key_range: KeyRange, place: int
+) -> Iterator[tuple[Key, bytes]]:
     """Keys and digests of a place's rows in a range."""
     table = planned.table
     where, arguments = condition(table, key_range.low, key_range.high)
@@ -186,10 +184,11 @@ def target_rows(pool: TargetPool, planned: PlannedTable, key_range: KeyRange, pl
     readers = [to_text(column) for column in table.key_columns]
     statement = f"SELECT {fields}, {row_digest(table)} FROM {quote(planned.places[place].table)} WHERE {where}"
     for *raw, digest in pool.get(planned.places[place].database).stream(statement, arguments):
-        yield tuple(str(read([value])[0]) for read, value in zip(readers, raw, strict=True)), str(digest)
+        yield tuple(str(read([value])[0]) for read, value in zip(readers, raw, strict=True)), str(digest).encode()
 
 
-def _no_digest(table: Table) -> StopError:
+def no_digest(table: Table) -> StopError:
+    """The server gave NULL for a row's digest."""
     return StopError(
         f"{table.full_name}: a row is too large for the server to digest", hint="raise max_allowed_packet on both sides"
     )

@@ -14,7 +14,7 @@ from migrate.mysql.quoting import table as full_name
 from migrate.mysql.rowfilter import and_rows
 from migrate.mysql.values import compared, selected
 from migrate.scroll.carry import to_text
-from migrate.scroll.digest import row_digest
+from migrate.scroll.digest import no_digest, row_digest
 from migrate.scroll.sessions import Sessions
 from migrate.target.plan import PlannedTable
 
@@ -66,6 +66,8 @@ def _at_source(connection: Connection, planned: PlannedTable, keys: Sequence[Key
     for *raw, digest in connection.query(f"SELECT {fields}, {row_digest(table)} FROM {name} WHERE {where}", arguments):
         row = dict(zip(names, _texts([table.by_name[name] for name in names], raw), strict=True))
         place = planned.rule.route_many([[row[name]] for name in planned.rule.columns], rows=1)[0]
+        if digest is None:
+            raise no_digest(table)
         yield _key(table, row), place, digest.decode()
 
 
@@ -82,6 +84,8 @@ def _at_targets(sessions: Sessions, planned: PlannedTable, keys: Sequence[Key]) 
         rows = sessions.targets.get(database).query(" UNION ALL ".join(parts), arguments * len(places))
         for index, *raw, digest in rows:
             row = dict(zip(table.key, _texts(table.key_columns, raw), strict=True))
+            if digest is None:
+                raise no_digest(table)
             yield _key(table, row), int(index), str(digest)
 
 

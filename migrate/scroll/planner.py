@@ -17,12 +17,15 @@ from migrate.scroll.keyrange import KeyRange, condition, order
 
 
 class Planner:
-    """Finds the bounds of pages of `rows` keys on the source; `connection` gives raw results."""
+    """Finds the bounds of pages of `rows` keys on the source; `connection` gives raw results.
+
+    rows: may be changed between pages.
+    """
 
     def __init__(self, connection: Connection, table: Table, rows: int) -> None:
+        self.rows = rows
         self._connection = connection
         self._table = table
-        self._rows = rows
         self._fields = ", ".join(selected(column) for column in table.key_columns)
         self._readers = [from_server(column) for column in table.key_columns]
 
@@ -54,14 +57,21 @@ class Planner:
 
     def estimate(self) -> int:
         """Rows of the table as the server's statistics say."""
+        return self._statistic("TABLE_ROWS")
+
+    def row_bytes(self) -> int:
+        """What a row takes at the server, by its statistics."""
+        return self._statistic("AVG_ROW_LENGTH")
+
+    def _statistic(self, name: str) -> int:
         row = self._connection.one(
-            "SELECT TABLE_ROWS FROM information_schema.TABLES WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s",
+            f"SELECT {name} FROM information_schema.TABLES WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s",
             (self._table.database, self._table.name),
         )
         return int(row[0] or 0) if row else 0
 
     def page_end(self, low: Key | None, until: Key | None) -> Key | None:
-        return self._key(low, until, f"{order(self._table)} LIMIT 1 OFFSET {self._rows - 1}")
+        return self._key(low, until, f"{order(self._table)} LIMIT 1 OFFSET {self.rows - 1}")
 
     def _key(self, low: Key | None, until: Key | None, tail: str) -> Key | None:
         where, arguments = condition(self._table, low, until)

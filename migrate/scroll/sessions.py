@@ -21,7 +21,7 @@ class Sessions:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._sources: dict[str, Connection] = {}
-        self.targets = TargetPool(settings)
+        self.targets = TargetPool(settings, loads=settings.copy_.load != "insert")
 
     def source(self, name: str) -> Connection:
         """A session that gives the server's own bytes. Raises ServerError."""

@@ -18,6 +18,7 @@ from migrate.scroll.outcome import Problem
 from migrate.scroll.patience import Patience
 from migrate.scroll.planner import Planner
 from migrate.scroll.sessions import Sessions
+from migrate.scroll.sizing import ChunkSize
 from migrate.settings import Settings
 from migrate.state import detail, membership, phase, position, replay
 from migrate.state.detail import ChunkState, Counts
@@ -44,6 +45,7 @@ class ChunkResult:
     attempt: int
     counts: Counts
     problem: Problem | None = None
+    seconds: float = 0.0  # from its first rows to its last commit
 
 
 class TableCopy:
@@ -74,7 +76,8 @@ class TableCopy:
         self._ranges: dict[int, KeyRange] = {}  # handed out
         self._until: Key | None = None
         self._next: tuple[int, Key | None] = (0, None)
-        self._pages: Iterator[KeyRange] | None = None
+        self._size = ChunkSize(settings.copy_, 0)
+        self._paging: tuple[Planner, Iterator[KeyRange]] | None = None
         self._patience = Patience(settings, f"copy of {planned.table.full_name}", self._forget, sleep)
 
     def begin(self) -> bool:
@@ -139,6 +142,7 @@ class TableCopy:
                 done[result.chunk] = (result.attempt, result.counts)
                 self.counts += result.counts
                 self.chunks_done += 1
+                self._size.note(result.counts.rows_read, result.counts.bytes_read, result.seconds)
                 continue
             problems.append(result.problem)
             self._queue.appendleft(key_range)
@@ -207,10 +211,11 @@ class TableCopy:
     def _look(self) -> None:
         planner = self._planner()
         self._until, self.estimate = planner.last_key(), planner.estimate()
+        self._size = ChunkSize(self._settings.copy_, planner.row_bytes())
 
     def _planner(self) -> Planner:
         source = self._sessions.source(self.planned.table.source)
-        return Planner(source, self.planned.table, self._settings.copy_.chunk_rows)
+        return Planner(source, self.planned.table, self._size.rows)
 
     def _wave(self, size: int) -> list[Attempt]:
         self._plan(size - len(self._queue))
@@ -231,10 +236,12 @@ class TableCopy:
         return [Attempt(item, attempts[item.number]) for item in chosen]
 
     def _plan(self, pages: int) -> None:
-        if self._pages is None:
-            self._pages = self._planner().copied(*self._next, self._until)
+        if self._paging is None:
+            planner = self._planner()
+            self._paging = planner, planner.copied(*self._next, self._until)
         for _ in range(pages):
-            page = next(self._pages, None)
+            self._paging[0].rows = self._size.rows
+            page = next(self._paging[1], None)
             if page is None:
                 return
             self._queue.append(page)
@@ -243,4 +250,4 @@ class TableCopy:
 
     def _forget(self) -> None:
         self._sessions.close()
-        self._pages = None
+        self._paging = None

@@ -2,25 +2,34 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
-from itertools import islice
+from typing import Any, NamedTuple, cast
 
+from migrate.model.errors import StopError
+from migrate.model.table import Table
+from migrate.mysql.columns import stream as columns_of
+from migrate.mysql.keys import among
+from migrate.mysql.quoting import quote
 from migrate.mysql.quoting import table as full_name
 from migrate.mysql.rowfilter import and_rows
-from migrate.mysql.values import selected
-from migrate.scroll.carry import Raw, to_parameters
+from migrate.mysql.values import from_server, selected
+from migrate.scroll import line
+from migrate.scroll.carry import Raw, carried
 from migrate.scroll.keyrange import condition
 from migrate.scroll.marks import Mark
 from migrate.scroll.outcome import Problem, Stopped, judged
-from migrate.scroll.sessions import forget, kept
+from migrate.scroll.sessions import forget, kept, open_source
 from migrate.scroll.table_copy import Attempt, ChunkResult
-from migrate.scroll.writer import ChunkWriter, Values, Written
+from migrate.scroll.writer import ChunkWriter, Written
 from migrate.settings import Settings
 from migrate.state.detail import Counts
+from migrate.target.load import Block
 from migrate.target.plan import PlannedTable
 
-BATCH_ROWS = 2000
+BATCH_ROWS = 5000
 BATCH_BYTES = 4 * 1024 * 1024
 FLUSH_BYTES = 64 * 1024 * 1024
 """A chunk with more bytes is written in several transactions a database, so that memory stays bounded."""
@@ -37,34 +46,74 @@ class CopyJob:
         return f"copy of {self.planned.table.full_name}, chunk {chunk}"
 
 
-def read_chunk(job: CopyJob, attempt: Attempt) -> Iterator[list[Raw] | Mark]:
-    """The chunk's rows in batches, column by column, as the server's own text; then its mark.
+Lines = Sequence[bytes]
+
+
+class Batch(NamedTuple):
+    """Some rows of a chunk."""
+
+    lines: Lines
+    carried: Sequence[Raw]  # column by column
+
+
+def read_chunk(job: CopyJob, attempt: Attempt) -> Iterator[Batch | Mark]:
+    """The chunk's rows in batches; then its mark.
 
     One SELECT, so one view of the table; the attempt must be open in every target database before.
     """
     table, key_range = job.planned.table, attempt.range
-    fields = ", ".join(selected(column) for column in table.stored)
+    fields = ", ".join(selected(table.by_name[name]) for name in carried(job.planned))
     where, arguments = and_rows(*condition(table, key_range.low, key_range.high), job.planned.rows)
-    statement = f"SELECT {fields} FROM {full_name(table.database, table.name)} WHERE {where}"
+    statement = f"SELECT {line.expression(table)}, {fields} FROM {full_name(table.database, table.name)} WHERE {where}"
     rows = size = 0
     try:
         with judged(job.name_of(key_range.number)):
-            stream = kept(job.settings).source(table.source).stream(statement, arguments, BATCH_ROWS)
-            wanted = 100
-            while batch := list(islice(stream, wanted)):
-                columns: list[Raw] = list(zip(*batch, strict=True))
-                rows += len(batch)
-                size += (weight := sum(_bytes(column) for column in columns))
-                wanted = max(1, min(BATCH_ROWS, BATCH_BYTES * len(batch) // max(1, weight)))
-                yield columns
+            source = kept(job.settings).source(table.source)
+            for lines, *columns in columns_of(source, statement, arguments, BATCH_ROWS, BATCH_BYTES):
+                batch = _with_lines(job, lines, columns) if None in lines else Batch(cast("Lines", lines), columns)
+                rows += len(batch.lines)
+                size += sum(map(len, batch.lines))
+                if batch.lines:
+                    yield batch
         yield Mark(rows, size)
     except Stopped as stopped:
         forget()  # rows may still be under way on that session
         yield Mark(problem=stopped.problem)
 
 
-def _bytes(column: Raw) -> int:
-    return sum([len(value) for value in column if value is not None])
+def _with_lines(job: CopyJob, lines: Raw, columns: Sequence[Raw]) -> Batch:
+    """The rows, also those whose line is larger than the server makes one value: these are read again by their keys.
+
+    A row that is gone meanwhile is left out, as if the chunk had been read now: its attempt is open.
+    """
+    table = job.planned.table
+    readers = [from_server(column) for column in table.key_columns]
+    fields = ", ".join(f"{selected(column)}, {quote(column.name)} IS NULL" for column in table.stored)
+    found: list[tuple[Any, ...]] = []
+    with closing(open_source(job.settings, table.source)) as session:
+        for text, *carried_values in zip(lines, *columns, strict=True):
+            if text is not None:
+                found.append((text, *carried_values))
+                continue
+            key = tuple(str(read(value)) for read, value in zip(readers, carried_values, strict=False))
+            where, arguments = and_rows(*among(table, [key]), job.planned.rows)
+            name = full_name(table.database, table.name)
+            if read := session.one(f"SELECT {fields} FROM {name} WHERE {where}", arguments):
+                found.append((line.build(table, _whole(table, read)), *carried_values))
+    whole, *others = zip(*found, strict=True) if found else ((), *([] for _ in columns))
+    return Batch(whole, others)
+
+
+def _whole(table: Table, read: Sequence[bytes | None]) -> Sequence[bytes | None]:
+    """A row's values, none of them NULL because the server could not make it. read: each, and whether it is NULL."""
+    values, nulls = read[::2], read[1::2]
+    for column, value, null in zip(table.stored, values, nulls, strict=True):
+        if value is None and null == b"0":
+            raise StopError(
+                f"column {column.name} ({column.type}) has a value too large for the server to print",
+                hint="raise max_allowed_packet at the source; new sessions have it",
+            )
+    return values
 
 
 class WriteChunk:
@@ -73,24 +122,19 @@ class WriteChunk:
     def __init__(self, job: CopyJob, attempt: Attempt) -> None:
         self._job = job
         self._attempt = attempt
-        self._converts = [to_parameters(column) for column in job.planned.table.stored]
-        self._rows: dict[int, list[Values]] = {}
+        self._rows: dict[int, list[Block]] = {}
         self._bytes = 0
         self._done = Written()
         self._end: Mark | None = None
+        self._began = time.monotonic()
         self._problem: Problem | None = None
 
-    def rows(self, places: Sequence[int], columns: Sequence[Raw]) -> None:
-        """Take rows: the index of each one's place, and the columns in the table's order."""
+    def rows(self, place: int, block: Block) -> None:
+        """Take rows of a place, by its index."""
         if self._problem is not None:
             return
-        self._bytes += sum(_bytes(column) for column in columns)
-        with_values = zip(
-            *(convert(column) for convert, column in zip(self._converts, columns, strict=True)), strict=True
-        )
-        kept_rows = self._rows
-        for place, values in zip(places, with_values, strict=True):
-            kept_rows.setdefault(place, []).append(values)
+        self._bytes += len(block[0])
+        self._rows.setdefault(place, []).append(block)
         if self._bytes >= FLUSH_BYTES:
             self._write(last=False)
 
@@ -108,7 +152,8 @@ class WriteChunk:
             return ChunkResult(number, attempt, Counts(), self._problem)
         if self._end is None:
             raise RuntimeError(f"{self._job.name_of(number)}: its rows ended without a mark")
-        return ChunkResult(number, attempt, Counts(self._end.rows, *self._done.counts(), self._end.bytes))
+        counts = Counts(self._end.rows, *self._done.counts(), self._end.bytes)
+        return ChunkResult(number, attempt, counts, seconds=time.monotonic() - self._began)
 
     def _write(self, *, last: bool) -> None:
         rows, self._rows, self._bytes = self._rows, {}, 0
@@ -119,5 +164,5 @@ class WriteChunk:
                 writer = ChunkWriter(self._job.settings, self._job.planned, pool, number, self._attempt.attempt)
                 self._done.add(writer.write(rows, last=last))
         except Stopped as stopped:
-            forget()
+            kept(self._job.settings).targets.close()  # not the source's session: the chunk may still be read on it
             self._problem = stopped.problem

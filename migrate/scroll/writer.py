@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import astuple, dataclass
+from itertools import chain
+from typing import TypeVar
 
 import pymysql
 
 from migrate.model.change import Key
 from migrate.model.errors import ServerError
 from migrate.mysql.connection import Connection
-from migrate.mysql.errors import DUPLICATE_KEY, number
+from migrate.mysql.errors import DUPLICATE_KEY, LOAD_FORBIDDEN, number
 from migrate.mysql.values import Parameter
-from migrate.scroll.carry import text_of
+from migrate.scroll.carry import text_of, to_parameters
+from migrate.scroll.line import split, typed
 from migrate.settings import Settings
 from migrate.target import chunk_fence, ledger
+from migrate.target.load import Block, PlaceLoader
 from migrate.target.plan import PlannedTable, TargetDatabase, TargetPool
 from migrate.target.rows import PlaceWriter
 
+Row = TypeVar("Row")
 Values = Sequence[Parameter]
 """A row's values in the order of `Table.stored`."""
 
@@ -26,6 +32,10 @@ _CAREFUL_ROWS = 200
 
 
 class _Appeared(Exception):  # noqa: N818 - inside this module: a key was there at the insert
+    pass
+
+
+class _Refused(Exception):  # noqa: N818 - inside this module: a load did not take a row as it is
     pass
 
 
@@ -65,10 +75,13 @@ class ChunkWriter:
         self._writers = [
             PlaceWriter(planned.table, place.table, consume.lookup_keys, copy.write_rows) for place in planned.places
         ]
+        self._loaders = [PlaceLoader(planned.table, place.table) for place in planned.places]
+        self._loads = copy.load != "insert"
         stored = [column.name for column in planned.table.stored]
         self._key = [(stored.index(column.name), text_of(column)) for column in planned.table.key_columns]
+        self._converts = [to_parameters(column) for column in planned.table.stored]
 
-    def write(self, rows: dict[int, list[Values]], *, last: bool) -> Written:
+    def write(self, rows: dict[int, list[Block]], *, last: bool) -> Written:
         """Write rows by place (index in the plan's places); with `last` close the chunk everywhere.
 
         Raises: OwnershipLost, StopError, ServerError, the driver's error. Some databases may be written then;
@@ -81,40 +94,71 @@ class ChunkWriter:
                 done.add(self._write_database(database, mine, last))
         return done
 
-    def _write_database(self, database: TargetDatabase, rows: dict[int, list[Values]], last: bool) -> Written:
+    def _write_database(self, database: TargetDatabase, rows: dict[int, list[Block]], last: bool) -> Written:
         connection = self._pool.get(database)
-        for attempt in range(_TRIES):
+        if self._loads and not any(typed(lines) for lines, _ in chain.from_iterable(rows.values())):
+            with suppress(_Refused):
+                return self._transaction(connection, rows, last, self._load)
+        values = {place: self._values(blocks) for place, blocks in rows.items()}
+        write = self._insert
+        for _ in range(_TRIES):
             try:
-                return self._transaction(connection, rows, last, look_first=attempt > 0)
+                return self._transaction(connection, values, last, write)
             except _Appeared:
-                continue
+                write = self._insert_absent
         raise ServerError(f"{database.target}: rows of {self._table.full_name} kept appearing while they were copied")
 
+    def _values(self, blocks: Sequence[Block]) -> list[Values]:
+        columns = zip(*(row for lines, _ in blocks for row in split(lines)), strict=True)
+        converted = (convert(column) for convert, column in zip(self._converts, columns, strict=True))
+        return list(zip(*converted, strict=True))
+
     def _transaction(
-        self, connection: Connection, rows: dict[int, list[Values]], last: bool, look_first: bool
+        self,
+        connection: Connection,
+        rows: Mapping[int, Sequence[Row]],
+        last: bool,
+        write: Callable[[Connection, int, Sequence[Row], Written], int],
     ) -> Written:
-        """Lock and check the fence; insert; take out what the ledger names; close the chunk; commit."""
+        """Lock and check the fence; write, which says how many rows it inserted; close the chunk; commit."""
         done = Written()
         with connection.transaction():
             chunk_fence.check(connection, self._migration, self._table, self._chunk, self._attempt)
-            for place, values in rows.items():
-                writer = self._writers[place]
-                inserted = values
-                if look_first:
-                    inserted = self._insert_absent(connection, writer, values, done)
-                elif not _inserted(connection, writer, values):
-                    raise _Appeared
-                taken = self._take_out(connection, writer, inserted)
-                done.inserted += len(inserted) - taken
-                done.taken_out += taken
+            for place, some in rows.items():
+                done.inserted += write(connection, place, some, done)
             if last:
                 chunk_fence.close(connection, self._migration, self._table, [self._chunk], self._attempt)
         return done
 
-    def _insert_absent(
-        self, connection: Connection, writer: PlaceWriter, values: list[Values], done: Written
+    def _load(self, connection: Connection, place: int, blocks: Sequence[Block], done: Written) -> int:
+        """Let the server skip the rows whose keys are there. Raises _Refused when it says anything else of one."""
+        try:
+            inserted = self._loaders[place].load(connection, blocks)
+        except pymysql.MySQLError as error:
+            if number(error) in LOAD_FORBIDDEN:
+                raise _Refused from None
+            raise
+        if inserted is None:
+            raise _Refused
+        done.present += sum(count for _, count in blocks) - inserted
+        return inserted - self._take_out(connection, self._writers[place], lambda: self._values(blocks), done)
+
+    def _insert(self, connection: Connection, place: int, values: Sequence[Values], done: Written) -> int:
+        """Insert rows none of which is there. Raises _Appeared when one is."""
+        writer = self._writers[place]
+        if not _inserted(connection, writer, values):
+            raise _Appeared
+        return len(values) - self._take_out(connection, writer, lambda: values, done)
+
+    def _insert_absent(self, connection: Connection, place: int, values: Sequence[Values], done: Written) -> int:
+        """Look first, and insert the rows whose keys are absent. Raises _Appeared when one appears meanwhile."""
+        writer = self._writers[place]
+        inserted = self._absent_inserted(connection, writer, values, done)
+        return len(inserted) - self._take_out(connection, writer, lambda: inserted, done)
+
+    def _absent_inserted(
+        self, connection: Connection, writer: PlaceWriter, values: Sequence[Values], done: Written
     ) -> list[Values]:
-        """Insert the rows whose keys are absent now. Raises _Appeared when one appears meanwhile."""
         present = self._present(connection, writer, [self._key_of(row) for row in values])
         absent = [row for row in values if self._key_of(row) not in present]
         done.present += len(values) - len(absent)
@@ -145,8 +189,12 @@ class ChunkWriter:
                     done.conflicts += 1
         return inserted
 
-    def _take_out(self, connection: Connection, writer: PlaceWriter, values: Sequence[Values]) -> int:
+    def _take_out(
+        self, connection: Connection, writer: PlaceWriter, values: Callable[[], Sequence[Values]], done: Written
+    ) -> int:
         """Delete what was just inserted and the ledger says is deleted; returns how many rows.
+
+        values: the rows that were inserted, and perhaps some that were there: of those the ledger names none.
 
         The reads lock, so they wait for a delete in flight; one that comes later finds our row and waits for us.
         """
@@ -154,13 +202,15 @@ class ChunkWriter:
         if not ledger.any_locked(connection, self._migration, self._noted_as, place):
             return 0
         if table.key_is_exact:
-            keys = [self._key_of(row) for row in values]
+            keys = [self._key_of(row) for row in values()]
             hashes = ledger.key_hashes(connection, table, keys)
             found = ledger.find(connection, self._migration, self._noted_as, place, hashes)
             gone = [key for key, key_hash in zip(keys, hashes, strict=True) if key_hash in found]
         else:  # only the server can tell which keys are one; a key the ledger names may not stay in any case
             gone = [entry.key for entry in ledger.locked(connection, self._migration, self._noted_as, place)]
-        return writer.delete(connection, gone)
+        taken = writer.delete(connection, gone)
+        done.taken_out += taken
+        return taken
 
     def _present(self, connection: Connection, writer: PlaceWriter, keys: Sequence[Key]) -> set[Key]:
         if self._table.key_is_exact:

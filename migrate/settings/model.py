@@ -98,9 +98,14 @@ class Delay(Section):
 
 class Copy(Section):
     master: str = "local[*]"
-    chunk_rows: Positive = 10_000
+    chunk_rows: Positive = 50_000
+    chunk_bytes: Positive = 32 * 1024 * 1024
+    chunk_seconds: Seconds = 20.0
+    """What a chunk has at most, and about how long it may take; the next ones are made smaller when one had more."""
     write_rows: Positive = 1000
-    chunks_at_once: Positive = 8
+    chunks_at_once: Positive = 4
+    load: Literal["auto", "insert"] = "auto"
+    """How rows are written: by LOAD DATA LOCAL where the target allows it, or by INSERT alone."""
 
 
 class Verify(Section):
@@ -110,6 +115,15 @@ class Verify(Section):
     rechecks: int = Field(default=6, ge=0)
     """Together longer than a merge interval, so that a row the stream has not come to is no difference."""
     max_named: Positive = 100
+    repair_rounds: Positive = 5
+
+
+class Check(Section):
+    interval_seconds: Seconds = 120.0
+    chunks: Positive = 100
+    wait_seconds: Seconds = 120.0
+    """How long a run waits for the stream to come to what it saw at the sources."""
+    repair: bool = False
 
 
 class Lease(Section):
@@ -139,6 +153,7 @@ class Settings(Section):
     delay: Delay = Delay()
     copy_: Copy = Field(default=Copy(), alias="copy")
     verify: Verify = Verify()
+    check: Check = Check()
     lease: Lease = Lease()
     logging: Logging = Logging()
     run_dir: Path = Path(".migrate")

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import sqlalchemy as sa
+
+from migrate.model.table import TableId
 
 
 def of_table(*, key: bool) -> list[sa.Column[str]]:
@@ -11,12 +15,17 @@ def of_table(*, key: bool) -> list[sa.Column[str]]:
     return [sa.Column(name, sa.String(length), primary_key=key) for name, length in lengths.items()]
 
 
-def is_table(table: sa.Table, migration: str, id_: tuple[str, str, str]) -> list[sa.ColumnElement[bool]]:
+def is_table(table: sa.Table, migration: str, id_: TableId) -> list[sa.ColumnElement[bool]]:
     """Rows of one (source, database, table), in a state table that has `of_table`."""
     return [table.c[name] == value for name, value in table_row(migration, id_).items()]
 
 
-def table_row(migration: str, id_: tuple[str, str, str]) -> dict[str, str]:
+def how_many(connection: sa.Connection, table: sa.Table, where: Sequence[sa.ColumnElement[bool]]) -> int:
+    """How many rows there are."""
+    return int(connection.execute(sa.select(sa.func.count()).select_from(table).where(*where)).scalar() or 0)
+
+
+def table_row(migration: str, id_: TableId) -> dict[str, str]:
     """The values of `of_table` for one (source, database, table)."""
     return dict(zip(("migration", "source", "table_schema", "table_name"), (migration, *id_), strict=True))
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 
 import sqlalchemy as sa
 
 from migrate.model.errors import OwnershipLost
-from migrate.model.table import Table
+from migrate.model.table import Table, TableId
 from migrate.state import columns, phase
 from migrate.state.database import metadata, now
 
@@ -38,6 +39,8 @@ table = sa.Table(
     sa.Column("bytes_read", sa.BigInteger),
     sa.Column("started", sa.DateTime),
     sa.Column("finished", sa.DateTime),
+    sa.Column("checked", sa.DateTime),
+    sa.Column("rows_checked", sa.BigInteger),
 )
 
 
@@ -125,6 +128,7 @@ def finish(
             .values(
                 state=ChunkState.DONE.value,
                 finished=now,
+                checked=None,
                 **{name: getattr(counts, name) for name in COUNTS},
             )
         )
@@ -140,10 +144,67 @@ def void(connection: sa.Connection, migration: str, definition: Table) -> None:
 def totals(connection: sa.Connection, migration: str, definition: Table) -> tuple[int, int, Counts]:
     """(chunks planned so far, chunks done, sums over the done ones) of a table."""
     sums = [sa.func.coalesce(sa.func.sum(table.c[name]), 0) for name in COUNTS]
-    done = sa.func.coalesce(sa.func.sum(table.c.state == ChunkState.DONE.value), 0)
+    done = sa.func.count(sa.case((table.c.state == ChunkState.DONE.value, 1)))  # a sum would come as a truth value
     counted = (*_of(migration, definition), table.c.state != ChunkState.VOID.value)
     row = connection.execute(sa.select(sa.func.count(), done, *sums).where(*counted)).one()
     return int(row[0]), int(row[1]), Counts(*map(int, row[2:]))
+
+
+def due(
+    connection: sa.Connection, migration: str, definition: Table, limit: int
+) -> list[tuple[int, str | None, str | None, datetime | None]]:
+    """Finished chunks (number, low, high, when it was checked), those that were not checked for longest first."""
+    wanted = (table.c.chunk, table.c.low, table.c.high, table.c.checked)
+    rows = connection.execute(
+        sa.select(*wanted)
+        .where(*_of(migration, definition), table.c.state == ChunkState.DONE.value)
+        .order_by(table.c.checked, table.c.chunk)
+        .limit(limit)
+    )
+    return [(int(row[0]), row[1], row[2], row[3]) for row in rows]
+
+
+def sample(
+    connection: sa.Connection, migration: str, definition: Table, limit: int
+) -> list[tuple[int, str | None, str | None]]:
+    """Finished chunks (number, low, high) chosen at random."""
+    rows = connection.execute(
+        sa.select(table.c.chunk, table.c.low, table.c.high)
+        .where(*_of(migration, definition), table.c.state == ChunkState.DONE.value)
+        .order_by(sa.func.rand())
+        .limit(limit)
+    )
+    return [(int(row[0]), row[1], row[2]) for row in rows]
+
+
+def mark_checked(connection: sa.Connection, migration: str, definition: Table, chunk: int, rows: int) -> None:
+    """Note that a chunk was compared, and how many rows the source had."""
+    statement = sa.update(table).where(*_of(migration, definition), table.c.chunk == chunk)
+    connection.execute(statement.values(checked=now, rows_checked=rows))
+
+
+def last_bound(connection: sa.Connection, migration: str, definition: Table) -> str | None:
+    """The upper bound of the last finished chunk; None when there is none."""
+    found: str | None = connection.execute(
+        sa.select(table.c.high)
+        .where(*_of(migration, definition), table.c.state == ChunkState.DONE.value)
+        .order_by(table.c.chunk.desc())
+        .limit(1)
+    ).scalar()
+    return found
+
+
+def unchecked(
+    connection: sa.Connection, migration: str, but: Collection[TableId] = ()
+) -> tuple[int, int, datetime | None]:
+    """(finished chunks, those never checked, the longest time ago that one was); but: tables that are left out."""
+    wanted = [table.c.migration == migration, table.c.state == ChunkState.DONE.value]
+    if but:
+        wanted.append(sa.tuple_(table.c.source, table.c.table_schema, table.c.table_name).not_in(sorted(but)))
+    row = connection.execute(
+        sa.select(sa.func.count(), sa.func.count(table.c.checked), sa.func.min(table.c.checked)).where(*wanted)
+    ).one()
+    return int(row[0]), int(row[0]) - int(row[1]), row[2]
 
 
 def _of(migration: str, definition: Table, where: sa.Table = table) -> tuple[sa.ColumnElement[bool], ...]:

@@ -28,6 +28,11 @@ def of_partition(topic: str, number: int) -> str:
     return f"{_PARTITION}{topic} [{number}]"
 
 
+def is_partition(process: str) -> bool:
+    """Whether it is one of those, which is tried again by itself."""
+    return process.startswith(_PARTITION)
+
+
 def note(connection: sa.Connection, migration: str, process: str, error: MigrateError) -> None:
     values = {"reason": error.message, "hint": error.hint, "at": now}
     row = {"migration": migration, "process": process, **values}
@@ -42,7 +47,7 @@ def settled(connection: sa.Connection, migration: str) -> list[tuple[str, str, s
     """As `every`, without partitions that are being tried again because a person asked since (`ask_retry`)."""
     asked = migrations.retry_asked(connection, migration)
     found = every(connection, migration)
-    return [one for one in found if asked is None or one[3] > asked or not one[0].startswith(_PARTITION)]
+    return [one for one in found if asked is None or one[3] > asked or not is_partition(one[0])]
 
 
 def every(connection: sa.Connection, migration: str) -> list[tuple[str, str, str, datetime]]:

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects.mysql import insert
 
 from migrate.model.partition import Partition
-from migrate.state.columns import of_partition
+from migrate.state.columns import how_many, of_partition
 from migrate.state.database import metadata
 
 table = sa.Table(
@@ -74,8 +74,7 @@ def every(connection: sa.Connection, migration: str) -> list[LeftOut]:
 
 
 def count(connection: sa.Connection, migration: str) -> int:
-    found = connection.execute(sa.select(sa.func.count()).select_from(table).where(table.c.migration == migration))
-    return int(found.scalar() or 0)
+    return how_many(connection, table, [table.c.migration == migration])
 
 
 class Reasons:

@@ -13,11 +13,9 @@ import sqlalchemy as sa
 from sqlalchemy.dialects.mysql import insert
 
 from migrate.model.coordinate import Coordinate, file_number
+from migrate.model.table import TableId
 from migrate.state import columns
 from migrate.state.database import metadata
-
-TableId = tuple[str, str, str]
-"""(source, database, table)"""
 
 
 class Stage(StrEnum):

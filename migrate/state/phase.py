@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.dialects.mysql import insert
 
-from migrate.model.table import Table
+from migrate.model.table import Table, TableId
 from migrate.state import columns
 from migrate.state.database import metadata
 
@@ -73,7 +74,7 @@ def reset(connection: sa.Connection, migration: str, definition: Table, rule_has
     put(connection, migration, definition, TablePhase(Phase.CREATED, before.attempt + 1, rule_hash))
 
 
-def rule_hashes(connection: sa.Connection, migration: str) -> dict[tuple[str, str, str], str]:
+def rule_hashes(connection: sa.Connection, migration: str) -> dict[TableId, str]:
     """The rule each table's copy was begun under, by (source, database, table)."""
     rows = connection.execute(
         sa.select(table.c.source, table.c.table_schema, table.c.table_name, table.c.rule_hash).where(
@@ -83,7 +84,13 @@ def rule_hashes(connection: sa.Connection, migration: str) -> dict[tuple[str, st
     return {(row[0], row[1], row[2]): row[3] for row in rows}
 
 
-def base_hashes(connection: sa.Connection, migration: str) -> dict[tuple[str, str, str], str]:
+def rules_mark(migration: str) -> sa.ScalarSelect[Any]:
+    """What is another once `rule_hashes` are, to be asked within a statement."""
+    named = sa.func.concat_ws("/", table.c.source, table.c.table_schema, table.c.table_name, table.c.rule_hash)
+    return sa.select(sa.func.sum(sa.func.crc32(named))).where(table.c.migration == migration).scalar_subquery()
+
+
+def base_hashes(connection: sa.Connection, migration: str) -> dict[TableId, str]:
     """Each table's rule without its row conditions, by (source, database, table), where it was noted."""
     rows = connection.execute(
         sa.select(table.c.source, table.c.table_schema, table.c.table_name, table.c.base_hash).where(
@@ -101,7 +108,7 @@ def note_base(connection: sa.Connection, migration: str, definition: Table, base
     )
 
 
-def every(connection: sa.Connection, migration: str) -> dict[tuple[str, str, str], Phase]:
+def every(connection: sa.Connection, migration: str) -> dict[TableId, Phase]:
     rows = connection.execute(
         sa.select(table.c.source, table.c.table_schema, table.c.table_name, table.c.phase).where(
             table.c.migration == migration

@@ -97,10 +97,7 @@ def insert_new(connection: sa.Connection, records: Mapping[Partition, Sequence[R
             "message_offset": record.offset,
             "state": int(State.NEW),
             "source": record.source,
-            "incarnation": record.coordinate.incarnation,
-            "file_no": record.coordinate.file,
-            "tx": record.coordinate.transaction,
-            "ordinal": record.coordinate.ordinal,
+            **dict(zip(_COORDINATE, record.coordinate, strict=True)),
             "row_count": record.rows,
         }
         for partition, some in records.items()
@@ -173,12 +170,9 @@ def totals(connection: sa.Connection, migration: str) -> dict[Partition, Total]:
 
 def watermarks(connection: sa.Connection, partition: Partition) -> dict[str, Coordinate]:
     """Per source the highest coordinate inside the consumed prefix."""
-    rows = connection.execute(
-        sa.select(
-            watermark.c.source, watermark.c.incarnation, watermark.c.file_no, watermark.c.tx, watermark.c.ordinal
-        ).where(*_of(watermark, partition))
-    )
-    return {row[0]: Coordinate(int(row[1]), int(row[2]), int(row[3]), int(row[4])) for row in rows}
+    coordinate = (watermark.c[name] for name in _COORDINATE)
+    rows = connection.execute(sa.select(watermark.c.source, *coordinate).where(*_of(watermark, partition)))
+    return {source: Coordinate(*(int(number) for number in numbers)) for source, *numbers in rows}
 
 
 def mark_consumed(connection: sa.Connection, every: Sequence[Consumed]) -> None:

@@ -11,11 +11,11 @@ import sqlalchemy as sa
 from sqlalchemy.dialects.mysql import insert
 
 from migrate.model.coordinate import Coordinate
-from migrate.model.table import Column, Kind, Table
-from migrate.state import membership, position
+from migrate.model.table import Column, Kind, Table, TableId
+from migrate.state import membership, phase, position
 from migrate.state.columns import is_table
 from migrate.state.database import metadata
-from migrate.state.membership import Stage, TableId
+from migrate.state.membership import Stage
 
 table = sa.Table(
     "schema_history",
@@ -245,17 +245,21 @@ class Reading:
         self._migration = migration
 
     def look(self) -> tuple[object, dict[TableId, Coordinate | None]]:
-        """A mark that is another once anything was noted; and, of tables that were added or removed, where the messages
-        begin that count (None: none of them does)."""
-        sums = sa.select(sa.func.count(), sa.func.sum(sa.func.crc32(table.c.definition))).where(
-            table.c.migration == self._migration
-        )
+        """A mark that is another once anything was noted, or rules are others; and, of tables that were added or
+        removed, where the messages begin that count (None: none of them does)."""
+        rules, noted = phase.rules_mark(self._migration), sa.func.sum(sa.func.crc32(table.c.definition))
+        sums = sa.select(sa.func.count(), noted, rules).where(table.c.migration == self._migration)
 
         def both(connection: sa.Connection) -> tuple[object, dict[TableId, Coordinate | None]]:
             members = membership.every(connection, self._migration)
             return tuple(connection.execute(sums).one()), {id_: member.since for id_, member in members.items()}
 
         found: tuple[object, dict[TableId, Coordinate | None]] = self._run(both)
+        return found
+
+    def rules(self) -> dict[TableId, str]:
+        """The members and their rules as the last `migrate init` noted them."""
+        found: dict[TableId, str] = self._run(lambda connection: phase.rule_hashes(connection, self._migration))
         return found
 
     def begun(self, ids: Collection[TableId]) -> set[TableId]:

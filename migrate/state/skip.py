@@ -12,9 +12,9 @@ import sqlalchemy as sa
 from sqlalchemy.dialects.mysql import insert
 
 from migrate.model.change import Key, key_json
-from migrate.state.columns import is_table, of_table, table_row
+from migrate.model.table import TableId
+from migrate.state.columns import how_many, is_table, of_table, table_row
 from migrate.state.database import metadata
-from migrate.state.membership import TableId
 
 table = sa.Table(
     "skip_request",
@@ -61,6 +61,10 @@ def every(connection: sa.Connection, migration: str) -> list[Skip]:
         .order_by(table.c.created)
     )
     return [Skip((row[0], row[1], row[2]), row[3], row[4], row[5]) for row in rows]
+
+
+def count(connection: sa.Connection, migration: str) -> int:
+    return how_many(connection, table, [table.c.migration == migration])
 
 
 class Skips:

@@ -11,6 +11,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from migrate.model.change import Key, key_json
+from migrate.model.table import TableId
 from migrate.state import columns
 from migrate.state.database import metadata, now
 
@@ -62,7 +63,7 @@ def add_difference(
     connection: sa.Connection,
     migration: str,
     verification: int,
-    place: tuple[str, str, str],
+    place: TableId,
     found: Iterable[tuple[Key, str, str]],
 ) -> None:
     """Name differences of one table (source, database, name): (key, kind, detail)."""
@@ -82,7 +83,7 @@ def add_difference(
         connection.execute(sa.insert(difference), rows)
 
 
-def named(connection: sa.Connection, migration: str, id_: tuple[str, str, str], key: Key) -> list[dict[str, str]]:
+def named(connection: sa.Connection, migration: str, id_: TableId, key: Key) -> list[dict[str, str]]:
     """What finished and unfinished verifications said of a key of a table (source, database, name), oldest first."""
     rows = connection.execute(
         sa.select(difference.c.verification, table.c.started, difference.c.kind, difference.c.detail)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
+from functools import cache
+from typing import NamedTuple
 
 from migrate.model.change import Key
 from migrate.model.coordinate import Coordinate
 from migrate.model.message import Row
 
 
-@dataclass(frozen=True, slots=True)
-class Intent:
+class Intent(NamedTuple):
     """The state a key shall have at a place: this row, or none."""
 
     key: Key
@@ -35,12 +35,12 @@ class Note(StrEnum):
     PUT_EMPTY = "put empty"  # as PUT, and no row was there: a delayed message comes back for it
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(NamedTuple):
     write: Write
     note: Note
 
 
+@cache
 def decide(wanted: bool, present: bool, copy_open: bool) -> Decision:
     """Judge one key at one place.
 

@@ -14,6 +14,7 @@ from datetime import datetime
 from migrate.model.change import Key
 from migrate.model.coordinate import Coordinate
 from migrate.mysql.connection import Connection
+from migrate.target.ledger import Spellings
 
 _TABLE = "_migrate_decided"
 _KEYS = 2_000
@@ -44,10 +45,10 @@ def put(connection: Connection, migration: str, decided: Sequence[Decided]) -> N
         connection.execute(f"INSERT INTO {_TABLE} (migration, body) VALUES (%s, %s)", (migration, body))
 
 
-def find(connection: Connection, migration: str, places: Collection[str], key: Key) -> list[Kept]:
-    """What was decided for a key at these places of the database, oldest first, in its latest 5,000 transactions."""
+def find(connection: Connection, migration: str, places: Collection[str], spellings: Spellings) -> list[Kept]:
+    """What was decided for a key at these places of the database, oldest first, among the latest 5,000 rows."""
     ids = connection.query(f"SELECT id FROM {_TABLE} WHERE migration = %s ORDER BY id DESC LIMIT {_READ}", (migration,))
-    wanted = _text(key)
+    wanted = _text(spellings.key)
     found: list[Kept] = []
     for start in range(0, len(ids), _AT_ONCE):  # a few at once: each may be megabytes
         part = [row[0] for row in ids[start : start + _AT_ONCE]]
@@ -55,13 +56,16 @@ def find(connection: Connection, migration: str, places: Collection[str], key: K
         rows = connection.query(f"SELECT made, body FROM {_TABLE} WHERE id IN ({marks}) ORDER BY id DESC", part)
         for made, body in rows:
             text = zlib.decompress(bytes(body)).decode()
-            if wanted in text:
-                at = datetime.fromisoformat(str(made))
-                found += [
-                    Kept(at, place, what, Coordinate(*coordinate))
-                    for place, its, what, coordinate in reversed(json.loads(text))
-                    if tuple(its) == key and place in places
-                ]
+            if spellings.is_exact and wanted not in text:
+                continue
+            at = datetime.fromisoformat(str(made))
+            kept = [(tuple(its), one) for one in reversed(json.loads(text)) if (its := one[1]) and one[0] in places]
+            same = spellings.same(its for its, _ in kept)
+            found += [
+                Kept(at, place, what, Coordinate(*coordinate))
+                for its, (place, _, what, coordinate) in kept
+                if its in same
+            ]
     return found[::-1]
 
 
@@ -70,7 +74,7 @@ def _text(value: Sequence[object]) -> str:
 
 
 def clean_up(connection: Connection, migration: str, seconds: float, limit: int) -> int:
-    """Drop what is older than so many seconds by the target's clock; returns how many transactions."""
+    """Drop what is older than so many seconds by the target's clock; returns how many rows."""
     return connection.execute(
         f"DELETE FROM {_TABLE} WHERE migration = %s AND made < NOW(6) - INTERVAL {int(seconds * 1_000_000)} MICROSECOND"
         f" LIMIT {int(limit)}",

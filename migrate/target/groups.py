@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from migrate.model.errors import PreflightError
 from migrate.target.plan import Place, PlannedTable
@@ -15,33 +15,41 @@ def name_of(planned: PlannedTable) -> str:
 
 def check_groups(tables: Iterable[PlannedTable]) -> None:
     """Each place is one table's or one group's, and the tables of a group are alike. Raises PreflightError."""
+    for error in misfits(tables):
+        raise error
+
+
+def misfits(tables: Iterable[PlannedTable]) -> Iterator[PreflightError]:
+    """What keeps each place from being one table's or one group's, and the tables of a group from being alike."""
     owners: dict[Place, PlannedTable] = {}
     leaders: dict[str, PlannedTable] = {}
     for planned in tables:
-        if planned.group:
-            _refuse_unlike(leaders.setdefault(planned.group, planned), planned)
-        for place in planned.places:
-            owner = owners.setdefault(place, planned)
+        if planned.group and (error := _unlike(leaders.setdefault(planned.group, planned), planned)) is not None:
+            yield error
+        of_others = [(place, owners.setdefault(place, planned)) for place in planned.places]
+        for place, owner in of_others:
             if owner is not planned and not (planned.group and owner.group == planned.group):
-                raise PreflightError(
+                yield PreflightError(
                     f"{place} takes rows of {name_of(owner)} and of {name_of(planned)}, which are not of one group",
                     hint="give each target tables of its own; or, for one key is one row in both, the same `group`",
                 )
+                break  # the others say no more
 
 
-def _refuse_unlike(leader: PlannedTable, planned: PlannedTable) -> None:
+def _unlike(leader: PlannedTable, planned: PlannedTable) -> PreflightError | None:
     table, group = planned.table, f"group '{planned.group}'"
     if table.unique_keys:
         columns = ", ".join(table.unique_keys[0])
-        raise PreflightError(
+        return PreflightError(
             f"{group}: {name_of(planned)} has a further unique key ({columns}), whose values two sources may both hold",
             hint="drop that key where it is, or give the table target tables of its own",
         )
     if (what := _difference(leader, planned)) is not None:
-        raise PreflightError(
+        return PreflightError(
             f"{group}: {name_of(leader)} and {name_of(planned)} differ in {what}",
             hint="make them alike, or take one out of the group and give it target tables of its own",
         )
+    return None
 
 
 def _difference(one: PlannedTable, other: PlannedTable) -> str | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,6 +25,7 @@ so: in the config it would be a pattern."""
 _PLACE = "migration = %s AND source = %s AND place = %s"
 _FIELDS = "key_text, key_hash, incarnation, file_no, tx, ordinal, was_empty"
 _BATCH = 500
+_WEIGHED = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,16 +40,47 @@ def key_hashes(connection: Connection, table: Table, keys: Sequence[Key]) -> lis
     """SHA-256 of each key as the server compares it, so that 'ABC' and 'abc' meet under a _ci collation."""
     if table.key_is_exact:
         return [hashlib.sha256(key_json(key).encode()).digest() for key in keys]
-    return [_weighed(connection, table.key_columns, key) for key in keys]
+    found: list[bytes] = []
+    for start in range(0, len(keys), _WEIGHED):
+        found += _weighed(connection, table.key_columns, keys[start : start + _WEIGHED])
+    return found
 
 
-def _weighed(connection: Connection, columns: Sequence[Column], key: Key) -> bytes:
+def _weighed(connection: Connection, columns: Sequence[Column], keys: Sequence[Key]) -> list[bytes]:
     parts = [f"HEX({_weight(column)})" for column in columns]
+    one = f"SHA2(CONCAT_WS(',', {', '.join(parts)}), 256)"
     row = connection.one(
-        f"SELECT SHA2(CONCAT_WS(',', {', '.join(parts)}), 256)",
-        [parameter(column)(text) for column, text in zip(columns, key, strict=True)],
+        f"SELECT {', '.join([one] * len(keys))}",
+        [parameter(column)(text) for key in keys for column, text in zip(columns, key, strict=True)],
     )
-    return bytes.fromhex(str(row[0] if row else ""))
+    return [bytes.fromhex(str(found)) for found in row or ()]
+
+
+class Spellings:
+    """Which keys of a table are one with a certain key, as the server compares them."""
+
+    def __init__(self, connect: Callable[[], Connection], table: Table, key: Key) -> None:
+        """connect: gives a session at a server that compares them so."""
+        self._connect = connect
+        self._table = table
+        self.key = key
+        self._same = {key: True}
+
+    def same(self, keys: Iterable[Key]) -> set[Key]:
+        """Those of these that are."""
+        wanted = {*keys}
+        if self._table.key_is_exact:
+            return wanted & {self.key}
+        new = [key for key in wanted if key not in self._same]
+        if new:
+            mine, *theirs = key_hashes(self._connect(), self._table, [self.key, *new])
+            self._same |= {key: found == mine for key, found in zip(new, theirs, strict=True)}
+        return {key for key in wanted if self._same[key]}
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether only this text is this key."""
+        return self._table.key_is_exact
 
 
 def _weight(column: Column) -> str:
@@ -132,6 +164,14 @@ def waiting(connection: Connection, migration: str) -> int:
     """How many empty deletes still wait for their delayed message in this database."""
     row = connection.one(f"SELECT COUNT(*) FROM {LEDGER} WHERE migration = %s AND was_empty = 1", (migration,))
     return int(row[0]) if row else 0
+
+
+def waiting_at(connection: Connection, migration: str, table: Table, place: str) -> list[Entry]:
+    """The empty deletes of a place that wait for their delayed message."""
+    rows = connection.query(
+        f"SELECT {_FIELDS} FROM {LEDGER} WHERE {_PLACE} AND was_empty = 1", (migration, table.source, place)
+    )
+    return [_entry(row) for row in rows]
 
 
 def clean_up(connection: Connection, migration: str, table: Table, limit: int = 10_000) -> int:

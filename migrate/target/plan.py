@@ -10,18 +10,15 @@ from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 
 from migrate.model.change import Key, partition_of
-from migrate.model.errors import ConfigError, StopError
+from migrate.model.errors import ConfigError, ServerError, StopError
 from migrate.model.message import CANAL, Row
 from migrate.model.rowfilter import RowFilter, make_filter
-from migrate.model.table import Table
+from migrate.model.table import Table, TableId
 from migrate.mysql.connection import Connection, connect
 from migrate.settings import Settings, TableSettings
 from migrate.sharding.columns import column_types
 from migrate.sharding.rule import TableRule, build_rule
 from migrate.target.ledger import GROUP
-
-TableId = tuple[str, str, str]
-"""(source, database, table)"""
 
 SILENT_SECONDS = 60
 """The server ends a target session that says nothing for so long, and lets go of the fence that a process frozen inside
@@ -170,6 +167,20 @@ class Plan:
         """The tables whose rows go to a table's places: those of its group, or itself alone."""
         return self._groups[planned.group] if planned.group else (planned,)
 
+    def refuse_outdated(self, noted: Mapping[TableId, str]) -> None:
+        """Raise ServerError when `migrate init` has noted other members or rules than these since this was planned.
+
+        noted: each member's `rule_hash`, as it is stored now; one that has none there is taken as it is.
+        """
+        for source, name, table in sorted(id_ for id_, rule in noted.items() if self._rule(id_) != rule):
+            raise ServerError(
+                f"{name}.{table} of source '{source}' was added or changed by `migrate init` since this process began",
+                hint="it ends, and goes on by the new config: `migrate run` starts it again, else start it",
+            )
+
+    def _rule(self, id_: TableId) -> str | None:
+        return self.tables[id_].rule_hash if id_ in self.tables else None
+
     def find(self, source: str, database: str, table: str) -> PlannedTable:
         """The planned table a message speaks of. Raises StopError when it is not ours."""
         anywhere = self._by_table if source == CANAL else {}
@@ -186,21 +197,23 @@ class Plan:
         return tuple(sorted({place.database for planned in self.tables.values() for place in planned.places}))
 
 
-def connect_database(settings: Settings, database: TargetDatabase) -> Connection:
+def connect_database(settings: Settings, database: TargetDatabase, loads: bool = False) -> Connection:
     """A session in one target database, which the server ends after SILENT_SECONDS of silence. Raises ServerError.
 
     Foreign keys are neither checked in it nor cascade: partitions are written side by side (docs/decisions/0009).
     """
     name = f"target '{database.target}'"
     session = {"wait_timeout": SILENT_SECONDS, "foreign_key_checks": 0}
-    return connect(settings.target(database.target), name, database=database.database, session=session)
+    return connect(settings.target(database.target), name, database=database.database, session=session, loads=loads)
 
 
 class TargetPool:
     """One session per target database, reopened when it broke or was long unused. Not shared between threads."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, loads: bool = False) -> None:
+        """loads: its sessions are for `migrate.target.load` too."""
         self._settings = settings
+        self._loads = loads
         self._open: dict[TargetDatabase, Connection] = {}
         self._used: dict[TargetDatabase, float] = {}
 
@@ -210,7 +223,7 @@ class TargetPool:
             self.drop(database)  # the server may have ended it
         connection = self._open.get(database)
         if connection is None or not connection.open:
-            connection = connect_database(self._settings, database)
+            connection = connect_database(self._settings, database, self._loads)
             self._open[database] = connection
         self._used[database] = began
         return connection

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 
+from migrate.kafka.admin import describe
 from migrate.kafka.producer import OrderedProducer
+from migrate.kafka.watch import MAKE_AGAIN, TopicGone
 from migrate.model.errors import ServerError
 from migrate.model.message import Delay, Message, Op, encode
 from migrate.model.partition import Partition
@@ -29,13 +32,21 @@ class AftermathSender:
     def send(self, partition: Partition, database: str, left: Aftermath) -> None:
         """Each in the partition of its key: a delete in its tier's topic, an evicted row in the topic itself.
 
-        database: that it happened in. Raises ServerError.
+        database: that it happened in. Raises ServerError, TopicGone.
         """
         try:
             self._send(partition, database, left)
         except ServerError:
             self._producer = OrderedProducer(self._settings.kafka)  # a failed one stays failed
+            self._refuse_gone(self._topics[partition.topic_id])
             raise
+
+    def _refuse_gone(self, topic: str) -> None:
+        """A delay topic that is not there takes nothing, however often it is tried."""
+        with suppress(ServerError):  # the broker is away: that passes
+            for name in self._settings.delay_topics(topic):
+                if describe(self._settings.kafka, name) is None:
+                    raise TopicGone(f"delay topic {name} is not there", hint=MAKE_AGAIN)
 
     def _send(self, partition: Partition, database: str, left: Aftermath) -> None:
         topic = self._topics[partition.topic_id]

@@ -14,7 +14,7 @@ import structlog
 from migrate.model.change import Key
 from migrate.model.errors import StopError
 from migrate.model.message import Row
-from migrate.model.table import Kind, Table
+from migrate.model.table import Kind, Table, TableId
 from migrate.mysql.connection import Connection
 from migrate.mysql.errors import DUPLICATE_KEY, number
 from migrate.mysql.keys import among
@@ -42,7 +42,7 @@ class PlaceWriter:
         lookup_keys: int = 200,
         write_rows: int = 1000,
         noted_as: Table | None = None,
-        members: Iterable[tuple[str, str, str]] = (),
+        members: Iterable[TableId] = (),
     ) -> None:
         self.table = table
         self.noted_as = noted_as or table

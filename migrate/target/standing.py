@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from migrate.model.table import TableId
 from migrate.mysql.connection import Connection
 from migrate.target.chunk_fence import WHOLE_TABLE
 from migrate.target.fence import CHUNK_FENCE
@@ -20,7 +21,7 @@ _ASK = (
 
 @dataclass(slots=True)
 class Standing:
-    closed: set[tuple[str, str, str]] = field(default_factory=set)  # (source, database, table) that no copy fills
+    closed: set[TableId] = field(default_factory=set)  # (source, database, table) that no copy fills
     noted: set[tuple[str, str]] = field(default_factory=set)  # (source, place) that the delete ledger names a key of
     parked: set[tuple[str, str]] = field(default_factory=set)  # (source, place) that anything is parked of
 

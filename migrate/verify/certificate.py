@@ -10,12 +10,13 @@ from typing import Any
 from migrate.model.words import counted
 from migrate.mysql.connection import Connection
 from migrate.publish.start import log_end
+from migrate.verify.looks import Difference
 from migrate.verify.table_check import TableVerified
 
 VERSION = 1
 METHOD = (
     "Every row of the source was read as (key, sharding columns, digest) and routed with the table's rule. "
-    "Per chunk of the key's whole range, the count and two sums of 64-bit parts of the rows' SHA-256 digests were "
+    "Per chunk of the key's whole range, the count and the sum of the first 128 bits of the rows' SHA-256 digests were "
     "compared with what each place computed for the same range. Where they differed, keys were compared one by one, "
     "and looked at again."
 )
@@ -67,6 +68,7 @@ def make(
         "rows": sum(table.rows for table in tables),
         "differences": sum(table.differences for table in tables),
         "in_motion": sum(table.in_motion for table in tables),
+        "repaired": sum(table.repaired for table in tables),
         "clean": all(table.clean for table in tables),
     }
 
@@ -74,8 +76,13 @@ def make(
 def _table(table: TableVerified) -> dict[str, Any]:
     entry = asdict(table)
     entry |= {"key": list(table.key), "columns": list(table.columns), "seconds": round(table.seconds, 1)}
-    entry["named"] = [{"key": list(item.key), "kind": item.kind.value, "detail": item.detail} for item in table.named]
+    entry["named"] = [_named(item) for item in table.named]
+    entry["mended"] = [_named(item) for item in table.mended]
     return entry
+
+
+def _named(item: Difference) -> dict[str, Any]:
+    return {"key": list(item.key), "kind": item.kind.value, "detail": item.detail}
 
 
 def page(certificate: Mapping[str, Any]) -> str:
@@ -97,10 +104,22 @@ def page(certificate: Mapping[str, Any]) -> str:
             f" {counted(table['places'], 'place')}, {counted(table['differences'], 'difference')}"
             + _moving(table["in_motion"])
         )
+        lines += [f"  key {_key(table['key'])}; columns {', '.join(table['columns'])}"]
         lines += [f"  {item['kind']} {_key(item['key'])}: {item['detail']}" for item in table["named"]]
         if (more := table["differences"] - len(table["named"])) > 0:
             lines.append(f"  and {more} more")
+        lines += _repaired(table)
     return "\n".join(lines) + "\n"
+
+
+def _repaired(table: Mapping[str, Any]) -> list[str]:
+    """What was repaired; certificates of before have nothing of it."""
+    count, mended = table.get("repaired", 0), table.get("mended", [])
+    if not count:
+        return []
+    lines = [f"  {counted(count, 'key')} repaired: read at the source again, and compared again"]
+    lines += [f"    was {item['kind']} {_key(item['key'])}: {item['detail']}" for item in mended]
+    return lines + ([f"    and {count - len(mended)} more"] if count > len(mended) else [])
 
 
 def _verdict(certificate: Mapping[str, Any]) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from migrate.model.change import Key
+from migrate.model.errors import StopError
 from migrate.scroll.lookup import Seen, differing_columns, look_up
 from migrate.scroll.sessions import Sessions
 from migrate.target.groups import name_of
@@ -22,33 +23,88 @@ class Looked:
 
     verdicts: dict[Key, Verdict] = field(default_factory=dict)
     in_motion: int = 0
+    moving: list[Key] = field(default_factory=list, compare=False)  # their names
+
+
+class Looks:
+    """Suspect keys and how they were seen, look after look; those that agree are dropped."""
+
+    def __init__(self, keys: Iterable[Key], look: LookUp, failed: Callable[[StopError], None] | None = None) -> None:
+        """failed: told why the keys cannot be looked at, and they are dropped; without it that is raised."""
+        self._history: dict[Key, list[Seen]] = {key: [] for key in keys}
+        self._look = look
+        self._failed = failed
+        self.agreed: list[Key] = []
+
+    @property
+    def left(self) -> int:
+        """How many keys have not agreed yet."""
+        return len(self._history)
+
+    def take(self) -> None:
+        """Look at what is left."""
+        try:
+            found = self._look(list(self._history))
+        except StopError as error:
+            if self._failed is None:
+                raise
+            self._failed(error)
+            self.drop()
+            return
+        for key, seen in found.items():
+            if judge(seen) is None:
+                del self._history[key]
+                self.agreed.append(key)
+            else:
+                self._history[key].append(seen)
+
+    def drop(self) -> None:
+        """Look at none of them any more."""
+        self._history.clear()
+
+    def outcome(self) -> Looked:
+        """The keys that differ. One whose places changed between looks, or whose target row is what its source row was
+        at an earlier look, is behind, not different; but what stays the same at a place where the row never belonged
+        is a difference, however often the row changes where it belongs."""
+        looked = Looked()
+        for key, (*earlier, last) in self._history.items():
+            verdict = judge(last)
+            moves = follows(last, earlier) or any(seen.targets != last.targets for seen in earlier)
+            if moves and not _stray([*earlier, last]):
+                looked.in_motion += 1
+                looked.moving.append(last.named or key)
+            elif verdict is not None:
+                looked.verdicts[last.named or key] = verdict
+        return looked
+
+
+def _stray(history: Sequence[Seen]) -> bool:
+    """Whether a place has had the same at every look, and it was the place of the source's row at none."""
+    homes = {seen.source[0] for seen in history if seen.source is not None}
+    first, *others = [seen.targets for seen in history]
+    return any(
+        place not in homes and all(targets.get(place) == digest for targets in others)
+        for place, digest in first.items()
+    )
+
+
+def settle(all_looks: Sequence[Looks], rechecks: int, seconds: float, sleep: Callable[[float], None]) -> None:
+    """Look at once, then up to `rechecks` times, `seconds` apart; ends early when nothing is left."""
+    for left in range(rechecks, -1, -1):
+        for looks in all_looks:
+            looks.take()
+        if left == 0 or not any(looks.left for looks in all_looks):
+            break
+        sleep(seconds)
 
 
 def look_again(
     keys: Iterable[Key], look: LookUp, rechecks: int, seconds: float, sleep: Callable[[float], None] = time.sleep
 ) -> Looked:
-    """Look at suspect keys at once, then up to `rechecks` times, `seconds` apart; ends early when all agree.
-
-    A key whose target row is what its source row was at an earlier look is behind, not different.
-    """
-    history: dict[Key, list[Seen]] = {key: [] for key in keys}
-    for left in range(rechecks, -1, -1):
-        for key, seen in look(list(history)).items():
-            if judge(seen) is None:
-                del history[key]
-            else:
-                history[key].append(seen)
-        if not history or left == 0:
-            break
-        sleep(seconds)
-    looked = Looked()
-    for key, (*earlier, last) in history.items():
-        verdict = judge(last)
-        if follows(last, earlier):
-            looked.in_motion += 1
-        elif verdict is not None:
-            looked.verdicts[last.named or key] = verdict
-    return looked
+    """Look at suspect keys at once, then up to `rechecks` times, `seconds` apart; ends early when all agree."""
+    looks = Looks(keys, look)
+    settle([looks], rechecks, seconds, sleep)
+    return looks.outcome()
 
 
 @dataclass(frozen=True, slots=True)

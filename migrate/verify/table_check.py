@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
 import structlog
 
 from migrate.model.change import Key
-from migrate.scroll.check import Checked, CheckJob, check_chunk
+from migrate.model.errors import MigrateError, ServerError, StopError
+from migrate.scroll.check import Checked, CheckJob, compare_chunk
 from migrate.scroll.keyrange import KeyRange
 from migrate.scroll.outcome import Problem
 from migrate.scroll.patience import Patience
@@ -19,7 +20,9 @@ from migrate.scroll.planner import Planner
 from migrate.scroll.sessions import Sessions
 from migrate.settings import Settings
 from migrate.target.plan import PlannedTable
-from migrate.verify.looks import Difference, describe, look_again, look_up_keys
+from migrate.verify.kinds import Verdict
+from migrate.verify.looks import Difference, Looked, describe, look_again, look_up_keys
+from migrate.verify.repair import Refresh, mendable
 
 log = structlog.get_logger("migrate.verify")
 MAX_TABLE_SUSPECTS = 20_000
@@ -43,6 +46,8 @@ class TableVerified:
     differences: int
     in_motion: int  # keys that kept changing while they were looked at: behind, not different
     named: tuple[Difference, ...] = ()  # at most settings.verify.max_named
+    repaired: int = 0  # keys that differed, were refreshed, and agree now
+    mended: tuple[Difference, ...] = ()  # what was wrong with those; at most settings.verify.max_named
     seconds: float = 0.0
 
     @property
@@ -71,7 +76,11 @@ class TableCheck:
         tables: Sequence[PlannedTable],
         sessions: Sessions,
         sleep: Callable[[float], None] = time.sleep,
+        refresh: Refresh | None = None,
     ) -> None:
+        """refresh: repairs what differs; None: it is only named."""
+        self.unmended: MigrateError | None = None  # why what differs could not be refreshed
+        self._refresh = refresh
         self.tables = tuple(tables)
         planned = self.planned = self.tables[0]
         self.rows = self.target_rows = self.estimate = self.chunks_done = self.chunks_planned = 0
@@ -106,21 +115,18 @@ class TableCheck:
         self._patience.judge(problems, succeeded=done > 0)
 
     def finish(self) -> TableVerified:
-        """Look at what differed again, and name what still does."""
+        """Look at what differed again, repair it where that is asked for, and name what still does.
+
+        Where a refresh fails, what was found stays named, and `unmended` says why.
+        """
         crowded = self._disperse()
-        look = look_up_keys(self._sessions, self.tables)
-        verify = self._settings.verify
-        looked = look_again(
-            self.suspects,
-            lambda keys: self._patience.call(partial(look, keys)),
-            verify.rechecks,
-            verify.recheck_seconds,
-            self._sleep,
-        )
-        named = [
-            self._patience.call(partial(describe, self._sessions, self.planned, key, verdict))
-            for key, verdict in list(looked.verdicts.items())[: verify.max_named]
-        ]
+        looked = self._look_again()
+        mended: dict[Key, Difference | None] = {}  # None: beyond those that are named
+        if self._refresh is not None:
+            crowded, looked = self._repair(self._refresh, crowded, looked, mended)
+        named = [self._describe(key, verdict) for key, verdict in self._first(looked.verdicts)]
+        not_fixed = {*looked.verdicts, *looked.moving}
+        fixed = [key for key in mended if key not in not_fixed]
         table = self.planned.table
         return TableVerified(
             " + ".join(dict.fromkeys(one.table.full_name for one in self.tables)),
@@ -134,6 +140,8 @@ class TableCheck:
             len(looked.verdicts) + crowded,
             looked.in_motion,
             tuple(named),
+            len(fixed),
+            tuple(one for one in map(mended.get, fixed) if one is not None),
             time.monotonic() - self._began,
         )
 
@@ -151,32 +159,69 @@ class TableCheck:
         elif found.keys:
             self._crowds.append(_Crowd(key_range, len(found.keys), {}))
 
-    def _disperse(self) -> int:
+    def _disperse(self, *, at_once: bool = False) -> int:
         """Look at crowded chunks again, whole; returns how many keys of them differ still and are not named.
 
         Where very many are crowded it is no matter of lag, and the others count as they were seen first.
+        at_once: one look, without waiting.
         """
-        verify = self._settings.verify
-        for left in range(verify.rechecks, 0, -1):
+        verify, job = self._settings.verify, CheckJob(self._settings, self.tables)
+        for left in range(1 if at_once else verify.rechecks, 0, -1):
             if not any(crowd.more for crowd in self._crowds):
                 break
             log.info("looks again", table=self.planned.table.full_name, chunks=len(self._crowds), looks_left=left)
-            self._sleep(verify.recheck_seconds)
+            if not at_once:
+                self._sleep(verify.recheck_seconds)
             for crowd in self._crowds[:MAX_CROWDS]:
-                checked = self._patience.call(partial(self._check, crowd.key_range))
+                checked = self._patience.call(partial(compare_chunk, job, crowd.key_range))
                 crowd.more, crowd.keys = checked.suspects.more, checked.suspects.keys
         for crowd in self._crowds:
             if len(self.suspects) < MAX_TABLE_SUSPECTS:
                 self.suspects |= crowd.keys
             else:
                 crowd.more += len(crowd.keys)
+            crowd.keys = {}
         return sum(crowd.more for crowd in self._crowds)
 
-    def _check(self, key_range: KeyRange) -> Checked:
-        checked = check_chunk(CheckJob(self._settings, self.tables), key_range)
-        if checked.problem is not None:
-            raise checked.problem.error()
-        return checked
+    def _look_again(self) -> Looked:
+        look, verify = look_up_keys(self._sessions, self.tables), self._settings.verify
+        return look_again(
+            self.suspects,
+            lambda keys: self._patience.call(partial(look, keys)),
+            verify.rechecks,
+            verify.recheck_seconds,
+            self._sleep,
+        )
+
+    def _repair(
+        self, refresh: Refresh, crowded: int, looked: Looked, mended: dict[Key, Difference | None]
+    ) -> tuple[int, Looked]:
+        """Refresh what differs and look again, until nothing does or the rounds are used up. Fills `mended`."""
+        for _ in range(self._settings.verify.repair_rounds):
+            wanted = mendable(looked.verdicts)
+            if not wanted:
+                break
+            for key, verdict in self._first(looked.verdicts):
+                if len(mended) < self._settings.verify.max_named:
+                    mended.setdefault(key, self._describe(key, verdict))
+            for key in wanted:
+                mended.setdefault(key, None)
+            try:
+                refresh(self.planned, wanted)
+            except (StopError, ServerError) as error:
+                log.error("not repaired", table=self.planned.table.full_name, reason=error.message)
+                self.unmended = error
+                break
+            self.suspects = dict.fromkeys([*looked.verdicts, *looked.moving])
+            crowded = self._disperse(at_once=True)
+            looked = self._look_again()
+        return crowded, looked
+
+    def _first(self, verdicts: Mapping[Key, Verdict]) -> list[tuple[Key, Verdict]]:
+        return list(verdicts.items())[: self._settings.verify.max_named]
+
+    def _describe(self, key: Key, verdict: Verdict) -> Difference:
+        return self._patience.call(partial(describe, self._sessions, self.planned, key, verdict))
 
     def _wave(self, size: int) -> list[KeyRange]:
         if self._pages is None and self._next is not None:

@@ -17,6 +17,7 @@ PROCESSES = {
     "consume": ("consume",),
     "commit": ("commit",),
     "requeue": ("requeue",),
+    "check": ("check",),
 }
 PASSES = {4: "a server did not answer", 6: "another process took over"}
 """Documented exit codes after which a supervisor starts a process again; any other end by itself is a failure."""

@@ -277,3 +277,26 @@ def test_kafka_that_does_not_answer(init_without_kafka: subprocess.Popen[str]) -
     message, hint = Outcome(init_without_kafka.returncode, out, err).told(4)
     assert message.startswith("Kafka at 127.0.0.1:1: ")
     assert hint == "is the broker up, and is kafka.bootstrap right?"
+
+
+def test_tables_of_a_group_that_are_not_alike_are_all_named_with_what_differs(
+    box: Sandbox, kafka: KafkaBroker, tmp_path: Path
+) -> None:
+    with scratch(box.source, "cli") as name:
+        made = [f"CREATE TABLE {table} (id INT PRIMARY KEY, {more})" for table, more in _UNLIKE.items()]
+        box.source.execute(*made, database=name)
+        table = {"name": f"{name}.?", "group": "all", "sharding": {"nodes": "ds_0.t"}}
+        path = written(tmp_path, config_of(box, name, tables=[table], kafka={"bootstrap": kafka.bootstrap}))
+        found = migrate(path, "preflight")
+        assert found.code == 3, found
+        columns = f"group 'all': main/{name}.t and main/{name}.u differ in their columns: v, w"
+        assert columns in found.out
+        assert f"group 'all': main/{name}.w has a further unique key (v)" in found.out
+        message, hint = migrate(path, "init").told(3)
+        assert message == f"{columns} (and 1 more; see `migrate preflight`)"
+        assert hint.startswith("make them alike, or take one out of the group")
+        box.source.execute("ALTER TABLE u CHANGE w v INT", "DROP TABLE w", database=name)
+        assert "group 'all': 2 tables into 1 target table" in migrate(path, "preflight").out
+
+
+_UNLIKE = {"t": "v INT", "u": "w INT", "w": "v INT, UNIQUE (v)"}

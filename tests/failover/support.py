@@ -303,6 +303,10 @@ class Flow:
         writer.start()
         return writer
 
+    def children(self, label: str) -> list[Child]:
+        """Those that were started under a label."""
+        return [child for child in self._children if child.name == f"migrate {label}"]
+
     def start_targets(self) -> None:
         """The processes behind the topic."""
         for process in ("consume", "commit", "requeue"):

@@ -1,4 +1,4 @@
-"""Two committers and two requeue processes: one works, the other takes over when it is killed or frozen."""
+"""Two committers, requeue processes and checks: one works, the other takes over when it is killed or frozen."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from tests.failover.support import SLOW, Flow, frozen, wait
 from tests.helpers import unique
 
 OVER = 6  # the exit code of a process that was taken over from
+CHECK = "check: {interval_seconds: 0.5}\nverify: {rechecks: 2, recheck_seconds: 0.5, chunk_rows: 10}\n"
 EMPTY = "INSERT INTO orders VALUES ({0}, {0}, 0, ''); DELETE FROM orders WHERE id = {0}"
 
 
@@ -63,11 +64,11 @@ def consumed(flow: Flow) -> dict[int, int]:
     return {int(number): int(end) for number, end in flow.box.targets[0].query(sql)}
 
 
-@pytest.mark.parametrize(("process", "lease"), [("commit", "commit"), ("requeue", "requeue")])
+@pytest.mark.parametrize(("process", "lease"), [("commit", "commit"), ("requeue", "requeue"), ("check", "check")])
 def test_a_process_that_is_frozen_or_killed_is_taken_over_from_and_leaves_nothing_undone(
     box: Sandbox, kafka: KafkaBroker, tmp_path: Path, process: str, lease: str
 ) -> None:
-    flow = Flow(box, kafka, tmp_path, unique("others"), box.source, lease=2, commit=", renew_seconds: 0.5")
+    flow = Flow(box, kafka, tmp_path, unique("others"), box.source, lease=2, commit=", renew_seconds: 0.5", more=CHECK)
     with closing(flow):
         flow.migration.do("init")
         for other in {"publish", "consume", "commit", "requeue"} - {process}:
@@ -101,6 +102,60 @@ def test_a_process_that_is_frozen_or_killed_is_taken_over_from_and_leaves_nothin
         os.kill(third.pid, signal.SIGTERM)
         assert third.wait(SLOW)
         assert third.returncode == 0, third.log_tail()
+
+
+def test_cleanup_is_taken_over_from_a_frozen_or_killed_process_and_one_that_wakes_stands_by(
+    box: Sandbox, kafka: KafkaBroker, tmp_path: Path
+) -> None:
+    often = ", cleanup_interval_seconds: 0.5, cleanup_age_seconds: 0.1"
+    flow = Flow(box, kafka, tmp_path, unique("cleanup"), box.source, lease=2, commit=often)
+
+    def old_records() -> int:
+        sql = "SELECT COUNT(*) FROM record WHERE state = 2 AND updated < NOW(6) - INTERVAL 2 SECOND"
+        return int(box.targets[0].query(sql, database=f"{flow.name}_state")[0][0])
+
+    def told(child: Child, text: str) -> bool:
+        return text in child.log.read_text("utf-8")
+
+    with closing(flow):
+        flow.migration.do("init")
+        for other in ("publish", "consume", "requeue"):
+            flow.child(other, other)
+        config = flow.migration.config.read_text("utf-8")
+        flow.migration.config.write_text(config.replace(often, ", cleanup_interval_seconds: 3600"), "utf-8")
+        committing = flow.child("committing", "commit")  # so that the others only clean up
+        wait(lambda: told(committing, "lease taken"), "the committer to begin")
+        flow.migration.config.write_text(config, "utf-8")
+        crew = Crew(flow, "commit", "cleanup")
+        first, second = crew.children[0], crew.add()
+        wait(lambda: told(second, "standing by"), "the second to stand by")
+        wait(flow.position, "the first position")
+        flow.close_copy()
+        writer = flow.writer(lambda: box.source.connect(flow.database), 100)
+        writer.wait_for(200)
+        wait(lambda: told(first, "cleaned up") and not old_records(), "the first to clean up")
+        assert not told(second, "cleaned up"), "both clean up"
+
+        with frozen(first.pid):
+            wait(crew.handed_to(second), "the second to take over")
+            writer.wait_for(200)
+            wait(lambda: told(second, "cleaned up") and not old_records(), "the second to clean up")
+        wait(lambda: told(first, "lease 'cleanup' is no longer ours"), "the first to see that it lost its place")
+        runs = first.log.read_text("utf-8").count("cleaned up")
+        writer.wait_for(200)
+        wait(lambda: not old_records(), "the second to clean up further")
+        assert crew.holder() is second
+        assert first.log.read_text("utf-8").count("cleaned up") == runs, "the first goes on"
+
+        second.kill()
+        wait(crew.handed_to(first), "the first to take over again")
+        writer.stop()
+        flow.drain()
+        wait(lambda: first.log.read_text("utf-8").count("cleaned up") > runs and not old_records(), "the last to go")
+        assert committing.running
+        assert first.running
+        assert flow.differences(box.source) == []
+        assert writer.lost(flow.source_rows(box.source)) == []
 
 
 def test_offsets_that_the_broker_forgot_are_committed_again(box: Sandbox, kafka: KafkaBroker, tmp_path: Path) -> None:

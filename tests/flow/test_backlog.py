@@ -76,6 +76,12 @@ def rows(flow: Flow) -> int:
     return sum(int(found[0][0]) for found in counts)
 
 
+def consumed(flow: Flow) -> int:
+    """Cheaper to ask for than rows are to count."""
+    ((count,),) = flow.box.targets[0].query(f"SELECT COALESCE(SUM(messages), 0) FROM {flow.name}_state.consumed")
+    return int(count)
+
+
 def test_memory_stays_flat_while_messages_wait_for_a_target_that_takes_nothing(
     box: Sandbox, kafka: KafkaBroker, tmp_path: Path
 ) -> None:
@@ -102,6 +108,7 @@ def test_memory_stays_flat_while_messages_wait_for_a_target_that_takes_nothing(
             held.rollback()
         assert waiting < _QUEUE_BYTES / len(encode(message(flow, 1))) + 2 * _POLL
         assert states == 0, "it marked what is not at the target"
-        wait(lambda: rows(flow) == _MESSAGES, "the rows", 60 + _MESSAGES / 400)
+        wait(lambda: consumed(flow) == _MESSAGES, "the rows", 60 + _MESSAGES / 400)
+        assert rows(flow) == _MESSAGES
         assert memory_mb(consumer.pid) < before + _MORE_MB
         assert consumer.running

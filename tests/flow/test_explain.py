@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from sandbox.broker import KafkaBroker
+from sandbox.demo.migration import Migration
 from sandbox.stack import Sandbox
 from tests.failover.support import Flow, wait
+from tests.flow.test_repartition_topics import config
 from tests.helpers import unique
 
 
@@ -60,3 +62,29 @@ def test_a_row_is_followed_from_its_first_message_to_what_the_target_has(
         assert "differs in value" in said
         assert "canary" not in said
         assert "it has no such row" in flow.migration.do("explain", table, "77")
+
+
+def test_a_row_is_found_under_every_spelling_that_the_servers_take_for_its_key(
+    box: Sandbox, kafka: KafkaBroker, tmp_path: Path
+) -> None:
+    name = unique("spelled")
+    box.source.execute(f"CREATE DATABASE {name}_src")
+    for table in ("a", "b"):
+        columns = "id VARCHAR(9) COLLATE utf8mb4_general_ci PRIMARY KEY, v INT NOT NULL"
+        box.source.execute(f"CREATE TABLE {table} ({columns})", database=f"{name}_src")
+    migration = Migration(box, tmp_path, config(box, kafka, name, tmp_path))
+    migration.do("init")
+    migration.start()
+    try:
+        write = ("INSERT INTO a VALUES ('ABC', 1), ('abd', 1)", "UPDATE a SET id = 'abc', v = 2 WHERE id = 'ABC'")
+        box.source.execute(*write, database=f"{name}_src")
+        migration.ask("drain", "--timeout", "120")
+        told = [migration.ask("explain", f"{name}_src.a", key) for key in ("ABC", "abc", "aBc ")]
+    finally:
+        migration.stop()
+    for found in told:
+        assert [one["row"] for one in found["places"]] == ["same as at the source"]
+        assert {one["type"] for one in found["messages"]} >= {"INSERT", "DELETE"}
+        assert found["messages"] == told[0]["messages"]
+        assert [one["what"] for one in found["decisions"]][-1] in ("updated", "inserted")
+        assert found["decisions"] == told[0]["decisions"]

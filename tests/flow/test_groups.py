@@ -33,6 +33,8 @@ def test_rows_moved_between_two_sources_while_they_are_copied_and_a_publisher_di
         wait(lambda: all(mover.moves > 20 for mover in movers), "rows to move before the copy")
         copied = migration.ask("copy")
         assert len(copied["tables"]) == 2
+        shown = migration.ask("status")["tables"]
+        assert shown == {f"{source}/{group.database}.orders": "copied" for source in ("source", "second")}
         before = [mover.moves for mover in movers]
         migration.kill("second")
         wait(lambda: all(mover.moves > was + 60 for mover, was in zip(movers, before, strict=True)), "more moves")

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 
 import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - as everyone calls it
 
-from jobs.frames import deduplicated, filtered, routed, schema, transformed
+from jobs.frames import Step, chained, deduplicated, map_in_arrow, routed, schema
 from migrate.scroll.marks import Mark, load
 from migrate.scroll.outcome import End
 from migrate.target.plan import PlannedTable
@@ -26,11 +25,15 @@ def planned() -> PlannedTable:
 
 
 def frame(spark: SparkSession, planned: PlannedTable, rows: Sequence[Values], mark: Mark | None = END) -> DataFrame:
-    """One partition with the rows of chunk 7, and its mark."""
-    values: list[tuple[object, ...]] = [(7, None, None, *row) for row in rows]
+    """One partition with the rows of chunk 7, id and shard carried and v for a line, and its mark."""
+    values: list[tuple[object, ...]] = [(7, None, None, line, key, shard) for key, shard, line in rows]
     if mark is not None:
         values.append((7, mark.dump(), None, None, None, None))
-    return spark.createDataFrame(values, schema(planned.table)).coalesce(1)
+    return spark.createDataFrame(values, schema(planned)).coalesce(1)
+
+
+def through(frame: DataFrame, planned: PlannedTable, *steps: Step) -> DataFrame:
+    return map_in_arrow(frame, chained(*steps), schema(planned))
 
 
 def rows_of(frame: DataFrame) -> list[Row]:
@@ -41,28 +44,16 @@ def marks_of(frame: DataFrame) -> list[Mark]:
     return [load(row["mark"]) for row in frame.collect() if row["mark"] is not None]
 
 
-def test_filter_keeps_what_fulfils_the_condition_and_the_mark(spark: SparkSession, planned: PlannedTable) -> None:
-    before = frame(spark, planned, [(b"1", b"0", b"a"), (b"2", b"0", b"b"), (b"3", b"0", None)])
-    after = filtered(before, F.col("c2") != F.lit(b"b"))
-    assert [row["c0"] for row in rows_of(after)] == [b"1"]
-    assert marks_of(after) == [END]
-
-
-def test_without_a_condition_everything_passes(spark: SparkSession, planned: PlannedTable) -> None:
-    before = frame(spark, planned, [(b"1", b"0", None)])
-    assert filtered(before, None) is before
-
-
 def test_dedup_keeps_the_first_row_of_a_key(spark: SparkSession, planned: PlannedTable) -> None:
     rows: list[Values] = [(b"1", b"0", b"first"), (b"2", b"0", b"x"), (b"1", b"0", b"second"), (b"2", b"0", b"x")]
-    after = deduplicated(frame(spark, planned, rows), planned.table)
-    assert [(row["c0"], row["c2"]) for row in rows_of(after)] == [(b"1", b"first"), (b"2", b"x")]
+    after = through(frame(spark, planned, rows), planned, deduplicated(planned))
+    assert [(row["c0"], row["line"]) for row in rows_of(after)] == [(b"1", b"first"), (b"2", b"x")]
     assert marks_of(after) == [END]
 
 
 def test_routing_gives_each_row_the_place_of_the_rule(spark: SparkSession, planned: PlannedTable) -> None:
     rows: list[Values] = [(str(key).encode(), str(shard).encode(), b"v") for key in range(4) for shard in range(3)]
-    after = routed(frame(spark, planned, rows), planned)
+    after = through(frame(spark, planned, rows), planned, routed(planned))
     for row in rows_of(after):
         place = planned.route({"id": row["c0"].decode(), "shard": row["c1"].decode()})
         assert planned.places[row["place"]] == place
@@ -71,7 +62,7 @@ def test_routing_gives_each_row_the_place_of_the_rule(spark: SparkSession, plann
 
 
 def test_a_row_that_no_place_takes_stops_its_chunk_by_name(spark: SparkSession, planned: PlannedTable) -> None:
-    after = routed(frame(spark, planned, [(b"1", None, b"v")]), planned)
+    after = through(frame(spark, planned, [(b"1", None, b"v")]), planned, routed(planned))
     problem, end = marks_of(after)
     assert rows_of(after) == []
     assert end == END
@@ -84,10 +75,15 @@ def test_a_row_that_no_place_takes_stops_its_chunk_by_name(spark: SparkSession, 
 def test_values_pass_every_step_byte_for_byte(spark: SparkSession, planned: PlannedTable) -> None:
     odd = [None, b"", b"\x00\xff", "😀".encode(), b"N" * 100_000]
     rows: list[Values] = [(str(index).encode(), b"1", value) for index, value in enumerate(odd)]
-    after = transformed(frame(spark, planned, rows), planned)
-    assert [None if row["c2"] is None else bytes(row["c2"]) for row in rows_of(after)] == odd
+    after = through(frame(spark, planned, rows), planned, deduplicated(planned), routed(planned))
+    assert [None if row["line"] is None else bytes(row["line"]) for row in rows_of(after)] == odd
 
 
 def test_the_steps_need_no_shuffle(spark: SparkSession, planned: PlannedTable) -> None:
-    plan = transformed(frame(spark, planned, []), planned)._jdf.queryExecution().executedPlan().toString()
+    plan = (
+        through(frame(spark, planned, []), planned, deduplicated(planned), routed(planned))
+        ._jdf.queryExecution()
+        .executedPlan()
+        .toString()
+    )
     assert "Exchange" not in plan

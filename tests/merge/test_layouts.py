@@ -9,10 +9,9 @@ import pytest
 
 from migrate.merge.layouts import Layouts
 from migrate.model.coordinate import Coordinate
-from migrate.model.errors import StopError
+from migrate.model.errors import ServerError, StopError
 from migrate.model.message import Message, Row
-from migrate.model.table import Kind, Table
-from migrate.target.plan import TableId
+from migrate.model.table import Kind, Table, TableId
 from tests.helpers import int_column, plain_table, plan_of
 
 BEFORE = plain_table()
@@ -30,9 +29,13 @@ class Told:
         self.read = 0
         self.members: dict[TableId, Coordinate | None] = {}
         self.ready = {ID}
+        self.noted: dict[TableId, str] = {}
 
     def look(self) -> tuple[object, Mapping[TableId, Coordinate | None]]:
-        return sum(map(len, self.of.values())), self.members
+        return (sum(map(len, self.of.values())), dict(self.noted)), self.members
+
+    def rules(self) -> Mapping[TableId, str]:
+        return self.noted
 
     def begun(self, ids: Collection[TableId]) -> Collection[TableId]:
         return [id_ for id_ in ids if id_ in self.ready]
@@ -56,7 +59,7 @@ def message(place: Coordinate, table: Table, *, types: bool = True) -> Message:
 
 
 def layouts(*versions: tuple[Coordinate, Table]) -> Layouts:
-    made = Layouts(Told(*versions), PLAN.find)
+    made = Layouts(Told(*versions), PLAN)
     made.refresh()
     return made
 
@@ -82,7 +85,7 @@ def test_columns_of_equal_types_are_told_apart_by_the_place() -> None:
 
 def test_a_history_that_grew_is_read_again_and_only_then() -> None:
     told = Told((at(0, 0, 0), BEFORE))
-    known = Layouts(told, PLAN.find)
+    known = Layouts(told, PLAN)
     known.refresh()
     first = known.of(PLANNED, message(at(1, 4), BEFORE))
     known.refresh()
@@ -107,12 +110,12 @@ def test_after_a_rewind_old_rows_have_their_old_columns() -> None:
 
 
 def test_without_a_history_the_plan_holds() -> None:
-    assert Layouts(None, PLAN.find).of(PLANNED, message(at(3, 600), BEFORE)) is PLANNED
+    assert Layouts(None, PLAN).of(PLANNED, message(at(3, 600), BEFORE)) is PLANNED
 
 
 def test_messages_of_a_removed_table_and_from_before_an_added_one_do_not_count() -> None:
     told = Told((at(0, 0, 0), BEFORE))
-    made = Layouts(told, PLAN.find)
+    made = Layouts(told, PLAN)
     made.refresh()
     before, there, later = (message(at(2, place), BEFORE) for place in (99, 100, 101))
     assert made.counts(before)
@@ -123,3 +126,18 @@ def test_messages_of_a_removed_table_and_from_before_an_added_one_do_not_count()
     made.refresh()
     assert not made.counts(later)
     assert made.counts(replace(later, source="another"))
+
+
+@pytest.mark.parametrize("noted", [{ID: "of another rule"}, {ID: PLANNED.rule_hash, ("r", "shop", "t"): "of one more"}])
+def test_a_plan_that_init_changed_since_ends_the_process_before_anything_is_planned_by_it(
+    noted: dict[TableId, str],
+) -> None:
+    told = Told((at(0, 0, 0), BEFORE))
+    told.noted = {ID: PLANNED.rule_hash}
+    made = Layouts(told, PLAN)
+    made.refresh()
+    told.noted = noted
+    with pytest.raises(ServerError, match=r"shop\.t of source '.' was added or changed by `migrate init` since"):
+        made.refresh()
+    told.noted = {}  # of a table that has none noted it is not known
+    made.refresh()

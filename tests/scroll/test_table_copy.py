@@ -11,6 +11,7 @@ import pytest
 
 from migrate.model.errors import ConfigError, OwnershipLost, PreflightError, ServerError, StopError
 from migrate.model.rowfilter import Comparison, make_filter
+from migrate.scroll import tasks
 from migrate.scroll.digest import source_sums, target_sums
 from migrate.scroll.keyrange import KeyRange
 from migrate.scroll.lookup import look_up
@@ -23,9 +24,11 @@ from migrate.settings import Settings
 from migrate.state import detail, phase, position
 from migrate.state.detail import ChunkState
 from migrate.state.phase import Phase
-from migrate.target import standing
-from migrate.target.plan import PlannedTable
+from migrate.target import chunk_fence, standing
+from migrate.target.plan import PlannedTable, TargetPool
+from sandbox.settings import Flavour
 from sandbox.stack import Sandbox
+from tests.helpers import globally
 from tests.scroll.setup import Laid, lay, spread
 
 CREATE = "CREATE TABLE {t} (id INT PRIMARY KEY, v VARCHAR(20))"
@@ -55,13 +58,13 @@ def copied(laid: Laid, attempt: Attempt, planned: PlannedTable | None = None) ->
     """Copy one chunk as a task does."""
     job = CopyJob(laid.settings, planned or laid.table)
     writer = WriteChunk(job, attempt)
-    key = [column.name for column in job.planned.table.stored].index("id")
     for item in read_chunk(job, attempt):
         if isinstance(item, Mark):
             writer.mark(item)
         else:
-            ids = [str(value.decode()) for value in item[key] if value is not None]
-            writer.rows(job.planned.rule.route_many([ids]), item)
+            ids = [str(value.decode()) for value in item.carried[0] if value is not None]
+            for place, line in zip(job.planned.rule.route_many([ids]), item.lines, strict=True):
+                writer.rows(place, (line, 1))
     return writer.result()
 
 
@@ -107,6 +110,74 @@ def test_a_copy_opens_the_table_books_its_chunks_and_closes_it(laid: Laid) -> No
     assert {chunk.state for chunk in details(laid)} == {ChunkState.DONE}
     assert [(chunk.low, chunk.high) for chunk in details(laid)][:2] == [(None, '["10"]'), ('["10"]', '["20"]')]
     assert sum(chunk.counts.rows_read for chunk in details(laid)) == 95
+
+
+def test_chunks_of_large_rows_are_smaller(box: Sandbox, tmp_path: Path) -> None:
+    small = {"copy": {"chunk_rows": 1000, "chunk_bytes": 200_000, "master": "local[2]"}}
+    fill = f"INSERT INTO {{t}} {NUMBERS} SELECT n, REPEAT(CHAR(65 + n % 26), IF(n <= 40, 10, 20000)) FROM seq"
+    create = "CREATE TABLE {t} (id INT PRIMARY KEY, v MEDIUMTEXT)"
+    laid = lay(box, tmp_path, create, spread("id", "t"), fill=[fill, "ANALYZE TABLE {t}"], extra=small)
+    with copying(laid) as copy:
+        copy.begin()
+        while wave := copy.wave(1):
+            copy.settle([copied(laid, attempt) for attempt in wave])
+        copy.finish()
+    assert keys_at_target(laid) == list(range(1, 96))
+    sizes = [chunk.counts.bytes_read for chunk in details(laid)]
+    assert max(sizes) <= 500_000, sizes
+    assert sum(sizes) > 1_000_000
+
+
+def test_a_row_whose_line_the_server_cannot_make_is_read_column_by_column(box: Sandbox, tmp_path: Path) -> None:
+    """CONCAT gives NULL beyond max_allowed_packet, and two columns of half that size are beyond it."""
+    create = "CREATE TABLE {t} (id INT PRIMARY KEY, a MEDIUMTEXT, b MEDIUMTEXT)"
+    half = 600 * 1024
+    fill = (
+        f"INSERT INTO {{t}} VALUES (1, 'x', NULL), (2, REPEAT('a', {half}), REPEAT('b', {half})), (3, NULL, 'y'),"
+        f" (4, REPEAT(CHAR(92), {half}), 'escaped it is twice as long')"
+    )
+    laid = lay(box, tmp_path, create, spread("id", "t"), fill=[fill])
+    with globally(box.source, "max_allowed_packet", 1024 * 1024), copying(laid) as copy:
+        copy.begin()
+        copy_all(laid, copy)
+    found = sorted(row for rows in laid.target_rows("id, LENGTH(a), LENGTH(b)").values() for row in rows)
+    assert found == [(1, 1, None), (2, half, half), (3, None, 1), (4, half, 27)]
+
+
+def test_a_json_document_that_the_server_cannot_print_stops_the_copy(box: Sandbox, tmp_path: Path) -> None:
+    """Its text is twice as large as the document."""
+    create = "CREATE TABLE {t} (id INT PRIMARY KEY, doc JSON)"
+    numbers = ",".join(["-1.2345678901234567e-300"] * 60_000)
+    laid = lay(box, tmp_path, create, spread("id", "t"), fill=[f"INSERT INTO {{t}} VALUES (1, '[{numbers}]')"])
+    with globally(box.source, "max_allowed_packet", 1024 * 1024), copying(laid) as copy:
+        copy.begin()
+        if box.flavour is Flavour.MYSQL:
+            with pytest.raises(StopError, match=r"too large|larger than max_allowed_packet|Invalid JSON text"):
+                copy_all(laid, copy)
+        else:  # JSON is text there
+            copy_all(laid, copy)
+    assert keys_at_target(laid) == ([] if box.flavour is Flavour.MYSQL else [1])
+
+
+def test_what_a_write_in_the_middle_of_a_chunk_meets_is_the_chunks_result(
+    box: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The chunk is still being read then, in the same process."""
+    fill = f"INSERT INTO {{t}} {NUMBERS} SELECT n, REPEAT('x', 50000) FROM seq"
+    create = "CREATE TABLE {t} (id INT PRIMARY KEY, v MEDIUMTEXT)"
+    laid = lay(box, tmp_path, create, spread("id", "t"), fill=[fill])
+    monkeypatch.setattr(tasks, "FLUSH_BYTES", 1)
+    monkeypatch.setattr(tasks, "BATCH_ROWS", 2)
+    with copying(laid) as copy:
+        copy.begin()
+        (attempt,) = copy.wave(1)
+        for database in laid.table.databases:
+            session = TargetPool(laid.settings).get(database)
+            name, table = laid.settings.name, laid.table.table
+            chunk_fence.open_attempt(session, name, table, attempt.range.chunk, attempt.attempt + 1)
+        found = copied(laid, attempt)
+    assert found.problem is not None
+    assert found.problem.end is End.LOST
 
 
 def test_a_copied_table_is_left_alone(laid: Laid) -> None:

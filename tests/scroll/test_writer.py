@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,6 +14,7 @@ from migrate.model.coordinate import Coordinate
 from migrate.model.errors import OwnershipLost
 from migrate.mysql.connection import Connection
 from migrate.mysql.quoting import quote
+from migrate.scroll.line import build
 from migrate.scroll.writer import ChunkWriter, Values, Written
 from migrate.state.record import Partition
 from migrate.target import chunk_fence, ledger
@@ -29,6 +31,7 @@ CREATE = "CREATE TABLE {t} (id INT PRIMARY KEY, v VARCHAR(20))"
 CREATE_CI = "CREATE TABLE {t} (id VARCHAR(20) COLLATE utf8mb4_general_ci PRIMARY KEY, v VARCHAR(20))"
 CREATE_UNIQUE = "CREATE TABLE {t} (id INT PRIMARY KEY, v VARCHAR(20) UNIQUE)"
 AT = Coordinate(1, 1, 4, 0)
+Way = dict[str, Any]
 
 
 class Copying:
@@ -46,10 +49,12 @@ class Copying:
                 chunk_fence.open_attempt(session, self.laid.settings.name, self.laid.table.table, chunk, attempt)
 
     def write(self, rows: list[Values], *, attempt: int = 1, last: bool = False, place: int = 0) -> Written:
-        pool = TargetPool(self.laid.settings)
+        pool = TargetPool(self.laid.settings, loads=True)
+        table = self.laid.table.table
+        lines = [build(table, [None if value is None else str(value).encode() for value in row]) for row in rows]
         try:
             writer = ChunkWriter(self.laid.settings, self.laid.table, pool, 0, attempt)
-            return writer.write({place: rows}, last=last)
+            return writer.write({place: [(b"".join(lines), len(lines))] if lines else []}, last=last)
         finally:
             pool.close()
 
@@ -65,9 +70,15 @@ class Copying:
         connection.close()
 
 
+@pytest.fixture(params=["auto", "insert"])
+def way(request: pytest.FixtureRequest) -> Way:
+    """By LOAD DATA, and without it."""
+    return {"copy": {"load": request.param, "write_rows": 2}}
+
+
 @pytest.fixture
-def copying(box: Sandbox, tmp_path: Path) -> Copying:
-    return Copying(lay(box, tmp_path, CREATE, one_place("t")))
+def copying(box: Sandbox, tmp_path: Path, way: Way) -> Copying:
+    return Copying(lay(box, tmp_path, CREATE, one_place("t"), extra=way))
 
 
 def note_delete(copying: Copying, connection: Connection, key: Key) -> None:
@@ -110,7 +121,7 @@ def test_nothing_is_written_under_a_closed_chunk(copying: Copying) -> None:
     assert copying.rows() == [(1, "a")]
 
 
-def test_the_last_write_closes_the_chunk_in_databases_without_rows_too(box: Sandbox, tmp_path: Path) -> None:
+def test_the_last_write_closes_the_chunk_in_databases_without_rows_too(box: Sandbox, tmp_path: Path, way: Way) -> None:
     copying = Copying(lay(box, tmp_path, CREATE, spread("id", "t")))
     copying.write([(8, "a")], last=True)
     for database in copying.laid.table.databases:
@@ -125,8 +136,8 @@ def test_a_key_in_the_ledger_is_taken_out_again(copying: Copying) -> None:
     assert copying.rows() == [(1, "a")]
 
 
-def test_a_ledger_entry_of_an_equal_key_of_another_case_counts(box: Sandbox, tmp_path: Path) -> None:
-    copying = Copying(lay(box, tmp_path, CREATE_CI, one_place("t")))
+def test_a_ledger_entry_of_an_equal_key_of_another_case_counts(box: Sandbox, tmp_path: Path, way: Way) -> None:
+    copying = Copying(lay(box, tmp_path, CREATE_CI, one_place("t"), extra=way))
     connection = copying.session()
     note_delete(copying, connection, ("ABC",))
     copying.put("INSERT INTO {t} VALUES ('x', 'newer')")
@@ -136,8 +147,8 @@ def test_a_ledger_entry_of_an_equal_key_of_another_case_counts(box: Sandbox, tmp
     assert copying.rows() == [("x", "newer"), ("y", "b")]
 
 
-def test_a_taken_unique_value_leaves_the_row_to_the_stream(box: Sandbox, tmp_path: Path) -> None:
-    copying = Copying(lay(box, tmp_path, CREATE_UNIQUE, one_place("t")))
+def test_a_taken_unique_value_leaves_the_row_to_the_stream(box: Sandbox, tmp_path: Path, way: Way) -> None:
+    copying = Copying(lay(box, tmp_path, CREATE_UNIQUE, one_place("t"), extra=way))
     copying.put("INSERT INTO {t} VALUES (9, 'taken'), (2, 'newer')")
     rows: list[Values] = [(1, "a"), (2, "older"), (3, "taken"), (4, "b"), (5, None), (6, None)]
     assert copying.write(rows) == Written(inserted=4, present=1, conflicts=1)
@@ -188,9 +199,9 @@ def test_a_delete_that_comes_while_the_copy_has_inserted_finds_the_row(copying: 
     assert copying.rows() == []
 
 
-def test_rows_of_many_statements_are_one_transaction(box: Sandbox, tmp_path: Path) -> None:
+def test_rows_of_many_statements_are_one_transaction(box: Sandbox, tmp_path: Path, way: Way) -> None:
     """A refused value in the last statement leaves nothing behind."""
-    laid = lay(box, tmp_path, CREATE, one_place("t"), extra={"copy": {"write_rows": 2, "master": "local[2]"}})
+    laid = lay(box, tmp_path, CREATE, one_place("t"), extra=way)
     copying = Copying(laid)
     rows: list[Values] = [(1, "a"), (2, "b"), (3, "c"), (4, "x" * 21)]
     with pytest.raises(Exception, match="Data too long"):

@@ -90,9 +90,11 @@ def test_statements_are_split_at_their_ends_and_comments_left_out() -> None:
 
 
 @pytest.mark.parametrize("folder", ["state", "target"])
-def test_the_steps_are_numbered_without_gaps(folder: str) -> None:
+def test_the_steps_are_numbered_from_one_each_number_once(folder: str) -> None:
     steps = database.sql_steps(folder)
-    assert [version for version, _ in steps] == list(range(1, len(steps) + 1))
+    numbers = [version for version, _ in steps]
+    assert numbers == sorted({*numbers})  # with gaps: a number is given to a change before it is there
+    assert numbers[0] == 1
     assert len(steps) == len(list((Path(__file__).parents[2] / "sql" / folder).glob("*.sql")))
     assert all(parts for _, parts in steps)
 

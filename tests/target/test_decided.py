@@ -7,6 +7,7 @@ import pytest
 
 from migrate.target import decided
 from migrate.target.decide import Intent
+from migrate.target.ledger import Spellings
 from migrate.target.part import apply
 from migrate.target.place import Returned
 from tests.target.conftest import TargetSide
@@ -18,7 +19,8 @@ def put(place: Place, *intents: Intent, returned: tuple[Returned, ...] = (), kee
 
 
 def told(place: Place, key: str) -> list[tuple[str, int]]:
-    found = decided.find(place.connection, place.migration, {place.writer.name}, (key,))
+    spellings = Spellings(lambda: place.connection, place.table, (key,))
+    found = decided.find(place.connection, place.migration, {place.writer.name}, spellings)
     return [(one.what, one.coordinate.ordinal) for one in found]
 
 
@@ -34,7 +36,29 @@ def test_what_was_decided_for_a_key_is_told_in_order(side: TargetSide) -> None:
         ("delayed delete: of no account, the key was written since", 3),
     ]
     assert told(place, "11") == []
-    assert decided.find(place.connection, place.migration, {"elsewhere"}, ("1",)) == []
+    spellings = Spellings(lambda: place.connection, place.table, ("1",))
+    assert decided.find(place.connection, place.migration, {"elsewhere"}, spellings) == []
+
+
+@pytest.mark.parametrize(
+    ("collation", "asked", "others"),
+    [
+        ("utf8mb4_general_ci", "abc", ["ABC", "Abc "]),
+        ("utf8mb4_bin", "abc", ["abc  "]),
+        ("latin1_bin", "abc", ["abc "]),
+    ],
+)
+def test_a_key_is_found_under_each_spelling_that_the_server_takes_for_it(
+    side: TargetSide, collation: str, asked: str, others: list[str]
+) -> None:
+    place = Place(side, f"id VARCHAR(9) COLLATE {collation} PRIMARY KEY, v INT")
+    put(place, write(0, asked), write(1, "abd"))
+    for number, other in enumerate(others):
+        put(place, write(2 + number, other), write(9, "xyz"))
+    expected = [("inserted", 0), *(("updated", 2 + number) for number in range(len(others)))]
+    for spelling in (asked, *others):
+        assert told(place, spelling) == expected
+    assert told(place, "abd") == [("inserted", 1)]
 
 
 def test_a_transaction_that_is_rolled_back_decided_nothing(side: TargetSide) -> None:

@@ -186,7 +186,7 @@ def _copied(settings: Settings, planned: PlannedTable, attempt: Attempt) -> Chun
         if isinstance(item, Mark):
             writer.mark(item)
         else:
-            writer.rows([0] * len(item[0]), item)
+            writer.rows(0, (b"".join(item.lines), len(item.lines)))
     return writer.result()
 
 

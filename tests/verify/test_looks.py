@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
+
 from migrate.model.change import Key
+from migrate.model.errors import StopError
 from migrate.scroll.lookup import Seen
 from migrate.verify.kinds import Kind
-from migrate.verify.looks import Looked, look_again
+from migrate.verify.looks import Looked, Looks, look_again, settle
 
 KEY: Key = ("1",)
 EQUAL = Seen((0, "a"), {0: "a"})
@@ -67,3 +70,42 @@ def test_a_row_that_changes_while_its_target_does_not_is_a_difference() -> None:
     look, _ = looks(Seen((0, "b"), {0: "x"}), Seen((0, "c"), {0: "x"}), Seen((0, "d"), {0: "x"}))
     looked, _ = settled(look, 2, [KEY])
     assert [verdict.kind for verdict in looked.verdicts.values()] == [Kind.DIFFERENT]
+
+
+def test_a_target_that_changes_between_looks_is_in_motion_though_none_of_its_states_was_seen_at_the_source() -> None:
+    look, _ = looks(Seen((0, "d"), {0: "a"}), Seen((0, "e"), {0: "b"}), Seen((0, "f"), {0: "c"}))
+    looked, _ = settled(look, 2, [KEY])
+    assert looked == Looked({}, in_motion=1)
+    assert looked.moving == [KEY]
+
+
+def test_keys_that_cannot_be_looked_at_are_dropped_and_the_others_are_judged() -> None:
+    def refused(keys: list[Key]) -> dict[Key, Seen]:
+        if keys:
+            raise StopError("the table is gone")
+        return {}
+
+    said: list[StopError] = []
+    look, _ = looks(*[MISSING] * 2)
+    gone, there = Looks([KEY], refused, said.append), Looks([KEY], look)
+    settle([gone, there], 1, 0, lambda _: None)
+    assert ([error.message for error in said], gone.left, gone.outcome()) == (["the table is gone"], 0, Looked())
+    assert list(there.outcome().verdicts) == [KEY]
+    with pytest.raises(StopError):
+        Looks([KEY], refused).take()
+
+
+def test_what_stays_at_a_place_where_a_changing_row_does_not_belong_is_a_difference() -> None:
+    look, _ = looks(*[Seen((0, each), {0: each, 2: "old"}) for each in "abc"])
+    looked, _ = settled(look, 2, [KEY])
+    assert [(verdict.kind, verdict.elsewhere) for verdict in looked.verdicts.values()] == [(Kind.DUPLICATED, (2,))]
+    look, _ = looks(Seen((0, "b"), {2: "old"}), Seen((0, "c"), {0: "b", 2: "old"}), Seen(None, {0: "c", 2: "old"}))
+    looked, _ = settled(look, 2, [KEY])
+    assert [(verdict.kind, verdict.elsewhere) for verdict in looked.verdicts.values()] == [(Kind.EXTRA, (0, 2))]
+
+
+def test_a_row_that_moves_from_place_to_place_is_in_motion() -> None:
+    look, _ = looks(Seen((0, "b"), {2: "a"}), Seen((2, "c"), {0: "b", 2: "a"}), Seen((0, "d"), {2: "c"}))
+    assert settled(look, 2, [KEY])[0] == Looked({}, in_motion=1)
+    look, _ = looks(Seen((0, "b"), {0: "a", 2: "x"}), Seen((0, "c"), {0: "b", 2: "y"}))
+    assert settled(look, 1, [KEY])[0] == Looked({}, in_motion=1)

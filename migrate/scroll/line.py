@@ -1,0 +1,94 @@
+"""A row as one line of text, built by the source's server and taken by `LOAD DATA` as it is.
+
+Fields stand in the order of `Table.stored`, each the bytes of `mysql.values.selected`, with a tab between and a newline
+at the end, so that many rows' lines are one text: NULL is
+`\\N`; backslash, tab and newline have a backslash before them; so has a carriage return, but not the one by which
+`mysql.typed_json` says that a JSON document has scalars of their own types.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from migrate.model.table import Column, Kind, Table
+from migrate.mysql.quoting import quote
+from migrate.mysql.values import compared
+
+_NULL = b"\\N"
+_TAB = b"\t"
+_END = b"\n"
+_PLAIN = frozenset(
+    {Kind.INT, Kind.DECIMAL, Kind.FLOAT, Kind.DOUBLE, Kind.BIT, Kind.ENUM, Kind.SET, Kind.DATE, Kind.DATETIME}
+    | {Kind.TIMESTAMP, Kind.TIME, Kind.YEAR, Kind.UUID, Kind.INET}
+)
+"""Kinds whose text has nothing to escape."""
+_ESCAPED = ((b"\\", b"\\\\"), (b"\t", b"\\t"), (b"\n", b"\\n"), (b"\r", b"\\r"))
+_UNESCAPED = {b"\\": b"\\", b"t": b"\t", b"n": b"\n", b"r": b"\r"}
+_PAIR = re.compile(rb"\\(.)", re.DOTALL)
+
+
+def expression(table: Table) -> str:
+    """The SQL expression of a row's line; NULL when it would be larger than max_allowed_packet."""
+    fields = [field(column) for column in table.stored]
+    fields[-1] = f"CONCAT({fields[-1]}, {_literal(_END)})"
+    return joined(fields)
+
+
+def field(column: Column) -> str:
+    """The SQL expression of one field."""
+    value = compared(column)
+    for plain, escaped in _escapes(column):
+        value = f"REPLACE({value}, {_literal(plain)}, {_literal(escaped)})"
+    return or_null(column, value)
+
+
+def or_null(column: Column, value: str) -> str:
+    """The SQL expression of a field that is this, or says NULL where the column is.
+
+    Not COALESCE: a function whose result is larger than max_allowed_packet gives NULL too, and so must what has it.
+    """
+    return f"IF({quote(column.name)} IS NULL, {_literal(_NULL)}, {value})" if column.nullable else value
+
+
+def joined(fields: Sequence[str]) -> str:
+    """The SQL expression of fields with tabs between; NULL when one of them is."""
+    return f"CONCAT({f', {_literal(_TAB)}, '.join(fields)})"
+
+
+def _literal(text: bytes) -> str:
+    return f"X'{text.hex()}'"
+
+
+def build(table: Table, values: Sequence[bytes | None]) -> bytes:
+    """The line of a row's raw values."""
+    fields = zip(table.stored, values, strict=True)
+    return _TAB.join([_NULL if value is None else _escape(column, value) for column, value in fields]) + _END
+
+
+def _escape(column: Column, value: bytes) -> bytes:
+    for plain, escaped in _escapes(column):
+        value = value.replace(plain, escaped)
+    return value
+
+
+def _escapes(column: Column) -> Sequence[tuple[bytes, bytes]]:
+    if column.kind in _PLAIN:
+        return ()
+    return _ESCAPED[: 3 if column.kind is Kind.JSON else 4]
+
+
+def split(lines: bytes) -> list[list[bytes | None]]:
+    """The raw values of each line."""
+    return [
+        [None if field == _NULL else _unescape(field) for field in line.split(_TAB)] for line in lines.split(_END)[:-1]
+    ]
+
+
+def _unescape(field: bytes) -> bytes:
+    return _PAIR.sub(lambda pair: _UNESCAPED[pair[1]], field) if b"\\" in field else field
+
+
+def typed(lines: bytes) -> bool:
+    """Whether a JSON document in them has scalars of their own types, which no `LOAD DATA` gives."""
+    return b"\r" in lines

@@ -1,0 +1,71 @@
+"""Whether the stream has come to what a look saw: live writes are no differences."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from contextlib import closing
+
+import sqlalchemy as sa
+
+from migrate.kafka.reader import NoSuchTopic, PartitionReader
+from migrate.model.partition import Partition
+from migrate.publish.start import SourceEnd, source_end
+from migrate.settings import Settings
+from migrate.state import migration as migrations
+from migrate.state import position, record
+
+
+class Passing:
+    """The ends of some sources' logs when this was made, and whether everything up to there is at the target.
+
+    Topics that are not at the broker are waited for no longer: `gone` has them by name.
+    """
+
+    def __init__(self, settings: Settings, state: sa.Engine, sources: Collection[str]) -> None:
+        """Raises ServerError when a source does not answer."""
+        self._sources = sources
+        self._settings = settings
+        self._state = state
+        self._ends = self._source_ends()
+        self._topic_ends: dict[Partition, int] | None = None
+        self.gone: dict[str, NoSuchTopic] = {}
+
+    def passed(self) -> bool:
+        """Ask again. Raises ServerError."""
+        if self._topic_ends is None:
+            if not self._published():
+                return False
+            self._topic_ends = self._read_topics()
+        with self._state.connect() as connection:
+            return all(
+                (record.next_offset(connection, partition) or 0) >= end for partition, end in self._topic_ends.items()
+            )
+
+    def _published(self) -> bool:
+        with self._state.connect() as connection:
+            stored = {name: position.load(connection, self._settings.name, name) for name in self._ends}
+        for name, end in self._ends.items():
+            where = stored[name]
+            if where is not None and (where.server_id, where.server_uuid) != end.server:
+                self._ends = self._source_ends()  # the publisher reads another server by now
+                return False
+            if where is None or not end.reached_by(where):
+                return False
+        return True
+
+    def _source_ends(self) -> dict[str, SourceEnd]:
+        now = position.where_read(self._state, self._settings)
+        return {source.name: source_end(source) for source in now.sources if source.name in self._sources}
+
+    def _read_topics(self) -> dict[Partition, int]:
+        with self._state.connect() as connection:
+            known = migrations.get(connection, self._settings.name)
+        ends: dict[Partition, int] = {}
+        with closing(PartitionReader(self._settings.kafka, f"{self._settings.group}.check")) as reader:
+            for partition in known.partitions:
+                topic = known.topic_names[partition.topic_id]
+                try:
+                    ends[partition] = reader.bounds(topic, partition.number)[1]
+                except NoSuchTopic as error:
+                    self.gone[topic] = error
+        return ends

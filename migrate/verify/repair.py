@@ -1,0 +1,41 @@
+"""Repair: keys that differ are refreshed by their owners, the one way in which single rows are set right (rule 16)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+
+import sqlalchemy as sa
+import structlog
+
+from migrate.model.change import Key
+from migrate.settings import Settings
+from migrate.target.asking import bring
+from migrate.target.plan import PlannedTable
+from migrate.verify.kinds import Kind, Verdict
+
+log = structlog.get_logger("migrate.verify")
+_BATCH = 500
+_SECONDS = 120.0  # in which a batch must have been carried out
+
+Refresh = Callable[[PlannedTable, Sequence[Key]], None]
+"""Has keys of a table, or of its group, refreshed. Raises StopError when a partition stands still, ServerError."""
+
+
+def refresher(settings: Settings, state: sa.Engine, sleep: Callable[[float], None] = time.sleep) -> Refresh:
+    """Asks the owners, and waits until they have done so.
+
+    sleep: waits so many seconds; what it raises ends the wait.
+    """
+
+    def refresh(planned: PlannedTable, keys: Sequence[Key]) -> None:
+        for start in range(0, len(keys), _BATCH):
+            bring(settings, state, planned, keys[start : start + _BATCH], _SECONDS, sleep)
+        log.info("refreshed", table=planned.table.full_name, keys=len(keys))
+
+    return refresh
+
+
+def mendable(verdicts: Mapping[Key, Verdict]) -> list[Key]:
+    """The keys that a refresh sets right: not those that two source tables have, of which a person must delete one."""
+    return [key for key, verdict in verdicts.items() if verdict.kind is not Kind.TWICE]

@@ -1,0 +1,139 @@
+"""The scheduled check: a run every two minutes, under a lease that one process holds (seed 003 §35)."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import asdict
+from datetime import UTC, datetime
+
+import sqlalchemy as sa
+import structlog
+from apscheduler.schedulers.background import BackgroundScheduler
+from sqlalchemy.exc import DBAPIError
+
+from migrate.model.errors import MigrateError, ServerError, StopError
+from migrate.mysql.errors import text
+from migrate.scroll.outcome import may_pass
+from migrate.settings import Settings
+from migrate.state import halt
+from migrate.state.database import in_transaction
+from migrate.state.lease import Held, Leases
+from migrate.target.plan import Plan
+from migrate.verify.checking import CheckRun, Outcome
+
+log = structlog.get_logger("migrate.check")
+LEASE = PROCESS = "check"
+_LOOK_SECONDS = 0.5
+
+
+class Ending(Exception):  # noqa: N818 - it ends a run, and is no error
+    """The process is to end."""
+
+
+class ScheduledCheck:
+    """Runs until stopped. What a run cannot compare is noted for `migrate status` and tried again at the next run."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        plan: Callable[[], Plan],
+        state: sa.Engine,
+        leases: Leases,
+        held: Held,
+        stop: threading.Event,
+    ) -> None:
+        """plan: reads the tables as they are now, once a run."""
+        self._settings = settings
+        self._plan = plan
+        self._state = state
+        self._leases = leases
+        self._held = held
+        self._stop = stop
+        self._ending = threading.Event()
+        self._failure: Exception | None = None
+
+    def run(self) -> None:
+        """Raises OwnershipLost when another process took over, and what a restart would meet again."""
+        scheduler = self._schedule()
+        try:
+            while not self._stop.wait(_LOOK_SECONDS):
+                self._leases.check(LEASE)
+                if self._failure is not None:
+                    raise self._failure
+        finally:
+            self._ending.set()
+            scheduler.shutdown(wait=True)
+
+    def run_once(self) -> Outcome:
+        """One run now. Raises StopError for a table that cannot be compared, ServerError."""
+        return CheckRun(self._plan(), self._state, self._write, self._sleep).run()
+
+    def _schedule(self) -> BackgroundScheduler:
+        scheduler = BackgroundScheduler(timezone="UTC")
+        scheduler.add_job(
+            self._run_safely,
+            "interval",
+            seconds=self._settings.check.interval_seconds,
+            next_run_time=datetime.now(UTC),
+            id="check",
+            max_instances=1,
+            coalesce=True,
+            misfire_grace_time=None,
+        )
+        scheduler.start()
+        return scheduler
+
+    def _run_safely(self) -> None:
+        try:
+            self._run_and_note()
+        except Exception as error:  # told by the main thread: it ends the process
+            self._failure = error
+
+    def _run_and_note(self) -> None:
+        try:
+            self._leases.check(LEASE)
+            done = self.run_once()
+            self._note(None)
+        except Ending:
+            log.info("run ended early")
+        except StopError as error:
+            log.error("cannot compare, tried again at the next run", reason=error.message, hint=error.hint)
+            self._note(error)
+        except (ServerError, DBAPIError) as error:
+            reason = text(error.orig or error) if isinstance(error, DBAPIError) else str(error)
+            log.warning("check failed, tried again at the next run", error=reason)
+            if isinstance(error, ServerError) and not may_pass(error):
+                with suppress(ServerError):  # the state itself may be what refuses
+                    self._note(error)
+        else:
+            log.info("checked", **asdict(done.counts), differences=done.differences, seconds=done.seconds)
+
+    def _sleep(self, seconds: float) -> None:
+        """Raises Ending when the process is to end, OwnershipLost."""
+        ends = time.monotonic() + seconds
+        while True:
+            self._leases.check(LEASE)
+            left = ends - time.monotonic()
+            if self._stop.wait(max(0.0, min(left, _LOOK_SECONDS))) or self._ending.is_set():
+                raise Ending
+            if left <= _LOOK_SECONDS:
+                return
+
+    def _write(self, action: Callable[[sa.Connection], None]) -> None:
+        def fenced(connection: sa.Connection) -> None:
+            self._leases.still_ours(connection, self._held)
+            action(connection)
+
+        in_transaction(self._state, fenced, self._ending)
+
+    def _note(self, error: MigrateError | None) -> None:
+        def note(connection: sa.Connection) -> None:
+            if error is None:
+                halt.clear(connection, self._settings.name, PROCESS)
+            else:
+                halt.note(connection, self._settings.name, PROCESS, error)
+
+        self._write(note)

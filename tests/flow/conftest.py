@@ -1,0 +1,18 @@
+"""What flows share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from sandbox.process import Child
+
+
+@pytest.fixture
+def children() -> Iterator[list[Child]]:
+    """Processes that a test starts and adds; they are killed at its end."""
+    made: list[Child] = []
+    yield made
+    for child in made:
+        child.kill()

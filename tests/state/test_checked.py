@@ -1,0 +1,43 @@
+"""What the scheduled check reads of the state."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import sqlalchemy as sa
+
+from migrate.settings import Source
+from migrate.state import database, detail, position
+from migrate.state.position import Position
+from migrate.verify.comparing import Comparison
+from tests.helpers import make_settings, unique
+
+
+def test_chunks_of_tables_that_are_compared_otherwise_are_not_waited_for(state: sa.Engine) -> None:
+    name = unique("m")
+    with state.begin() as connection:
+        for table, chunk, checked in (("own", 0, database.now), ("own", 1, None), ("grouped", 0, None)):
+            of = {"migration": name, "source": "main", "table_schema": "d", "table_name": table}
+            done = {"chunk": chunk, "state": "done", "attempt": 1, "checked": checked}
+            connection.execute(sa.insert(detail.table).values({**of, **done}))
+        assert detail.unchecked(connection, name)[:2] == (3, 2)
+        assert detail.unchecked(connection, name, [("main", "d", "grouped"), ("other", "d", "own")])[:2] == (2, 1)
+
+
+def test_a_publisher_that_goes_to_another_server_meanwhile_is_seen(state: sa.Engine) -> None:
+    (main,) = make_settings().sources
+    source = Source.model_validate({**main.model_dump(), "addresses": ["10.0.0.2:3306"]})
+    settings = make_settings(name=unique("m"), sources=(source,))
+    at = Position(source.name, source.address, 1, "", 1, 4, "binlog.000012", 4000, "0-1-9")
+    with state.begin() as connection:
+        position.save(connection, settings.name, at)
+    comparison = Comparison(settings, state)
+    assert not comparison.moved()
+    with state.begin() as connection:
+        position.save(connection, settings.name, replace(at, address="10.0.0.2:3306"))
+    assert comparison.moved()
+    comparison = Comparison(settings, state)
+    assert not comparison.moved()
+    with state.begin() as connection:
+        position.save(connection, settings.name, at)
+    assert comparison.moved()
