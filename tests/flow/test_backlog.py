@@ -21,7 +21,7 @@ from tests.failover.support import TABLES, Flow, wait
 from tests.helpers import memory_mb, unique
 
 _MESSAGES = int(os.environ.get("MESSAGES", "60000"))
-_QUEUE_BYTES, _POLL = 1_000_000, 500
+_QUEUE_BYTES, _POLL = max(1_000_000, _MESSAGES), max(500, _MESSAGES // 1000)
 _STEADY_SECONDS = 3.0
 _MORE_MB = 64  # the client's own queue, and what one merge holds
 pytestmark = pytest.mark.timeout(120 + _MESSAGES / 200)
