@@ -277,7 +277,7 @@ def status(context: typer.Context, as_json: Json = False) -> None:
         return
     out.print(f"migration {now.migration}, topic {', '.join(now.topics)}, lag {now.lag_seconds:.1f} s")
     for source in now.sources:
-        behind = "caught up" if source.caught_up else "behind" if source.log_end else "does not answer"
+        behind = "caught up" if source.caught_up else "behind" if source.log_end else source.problem
         published = source.published or "nothing yet"
         out.print(f"source {source.name}: published {published}, log at {source.log_end or '?'}: {behind}")
         if source.outstanding["batches"]:
@@ -294,11 +294,13 @@ def status(context: typer.Context, as_json: Json = False) -> None:
                 f"IN DOUBT {source.name}: {source.doubt}\n        → `migrate drain`, then `migrate verify`, all tables"
             )
             out.print(told, markup=False)
-    parts = RichTable("topic", "partition", "consumed to", "topic end", "waiting", "rows applied")
+    parts = RichTable("topic", "partition", "consumed to", "topic end", "waiting", "rows applied", "consumer")
     for part in now.partitions:
-        cells = (part.topic, part.partition, part.consumed, part.end, part.waiting, part.rows)
+        cells = (part.topic, part.partition, part.consumed, part.end, part.waiting, part.rows, part.owner or "none")
         parts.add_row(*(str(cell) for cell in cells))
     out.print(parts)
+    if now.leading:
+        out.print("running: " + ", ".join(f"{name} ({who})" for name, who in now.leading.items()), markup=False)
     out.print("records: " + ", ".join(f"{count} {name}" for name, count in now.records.items()))
     out.print(f"empty deletes waiting: {now.empty_deletes}")
     if now.parked:
@@ -321,7 +323,9 @@ def status(context: typer.Context, as_json: Json = False) -> None:
         )
     show_check(now.check)
     for halted in now.halted:
-        told = f"STOPPED {halted['process']} at {halted['at']}: {halted['reason']}\n        → {halted['hint']}"
+        since = "" if halted["since"] == halted["at"] else f", last tried at {halted['at']}"
+        told = f"STOPPED {halted['process']} since {halted['since']}{since}: {halted['reason']}"
+        told += f"\n        → {halted['hint']}"
         out.print(told, markup=False)
 
 

@@ -46,6 +46,10 @@ def verify(
     if show:
         _show_last(settings, as_json)
         return
+    if chunks is not None and mode not in (Mode.ORDER, Mode.SAMPLE):
+        raise ConfigError(
+            "--chunks needs --mode order or sample", hint="without --mode every chunk is compared, with it only some"
+        )
     if mode is not None:
         if repair:
             raise ConfigError("--mode only looks", hint="`migrate verify --repair` compares every row and repairs")

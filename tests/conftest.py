@@ -24,10 +24,8 @@ _ON_BOTH = frozenset(
         "stream",
         "grants",
         "demo",
-        "check",
         "consumer_killed",
         "disk_full",
-        "gtid_switched",
         "open_transaction",
     )
 )

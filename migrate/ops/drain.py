@@ -51,8 +51,8 @@ def drain(
             stopped = halt.settled(connection, settings.name)
             asked = migrations.retry_asked(connection, settings.name)
         if from_before is None:
-            from_before = {(process, at) for process, _reason, _hint, at in stopped}
-        for process, reason, hint, at in stopped:
+            from_before = {(one.process, one.at) for one in stopped}
+        for process, reason, hint, at, _since in stopped:
             if process == CHECK:  # it only looks
                 continue
             just_asked = asked is not None and halt.is_partition(process) and at - asked < _JUST_ASKED

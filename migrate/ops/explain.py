@@ -73,7 +73,7 @@ def explain(settings: Settings, state: sa.Engine, name: str, text: str, source: 
         number = partition.number
         consumed = record.next_offset(connection, partition) or 0
         found = Explained(name, key_json(key), table.source, topic.name, number, consumed, 0)
-        stops = {process: reason for process, reason, _, _ in halt.every(connection, settings.name)}
+        stops = {process: reason for process, reason, *_ in halt.every(connection, settings.name)}
         found.halted = stops.get(halt.of_partition(topic.name, number), "")
         found.set_aside = next(filter(None, (skip.reason(connection, settings.name, id_, key) for id_ in ids)), "")
         found.differences = [one for id_ in ids for one in verification.named(connection, settings.name, id_, key)]

@@ -14,6 +14,7 @@ from migrate.model.change import Key, key_json
 from migrate.model.errors import ConfigError
 from migrate.model.partition import Partition, offset_name
 from migrate.model.table import TableId
+from migrate.model.times import in_utc
 from migrate.mysql.errors import explained
 from migrate.ops import refresh
 from migrate.ops.runtime import stored_plan
@@ -42,9 +43,9 @@ def listed(settings: Settings, state: sa.Engine) -> Listed:
     """Everything that is refused. Raises PreflightError before init, ServerError."""
     with state.connect() as connection:
         stopped = [
-            {"process": process, "reason": reason, "hint": hint, "since": str(at)}
-            for process, reason, hint, at in halt.every(connection, settings.name)
-            if process.startswith("consume")
+            {"process": one.process, "reason": one.reason, "hint": one.hint, "since": in_utc(one.since)}
+            for one in halt.every(connection, settings.name)
+            if one.process.startswith("consume")
         ]
         skips = [
             {"source": one.id[0], "table": f"{one.id[1]}.{one.id[2]}", "key": one.key, "reason": one.reason}
@@ -118,7 +119,7 @@ def leave_out(settings: Settings, state: sa.Engine, topic: str, number: int, off
     where = offset_name(topic, number, offset)
     with state.connect() as connection:
         known = migrations.get(connection, settings.name)
-        refusals = {process: refusal for process, refusal, _, _ in halt.every(connection, settings.name)}
+        refusals = {process: refusal for process, refusal, *_ in halt.every(connection, settings.name)}
     refusal = refusals.get(halt.of_partition(topic, number), "")
     if not refusal.startswith((f"message {where} ", f"message {where}:")):
         raise ConfigError(f"nothing stands still at message {where}", hint="`migrate parked list` shows what does")

@@ -17,6 +17,8 @@ from migrate.model.times import in_utc
 from migrate.mysql.errors import explained
 from migrate.ops import lag
 from migrate.ops.runtime import stored_plan
+from migrate.ops.standing import SINGLE
+from migrate.publish.publisher import lease_name
 from migrate.publish.start import SourceEnd, source_end
 from migrate.settings import Settings, Source
 from migrate.state import (
@@ -25,6 +27,7 @@ from migrate.state import (
     detail,
     failover,
     halt,
+    lease,
     left_out,
     membership,
     outstanding,
@@ -53,13 +56,14 @@ _NAMED = 100  # differences that are listed; all are counted
 class SourceStatus:
     name: str
     published: str  # file:position delivered
-    log_end: str  # file:position the source is at; "" when it does not answer
+    log_end: str  # file:position the source is at; "" when it cannot be asked
     caught_up: bool
     event_time: str
     address: str  # where it is read
     outstanding: dict[str, Any] = field(default_factory=dict)  # what Kafka had not confirmed at the last flush
     lag_seconds: float = 0.0  # of the publisher
     replaying: str = ""  # after a rewind, or a failover without GTID: up to where everything is published again
+    problem: str = ""  # why it cannot be asked; empty when it was
     doubt: str = ""  # why a verification is due since the server changed; empty when none is
 
 
@@ -71,6 +75,7 @@ class PartitionStatus:
     end: int  # the topic's end
     messages: int
     rows: int
+    owner: str = ""  # host and process id of the consumer that works on it now; empty when none does
 
     @property
     def waiting(self) -> int:
@@ -92,6 +97,7 @@ class Status:
         default_factory=dict
     )  # phase of each one's copy, with its source where others have the name
     halted: list[dict[str, str]] = field(default_factory=list)
+    leading: dict[str, str] = field(default_factory=dict)  # host and process id, by what there is one of at a time
     gone: set[str] = field(default_factory=set)  # topics that the broker does not have
     oversized: list[dict[str, Any]] = field(default_factory=list)  # rows left out of the stream
     lag_seconds: float = 0.0
@@ -139,8 +145,8 @@ def read(
         totals = record.totals(connection, settings.name)
         status.records = {name.name.lower(): count for name, count in record.counts(connection, settings.name).items()}
         status.halted = [
-            {"process": process, "reason": reason, "hint": hint, "at": in_utc(at)}
-            for process, reason, hint, at in halt.every(connection, settings.name)
+            {**one._asdict(), "at": in_utc(one.at), "since": in_utc(one.since)}
+            for one in halt.every(connection, settings.name)
         ]
         phases = phase.every(connection, settings.name)
         members = membership.every(connection, settings.name)
@@ -148,14 +154,16 @@ def read(
         status.skips = skip.count(connection, settings.name)
         status.oversized = [asdict(row) for row in oversized.every(connection, settings.name)]
         now = connection.execute(sa.select(database.now)).scalar_one()
+        holders = lease.holders(connection, settings.name)
+        status.leading = {name: holder for name, holder in holders.items() if name in _single(settings)}
         listed = {name: outstanding.get(connection, settings.name, name) for name in stored}
         replaying = {
             name: replay.replaying(connection, settings.name, where) for name, where in stored.items() if where
         }
     for name, where in stored.items():
         source = settings.source(name)
-        end = _source_end(source, where, upto[name] if upto else None)
-        status.sources.append(_source_status(source, where, end))
+        end, problem = _source_end(source, where, upto[name] if upto else None)
+        status.sources.append(_source_status(source, where, end, problem))
         status.sources[-1].replaying = replaying.get(name, "")
         batches, idle_at = listed[name]
         status.sources[-1].outstanding = asdict(batches)
@@ -165,6 +173,8 @@ def read(
             found, at = doubts[name]
             status.sources[-1].doubt = f"{found.doubt} (since {in_utc(at, 'seconds')}, {found.to_server})"
     behind = _partitions(settings, known, totals, status, now)
+    for part, partition in zip(status.partitions, known.partitions, strict=True):
+        part.owner = holders.get(partition.lease, "")
     status.lag_seconds = round(max([behind, *(source.lag_seconds for source in status.sources)]), 1)
     plan = plan or stored_plan(settings, state)
     with state.connect() as connection:
@@ -228,22 +238,34 @@ def source_ends(settings: Settings, state: sa.Engine) -> dict[str, SourceEnd]:
     return ends
 
 
-def _source_end(source: Source, where: position.Position | None, upto: SourceEnd | None) -> SourceEnd | None:
-    """What counts as the source's end: `upto` while the server is the one it is of, else where the log ends now."""
+def _single(settings: Settings) -> set[str]:
+    """The leases that stand for one process each, apart from those of partitions."""
+    return {*SINGLE, *(lease_name(source.name) for source in settings.sources)}
+
+
+def _source_end(
+    source: Source, where: position.Position | None, upto: SourceEnd | None
+) -> tuple[SourceEnd | None, str]:
+    """What counts as the source's end: `upto` while the server is the one it is of, else where the log ends now.
+
+    With why it cannot be told.
+    """
     if upto is not None and where is not None and upto.server == (where.server_id, where.server_uuid):
-        return upto
+        return upto, ""
     try:
-        return source_end(source)
-    except MigrateError:
-        return None
+        return source_end(source), ""
+    except MigrateError as error:
+        return None, error.message
 
 
-def _source_status(source: Source, where: position.Position | None, end: SourceEnd | None) -> SourceStatus:
+def _source_status(
+    source: Source, where: position.Position | None, end: SourceEnd | None, problem: str
+) -> SourceStatus:
     published = f"{where.file}:{where.pos}" if where else ""
     caught_up = where is not None and end is not None and end.reached_by(where)
     event_time = in_utc(where.event_time) if where and where.event_time else ""
     ends = f"{end.at.file}:{end.at.pos}" if end else ""
-    return SourceStatus(source.name, published, ends, caught_up, event_time, source.address)
+    return SourceStatus(source.name, published, ends, caught_up, event_time, source.address, problem=problem)
 
 
 def _partitions(

@@ -59,7 +59,7 @@ def run(settings: Settings, *, services: bool = False) -> Report:
     for source in settings.sources:
         _source(settings, source, report)
     report.results += tables.unmatched_topics(settings, report.chosen)
-    plan = _plan(settings, report)
+    plan = _plan(settings, report, told=services and not report.problems)
     report.results += groups.check(plan) if plan is not None else []
     for target in settings.targets:
         report.results += guarded("target", target.name, lambda target=target: _target(settings, target.name, plan))  # type: ignore[misc]
@@ -104,11 +104,13 @@ def _source(settings: Settings, source: Source, report: Report) -> None:
         connection.close()
 
 
-def _plan(settings: Settings, report: Report) -> Plan | None:
-    """None when the sharding rules do not fit; init says so."""
+def _plan(settings: Settings, report: Report, *, told: bool) -> Plan | None:
+    """None when the sharding rules do not fit. told: that is a problem of its own; else init says so."""
     try:
         return Plan(settings, report.tables)
-    except MigrateError:
+    except MigrateError as error:
+        if told:
+            report.results.append(Result("sharding", "tables", Verdict.PROBLEM, error.message, error.hint))
         return None
 
 

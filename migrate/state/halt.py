@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import NamedTuple
 
 import sqlalchemy as sa
 from sqlalchemy.dialects.mysql import insert
@@ -20,7 +21,18 @@ table = sa.Table(
     sa.Column("reason", sa.Text),
     sa.Column("hint", sa.Text),
     sa.Column("at", sa.DateTime),
+    sa.Column("since", sa.DateTime),
 )
+
+
+class Halt(NamedTuple):
+    """What stopped for good, and why."""
+
+    process: str
+    reason: str
+    hint: str
+    at: datetime  # its last try
+    since: datetime
 
 
 def of_partition(topic: str, number: int) -> str:
@@ -35,7 +47,7 @@ def is_partition(process: str) -> bool:
 
 def note(connection: sa.Connection, migration: str, process: str, error: MigrateError) -> None:
     values = {"reason": error.message, "hint": error.hint, "at": now}
-    row = {"migration": migration, "process": process, **values}
+    row = {"migration": migration, "process": process, **values, "since": now}
     connection.execute(insert(table).values(row).on_duplicate_key_update(values))
 
 
@@ -43,18 +55,18 @@ def clear(connection: sa.Connection, migration: str, process: str) -> None:
     connection.execute(sa.delete(table).where(table.c.migration == migration, table.c.process == process))
 
 
-def settled(connection: sa.Connection, migration: str) -> list[tuple[str, str, str, datetime]]:
+def settled(connection: sa.Connection, migration: str) -> list[Halt]:
     """As `every`, without partitions that are being tried again because a person asked since (`ask_retry`)."""
     asked = migrations.retry_asked(connection, migration)
     found = every(connection, migration)
-    return [one for one in found if asked is None or one[3] > asked or not is_partition(one[0])]
+    return [one for one in found if asked is None or one.at > asked or not is_partition(one.process)]
 
 
-def every(connection: sa.Connection, migration: str) -> list[tuple[str, str, str, datetime]]:
-    """(process, reason, hint, when) of each process that stopped for good."""
+def every(connection: sa.Connection, migration: str) -> list[Halt]:
+    """Everything that stopped for good, by name."""
     rows = connection.execute(
-        sa.select(table.c.process, table.c.reason, table.c.hint, table.c.at)
+        sa.select(table.c.process, table.c.reason, table.c.hint, table.c.at, table.c.since)
         .where(table.c.migration == migration)
         .order_by(table.c.process)
     )
-    return [(row[0], row[1], row[2], row[3]) for row in rows]
+    return [Halt(*row) for row in rows]

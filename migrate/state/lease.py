@@ -46,6 +46,14 @@ def new_holder() -> str:
     return f"{socket.gethostname()[:60]}:{os.getpid()}:{secrets.token_hex(4)}"
 
 
+def holders(connection: sa.Connection, migration: str) -> dict[str, str]:
+    """Who holds each lease now, by its name: host and process id."""
+    rows = connection.execute(
+        sa.select(table.c.name, table.c.holder).where(table.c.migration == migration, table.c.expires >= now)
+    )
+    return {str(name): str(holder).rpartition(":")[0] for name, holder in rows}
+
+
 class Leases:
     """The leases of one process, renewed by a thread until `close()`.
 

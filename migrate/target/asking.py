@@ -75,7 +75,7 @@ def _wait(
         if not left:
             return
         names = {halt.of_partition(topic.name, partition.number) for partition in left}
-        for process, reason, hint, _ in stopped:
+        for process, reason, hint, *_ in stopped:
             if process in names or process == "consume":
                 raise StopError(f"{process} stands still: {reason}", hint=hint)
         if time.monotonic() > deadline:

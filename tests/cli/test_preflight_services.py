@@ -62,6 +62,10 @@ def test_before_and_after_init_preflight_says_how_state_and_topics_are_and_makes
     assert f"database {state} is at version " in after.out
     assert f"topic migrate.{case.name} has 4 partitions\n" in after.out
 
+    source = {"name": "main", **address(case.box.source, password=SECRET)}
+    told = case.run("status", {"sources": [source]})
+    assert f"log at ?: source 'main' at 127.0.0.1:{case.box.source.port}: wrong user or password" in told.out
+
     case.admin.create_partitions([NewPartitions(f"migrate.{case.name}", 6)])[f"migrate.{case.name}"].result(30)
     case.box.targets[0].execute("INSERT INTO schema_version (version) VALUES (999)", database=state)
     found = case.run("preflight")

@@ -18,6 +18,7 @@ from sandbox.paths import PROJECT
 from sandbox.settings import Flavour
 from sandbox.stack import Sandbox
 from tests.cli.support import MIGRATE, SECRET, Outcome, config_of, migrate, python_m_migrate, written
+from tests.failover.support import wait
 from tests.helpers import address, globally, scratch, unique
 
 
@@ -40,6 +41,9 @@ def init_without_kafka(
         command = [*MIGRATE, "--config", str(path), "init"]
         pipe = subprocess.PIPE
         with subprocess.Popen(command, cwd=PROJECT, text=True, stdout=pipe, stderr=pipe) as process:
+            made = f"SHOW DATABASES LIKE '{name}_state'"
+            # from then on it looks at no setting of the source any more, which tests here change
+            wait(lambda: mariadb_box.targets[0].query(made) or process.poll() is not None, "init to begin")
             yield process
             process.kill()
 
@@ -129,6 +133,19 @@ def test_a_wrong_password(tmp_path: Path, box: Sandbox) -> None:
     message, hint = migrate(written(tmp_path, config_of(box, "shop", sources=[source])), "preflight").told(4)
     assert message.startswith(f"source 'main' at 127.0.0.1:{box.source.port}: wrong user or password (Access denied")
     assert hint == "check user and password in the config"
+
+
+def test_a_sharding_rule_that_does_not_fit_is_a_problem_of_preflight_too(
+    tmp_path: Path, box: Sandbox, database: str
+) -> None:
+    box.source.execute("CREATE TABLE ruled (id INT PRIMARY KEY)", database=database)
+    rule = {"nodes": "ds_0.t_$->{0..1}", "table": {"column": "gone", "algorithm": "MOD"}}
+    config = config_of(box, database, tables=[{"name": f"{database}.ruled", "sharding": rule}])
+    found = migrate(written(tmp_path, config), "preflight")
+    assert found.code == 3, found
+    message, _ = migrate(written(tmp_path, config), "init").told(2)
+    assert message.endswith(f"sharding.table.column: table '{database}.ruled' has no column 'gone'")
+    assert f"problem  {message}\n" in found.out
 
 
 @pytest.mark.parametrize("held", ["SELECT", "SUPER", "REPLICATION SLAVE"])

@@ -112,13 +112,13 @@ class World:
         """Why partitions stand still, by number."""
         with self.state.connect() as connection:
             found = halt.every(connection, self.name)
-        return {int(process.rpartition("[")[2][:-1]): reason for process, reason, _, _ in found}
+        return {int(process.rpartition("[")[2][:-1]): reason for process, reason, *_ in found}
 
     def halted_at(self, partition: int) -> datetime:
         """When it was noted last that a partition stands still."""
         with self.state.connect() as connection:
             found = halt.every(connection, self.name)
-        return next(at for process, _, _, at in found if process.endswith(f"[{partition}]"))
+        return next(one.at for one in found if one.process.endswith(f"[{partition}]"))
 
     def consumed(self, partition: int) -> int | None:
         with self.state.connect() as connection:

@@ -78,6 +78,9 @@ def check(pair: Pair) -> None:
 
 def test_when_the_running_publisher_is_killed_the_other_takes_over_within_the_lease_time(pair: Pair) -> None:
     epoch = pair.holder()[1]
+    told = pair.flow.migration.ask("status")
+    assert told["leading"]["publish:main"].endswith(f":{pair.first.pid}")
+    assert [part["owner"] for part in told["partitions"]] == [told["partitions"][0]["owner"]] * 2 != ["", ""]
     began = time.monotonic()
     pair.first.kill()
     wait(pair.taken_over, "the second publisher to take over")

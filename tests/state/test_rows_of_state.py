@@ -122,10 +122,13 @@ def test_a_partition_of_the_longest_topic_is_noted(state: sa.Engine, name: str) 
 def test_a_halt_is_noted_replaced_and_cleared(state: sa.Engine, name: str) -> None:
     with state.begin() as connection:
         halt.note(connection, name, "consume", StopError("first", hint="h1"))
+        ((*_, began),) = halt.every(connection, name)
         halt.note(connection, name, "consume", StopError("x" * 5000 + "é😀", hint=""))
         halt.note(connection, name, "commit", StopError("why", hint="how"))
-        found = [(process, reason, hint) for process, reason, hint, _ in halt.every(connection, name)]
+        found = [(process, reason, hint) for process, reason, hint, *_ in halt.every(connection, name)]
         assert found == [("commit", "why", "how"), ("consume", "x" * 5000 + "é😀", "")]
+        again = halt.every(connection, name)[1]
+        assert again.since == began < again.at
         halt.clear(connection, name, "consume")
         assert [row[0] for row in halt.every(connection, name)] == ["commit"]
         assert halt.every(connection, unique("other")) == []
