@@ -23,6 +23,8 @@ from migrate.settings import Settings
 
 log = structlog.get_logger("migrate.spark")
 _open: SparkSession | None = None
+_JVM = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
+"""It plans and schedules some jobs: what the optimising compiler would spend on that is a third of Spark's start."""
 
 _LOG4J = """\
 rootLogger.level = error
@@ -107,8 +109,11 @@ def _own_machine(master: str, directory: Path) -> dict[str, str]:
         "spark.driver.memory": "1g",
         "spark.local.dir": str(_scratch(directory)),
         "spark.sql.warehouse.dir": str(directory / "warehouse"),
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={log4j.as_uri()} -XX:+UseSerialGC",
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={log4j.as_uri()} {_JVM}",
         "spark.log.level": "ERROR",
+        # Rows pass by the JVM: code made for them would never be run often enough.
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     }
     if master.startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
