@@ -33,6 +33,7 @@ install: ## install to PREFIX=/opt/migrate, with the publisher compiled where a 
 
 servers: setup ## install MariaDB, MySQL, Kafka and Java where missing (root or sudo)
 	@$(BIN)/python -m sandbox install --flavour all
+	@$(BIN)/python -m jobs.archive
 
 demo: setup ## migrate a real database live and verify it; FLAVOUR=mariadb or mysql
 	@$(BIN)/python -m sandbox install --flavour $(FLAVOUR)

@@ -9,7 +9,7 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -25,6 +25,9 @@ log = structlog.get_logger("migrate.spark")
 _open: SparkSession | None = None
 _JVM = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
 """It plans and schedules some jobs: what the optimising compiler would spend on that is a third of Spark's start."""
+CLASSES = Path(sys.prefix, "share", "migrate", "spark.jsa")
+"""Where `jobs.archive` puts Spark's classes; the JVM does without when it is not of its kind."""
+_ARCHIVED = f'-XX:SharedArchiveFile="{CLASSES}" -Xshare:auto -Xlog:cds=off -Xlog:cds+dynamic=off'
 
 _LOG4J = """\
 rootLogger.level = error
@@ -70,8 +73,7 @@ def _start(settings: Settings, master: str) -> SparkSession:
     directory.mkdir(parents=True, exist_ok=True, mode=0o700)
     began = time.monotonic()
     try:
-        with _stderr_to(directory / "spark.log"):
-            session = _builder(settings, master, directory).getOrCreate()
+        session = started(f"migrate {settings.name}", _options(master, directory), directory)
     except (PySparkException, OSError, RuntimeError) as error:
         raise PreflightError(
             f"Spark did not start: {str(error).splitlines()[0]}",
@@ -81,8 +83,16 @@ def _start(settings: Settings, master: str) -> SparkSession:
     return session
 
 
-def _builder(settings: Settings, master: str, directory: Path) -> SparkSession.Builder:
-    builder = SparkSession.builder.appName(f"migrate {settings.name}")
+def started(name: str, options: Mapping[str, str], directory: Path) -> SparkSession:
+    """A new session, of which the JVM's own words go to a file in `directory`. Raises as Spark does."""
+    builder = SparkSession.builder.appName(name)
+    for key, value in options.items():
+        builder = builder.config(key, value)
+    with _stderr_to(directory / "spark.log"):
+        return builder.getOrCreate()
+
+
+def _options(master: str, directory: Path) -> dict[str, str]:
     options = {
         # A speculative twin would write under the same attempt (rule 10), and so would a task run again.
         "spark.speculation": "false",
@@ -94,13 +104,12 @@ def _builder(settings: Settings, master: str, directory: Path) -> SparkSession.B
         "spark.scheduler.mode": "FIFO",
     }
     if "PYSPARK_GATEWAY_PORT" not in os.environ:  # not started by spark-submit, which has its own settings
-        options |= _own_machine(master, directory)
-    for name, value in options.items():
-        builder = builder.config(name, value)
-    return builder
+        options |= own_machine(master, directory, _ARCHIVED if CLASSES.exists() else "")
+    return options
 
 
-def _own_machine(master: str, directory: Path) -> dict[str, str]:
+def own_machine(master: str, directory: Path, java: str) -> dict[str, str]:
+    """Spark's settings for a driver that this process starts; `java`: further options of its JVM."""
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     log4j = directory / "log4j2.properties"
     log4j.write_text(_LOG4J, encoding="utf-8")
@@ -109,7 +118,7 @@ def _own_machine(master: str, directory: Path) -> dict[str, str]:
         "spark.driver.memory": "1g",
         "spark.local.dir": str(_scratch(directory)),
         "spark.sql.warehouse.dir": str(directory / "warehouse"),
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={log4j.as_uri()} {_JVM}",
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={log4j.as_uri()} {_JVM} {java}",
         "spark.log.level": "ERROR",
         # Rows pass by the JVM: code made for them would never be run often enough.
         "spark.sql.codegen.wholeStage": "false",

@@ -48,5 +48,6 @@ else
     rm -rf build
     MIGRATE_COMPILE=$compile pip --no-deps --no-build-isolation --force-reinstall .
     rm -rf build
+    "$VENV/bin/python" -m jobs.archive
 fi
 say "done: $VENV/bin/migrate"

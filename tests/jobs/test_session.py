@@ -37,6 +37,14 @@ def test_no_task_runs_twice(spark: SparkSession) -> None:
     assert (settings["spark.speculation"], settings["spark.task.maxFailures"]) == ("false", "1")
 
 
+def test_its_classes_come_out_of_the_archive_that_make_servers_wrote(tmp_path: Path) -> None:
+    loaded = tmp_path / "loaded"
+    env = {**os.environ, "JDK_JAVA_OPTIONS": f"-Xlog:class+load:file={loaded}"}
+    script = _START.format(directory=str(tmp_path))
+    subprocess.run([sys.executable, "-c", script], cwd=_ROOT, env=env, check=True, timeout=120, capture_output=True)
+    assert loaded.read_text("utf-8").count("source: shared objects file (top)") > 1000
+
+
 def test_without_java_it_says_what_is_missing(tmp_path: Path) -> None:
     script = _START.format(directory=str(tmp_path))
     env = {**os.environ, "JAVA_HOME": str(tmp_path / "nowhere")}
