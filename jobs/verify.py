@@ -169,7 +169,8 @@ def run(
             _refuse_replays(settings, state, chosen)
             after = _binlog_ends(settings, chosen)
             points = [SourcePoint(name, before[name], after[name]) for name in before]
-            paper = certificates.make(settings.name, number, start_time, certificates.utc_now(), points, found)
+            mixed = any(map(sessions.mixed, together))
+            paper = certificates.make(settings.name, number, start_time, certificates.utc_now(), points, found, mixed)
             with state.begin() as connection:
                 for one, table in zip(together, found, strict=True):
                     place = one[0].table.id

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -19,7 +20,7 @@ from migrate.ops.status import standing_of_check
 from migrate.settings import Settings
 from migrate.state import database, verification
 from migrate.verify import certificate as certificates
-from migrate.verify import modes
+from migrate.verify import certificate_page, modes
 from migrate.verify.modes import Mode
 
 _SAMPLED = 20  # chunks of each table, where it is not said
@@ -39,12 +40,19 @@ def verify(
         int | None, typer.Option(help="With --mode order or sample: chunks of each table, at most.", min=1)
     ] = None,
     show: Annotated[bool, typer.Option("--show", help="Only print the last certificate.")] = False,
+    page: Annotated[
+        Path | None, typer.Option("--page", help="Write the certificate to an HTML file too; with --show the last one.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Compare source and target row by row, with Spark. Exit code 1 and the rows' names when they differ."""
     settings = context.obj.load("verify")
+    if page is not None:
+        if mode is not None:
+            raise ConfigError("--mode makes no certificate", hint="`migrate verify --page FILE` compares every row")
+        certificate_page.check_file(page)
     if show:
-        _show_last(settings, as_json)
+        _show_last(settings, as_json, page)
         return
     if chunks is not None and mode not in (Mode.ORDER, Mode.SAMPLE):
         raise ConfigError(
@@ -63,6 +71,8 @@ def verify(
             bar.update(step.table, step.rows, step.rows_estimate)
 
         result = job.run(settings, table, progress, repair=repair)
+    if page is not None:
+        certificate_page.write_page(result.certificate, page)
     if as_json:
         print_json(result.as_dict())
     else:
@@ -70,12 +80,14 @@ def verify(
     result.raise_first()
 
 
-def _show_last(settings: Settings, as_json: bool) -> None:
+def _show_last(settings: Settings, as_json: bool, page: Path | None) -> None:
     with database.opened(settings.state) as state, state.connect() as connection:
         last = verification.latest(connection, settings.name)
         paper = verification.certificate(connection, last.id) if last else None
     if paper is None:
         raise PreflightError(f"migration '{settings.name}' was never verified to the end", hint="`migrate verify`")
+    if page is not None:
+        certificate_page.write_page(paper, page)
     if as_json:
         print_json(paper)
     else:

@@ -1,7 +1,8 @@
 """Real servers for the tests, started once a session and only when a test asks for them.
 
 `mariadb_box`, `mysql_box`: a source and two targets. `box`: both in turn, restricted by FLAVOURS=mariadb (or
-mysql) in the environment; `flavour` is the name. Whole flows run on one flavour each, unless ALL=1. `kafka`: a broker.
+mysql) in the environment; `flavour` is the name. `crossed`: a source of each and targets of the other. Whole flows run
+on one flavour each, unless ALL=1. `kafka`: a broker.
 Tests share them, so each uses databases and topics of its own.
 """
 
@@ -102,6 +103,23 @@ def box(request: pytest.FixtureRequest, flavour: Flavour) -> Sandbox:
     """A source and two targets of each flavour in turn."""
     found: Sandbox = request.getfixturevalue(f"{flavour}_box")
     return found
+
+
+class Crossed(Sandbox):
+    """The source of one sandbox and the targets of another, which both go on running."""
+
+    def __init__(self, of_source: Sandbox, of_targets: Sandbox) -> None:
+        self.flavour, self.root = of_source.flavour, of_source.root
+        self.source, self.targets, self._kafka = of_source.source, of_targets.targets, None
+
+
+@pytest.fixture(scope="session", params=FLAVOURS, ids=lambda flavour: f"from_{flavour}")
+def crossed(request: pytest.FixtureRequest) -> Sandbox:
+    """A source of each flavour in turn, and two targets of the other."""
+    if len(FLAVOURS) < 2:
+        pytest.skip("needs both flavours")
+    other = next(one for one in FLAVOURS if one != request.param)
+    return Crossed(request.getfixturevalue(f"{request.param}_box"), request.getfixturevalue(f"{other}_box"))
 
 
 @pytest.fixture(scope="session")

@@ -20,6 +20,10 @@ _NUMBERS = frozenset({Kind.INT, Kind.BIT, Kind.ENUM, Kind.SET})
 _AS_NUMBER = frozenset({Kind.BIT, Kind.ENUM, Kind.SET})
 _TEXT_OF_BYTES = frozenset({Kind.UUID, Kind.INET})
 _ZEROFILLED = frozenset({Kind.INT, Kind.DECIMAL})
+_SMALL = 1e-3
+_RAISED = ((1e-80, 300), (1e-160, 570), (1e-240, 830), (0.0, 1100))
+"""From which size on a small double is shown times which power of two: its text then has an exponent of two digits at
+most. MySQL cuts the text of a function's double at 22 characters."""
 
 
 def placeholder(column: Column) -> str:
@@ -32,7 +36,7 @@ def placeholder(column: Column) -> str:
 def key_placeholder(column: Column) -> str:
     """As `placeholder`, to be compared with the column: under the column's own collation."""
     if column.kind is Kind.RAWTEXT:
-        return f"{placeholder(column)} COLLATE {column.collation}"
+        return f"{placeholder(column)} COLLATE {column.collation}"  # both flavours have it, or preflight refused it
     return placeholder(column)
 
 
@@ -121,3 +125,25 @@ def compared(column: Column) -> str:
     if column.kind in _TEXT_OF_BYTES:  # of which CAST AS BINARY gives the stored bytes
         return f"CAST(CAST({quote(column.name)} AS CHAR) AS BINARY)"
     return f"CAST({selected(column)} AS BINARY)"
+
+
+def portable(column: Column) -> str:
+    """As `compared`, where one server is MySQL and the other MariaDB.
+
+    JSON is its text there, which shows no types. Small floating-point numbers, which the two write in different
+    notations, are shown times a power of two, which is exact; and there is one zero, as MariaDB stores no -0.
+    """
+    name = quote(column.name)
+    if column.kind is Kind.JSON:
+        return f"CAST(CAST({name} AS CHAR) AS BINARY)"
+    if column.kind in (Kind.FLOAT, Kind.DOUBLE):
+        raised = ((0.0, 160),) if column.kind is Kind.FLOAT else _RAISED
+        small = " ".join(f"WHEN ABS({name}) >= {least} THEN {_times(name, power)}" for least, power in raised)
+        plain = f"WHEN ABS({name}) >= {_SMALL} THEN CAST({selected(column)} AS CHAR)"
+        return f"CAST(CASE WHEN {name} = 0 THEN '0' {plain} {small} END AS BINARY)"
+    return compared(column)
+
+
+def _times(name: str, power: int) -> str:
+    factors = [min(power, 600), power - 600] if power > 1000 else [power]
+    return f"CONCAT('{power}*', {' * '.join([name, *(repr(2.0**factor) for factor in factors)])})"

@@ -7,15 +7,16 @@ from collections.abc import Callable, Collection, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
+import pymysql
 import sqlalchemy as sa
 
 from migrate.kafka import admin
 from migrate.model.errors import ConfigError, PreflightError
 from migrate.model.table import Table, TableId
 from migrate.model.words import counted
-from migrate.mysql import catalog, definition
+from migrate.mysql import catalog, definition, flavours
 from migrate.mysql.connection import Connection, connect
-from migrate.mysql.errors import explained
+from migrate.mysql.errors import ACCESS_DENIED, explained, number, passes, text
 from migrate.mysql.quoting import quote
 from migrate.ops import conditions, delayed, groups, leftovers
 from migrate.ops.tables import Changes
@@ -202,7 +203,7 @@ def _create_places(settings: Settings, planned: PlannedTable, first: bool, fille
     source = connect(settings.source(table.source), f"source '{table.source}'")
     try:
         with explained(f"source '{table.source}', table {table.full_name}"):
-            statement = definition.show_create(source, table.database, table.name)
+            statement, flavour = definition.show_create(source, table.database, table.name), source.flavour
     finally:
         source.close()
     created = 0
@@ -216,7 +217,7 @@ def _create_places(settings: Settings, planned: PlannedTable, first: bool, fille
             for place in places:
                 with explained(str(place)):
                     if place.table in present:
-                        _check_existing(connection, planned, place, first)
+                        _check_existing(connection, planned, place, first, flavour)
                     elif filled:
                         raise PreflightError(
                             f"{place} is gone, and rows of {table.full_name} were copied into it",
@@ -224,25 +225,42 @@ def _create_places(settings: Settings, planned: PlannedTable, first: bool, fille
                             " config, `migrate init`, empty its target tables, put it back, `migrate init`",
                         )
                     else:
-                        connection.execute(definition.create_as(statement, place.table))
+                        _create_place(connection, planned, place, statement, flavour)
                         created += 1
         finally:
             connection.close()
     return created
 
 
-def _check_existing(connection: Connection, planned: PlannedTable, place: Place, first: bool) -> None:
-    """An existing table must have the source's columns; when its source table is new here it must be empty too."""
+def _create_place(connection: Connection, planned: PlannedTable, place: Place, statement: str, flavour: str) -> None:
+    """flavour: the source's, of which the statement is."""
+    if connection.flavour == flavour:
+        connection.execute(definition.create_as(statement, place.table))
+        return
+    try:
+        connection.execute(definition.create_as(flavours.translated(statement, connection.flavour), place.table))
+    except pymysql.MySQLError as error:
+        if passes(error) or number(error) in ACCESS_DENIED:
+            raise
+        raise PreflightError(
+            f"{place}: {connection.flavour} does not take the definition of {planned.table.full_name}, which is of"
+            f" {flavour}: {text(error)}",
+            hint="create its target tables by hand, with the same columns; `migrate init` takes those that are there",
+        ) from error
+    _check_existing(connection, planned, place, True, flavour)
+
+
+def _check_existing(connection: Connection, planned: PlannedTable, place: Place, first: bool, flavour: str) -> None:
+    """An existing table must have the source's columns; when its source table is new here it must be empty too.
+
+    flavour: the source's.
+    """
     there = catalog.load_table(
         connection, planned.table.source, place.database.database, place.table, planned.table.key
     )
-    mine, theirs = planned.table.columns, there.columns
-    if mine != theirs:
-        names = [column.name for column in mine if column not in theirs] or [
-            column.name for column in theirs if column not in mine
-        ]
+    if wrong := flavours.unlike(planned.table, there.columns, (flavour, connection.flavour)):
         raise PreflightError(
-            f"{place} has other columns than {planned.table.full_name}: {', '.join(names) or 'in another order'}",
+            f"{place} has other columns than {planned.table.full_name}: {', '.join(wrong)}",
             hint=f"{'drop it, so that init creates it, or ' if first else '`migrate drain`, then '}alter it to match",
         )
     if first and connection.one(f"SELECT 1 FROM {quote(place.table)} LIMIT 1") is not None:

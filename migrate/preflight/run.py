@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 
 import pymysql
 
@@ -22,6 +23,7 @@ from migrate.preflight import (
     groups,
     kafka,
     loading,
+    mixed,
     state,
     tables,
     triggers,
@@ -62,7 +64,8 @@ def run(settings: Settings, *, services: bool = False) -> Report:
     plan = _plan(settings, report, told=services and not report.problems)
     report.results += groups.check(plan) if plan is not None else []
     for target in settings.targets:
-        report.results += guarded("target", target.name, lambda target=target: _target(settings, target.name, plan))  # type: ignore[misc]
+        look = partial(_target, settings, target.name, plan, report)
+        report.results += guarded("target", target.name, look)
     if services:
         report.results += guarded("state", "state", lambda: state.check(settings, report.flavours))
         report.results += guarded("kafka", "kafka", lambda: kafka.check(settings, _known(settings)))
@@ -114,14 +117,17 @@ def _plan(settings: Settings, report: Report, *, told: bool) -> Plan | None:
         return None
 
 
-def _target(settings: Settings, name: str, plan: Plan | None) -> list[Result]:
+def _target(settings: Settings, name: str, plan: Plan | None, report: Report) -> list[Result]:
     where = f"target '{name}'"
     connection = connect(settings.target(name), where)
     try:
         row = connection.one("SELECT VERSION()")
         told = f"{where} answers: {connection.flavour} {row[0] if row else ''}"
         results = [Result("target", name, Verdict.PASS, told)]
-        for found in existing.find(connection, plan, name) if plan else ():
+        there = existing.find(connection, plan, name) if plan else []
+        if plan:
+            results += mixed.check_target(connection, plan, name, report.flavours, there)
+        for found in there:
             results += foreign_keys.check_target(connection, found)
             results += triggers.check_target(connection, found)
             results += generated.check_target(connection, found)

@@ -51,13 +51,16 @@ def check_chunk(job: CheckJob, key_range: KeyRange) -> Checked:
         with judged(f"verification of {planned.table.full_name}, chunk {key_range.number}"):
             sessions = kept(job.settings)
             twice: set[Key] = set()
-            expected = digest.source_sums(sessions.source, job.tables, key_range, twice)
-            found = digest.target_sums(sessions.targets, planned, key_range)
+            mixed = sessions.mixed(job.tables)
+            expected = digest.source_sums(sessions.source, job.tables, key_range, twice, mixed)
+            found = digest.target_sums(sessions.targets, planned, key_range, mixed)
             rows, target_rows = sum(share.rows for share in expected), sum(share.rows for share in found)
             places = [place for place, share in enumerate(expected) if share != found[place]]
             if not places and not twice:
                 return Checked(key_range.number, rows, target_rows)
-            named = digest.suspects(sessions.source, sessions.targets, job.tables, key_range, places, MAX_SUSPECTS)
+            named = digest.suspects(
+                sessions.source, sessions.targets, job.tables, key_range, places, MAX_SUSPECTS, mixed
+            )
             for key in twice:
                 named.add(key, MAX_SUSPECTS)
             return Checked(key_range.number, rows, target_rows, named)

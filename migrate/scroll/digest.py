@@ -19,7 +19,7 @@ from migrate.mysql.connection import Connection
 from migrate.mysql.quoting import quote
 from migrate.mysql.quoting import table as full_name
 from migrate.mysql.rowfilter import and_rows
-from migrate.mysql.values import compared, selected
+from migrate.mysql.values import compared, portable, selected
 from migrate.scroll import line
 from migrate.scroll.carry import to_text
 from migrate.scroll.keyrange import KeyRange, condition
@@ -56,20 +56,29 @@ class Suspects:
             self.more += 1
 
 
-def row_digest(table: Table) -> str:
-    """The SQL expression of a row's digest, the same text on both sides."""
-    return f"LEFT(SHA2({line.joined([_field(column) for column in table.stored])}, 256), {DIGEST_HEX})"
+def row_digest(table: Table, mixed: bool = False) -> str:
+    """The SQL expression of a row's digest, the same text on both sides.
+
+    mixed: one side is MySQL and the other MariaDB (`Sessions.mixed`).
+    """
+    fields = [_field(column, value(column, mixed)) for column in table.stored]
+    return f"LEFT(SHA2({line.joined(fields)}, 256), {DIGEST_HEX})"
 
 
-def _field(column: Column) -> str:
+def value(column: Column, mixed: bool) -> str:
+    """The SQL expression of a column's bytes, as both sides give them."""
+    return portable(column) if mixed else compared(column)
+
+
+def _field(column: Column, value: str) -> str:
     """A field for the digest; of a large value its own digest: CONCAT gives NULL beyond max_allowed_packet."""
     if column.kind is Kind.GEOMETRY or column.type.lower().startswith(_LARGE):
-        return line.or_null(column, f"SHA2({compared(column)}, 256)")
-    return line.field(column)
+        return line.or_null(column, f"SHA2({value}, 256)")
+    return line.of_value(column, value)
 
 
 def source_rows(
-    connection: Connection, planned: PlannedTable, key_range: KeyRange
+    connection: Connection, planned: PlannedTable, key_range: KeyRange, mixed: bool = False
 ) -> Iterator[tuple[list[Key], list[int], list[bytes]]]:
     """The source's rows of a range in batches: keys, indexes of the places they route to, digests.
 
@@ -80,7 +89,7 @@ def source_rows(
     fields = ", ".join(selected(table.by_name[name]) for name in names)
     where, arguments = and_rows(*condition(table, key_range.low, key_range.high), planned.rows)
     name = full_name(table.database, table.name)
-    statement = f"SELECT {fields}, {row_digest(table)} FROM {name} WHERE {where}"
+    statement = f"SELECT {fields}, {row_digest(table, mixed)} FROM {name} WHERE {where}"
     for *raw, digests in columns_of(connection, statement, arguments, _BATCH_ROWS, _BATCH_BYTES):
         texts = {name: to_text(table.by_name[name])(column) for name, column in zip(names, raw, strict=True)}
         keys: list[Key] = list(zip(*(map(str, texts[name]) for name in table.key), strict=True))
@@ -96,7 +105,11 @@ Sources = Callable[[str], Connection]
 
 
 def source_sums(
-    source: Sources, tables: Sequence[PlannedTable], key_range: KeyRange, twice: set[Key] | None = None
+    source: Sources,
+    tables: Sequence[PlannedTable],
+    key_range: KeyRange,
+    twice: set[Key] | None = None,
+    mixed: bool = False,
 ) -> list[Sums]:
     """What each place should hold of a range, by the sources' rows and the rule of the tables that share the places.
 
@@ -106,7 +119,7 @@ def source_sums(
     seen: set[Key] = set()
     for planned in tables:
         mine: list[Key] = []
-        for keys, places, digests in source_rows(source(planned.table.source), planned, key_range):
+        for keys, places, digests in source_rows(source(planned.table.source), planned, key_range, mixed):
             for place, digest in zip(places, digests, strict=True):
                 share = sums[place]
                 share.rows += 1
@@ -118,15 +131,15 @@ def source_sums(
     return sums
 
 
-def target_sums(pool: TargetPool, planned: PlannedTable, key_range: KeyRange) -> list[Sums]:
+def target_sums(pool: TargetPool, planned: PlannedTable, key_range: KeyRange, mixed: bool = False) -> list[Sums]:
     """What each place holds of a range, summed up in the servers: one statement a database."""
     table = planned.table
     where, arguments = condition(table, key_range.low, key_range.high)
-    sums = [Sums() for _ in planned.places]
+    sums, digest = [Sums() for _ in planned.places], row_digest(table, mixed)
     for database in planned.databases:
         places = [index for index, place in enumerate(planned.places) if place.database == database]
         parts = [
-            f"SELECT {index}, COUNT(*), COUNT(d), {_sum('d', 1)}, {_sum('d', 17)} FROM (SELECT {row_digest(table)} AS d"
+            f"SELECT {index}, COUNT(*), COUNT(d), {_sum('d', 1)}, {_sum('d', 17)} FROM (SELECT {digest} AS d"
             f" FROM {quote(planned.places[index].table)} WHERE {where} {_ALL}) AS p{index}"
             for index in places
         ]
@@ -150,6 +163,7 @@ def suspects(
     key_range: KeyRange,
     places: Sequence[int],
     limit: int,
+    mixed: bool = False,
 ) -> Suspects:
     """The keys of a range that differ at some of these places; memory is bounded by the sources' rows in the range.
 
@@ -159,14 +173,14 @@ def suspects(
     expected: dict[tuple[int, Key], bytes] = {}
     found = Suspects()
     for planned in tables:
-        for keys, routed, digests in source_rows(source(planned.table.source), planned, key_range):
+        for keys, routed, digests in source_rows(source(planned.table.source), planned, key_range, mixed):
             for key, place, digest in zip(keys, routed, digests, strict=True):
                 if place in wanted:
                     if (place, key) in expected:  # two tables have it
                         found.add(key, limit)
                     expected[place, key] = digest
     for place in places:
-        for key, digest in target_rows(pool, tables[0], key_range, place):
+        for key, digest in target_rows(pool, tables[0], key_range, place, mixed):
             if expected.pop((place, key), None) != digest:
                 found.add(key, limit)
     for _, key in expected:
@@ -175,16 +189,17 @@ def suspects(
 
 
 def target_rows(
-    pool: TargetPool, planned: PlannedTable, key_range: KeyRange, place: int
+    pool: TargetPool, planned: PlannedTable, key_range: KeyRange, place: int, mixed: bool = False
 ) -> Iterator[tuple[Key, bytes]]:
     """Keys and digests of a place's rows in a range."""
     table = planned.table
     where, arguments = condition(table, key_range.low, key_range.high)
     fields = ", ".join(compared(column) for column in table.key_columns)
     readers = [to_text(column) for column in table.key_columns]
-    statement = f"SELECT {fields}, {row_digest(table)} FROM {quote(planned.places[place].table)} WHERE {where}"
-    for *raw, digest in pool.get(planned.places[place].database).stream(statement, arguments):
-        yield tuple(str(read([value])[0]) for read, value in zip(readers, raw, strict=True)), str(digest).encode()
+    digest = row_digest(table, mixed)
+    statement = f"SELECT {fields}, {digest} FROM {quote(planned.places[place].table)} WHERE {where}"
+    for *raw, found in pool.get(planned.places[place].database).stream(statement, arguments):
+        yield tuple(str(read([part])[0]) for read, part in zip(readers, raw, strict=True)), str(found).encode()
 
 
 def no_digest(table: Table) -> StopError:

@@ -37,7 +37,11 @@ def expression(table: Table) -> str:
 
 def field(column: Column) -> str:
     """The SQL expression of one field."""
-    value = compared(column)
+    return of_value(column, compared(column))
+
+
+def of_value(column: Column, value: str) -> str:
+    """As `field`, of an expression for the column's bytes."""
     for plain, escaped in _escapes(column):
         value = f"REPLACE({value}, {_literal(plain)}, {_literal(escaped)})"
     return or_null(column, value)

@@ -14,7 +14,7 @@ from migrate.mysql.quoting import table as full_name
 from migrate.mysql.rowfilter import and_rows
 from migrate.mysql.values import compared, selected
 from migrate.scroll.carry import to_text
-from migrate.scroll.digest import no_digest, row_digest
+from migrate.scroll.digest import no_digest, row_digest, value
 from migrate.scroll.sessions import Sessions
 from migrate.target.plan import PlannedTable
 
@@ -40,7 +40,7 @@ def look_up(sessions: Sessions, tables: Sequence[PlannedTable], keys: Sequence[K
 
     Where only the server can tell which keys are one, a key at a time.
     """
-    planned = tables[0]
+    planned, mixed = tables[0], sessions.mixed(tables)
     seen: dict[Key, Seen] = {}
     size = _KEYS if planned.table.key_is_exact else 1
     for start in range(0, len(keys), size):
@@ -48,22 +48,25 @@ def look_up(sessions: Sessions, tables: Sequence[PlannedTable], keys: Sequence[K
         found = {key: Seen() for key in part}
         alone = part[0] if size == 1 else None
         for one in tables:
-            for key, place, digest in _at_source(sessions.source(one.table.source), one, part):
+            for key, place, digest in _at_source(sessions.source(one.table.source), one, part, mixed):
                 there = found[alone or key]
                 there.source, there.named, there.holders = (place, digest), key, (*there.holders, one)
-        for key, place, digest in _at_targets(sessions, planned, part):
+        for key, place, digest in _at_targets(sessions, planned, part, mixed):
             found[alone or key].targets[place] = digest
         seen |= found
     return seen
 
 
-def _at_source(connection: Connection, planned: PlannedTable, keys: Sequence[Key]) -> Iterator[tuple[Key, int, str]]:
+def _at_source(
+    connection: Connection, planned: PlannedTable, keys: Sequence[Key], mixed: bool
+) -> Iterator[tuple[Key, int, str]]:
     table = planned.table
     names = list(dict.fromkeys((*table.key, *planned.rule.columns)))
     fields = ", ".join(selected(table.by_name[name]) for name in names)
     where, arguments = and_rows(*among(table, keys), planned.rows)
     name = full_name(table.database, table.name)
-    for *raw, digest in connection.query(f"SELECT {fields}, {row_digest(table)} FROM {name} WHERE {where}", arguments):
+    statement = f"SELECT {fields}, {row_digest(table, mixed)} FROM {name} WHERE {where}"
+    for *raw, digest in connection.query(statement, arguments):
         row = dict(zip(names, _texts([table.by_name[name] for name in names], raw), strict=True))
         place = planned.rule.route_many([[row[name]] for name in planned.rule.columns], rows=1)[0]
         if digest is None:
@@ -71,15 +74,16 @@ def _at_source(connection: Connection, planned: PlannedTable, keys: Sequence[Key
         yield _key(table, row), place, digest.decode()
 
 
-def _at_targets(sessions: Sessions, planned: PlannedTable, keys: Sequence[Key]) -> Iterator[tuple[Key, int, str]]:
+def _at_targets(
+    sessions: Sessions, planned: PlannedTable, keys: Sequence[Key], mixed: bool
+) -> Iterator[tuple[Key, int, str]]:
     table = planned.table
     where, arguments = among(table, keys)
-    fields = ", ".join(compared(column) for column in table.key_columns)
+    fields = ", ".join([*map(compared, table.key_columns), row_digest(table, mixed)])
     for database in planned.databases:
         places = [index for index, place in enumerate(planned.places) if place.database == database]
         parts = [
-            f"SELECT {index}, {fields}, {row_digest(table)} FROM {quote(planned.places[index].table)} WHERE {where}"
-            for index in places
+            f"SELECT {index}, {fields} FROM {quote(planned.places[index].table)} WHERE {where}" for index in places
         ]
         rows = sessions.targets.get(database).query(" UNION ALL ".join(parts), arguments * len(places))
         for index, *raw, digest in rows:
@@ -91,8 +95,8 @@ def _at_targets(sessions: Sessions, planned: PlannedTable, keys: Sequence[Key]) 
 
 def differing_columns(sessions: Sessions, planned: PlannedTable, key: Key, place: int) -> list[str]:
     """The columns whose stored bytes differ between the source's row and the row at a place."""
-    table = planned.table
-    fields = ", ".join(f"COALESCE(SHA2({compared(column)}, 256), '-')" for column in table.stored)
+    table, mixed = planned.table, sessions.mixed([planned])
+    fields = ", ".join(f"COALESCE(SHA2({value(column, mixed)}, 256), '-')" for column in table.stored)
     where, arguments = among(table, [key])
     name = full_name(table.database, table.name)
     here = sessions.source(table.source).one(f"SELECT {fields} FROM {name} WHERE {where}", arguments)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 
 from migrate.mysql.connection import Connection, connect
 from migrate.settings import Server, Settings
-from migrate.target.plan import TargetPool
+from migrate.target.plan import PlannedTable, TargetPool
 
 _SLOW_WRITER_SECONDS = 3600
 """A chunk is read as fast as the targets take it; the server's default would end the session after 60 s."""
@@ -30,6 +30,11 @@ class Sessions:
             connection = open_source(self._settings, name)
             self._sources[name] = connection
         return connection
+
+    def mixed(self, tables: Sequence[PlannedTable]) -> bool:
+        """Whether one server of tables that share their places is MySQL, another MariaDB. Raises ServerError."""
+        flavours = {self.source(planned.table.source).flavour for planned in tables}
+        return len(flavours | {self.targets.get(database).flavour for database in tables[0].databases}) > 1
 
     def close(self) -> None:
         """Forget every session: the state of one is unknown, or they are not needed any more."""

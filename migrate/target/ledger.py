@@ -16,6 +16,7 @@ from migrate.model.change import Key, key_json
 from migrate.model.coordinate import Coordinate
 from migrate.model.table import Column, Kind, Table
 from migrate.mysql.connection import Connection
+from migrate.mysql.flavours import collation_on
 from migrate.mysql.values import parameter, placeholder
 
 LEDGER = "_migrate_ledger"
@@ -47,7 +48,7 @@ def key_hashes(connection: Connection, table: Table, keys: Sequence[Key]) -> lis
 
 
 def _weighed(connection: Connection, columns: Sequence[Column], keys: Sequence[Key]) -> list[bytes]:
-    parts = [f"HEX({_weight(column)})" for column in columns]
+    parts = [f"HEX({_weight(column, connection.flavour)})" for column in columns]
     one = f"SHA2(CONCAT_WS(',', {', '.join(parts)}), 256)"
     row = connection.one(
         f"SELECT {', '.join([one] * len(keys))}",
@@ -83,13 +84,14 @@ class Spellings:
         return self._table.key_is_exact
 
 
-def _weight(column: Column) -> str:
+def _weight(column: Column, flavour: str) -> str:
     if column.kind not in (Kind.TEXT, Kind.RAWTEXT):
         return placeholder(column)
     text = f"CONVERT({placeholder(column)} USING {column.charset})"
-    pads = "_nopad_" not in str(column.collation) and "_0900_" not in str(column.collation)
+    collation = collation_on(flavour, column.collation)
+    pads = "_nopad_" not in collation and "_0900_" not in collation
     trimmed = f"TRIM(TRAILING ' ' FROM {text})" if pads else text
-    return f"WEIGHT_STRING({trimmed} COLLATE {column.collation})"
+    return f"WEIGHT_STRING({trimmed} COLLATE {collation})"
 
 
 def put(

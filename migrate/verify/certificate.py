@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -19,6 +20,12 @@ METHOD = (
     "Per chunk of the key's whole range, the count and the sum of the first 128 bits of the rows' SHA-256 digests were "
     "compared with what each place computed for the same range. Where they differed, keys were compared one by one, "
     "and looked at again."
+)
+
+
+MIXED = (
+    " Between MySQL and MariaDB floating-point numbers were compared by value, JSON documents by their text, and all"
+    " else by its bytes."
 )
 
 
@@ -54,15 +61,16 @@ def make(
     finished: datetime,
     sources: Sequence[SourcePoint],
     tables: Sequence[TableVerified],
+    mixed: bool = False,
 ) -> dict[str, Any]:
-    """The certificate as JSON-ready values."""
+    """The certificate as JSON-ready values. mixed: one side is MySQL and the other MariaDB."""
     return {
         "version": VERSION,
         "migration": migration,
         "verification": verification,
         "started": started.isoformat(timespec="milliseconds"),
         "finished": finished.isoformat(timespec="milliseconds"),
-        "method": METHOD,
+        "method": METHOD + (MIXED if mixed else ""),
         "sources": [asdict(point) for point in sources],
         "tables": [_table(table) for table in tables],
         "rows": sum(table.rows for table in tables),
@@ -87,10 +95,9 @@ def _named(item: Difference) -> dict[str, Any]:
 
 def page(certificate: Mapping[str, Any]) -> str:
     """The certificate as a page to read."""
-    verdict = "CLEAN: source and target are equal" if certificate["clean"] else _verdict(certificate)
     lines = [
         f"Verification {certificate['verification']} of migration {certificate['migration']}",
-        verdict,
+        verdict(certificate),
         "",
         f"started   {certificate['started']}",
         f"finished  {certificate['finished']}",
@@ -122,7 +129,10 @@ def _repaired(table: Mapping[str, Any]) -> list[str]:
     return lines + ([f"    and {count - len(mended)} more"] if count > len(mended) else [])
 
 
-def _verdict(certificate: Mapping[str, Any]) -> str:
+def verdict(certificate: Mapping[str, Any]) -> str:
+    """The outcome in one line."""
+    if certificate["clean"]:
+        return "CLEAN: source and target are equal"
     return f"NOT CLEAN: {counted(certificate['differences'], 'difference')}" + _moving(certificate["in_motion"])
 
 
@@ -131,4 +141,9 @@ def _moving(keys: int) -> str:
 
 
 def _key(parts: Sequence[str]) -> str:
-    return "(" + ", ".join(parts) + ")"
+    return "(" + ", ".join(map(shown, parts)) + ")"
+
+
+def shown(part: str) -> str:
+    """A key's text for a page or a terminal: as a JSON string where control characters or marks of direction are."""
+    return part if part.isprintable() else json.dumps(part)

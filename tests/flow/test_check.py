@@ -14,6 +14,7 @@ import pytest
 from sandbox.broker import KafkaBroker
 from sandbox.stack import Sandbox
 from tests.failover.support import SLOW, Flow, frozen, wait
+from tests.flow.launcher import run_killed
 from tests.helpers import unique
 
 ROWS = 40
@@ -194,6 +195,18 @@ def test_repair_mends_every_kind_and_the_certificate_says_what_it_was(flow: Flow
     assert "8 keys repaired: read at the source again" in shown
     assert "was missing (1): belongs in t1" in shown
     assert f"source    main: from {paper['sources'][0]['before']}" in shown
+
+
+@pytest.mark.timeout(600)
+def test_a_verification_that_is_killed_leaves_no_certificate_and_is_whole_when_it_is_run_again(flow: Flow) -> None:
+    plant(flow)
+    for where in ("settle", "finish"):
+        run_killed(flow.migration, "before", f"migrate.verify.table_check:TableCheck.{where}", 1, "verify")
+        assert flow.migration.run("verify", "--show").returncode == 3, "a certificate of half the work"
+    paper = flow.migration.ask("verify", accept=(1,))
+    assert {one["key"][0]: one["kind"] for one in paper["tables"][0]["named"]} == PLANTED
+    run_killed(flow.migration, "before", "migrate.verify.table_check:TableCheck.finish", 1, "verify")
+    assert flow.migration.ask("verify", "--show")["verification"] == paper["verification"]
 
 
 def test_a_place_that_lost_thousands_of_rows_is_repaired_in_rounds(

@@ -51,9 +51,9 @@ class Wide:
 
     @property
     def create(self) -> str:
-        columns = "".join(f", {_name(column)} {case.type}" for column, case in self._pairs)
+        columns = "".join(f", {quoted(column)} {case.type}" for column, case in self._pairs)
         more = "".join(f", {definition}" for definition in self.generated.values())
-        return f"CREATE TABLE {self.name} ({_name(self.key)} INT PRIMARY KEY{columns}{more})"
+        return f"CREATE TABLE {self.name} ({quoted(self.key)} INT PRIMARY KEY{columns}{more})"
 
     @property
     def _pairs(self) -> Iterator[tuple[str, Case]]:
@@ -73,28 +73,28 @@ class Wide:
 
     def changes(self) -> Iterator[str]:
         """Statements that fill the table, each row in a session of one of the zones."""
-        names = ", ".join(map(_name, (self.key, *self.columns)))
+        names = ", ".join(map(quoted, (self.key, *self.columns)))
         for row in range(self.rows):
             yield f"SET time_zone = '{self.zones[row % len(self.zones)]}'"
             mine = [self.value(case, row).sql for case in self.cases]
             former = [self.value(case, (row or self.rows) - 1).sql for case in self.cases]
-            sets = ", ".join(f"{_name(column)} = {value}" for column, value in zip(self.columns, former, strict=True))
+            sets = ", ".join(f"{quoted(column)} = {value}" for column, value in zip(self.columns, former, strict=True))
             for key in (row, UPDATED + row, DELETED + row):
                 yield f"INSERT INTO {self.name} ({names}) VALUES ({key}, {', '.join(mine)})"
-            yield f"UPDATE {self.name} SET {sets} WHERE {_name(self.key)} = {UPDATED + row}"
+            yield f"UPDATE {self.name} SET {sets} WHERE {quoted(self.key)} = {UPDATED + row}"
 
     def read(self, server: DatabaseServer, schema: str) -> Rows:
         """What the server says of each row: an exact expression a column, the generated ones behind."""
         more = [f"HEX(CAST({definition.split()[0]} AS BINARY))" for definition in self.generated.values()]
-        fields = ", ".join([*(case.exact.format(_name(column)) for column, case in self._pairs), *more])
+        fields = ", ".join([*(case.exact.format(quoted(column)) for column, case in self._pairs), *more])
         with closing(server.connect(schema)) as connection, connection.cursor() as cursor:
             for statement in (*SESSION, "SET time_zone = '+00:00'", "SET group_concat_max_len = 100000000"):
                 cursor.execute(statement)
-            cursor.execute(f"SELECT {_name(self.key)}, {fields} FROM {self.name}")  # no arguments: % is %
+            cursor.execute(f"SELECT {quoted(self.key)}, {fields} FROM {self.name}")  # no arguments: % is %
             return {int(key): tuple(values) for key, *values in cursor.fetchall()}
 
 
-def _name(column: str) -> str:
+def quoted(column: str) -> str:
     """Not the service's own quoting, which is under test."""
     return "`" + column.replace("`", "``") + "`"
 
@@ -227,7 +227,7 @@ def streamed(box: Sandbox, kafka: KafkaBroker, directory: Path, tables: Sequence
                         connection.commit()
                 migration.ask("drain", "--timeout", "120")
                 for table in tables:  # once the rows are there: a delete that finds nothing would come again later
-                    cursor.execute(f"DELETE FROM {table.name} WHERE {_name(table.key)} >= {DELETED}")
+                    cursor.execute(f"DELETE FROM {table.name} WHERE {quoted(table.key)} >= {DELETED}")
                 connection.commit()
             migration.ask("drain", "--timeout", "120")
         finally:

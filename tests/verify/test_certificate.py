@@ -5,9 +5,15 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from datetime import UTC, datetime
+from html.parser import HTMLParser
+from pathlib import Path
 
+import pytest
+
+from migrate.model.errors import ConfigError
 from migrate.mysql.connection import connect
 from migrate.verify.certificate import SourcePoint, binlog_end, make, page
+from migrate.verify.certificate_page import check_file, html_page, write_page
 from migrate.verify.kinds import Kind
 from migrate.verify.looks import Difference
 from migrate.verify.table_check import TableVerified
@@ -60,3 +66,47 @@ def test_the_binlogs_end_moves_with_a_write(box: Sandbox) -> None:
     connection.close()
     assert before.startswith("binlog.0")
     assert after != before
+
+
+def test_the_html_page_says_the_same_and_escapes_what_rows_and_names_say() -> None:
+    hostile = Difference("a.t", ("<script>alert(1)</script>", "x\u202e\x1b[2J&"), Kind.DIFFERENT, "in t0/`<b>`.t_1: v")
+    table = replace(CLEAN, table='a."<i>t', columns=("id", "<v>"), differences=3, named=(hostile, NAMED))
+    certificate = make("m", 5, AT, AT, POINTS, [table, replace(CLEAN, repaired=1, mended=(NAMED,))], mixed=True)
+    html = html_page(certificate)
+    assert "NOT CLEAN: 3 differences" in html
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in html
+    for raw in ("<script", "<b>", "<i>", "<v>", "\u202e", "\x1b"):
+        assert raw not in html
+    for said in ("binlog.000002:99 0-1-7", "SHA-256", "MySQL and MariaDB", "2 of 3", "repaired: 1 of 1", "missing"):
+        assert said in html
+    assert "\x1b" not in page(certificate)
+    assert html_page({**make("m", 5, AT, AT, POINTS, [CLEAN])}).count("CLEAN: source and target are equal") == 1
+
+
+def test_the_html_page_is_whole() -> None:
+    """Every element is closed, in its order; nothing is loaded from elsewhere."""
+    html = html_page(make("m", 5, AT, AT, POINTS, [replace(CLEAN, differences=3, named=(NAMED,)), CLEAN]))
+    open_: list[str] = []
+
+    class Reader(HTMLParser):
+        def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+            assert not {name for name, _ in attrs} & {"src", "href", "onload"}
+            if tag != "meta":
+                open_.append(tag)
+
+        def handle_endtag(self, tag: str) -> None:
+            assert open_.pop() == tag
+
+    Reader().feed(html)
+    assert open_ == []
+
+
+def test_a_page_is_its_owners_alone_and_refused_before_the_work_where_it_cannot_be_written(tmp_path: Path) -> None:
+    file = tmp_path / "paper.html"
+    check_file(file)
+    write_page(make("m", 5, AT, AT, POINTS, [CLEAN]), file)
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert "CLEAN" in file.read_text("utf-8")
+    for wrong in (tmp_path / "none" / "paper.html", tmp_path):
+        with pytest.raises(ConfigError, match="cannot be written"):
+            check_file(wrong)

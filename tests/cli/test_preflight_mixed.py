@@ -1,0 +1,119 @@
+"""What a target of the other flavour cannot have is named before init, with the way out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from migrate.preflight import run as preflight
+from migrate.preflight.result import Verdict
+from migrate.settings import parse
+from sandbox.database import DatabaseServer
+from sandbox.stack import Sandbox
+from tests.helpers import address, raw_settings, scratch
+
+
+@pytest.fixture
+def source(crossed: Sandbox) -> Iterator[str]:
+    with scratch(crossed.source, "lacks") as name:
+        yield name
+
+
+@pytest.fixture
+def target(crossed: Sandbox) -> Iterator[str]:
+    with scratch(crossed.targets[0], "lacks_at") as name:
+        yield name
+
+
+def told(crossed: Sandbox, source: str, target: str, verdict: Verdict = Verdict.PROBLEM) -> dict[str, str]:
+    """What preflight says of the flavours: message and way out."""
+    server: DatabaseServer = crossed.targets[0]
+    raw: dict[str, Any] = raw_settings(
+        sources=[{"name": "s", **address(crossed.source)}],
+        targets=[{"name": "t0", **address(server)}],
+        databases={"ds_0": {"target": "t0", "database": target}},
+        tables=[{"name": f"{source}.t", "sharding": {"nodes": "ds_0.t"}}],
+    )
+    report = preflight.run(parse(raw, {}))
+    return {one.message: one.mend for one in report.results if one.check == "flavour" and one.verdict is verdict}
+
+
+LACKING = {
+    "mariadb": {
+        "u UUID": ("column u is uuid, which mysql has not", "by hand, with u CHAR(36)"),
+        "i INET6": ("column i is inet6, which mysql has not", "by hand, with i VARCHAR(39)"),
+        "c VARCHAR(9) COLLATE utf8mb4_general_nopad_ci": (
+            "column c is in utf8mb4_general_nopad_ci, which mysql has not",
+            "c in another collation of utf8mb4",
+        ),
+    },
+    "mysql": {
+        "v VECTOR(3)": ("column v is vector(3), which mariadb has not", "by hand, with v VARBINARY"),
+        "c VARCHAR(9) COLLATE utf8mb4_ja_0900_as_cs": (
+            "column c is in utf8mb4_ja_0900_as_cs, which mariadb has not",
+            "c in another collation of utf8mb4",
+        ),
+        "g VARCHAR(9) CHARACTER SET gb18030": (
+            "column g is in gb18030_chinese_ci, which mariadb has not",
+            "give g utf8mb4 at the source",
+        ),
+    },
+}
+BY_HAND = {
+    "mariadb": "u CHAR(36) CHARACTER SET ascii, i VARCHAR(39) CHARACTER SET ascii, c VARCHAR(9) COLLATE utf8mb4_bin",
+    "mysql": "v VARBINARY(12), c VARCHAR(9) COLLATE utf8mb4_bin, g VARCHAR(9)",
+}
+
+
+def test_types_and_collations_that_the_target_has_not_are_named_unless_the_table_is_there(
+    crossed: Sandbox, source: str, target: str
+) -> None:
+    flavour = crossed.source.flavour
+    crossed.source.execute(f"CREATE TABLE {source}.t (id INT PRIMARY KEY, {', '.join(LACKING[flavour])})")
+    found = told(crossed, source, target)
+    wanted = LACKING[flavour].values()
+    assert len(found) == len(wanted)
+    for (message, mend), (said, way) in zip(found.items(), wanted, strict=True):
+        assert said in message
+        assert way in mend
+    crossed.targets[0].execute(f"CREATE TABLE {target}.t (id INT PRIMARY KEY, {BY_HAND[flavour]})")
+    left = told(crossed, source, target)
+    if flavour == "mysql":
+        assert ["character set utf8mb4 for gb18030" in one for one in left] == [True]
+    else:
+        assert left == {}
+
+
+def test_a_collation_with_a_counterpart_is_a_note(crossed: Sandbox, source: str, target: str) -> None:
+    mine = {"mysql": "utf8mb4_0900_ai_ci", "mariadb": "utf8mb4_uca1400_ai_ci"}[crossed.source.flavour]
+    crossed.source.execute(f"CREATE TABLE {source}.t (id INT PRIMARY KEY, c VARCHAR(9) COLLATE {mine})")
+    assert told(crossed, source, target) == {}
+    (note,) = told(crossed, source, target, Verdict.NOTE)
+    assert f"for {mine}" in note
+
+
+def test_json_that_the_target_would_write_anew_asks_for_longtext(crossed: Sandbox, source: str, target: str) -> None:
+    crossed.source.execute(f"CREATE TABLE {source}.t (id INT PRIMARY KEY, j JSON)")
+    assert told(crossed, source, target) == {}
+    crossed.targets[0].execute(f"CREATE TABLE {target}.t (id INT PRIMARY KEY, j JSON)")
+    found = list(told(crossed, source, target))
+    if crossed.source.flavour == "mysql":
+        assert found == [], "it is LONGTEXT there"
+        return
+    assert [f"t0/{target}.t cannot take the values" in one for one in found] == [True]
+    assert "j (JSON of mysql, which writes documents anew; make it LONGTEXT CHARACTER SET utf8mb4)" in found[0]
+    crossed.targets[0].execute(f"ALTER TABLE {target}.t MODIFY j LONGTEXT CHARACTER SET utf8mb4")
+    assert told(crossed, source, target) == {}
+
+
+def test_a_key_that_the_target_sorts_otherwise_is_refused(crossed: Sandbox, source: str, target: str) -> None:
+    if crossed.source.flavour == "mariadb":
+        crossed.source.execute(f"CREATE TABLE {source}.t (id UUID PRIMARY KEY)")
+        assert any("key column id is uuid" in one for one in told(crossed, source, target))
+        return
+    crossed.source.execute(f"CREATE TABLE {source}.t (id VARCHAR(9) COLLATE utf8mb4_0900_ai_ci PRIMARY KEY)")
+    crossed.targets[0].execute(f"CREATE TABLE {target}.t (id VARCHAR(9) COLLATE utf8mb4_bin PRIMARY KEY)")
+    (found,) = told(crossed, source, target)
+    assert "id (a column of the key, in utf8mb4_bin; make it COLLATE utf8mb4_uca1400_nopad_ai_ci)" in found
