@@ -28,6 +28,7 @@ _ON_BOTH = frozenset(
         "consumer_killed",
         "disk_full",
         "open_transaction",
+        "unique_key",
     )
 )
 _WHOLE = frozenset(f"test_{name}.py" for name in ("failover", "failover_schema", "lossy", "standby", "standby_others"))
@@ -38,6 +39,7 @@ _MORE = (
     ("test_failover_schema.py", "added"),
     ("test_broker_down.py", "replicas_too_few"),
     ("test_standby_others.py", "requeue"),
+    ("test_unique_key.py", "named"),
 )
 """Long variants, by file and a part of the name, that run with ALL=1 only."""
 FLAVOURS = [Flavour(name) for name in os.environ.get("FLAVOURS", "mariadb,mysql").split(",")]
