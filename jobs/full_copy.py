@@ -140,7 +140,7 @@ def _copy(
     if not copy.begin():
         return TableCopied(table.full_name, table.source, Counts(), 0, 0.0, 0, was_copied=True)
     before = copy.counts.rows_read
-    job = CopyJob(settings, copy.planned)
+    job = CopyJob(settings, copy.planned, copy.aside)
     waves: deque[Future[list[ChunkResult]]] = deque()
     with ThreadPoolExecutor(_WAVES, thread_name_prefix="wave") as threads:
         while True:

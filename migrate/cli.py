@@ -213,6 +213,9 @@ def copy(context: typer.Context, table: Tables = None, as_json: Json = False) ->
         counts = one.counts
         inserted = counted(counts.rows_inserted, "row")
         out.print(f"{one.table}: {inserted} inserted, {counts.rows_present} were there already{before}")
+        if counts.parked:
+            told = f"PARKED: the target refuses {counted(counts.parked, 'row')} of {one.table}"
+            out.print(f"{told}; `migrate parked list` names them")
     out.print(
         f"copied {counted(result.rows_read, 'row')} in {result.seconds:.1f} s, {result.rows_per_second:.0f} rows/s"
     )

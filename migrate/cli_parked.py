@@ -30,7 +30,8 @@ def parked_list(context: typer.Context, as_json: Json = False) -> None:
         )
         out.print(told, markup=False)
     for one in found.parked:
-        told = f"PARKED {one['place']}: {one['change']} of {one['table']} key {one['key']} at {one['coordinate']}"
+        at = f" at {one['coordinate']}" if one["coordinate"] else ""
+        told = f"PARKED {one['place']}: {one['change']} of {one['table']} key {one['key']}{at}"
         out.print(f"{told}: {one['refusal']}; set aside: {one['reason']}", markup=False)
     for skip in found.skips:
         out.print(f"SKIPS what is refused of {skip['table']} key {skip['key']}: {skip['reason']}", markup=False)

@@ -28,6 +28,7 @@ _ON_BOTH = frozenset(
         "consumer_killed",
         "disk_full",
         "open_transaction",
+        "parked_copy",
         "unique_key",
     )
 )

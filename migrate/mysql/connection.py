@@ -35,6 +35,11 @@ collations, ZEROFILL and FLOAT(7,3), a spatial index without SRID."""
 _ENCODERS = {kind: encode for kind, encode in conversions.items() if isinstance(kind, type)}
 """What the driver does to parameters, without what it does to results (those are keyed by numbers)."""
 
+
+class Warned(StopError):  # noqa: N818 - the server did, and the statement is done
+    """A statement was carried out, and the server said something of it; it is to be rolled back (rule 13)."""
+
+
 _sql_log = structlog.get_logger("migrate.sql")
 _log_sql = False
 
@@ -58,7 +63,7 @@ class Connection:
     def execute(self, sql: str, args: Sequence[object] | None = None) -> int:
         """Run a statement; returns the number of rows it found or changed.
 
-        Raises: the driver's error; StopError when the server warned.
+        Raises: the driver's error; Warned when the server warned.
         """
         with self.raw.cursor() as cursor:
             return self._run(cursor, sql, args)
@@ -137,7 +142,7 @@ class Connection:
         told = [f"{text} ({code})" for code, text in rows if not _expected(code, text, truncated)]
         if told or len(rows) < count:  # more than the server keeps: one of them may matter
             text = "; ".join(told[:3]) or f"{count} warnings"
-            raise StopError(f"{self.name}: the server warned: {text}", hint="a write with a warning is rolled back")
+            raise Warned(f"{self.name}: the server warned: {text}", hint="a write with a warning is rolled back")
 
     @contextmanager
     def transaction(self) -> Iterator[None]:

@@ -27,6 +27,12 @@ PASSING = frozenset(
     | {1180, 1021, 1114, 1041, 1037, 1038, 1135, 1152, 1184, 1189, 1190, 1218, 4031}
     | set(range(2000, 2100))
 )
+OF_A_ROW = frozenset(
+    {1048, 1263, 1264, 1265, 1292, 1365, 1366, 1406, 1411, 1416, 1441, 1525, 1526, 1643, 1644, 1690, 1748}
+    | {3140, 3643, 3819, 3903, 3904, 3907, 4025}
+)
+"""What a server says of a row's values: NULL, too long, out of range, not of the type, in no partition, a check
+constraint (MySQL, MariaDB), a trigger's SIGNAL. Not of the table: a column that is missing, or that has no default."""
 _QUOTE_VALUES = frozenset({1062, 1292, 1366, 1411, 1525, 1526})
 """Errors that quote a row's value first; it is left out of what we say (FAULTS S12)."""
 _QUOTED = re.compile(r"'.*?'(?= for | in )", re.S)

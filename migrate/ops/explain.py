@@ -137,7 +137,8 @@ def _look_at_servers(
             for row in aside:
                 if row.place == name and row.key in same:
                     told = {"refusal": row.refusal, "reason": row.reason}
-                    found.parked.append({"place": where, "coordinate": tuple(row.coordinate), **told})
+                    coordinate = () if row.copied else tuple(row.coordinate)
+                    found.parked.append({"place": where, "coordinate": coordinate, **told})
 
 
 def _read_topics(

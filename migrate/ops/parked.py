@@ -70,8 +70,8 @@ def listed(settings: Settings, state: sa.Engine) -> Listed:
             "table": f"{one.database}.{one.table}",
             "source": one.source,
             "key": key_json(one.key),
-            "coordinate": tuple(one.coordinate),
-            "change": "delete" if one.deletes else "write",
+            "coordinate": None if one.copied else tuple(one.coordinate),
+            "change": "copy" if one.copied else "delete" if one.deletes else "write",
             "refusal": one.refusal,
             "reason": one.reason,
             "since": str(one.since),
@@ -102,6 +102,9 @@ def set_aside(settings: Settings, state: sa.Engine, name: str, text: str, source
     with state.begin() as connection:
         skip.request(connection, settings.name, planned.table.id, key, reason)
         migrations.ask_retry(connection, settings.name)
+    with closing(TargetPool(settings)) as pool, explained("targets"):
+        for database in planned.databases:
+            parked.give_reason(pool.get(database), settings.name, planned.table, key, reason)
     return key
 
 

@@ -20,7 +20,7 @@ from migrate.scroll.planner import Planner
 from migrate.scroll.sessions import Sessions
 from migrate.scroll.sizing import ChunkSize
 from migrate.settings import Settings
-from migrate.state import detail, membership, phase, position, replay
+from migrate.state import detail, membership, phase, position, replay, skip
 from migrate.state.detail import ChunkState, Counts
 from migrate.state.phase import Phase, TablePhase
 from migrate.target import chunk_fence
@@ -54,7 +54,7 @@ class TableCopy:
     While the source is `replaying` no new wave is to be begun (rule 8).
 
     counts, chunks_done, chunks_planned: so far, with what an earlier run did; estimate: rows of the table as the
-    source's statistics say.
+    source's statistics say; aside: keys that a person said to set aside if they are refused, and why.
     """
 
     def __init__(
@@ -67,6 +67,7 @@ class TableCopy:
     ) -> None:
         self.planned = planned
         self.counts = Counts()
+        self.aside: dict[Key, str] = {}
         self.chunks_done = self.chunks_planned = self.estimate = 0
         self._settings = settings
         self._state = state
@@ -101,6 +102,7 @@ class TableCopy:
             self._run = before.attempt + 1
             phase.put(connection, name, table, TablePhase(Phase.COPYING, self._run, self.planned.rule_hash))
             known = detail.load(connection, name, table)
+            self.aside = skip.reasons(connection, name, table.id)
         self._patience.call(self._open_table)
         self._resume(known)
         return True

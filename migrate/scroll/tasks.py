@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, cast
 
+from migrate.model.change import Key
 from migrate.model.errors import StopError
 from migrate.model.table import Table
 from migrate.mysql.columns import stream as columns_of
@@ -37,10 +38,14 @@ FLUSH_BYTES = 64 * 1024 * 1024
 
 @dataclass(frozen=True)
 class CopyJob:
-    """What tasks need to copy chunks of one table; travels in their closure."""
+    """What tasks need to copy chunks of one table; travels in their closure.
+
+    aside: keys that a person said to set aside if they are refused, and why.
+    """
 
     settings: Settings
     planned: PlannedTable
+    aside: Mapping[Key, str] = field(default_factory=dict)
 
     def name_of(self, chunk: int) -> str:
         return f"copy of {self.planned.table.full_name}, chunk {chunk}"
@@ -152,7 +157,7 @@ class WriteChunk:
             return ChunkResult(number, attempt, Counts(), self._problem)
         if self._end is None:
             raise RuntimeError(f"{self._job.name_of(number)}: its rows ended without a mark")
-        counts = Counts(self._end.rows, *self._done.counts(), self._end.bytes)
+        counts = Counts(self._end.rows, bytes_read=self._end.bytes, **self._done.counts())
         return ChunkResult(number, attempt, counts, seconds=time.monotonic() - self._began)
 
     def _write(self, *, last: bool) -> None:
@@ -161,7 +166,8 @@ class WriteChunk:
         try:
             with judged(self._job.name_of(number)):
                 pool = kept(self._job.settings).targets
-                writer = ChunkWriter(self._job.settings, self._job.planned, pool, number, self._attempt.attempt)
+                job, attempt = self._job, self._attempt.attempt
+                writer = ChunkWriter(job.settings, job.planned, pool, number, attempt, job.aside)
                 self._done.add(writer.write(rows, last=last))
         except Stopped as stopped:
             kept(self._job.settings).targets.close()  # not the source's session: the chunk may still be read on it

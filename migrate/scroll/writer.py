@@ -4,28 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import astuple, dataclass
+from dataclasses import asdict, dataclass
 from itertools import chain
 from typing import TypeVar
 
 import pymysql
 
-from migrate.model.change import Key
-from migrate.model.errors import ServerError
-from migrate.mysql.connection import Connection
+from migrate.model.change import Key, key_json
+from migrate.model.errors import ServerError, StopError
+from migrate.mysql.connection import Connection, Warned
 from migrate.mysql.errors import DUPLICATE_KEY, LOAD_FORBIDDEN, number
-from migrate.mysql.values import Parameter
+from migrate.mysql.values import Parameter, from_server
+from migrate.scroll import refused
 from migrate.scroll.carry import text_of, to_parameters
 from migrate.scroll.line import split, typed
 from migrate.settings import Settings
-from migrate.target import chunk_fence, ledger
+from migrate.target import chunk_fence, ledger, parked
 from migrate.target.load import Block, PlaceLoader
+from migrate.target.parked import SetAside
 from migrate.target.plan import PlannedTable, TargetDatabase, TargetPool
 from migrate.target.rows import PlaceWriter
 
 Row = TypeVar("Row")
 Values = Sequence[Parameter]
 """A row's values in the order of `Table.stored`."""
+RawRow = Sequence[bytes | None]
+"""The same, as the source's server gave them."""
 
 _TRIES = 5
 _CAREFUL_ROWS = 200
@@ -47,22 +51,36 @@ class Written:
     present: int = 0  # the key was there already, newer or as new
     conflicts: int = 0  # another row holds a unique value: left to the stream, which has the row's own change
     taken_out: int = 0  # inserted, and taken out again because the ledger says deleted
+    parked: int = 0  # refused, and kept beside the rows
 
     def add(self, other: Written) -> None:
         self.inserted += other.inserted
         self.present += other.present
         self.conflicts += other.conflicts
         self.taken_out += other.taken_out
+        self.parked += other.parked
 
-    def counts(self) -> tuple[int, int, int, int]:
-        inserted, present, conflicts, taken_out = astuple(self)
-        return inserted, present, conflicts, taken_out
+    def counts(self) -> dict[str, int]:
+        """By the names that `Counts` has for them."""
+        named = {"inserted": "rows_inserted", "present": "rows_present"}
+        return {named.get(name, name): count for name, count in asdict(self).items()}
 
 
 class ChunkWriter:
-    """Writes the rows of one attempt at one chunk; one or more transactions a database."""
+    """Writes the rows of one attempt at one chunk; one or more transactions a database.
 
-    def __init__(self, settings: Settings, planned: PlannedTable, pool: TargetPool, chunk: int, attempt: int) -> None:
+    aside: keys that a person said to set aside if they are refused, and why.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        planned: PlannedTable,
+        pool: TargetPool,
+        chunk: int,
+        attempt: int,
+        aside: Mapping[Key, str] | None = None,
+    ) -> None:
         self._migration = settings.name
         self._table = planned.table
         self._noted_as = planned.noted_as
@@ -77,6 +95,8 @@ class ChunkWriter:
         ]
         self._loaders = [PlaceLoader(planned.table, place.table) for place in planned.places]
         self._loads = copy.load != "insert"
+        self._aside = aside or {}
+        self._parks = copy.refused == "park"
         stored = [column.name for column in planned.table.stored]
         self._key = [(stored.index(column.name), text_of(column)) for column in planned.table.key_columns]
         self._converts = [to_parameters(column) for column in planned.table.stored]
@@ -98,18 +118,74 @@ class ChunkWriter:
         connection = self._pool.get(database)
         if self._loads and not any(typed(lines) for lines, _ in chain.from_iterable(rows.values())):
             with suppress(_Refused):
-                return self._transaction(connection, rows, last, self._load)
+                return self._transaction(connection, rows, last, self._load, self._values)
         values = {place: self._values(blocks) for place, blocks in rows.items()}
+        raw: dict[int, list[RawRow]] = {}
+        done = Written()
         write = self._insert
         for _ in range(_TRIES):
             try:
-                return self._transaction(connection, values, last, write)
+                done.add(self._transaction(connection, values, last, write, list))
             except _Appeared:
                 write = self._insert_absent
-        raise ServerError(f"{database.target}: rows of {self._table.full_name} kept appearing while they were copied")
+            except (pymysql.MySQLError, Warned) as error:
+                if not refused.is_of_a_row(error):
+                    raise
+                raw = raw or {place: _split(blocks) for place, blocks in rows.items()}
+                self._set_aside(connection, values, raw, done)
+                write = self._insert_absent  # of a row that is there the server would say the same
+            else:
+                return done
+        raise ServerError(f"{database.target}: rows of {self._table.full_name} kept changing while they were copied")
+
+    def _set_aside(
+        self,
+        connection: Connection,
+        values: Mapping[int, list[Values]],
+        raw: Mapping[int, list[RawRow]],
+        done: Written,
+    ) -> None:
+        """Park the rows that the target refuses, and take them out of these. Raises StopError when one shall not be."""
+        refusals: dict[int, dict[int, str]] = {}
+        for place, some in values.items():
+            keys = [self._key_of(row) for row in some]
+            there = self._present(connection, self._writers[place], keys)
+            known = {index for index, key in enumerate(keys) if key in there}
+            refusals[place] = found = refused.find(connection, self._writers[place], some, known)
+            for index, told in found.items():
+                if self._reason(keys[index]) is None:
+                    raise self._refusal(place, keys[index], told)
+        readers = [(column.name, from_server(column)) for column in self._table.stored]
+        with connection.transaction():
+            chunk_fence.check(connection, self._migration, self._table, self._chunk, self._attempt)
+            for place, found in refusals.items():
+                rows = []
+                for index, told in found.items():
+                    row = {name: read(value) for (name, read), value in zip(readers, raw[place][index], strict=True)}
+                    key = self._key_of(values[place][index])
+                    rows.append((key, row, SetAside(told, self._reason(key) or "")))
+                counts = refused.park(
+                    connection, self._migration, self._noted_as, self._writers[place], rows, self._present
+                )
+                done.add(Written(parked=counts.parked, present=counts.present, taken_out=counts.deleted))
+        for place, found in refusals.items():
+            for index in sorted(found, reverse=True):
+                del values[place][index], raw[place][index]
+
+    def _reason(self, key: Key) -> str | None:
+        """Why a row with this key is parked when it is refused; None: the copy stops."""
+        return self._aside.get(key) or (refused.BY_CONFIG if self._parks else None)
+
+    def _refusal(self, place: int, key: Key, told: str) -> StopError:
+        name, text = self._table.full_name, key_json(key)
+        return StopError(
+            f"{self._places[place]} refuses {name} key {text}: {told}",
+            hint=f"mend the target table and run it again; or set the row aside: `migrate parked skip {name} '{text}'"
+            " --reason …`, or every such row: `copy.refused: park`",
+        )
 
     def _values(self, blocks: Sequence[Block]) -> list[Values]:
-        columns = zip(*(row for lines, _ in blocks for row in split(lines)), strict=True)
+        columns = zip(*_split(blocks), strict=True)
         converted = (convert(column) for convert, column in zip(self._converts, columns, strict=True))
         return list(zip(*converted, strict=True))
 
@@ -119,16 +195,36 @@ class ChunkWriter:
         rows: Mapping[int, Sequence[Row]],
         last: bool,
         write: Callable[[Connection, int, Sequence[Row], Written], int],
+        values: Callable[[Sequence[Row]], list[Values]],
     ) -> Written:
-        """Lock and check the fence; write, which says how many rows it inserted; close the chunk; commit."""
+        """Lock and check the fence; write, which says how many rows it inserted; close the chunk; commit.
+
+        values: of rows.
+        """
         done = Written()
         with connection.transaction():
             chunk_fence.check(connection, self._migration, self._table, self._chunk, self._attempt)
             for place, some in rows.items():
                 done.inserted += write(connection, place, some, done)
+            self._end_parked(connection, rows, values)
             if last:
                 chunk_fence.close(connection, self._migration, self._table, [self._chunk], self._attempt)
         return done
+
+    def _end_parked(
+        self,
+        connection: Connection,
+        rows: Mapping[int, Sequence[Row]],
+        values: Callable[[Sequence[Row]], list[Values]],
+    ) -> None:
+        """What an earlier attempt parked is settled: the target has been mended."""
+        known = parked.copied(connection, self._migration, self._table)
+        for place, some in rows.items():
+            if there := known.get(self._places[place].table):
+                keys = [self._key_of(row) for row in values(some)]
+                hashes = ledger.key_hashes(connection, self._table, keys)
+                settled = [key for key, key_hash in zip(keys, hashes, strict=True) if key_hash in there]
+                parked.remove(connection, self._migration, self._table, self._places[place].table, settled)
 
     def _load(self, connection: Connection, place: int, blocks: Sequence[Block], done: Written) -> int:
         """Let the server skip the rows whose keys are there. Raises _Refused when it says anything else of one."""
@@ -219,6 +315,10 @@ class ChunkWriter:
 
     def _key_of(self, row: Values) -> Key:
         return tuple(read(row[index]) for index, read in self._key)
+
+
+def _split(blocks: Sequence[Block]) -> list[RawRow]:
+    return [row for lines, _ in blocks for row in split(lines)]
 
 
 def _inserted(connection: Connection, writer: PlaceWriter, rows: Sequence[Values]) -> bool:

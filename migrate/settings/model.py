@@ -106,6 +106,8 @@ class Copy(Section):
     chunks_at_once: Positive = 4
     load: Literal["auto", "insert"] = "auto"
     """How rows are written: by LOAD DATA LOCAL where the target allows it, or by INSERT alone."""
+    refused: Literal["stop", "park"] = "stop"
+    """What becomes of a row whose values the target does not take."""
 
 
 class Verify(Section):

@@ -37,6 +37,7 @@ table = sa.Table(
     sa.Column("conflicts", sa.BigInteger),
     sa.Column("taken_out", sa.BigInteger),
     sa.Column("bytes_read", sa.BigInteger),
+    sa.Column("parked", sa.BigInteger),
     sa.Column("started", sa.DateTime),
     sa.Column("finished", sa.DateTime),
     sa.Column("checked", sa.DateTime),
@@ -54,6 +55,7 @@ class Counts:
     conflicts: int = 0
     taken_out: int = 0
     bytes_read: int = 0
+    parked: int = 0  # the target refuses them
 
     def __add__(self, other: Counts) -> Counts:
         return Counts(*(getattr(self, name) + getattr(other, name) for name in COUNTS))

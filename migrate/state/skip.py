@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
@@ -61,6 +62,12 @@ def every(connection: sa.Connection, migration: str) -> list[Skip]:
         .order_by(table.c.created)
     )
     return [Skip((row[0], row[1], row[2]), row[3], row[4], row[5]) for row in rows]
+
+
+def reasons(connection: sa.Connection, migration: str, id_: TableId) -> dict[Key, str]:
+    """The keys of a table whose refused changes are set aside, and why."""
+    rows = connection.execute(sa.select(table.c.key_text, table.c.reason).where(*is_table(table, migration, id_)))
+    return {tuple(json.loads(text)): told for text, told in rows}
 
 
 def count(connection: sa.Connection, migration: str) -> int:

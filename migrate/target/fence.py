@@ -74,6 +74,11 @@ def raise_to(
         raise _lost(partition, None)
 
 
+def hold(connection: Connection, migration: str) -> None:
+    """Until the transaction ends, no stream of the migration writes in this database; waits for one that does."""
+    connection.query(f"SELECT 1 FROM {FENCE} WHERE migration = %s FOR UPDATE", (migration,))
+
+
 def _lost(partition: Partition, epoch: int | None) -> OwnershipLost:
     by = f" (epoch {epoch})" if epoch is not None else ""
     return OwnershipLost(

@@ -19,6 +19,8 @@ from migrate.target import ledger
 from migrate.target.decide import Intent
 
 PARKED = "_migrate_parked"
+COPIED = Coordinate(-1, 0, 0, 0)
+"""Stands where a change has its coordinate: a copied row has none, and is older than any change of its key."""
 _PLACE = "migration = %s AND source = %s AND place = %s"
 
 
@@ -42,6 +44,11 @@ class Parked:
     refusal: str
     reason: str
     since: datetime
+
+    @property
+    def copied(self) -> bool:
+        """Whether it is a row of the full copy, not a change."""
+        return self.coordinate == COPIED
 
 
 def put(connection: Connection, migration: str, table: Table, place: str, intent: Intent, why: SetAside) -> None:
@@ -74,6 +81,34 @@ def remove(
             connection.execute(
                 f"DELETE FROM {PARKED} WHERE {_PLACE} AND key_hash = %s", (migration, source, place, key_hash)
             )
+
+
+def of_changes(connection: Connection, migration: str, table: Table, place: str) -> set[bytes]:
+    """The hashes of the keys of which a change is parked at a place, not a copied row."""
+    sql = f"SELECT key_hash FROM {PARKED} WHERE {_PLACE} AND incarnation <> %s"
+    return {bytes(row[0]) for row in connection.query(sql, (migration, table.source, place, COPIED.incarnation))}
+
+
+def copied(connection: Connection, migration: str, table: Table) -> dict[str, set[bytes]]:
+    """The hashes of the keys of which a copied row of a table is parked, by place."""
+    found: dict[str, set[bytes]] = {}
+    for place, key_hash in connection.query(
+        f"SELECT place, key_hash FROM {PARKED} WHERE migration = %s AND source = %s AND table_schema = %s"
+        " AND table_name = %s AND incarnation = %s",
+        (migration, *table.id, COPIED.incarnation),
+    ):
+        found.setdefault(str(place), set()).add(bytes(key_hash))
+    return found
+
+
+def give_reason(connection: Connection, migration: str, table: Table, key: Key, reason: str) -> int:
+    """A person says why what is parked of a key is set aside; returns at how many places."""
+    (key_hash,) = ledger.key_hashes(connection, table, [key])
+    return connection.execute(
+        f"UPDATE {PARKED} SET reason = %s WHERE migration = %s AND source = %s AND table_schema = %s"
+        " AND table_name = %s AND key_hash = %s",
+        (reason, migration, *table.id, key_hash),
+    )
 
 
 def forget(connection: Connection, migration: str, table: Table) -> None:
