@@ -194,3 +194,19 @@ def test_a_key_of_any_type_is_told_apart_and_found_on_both_sides(box: Sandbox, t
         assert list(seen.targets) == [0]
         assert differing_columns(sessions, laid.table, key, 0) == ["v"]
         assert writer.delete(target, [key]) == 1
+
+
+def test_texts_of_columns_in_other_collations_are_compared_by_their_bytes(box: Sandbox, tmp_path: Path) -> None:
+    create = "CREATE TABLE {t} (id INT PRIMARY KEY, v VARCHAR(20) COLLATE utf8mb4_general_ci)"
+    rows = "(1, 'a'), (2, 'b '), (3, 'é'), (4, '')"
+    laid = lay(box, tmp_path, create, one_place("t"), fill=[f"INSERT INTO {{t}} VALUES {rows}"])
+    target = laid.connect(0)
+    target.execute("ALTER TABLE t MODIFY v VARCHAR(20) COLLATE utf8mb4_unicode_ci")
+    target.execute(f"INSERT INTO t VALUES {rows}")
+    with sessions_of(laid) as sessions:
+        source = sessions.source
+        assert source_sums(source, [laid.table], EVERYTHING) == target_sums(sessions.targets, laid.table, EVERYTHING)
+        for key, equal in ((1, "A"), (2, "b"), (3, "e"), (4, " ")):  # equal by either collation
+            target.execute("UPDATE t SET v = %s WHERE id = %s", [equal, key])
+        found = suspects(source, sessions.targets, [laid.table], EVERYTHING, [0], 10)
+        assert set(found.keys) == {("1",), ("2",), ("3",), ("4",)}
