@@ -7,16 +7,18 @@ Two waves are under way at a time, so that no core waits for the last chunk of o
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import closing
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import pyarrow as pa
+import sqlalchemy as sa
 from py4j.protocol import Py4JError
 from pyspark import TaskContext
 from pyspark.errors import PySparkException
@@ -33,8 +35,11 @@ from jobs.frames import (
     routed,
     row_batch,
 )
+from jobs.report import CopyProgress as CopyProgress
+from jobs.report import Progress, Report
 from jobs.session import lost, spark_session
 from migrate.model.errors import MigrateError
+from migrate.scroll.governor import Governor
 from migrate.scroll.marks import Mark
 from migrate.scroll.marks import load as load_mark
 from migrate.scroll.outcome import End, Problem
@@ -44,31 +49,14 @@ from migrate.scroll.tables import chosen_tables
 from migrate.scroll.tasks import CopyJob, WriteChunk, read_chunk
 from migrate.settings import Settings, load
 from migrate.state import database, position
+from migrate.state.copy_progress import skew_of
 from migrate.state.detail import COUNTS, Counts
 
 _WAVES = 2
+_LOOK = 1.0  # seconds to wait for a wave before the load is looked at again
+_IDLE = 0.1  # and where nothing is begun
 _RESULT = ", ".join(["chunk int", "attempt int", "`end` string", "message string", "hint string", "seconds double"])
-_RESULT += "".join(f", {name} long" for name in COUNTS)
-
-
-@dataclass(frozen=True, slots=True)
-class CopyProgress:
-    """Where the copy stands, after each wave of chunks."""
-
-    table: str
-    tables_done: int
-    tables: int
-    rows_read: int  # of this table, with what an earlier run read
-    rows_estimate: int  # of this table, from the source's statistics
-    bytes_read: int
-    chunks_done: int
-    chunks_planned: int  # so far
-    seconds: float  # since this table began in this run
-    run_rows: int  # read in this run, of this table
-
-    @property
-    def rows_per_second(self) -> float:
-        return self.run_rows / self.seconds if self.seconds > 0 else 0.0
+_RESULT += "".join(f", {name} long" for name in COUNTS) + ", places string"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +68,12 @@ class TableCopied:
     seconds: float
     run_rows: int  # read in this run
     was_copied: bool = False  # before this run
+    places: dict[str, int] = field(default_factory=dict)  # rows that went to each, over all runs; of this run's tables
+
+    @property
+    def skew(self) -> float | None:
+        """Rows of the fullest place, in times of the mean of all."""
+        return skew_of(self.places)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,10 +97,9 @@ class CopyResult:
         return self.rows_read / self.seconds if self.seconds > 0 else 0.0
 
     def as_dict(self) -> dict[str, object]:
-        return {**asdict(self), "rows_read": self.rows_read, "rows_per_second": round(self.rows_per_second)}
-
-
-Progress = Callable[[CopyProgress], None]
+        tables = [{**asdict(table), "skew": table.skew} for table in self.tables]
+        figures = {"rows_read": self.rows_read, "rows_per_second": round(self.rows_per_second)}
+        return {**asdict(self), "tables": tables, **figures}
 
 
 def run(settings: Settings, tables: Sequence[str] | None = None, progress: Progress | None = None) -> CopyResult:
@@ -128,12 +121,18 @@ def run(settings: Settings, tables: Sequence[str] | None = None, progress: Progr
             started = time.monotonic()
             for planned in chosen:
                 copy = TableCopy(settings, planned, state, sessions)
-                copied.append(_copy(spark, settings, copy, len(copied), len(chosen), progress))
+                copied.append(_copy(spark, settings, copy, state, len(copied), len(chosen), progress))
             return CopyResult(copied, time.monotonic() - started, started - began)
 
 
 def _copy(
-    spark: SparkSession, settings: Settings, copy: TableCopy, tables_done: int, tables: int, progress: Progress | None
+    spark: SparkSession,
+    settings: Settings,
+    copy: TableCopy,
+    state: sa.Engine,
+    tables_done: int,
+    tables: int,
+    progress: Progress | None,
 ) -> TableCopied:
     began = time.monotonic()
     table = copy.planned.table
@@ -142,38 +141,43 @@ def _copy(
     before = copy.counts.rows_read
     job = CopyJob(settings, copy.planned, copy.aside)
     waves: deque[Future[list[ChunkResult]]] = deque()
-    with ThreadPoolExecutor(_WAVES, thread_name_prefix="wave") as threads:
-        while True:
-            while len(waves) < _WAVES and not (waves and copy.replaying()):
-                copy.wait_for_replay()
-                if not (wave := copy.wave(settings.copy_.chunks_at_once)):
-                    break
-                waves.append(threads.submit(run_wave, spark, job, wave))
+    with (
+        closing(Governor(settings, copy.planned, state, before)) as governor,
+        ThreadPoolExecutor(_WAVES, thread_name_prefix="wave") as threads,
+    ):
+        report = Report(settings, copy, governor, state, (tables_done, tables), progress)
+        while _begin(copy, governor, waves, lambda wave: threads.submit(run_wave, spark, job, wave)) or waves:
             if not waves:
-                break
-            copy.settle(waves.popleft().result())
-            if progress is not None:
-                progress(_progress(copy, tables_done, tables, began, before))
-    copy.finish()
-    seconds = time.monotonic() - began
+                time.sleep(_IDLE)
+            elif wait([waves[0]], _LOOK).done:
+                copy.settle(waves.popleft().result())
+                governor.note(copy.counts.rows_read)
+                report.now()
+            governor.look()
+            report.now_and_then()
+        copy.finish()
+        report.copied()
+    seconds, rows = time.monotonic() - began, copy.counts.rows_read - before
     return TableCopied(
-        table.full_name, table.source, copy.counts, copy.chunks_done, seconds, copy.counts.rows_read - before
+        table.full_name, table.source, copy.counts, copy.chunks_done, seconds, rows, places=dict(copy.places)
     )
 
 
-def _progress(copy: TableCopy, tables_done: int, tables: int, began: float, before: int) -> CopyProgress:
-    return CopyProgress(
-        copy.planned.table.full_name,
-        tables_done,
-        tables,
-        copy.counts.rows_read,
-        copy.estimate,
-        copy.counts.bytes_read,
-        copy.chunks_done,
-        copy.chunks_planned,
-        time.monotonic() - began,
-        copy.counts.rows_read - before,
-    )
+def _begin(
+    copy: TableCopy,
+    governor: Governor,
+    waves: deque[Future[list[ChunkResult]]],
+    submit: Callable[[Sequence[Attempt]], Future[list[ChunkResult]]],
+) -> bool:
+    """Begin as many waves as may be; False when there is no chunk to begin."""
+    while len(waves) < (1 if governor.one_wave else _WAVES) and not (waves and copy.replaying()):
+        copy.wait_for_replay()
+        if not (chunks := governor.next_wave()) or (waves and governor.one_wave):
+            return True
+        if not (wave := copy.wave(chunks, governor.most_rows)):
+            return False
+        waves.append(submit(wave))
+    return True
 
 
 # -- one wave
@@ -257,10 +261,11 @@ def _result_batch(result: ChunkResult) -> pa.RecordBatch:
     problem = result.problem
     told = (None, None, None) if problem is None else (problem.end.value, problem.message, problem.hint)
     counts = [getattr(result.counts, name) for name in COUNTS]
-    values = [result.chunk, result.attempt, *told, result.seconds, *counts]
-    types = [pa.int32(), pa.int32(), *[pa.string()] * 3, pa.float64(), *[pa.int64()] * len(COUNTS)]
+    values = [result.chunk, result.attempt, *told, result.seconds, *counts, json.dumps(result.places)]
+    types = [pa.int32(), pa.int32(), *[pa.string()] * 3, pa.float64(), *[pa.int64()] * len(COUNTS), pa.string()]
     arrays = [pa.array([value], kind) for value, kind in zip(values, types, strict=True)]
-    return pa.RecordBatch.from_arrays(arrays, names=["chunk", "attempt", "end", "message", "hint", "seconds", *COUNTS])
+    names = ["chunk", "attempt", "end", "message", "hint", "seconds", *COUNTS, "places"]
+    return pa.RecordBatch.from_arrays(arrays, names=names)
 
 
 def _result(row: dict[str, object]) -> ChunkResult:
@@ -269,7 +274,8 @@ def _result(row: dict[str, object]) -> ChunkResult:
         problem = Problem(End(str(row["end"])), str(row["message"]), str(row["hint"]))
     counts = Counts(*(int(str(row[name])) for name in COUNTS))
     seconds = float(str(row["seconds"]))
-    return ChunkResult(int(str(row["chunk"])), int(str(row["attempt"])), counts, problem, seconds)
+    places = {int(place): int(rows) for place, rows in json.loads(str(row["places"])).items()}
+    return ChunkResult(int(str(row["chunk"])), int(str(row["attempt"])), counts, problem, seconds, places)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -288,7 +294,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _say(progress: CopyProgress) -> None:
-    sys.stderr.write(f"{progress.table}: {progress.rows_read} rows, {progress.rows_per_second:.0f} rows/s\n")
+    sys.stderr.write(f"{progress.table}: {progress.told()}\n")
 
 
 if __name__ == "__main__":

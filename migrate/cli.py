@@ -14,6 +14,7 @@ from rich.table import Table as RichTable
 from migrate.cli_explain import explain
 from migrate.cli_options import Json, SourceOfTable, Table, Tables, Timeout, out, print_json
 from migrate.cli_parked import parked
+from migrate.cli_throttle import throttle, told_copied, told_copy
 from migrate.cli_verify import check, show_check, verify
 from migrate.model.errors import ConfigError, MigrateError
 from migrate.model.words import counted
@@ -48,6 +49,7 @@ app.add_typer(parked, name="parked")
 app.command()(explain)
 app.command()(verify)
 app.command()(check)
+app.command()(throttle)
 
 
 class _Context:
@@ -204,17 +206,18 @@ def copy(context: typer.Context, table: Tables = None, as_json: Json = False) ->
 
     settings = context.obj.load("copy")
     with RowsBar("copying") as bar:
-        result = full_copy.run(settings, table, lambda step: bar.update(step.table, step.rows_read, step.rows_estimate))
+
+        def progress(step: full_copy.CopyProgress) -> None:
+            bar.update(step.table, step.rows_read, step.rows_estimate, step.more())
+
+        result = full_copy.run(settings, table, progress)
     if as_json:
         print_json(result.as_dict())
         return
     for one in result.tables:
-        before = " (before this run)" if one.was_copied else ""
-        counts = one.counts
-        inserted = counted(counts.rows_inserted, "row")
-        out.print(f"{one.table}: {inserted} inserted, {counts.rows_present} were there already{before}")
-        if counts.parked:
-            told = f"PARKED: the target refuses {counted(counts.parked, 'row')} of {one.table}"
+        out.print(told_copied(one), markup=False)
+        if one.counts.parked:
+            told = f"PARKED: the target refuses {counted(one.counts.parked, 'row')} of {one.table}"
             out.print(f"{told}; `migrate parked list` names them")
     out.print(
         f"copied {counted(result.rows_read, 'row')} in {result.seconds:.1f} s, {result.rows_per_second:.0f} rows/s"
@@ -315,7 +318,7 @@ def status(context: typer.Context, as_json: Json = False) -> None:
     for topic in sorted(now.gone):
         out.print(f"GONE topic {topic}: the broker does not have it")
     for name, phase in now.tables.items():
-        out.print(f"table {name}: {phase}")
+        out.print(f"table {name}: {phase}{told_copy(now.copies.get(name), phase)}", markup=False)
     for row in now.oversized:
         out.print(
             f"LEFT OUT {row['operation']} of {row['database']}.{row['table']} key {row['key']} at"

@@ -29,8 +29,10 @@ class RowsBar:
                 TextColumn("{task.description}"),
                 BarColumn(),
                 TextColumn("{task.completed:,.0f} rows"),
+                TimeRemainingColumn(),
+                TextColumn("{task.fields[more]}", markup=False),
             )
-            self._bar = Progress(*columns, TimeRemainingColumn(), console=self._console)
+            self._bar = Progress(*columns, console=self._console)
             self._bar.start()
         return self
 
@@ -40,19 +42,23 @@ class RowsBar:
         if self._bar is not None:
             self._bar.stop()
 
-    def update(self, table: str, rows: int, expected: int) -> None:
-        """Take in how far one table is: rows done, and the estimate of all its rows (0 when not known)."""
+    def update(self, table: str, rows: int, expected: int, more: str = "") -> None:
+        """Take in how far one table is: rows done, and the estimate of all its rows (0 when not known).
+
+        more: what else there is to say, beginning with a comma.
+        """
         if self._bar is None:
-            self._line(table, rows, expected)
+            self._line(table, rows, expected, more)
             return
         if table not in self._tasks:
-            self._tasks[table] = self._bar.add_task(f"{self._verb} {table}", total=expected or None)
-        self._bar.update(self._tasks[table], completed=rows, total=max(expected, rows) or None)
+            self._tasks[table] = self._bar.add_task(f"{self._verb} {table}", total=expected or None, more="")
+        shown = more.removeprefix(", ")
+        self._bar.update(self._tasks[table], completed=rows, total=max(expected, rows) or None, more=shown)
 
-    def _line(self, table: str, rows: int, expected: int) -> None:
+    def _line(self, table: str, rows: int, expected: int, more: str) -> None:
         now = time.monotonic()
         if now - self._said.get(table, 0.0) < _LINE_EVERY and rows < expected:
             return
         self._said[table] = now
         of = f" of about {expected:,}" if expected else ""
-        self._console.print(f"{self._verb} {table}: {rows:,} rows{of}")
+        self._console.print(f"{self._verb} {table}: {rows:,} rows{of}{more}", markup=False)

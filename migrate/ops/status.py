@@ -15,7 +15,7 @@ from migrate.model.errors import MigrateError
 from migrate.model.partition import Partition
 from migrate.model.times import in_utc
 from migrate.mysql.errors import explained
-from migrate.ops import lag
+from migrate.ops import lag, throttle
 from migrate.ops.runtime import stored_plan
 from migrate.ops.standing import SINGLE
 from migrate.publish.publisher import lease_name
@@ -102,6 +102,7 @@ class Status:
     oversized: list[dict[str, Any]] = field(default_factory=list)  # rows left out of the stream
     lag_seconds: float = 0.0
     check: dict[str, Any] = field(default_factory=dict)  # what the scheduled check found
+    copies: dict[str, dict[str, Any]] = field(default_factory=dict)  # how far the copy of each of `tables` is
 
     @property
     def waiting_messages(self) -> int:
@@ -179,6 +180,7 @@ def read(
     plan = plan or stored_plan(settings, state)
     with state.connect() as connection:
         status.check = standing_of_check(connection, plan)
+        copies = throttle.copies(connection, plan)
     names = Counter(planned.table.full_name for planned in plan.tables.values())
     for key, planned in plan.tables.items():
         stage = phases.get(key, phase.Phase.CREATED)
@@ -187,6 +189,8 @@ def read(
         waits = member is not None and not member.begun
         name = name_of(planned) if names[planned.table.full_name] > 1 else planned.table.full_name
         status.tables[name] = WAITING if waits else CATCHING_UP if doubtful else stage.value
+        if key in copies:
+            status.copies[name] = copies[key].as_dict()
     pool = TargetPool(settings)
     try:
         with explained("targets"):

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 
 import sqlalchemy as sa
 import structlog
@@ -20,7 +20,7 @@ from migrate.scroll.planner import Planner
 from migrate.scroll.sessions import Sessions
 from migrate.scroll.sizing import ChunkSize
 from migrate.settings import Settings
-from migrate.state import detail, membership, phase, position, replay, skip
+from migrate.state import copy_progress, detail, membership, phase, position, replay, skip
 from migrate.state.detail import ChunkState, Counts
 from migrate.state.phase import Phase, TablePhase
 from migrate.target import chunk_fence
@@ -46,6 +46,7 @@ class ChunkResult:
     counts: Counts
     problem: Problem | None = None
     seconds: float = 0.0  # from its first rows to its last commit
+    places: Mapping[int, int] = field(default_factory=dict)  # rows by place, as an index
 
 
 class TableCopy:
@@ -54,7 +55,8 @@ class TableCopy:
     While the source is `replaying` no new wave is to be begun (rule 8).
 
     counts, chunks_done, chunks_planned: so far, with what an earlier run did; estimate: rows of the table as the
-    source's statistics say; aside: keys that a person said to set aside if they are refused, and why.
+    source's statistics say; places: rows that went to each, as `counts`; aside: keys that a person said to set aside
+    if they are refused, and why.
     """
 
     def __init__(
@@ -69,6 +71,7 @@ class TableCopy:
         self.counts = Counts()
         self.aside: dict[Key, str] = {}
         self.chunks_done = self.chunks_planned = self.estimate = 0
+        self.places = {str(place): 0 for place in planned.places}
         self._settings = settings
         self._state = state
         self._sessions = sessions
@@ -78,6 +81,7 @@ class TableCopy:
         self._until: Key | None = None
         self._next: tuple[int, Key | None] = (0, None)
         self._size = ChunkSize(settings.copy_, 0)
+        self._most_rows: int | None = None
         self._paging: tuple[Planner, Iterator[KeyRange]] | None = None
         self._patience = Patience(settings, f"copy of {planned.table.full_name}", self._forget, sleep)
 
@@ -103,6 +107,7 @@ class TableCopy:
             phase.put(connection, name, table, TablePhase(Phase.COPYING, self._run, self.planned.rule_hash))
             known = detail.load(connection, name, table)
             self.aside = skip.reasons(connection, name, table.id)
+            self.places |= copy_progress.places(connection, name, table.id)
         self._patience.call(self._open_table)
         self._resume(known)
         return True
@@ -127,8 +132,12 @@ class TableCopy:
                     )
         log.info("the replay is over, the copy goes on", table=table, source=source)
 
-    def wave(self, size: int) -> list[Attempt]:
-        """Up to `size` chunks to copy next, their attempts opened in every target database; none when all are out."""
+    def wave(self, size: int, most_rows: int | None = None) -> list[Attempt]:
+        """Up to `size` chunks to copy next, their attempts opened in every target database; none when all are out.
+
+        most_rows: what those that are planned now have at most.
+        """
+        self._most_rows = most_rows
         return self._patience.call(lambda: self._wave(size))
 
     def settle(self, results: Iterable[ChunkResult]) -> None:
@@ -137,6 +146,7 @@ class TableCopy:
         Raises: StopError or OwnershipLost as a task met it; ServerError when nothing succeeded for many rounds.
         """
         done: dict[int, tuple[int, Counts]] = {}
+        routed: dict[int, Mapping[int, int]] = {}
         problems: list[Problem] = []
         for result in results:
             key_range = self._ranges.pop(result.chunk)
@@ -144,13 +154,20 @@ class TableCopy:
                 done[result.chunk] = (result.attempt, result.counts)
                 self.counts += result.counts
                 self.chunks_done += 1
+                routed[result.chunk] = result.places
                 self._size.note(result.counts.rows_read, result.counts.bytes_read, result.seconds)
                 continue
             problems.append(result.problem)
             self._queue.appendleft(key_range)
             log.info("chunk not done", chunk=result.chunk, attempt=result.attempt, reason=result.problem.message)
         with self._state.begin() as connection:
-            detail.finish(connection, self._settings.name, self.planned.table, done)
+            noted = detail.finish(connection, self._settings.name, self.planned.table, done)
+            places: Counter[str] = Counter()
+            for index, rows in (item for chunk in noted for item in routed[chunk].items()):
+                places[str(self.planned.places[index])] += rows
+            copy_progress.add_places(connection, self._settings.name, self.planned.table.id, places)
+        for place, rows in places.items():
+            self.places[place] += rows
         self._patience.judge(problems, succeeded=bool(done))
 
     def finish(self) -> None:
@@ -242,7 +259,7 @@ class TableCopy:
             planner = self._planner()
             self._paging = planner, planner.copied(*self._next, self._until)
         for _ in range(pages):
-            self._paging[0].rows = self._size.rows
+            self._paging[0].rows = min(self._size.rows, self._most_rows or self._size.rows)
             page = next(self._paging[1], None)
             if page is None:
                 return

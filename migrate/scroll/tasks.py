@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -128,6 +129,7 @@ class WriteChunk:
         self._job = job
         self._attempt = attempt
         self._rows: dict[int, list[Block]] = {}
+        self._places: Counter[int] = Counter()
         self._bytes = 0
         self._done = Written()
         self._end: Mark | None = None
@@ -139,6 +141,7 @@ class WriteChunk:
         if self._problem is not None:
             return
         self._bytes += len(block[0])
+        self._places[place] += block[1]
         self._rows.setdefault(place, []).append(block)
         if self._bytes >= FLUSH_BYTES:
             self._write(last=False)
@@ -158,7 +161,7 @@ class WriteChunk:
         if self._end is None:
             raise RuntimeError(f"{self._job.name_of(number)}: its rows ended without a mark")
         counts = Counts(self._end.rows, bytes_read=self._end.bytes, **self._done.counts())
-        return ChunkResult(number, attempt, counts, seconds=time.monotonic() - self._began)
+        return ChunkResult(number, attempt, counts, seconds=time.monotonic() - self._began, places=self._places)
 
     def _write(self, *, last: bool) -> None:
         rows, self._rows, self._bytes = self._rows, {}, 0

@@ -11,7 +11,7 @@ from pydantic import Field, field_validator, model_validator
 from migrate.model.errors import ConfigError
 from migrate.model.message import CANAL
 from migrate.settings.base import Name, Positive, Seconds, Section, TopicName
-from migrate.settings.servers import Source, State, Target
+from migrate.settings.servers import Server, Source, State, Target
 from migrate.settings.tables import TableSettings, like
 
 
@@ -96,6 +96,18 @@ class Delay(Section):
     tiers_seconds: tuple[Seconds, ...] = Field(default=(600.0, 1800.0), min_length=1, max_length=8)
 
 
+class Throttle(Section):
+    """When a copy begins fewer chunks at a time: above a limit, none at twice the limit. 0: no limit."""
+
+    min_chunks: Positive = 1
+    rows_per_second: int = Field(default=0, ge=0)
+    max_threads_running: int = Field(default=50, ge=0)
+    max_history_length: int = Field(default=1_000_000, ge=0)
+    max_replica_lag_seconds: float = Field(default=10.0, ge=0)
+    replicas: tuple[Server, ...] = ()
+    """Replicas, of sources or of targets, whose lag counts."""
+
+
 class Copy(Section):
     master: str = "local[*]"
     chunk_rows: Positive = 50_000
@@ -108,6 +120,13 @@ class Copy(Section):
     """How rows are written: by LOAD DATA LOCAL where the target allows it, or by INSERT alone."""
     refused: Literal["stop", "park"] = "stop"
     """What becomes of a row whose values the target does not take."""
+    throttle: Throttle = Throttle()
+
+    @model_validator(mode="after")
+    def _least_is_not_above_most(self) -> Copy:
+        if self.throttle.min_chunks > self.chunks_at_once:
+            raise ValueError(f"throttle.min_chunks is above chunks_at_once ({self.chunks_at_once})")
+        return self
 
 
 class Verify(Section):

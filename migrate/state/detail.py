@@ -11,7 +11,7 @@ import sqlalchemy as sa
 
 from migrate.model.errors import OwnershipLost
 from migrate.model.table import Table, TableId
-from migrate.state import columns, phase
+from migrate.state import columns, copy_progress, phase
 from migrate.state.database import metadata, now
 
 
@@ -121,10 +121,14 @@ def begin(
 
 def finish(
     connection: sa.Connection, migration: str, definition: Table, done: Mapping[int, tuple[int, Counts]]
-) -> None:
-    """Note chunks as done: number to (attempt, counts). One that has a later attempt by now is left to it."""
+) -> list[int]:
+    """Note chunks as done: number to (attempt, counts); returns their numbers.
+
+    One that has a later attempt by now is left to it.
+    """
+    noted: list[int] = []
     for number, (attempt, counts) in done.items():
-        connection.execute(
+        changed = connection.execute(
             sa.update(table)
             .where(*_of(migration, definition), table.c.chunk == number, table.c.attempt == attempt)
             .values(
@@ -134,6 +138,8 @@ def finish(
                 **{name: getattr(counts, name) for name in COUNTS},
             )
         )
+        noted += [number] if changed.rowcount else []
+    return noted
 
 
 def void(connection: sa.Connection, migration: str, definition: Table) -> None:
@@ -141,6 +147,7 @@ def void(connection: sa.Connection, migration: str, definition: Table) -> None:
     connection.execute(
         sa.update(table).where(*_of(migration, definition)).values(state=ChunkState.VOID.value, finished=now)
     )
+    copy_progress.forget(connection, migration, definition.id)
 
 
 def totals(connection: sa.Connection, migration: str, definition: Table) -> tuple[int, int, Counts]:

@@ -56,6 +56,7 @@ _GENERIC: dict[type, Any] = {
     sa.Text: (sa.Text, mysql.MEDIUMTEXT),
     sa.Integer: sa.Integer,
     sa.BigInteger: sa.BigInteger,
+    sa.Double: sa.Double,
     sa.SmallInteger: sa.Integer,
     sa.DateTime: sa.DateTime,
     sa.LargeBinary: (sa.BINARY, mysql.LONGBLOB),
