@@ -128,7 +128,7 @@ def compared(column: Column) -> str:
 
 
 def portable(column: Column) -> str:
-    """As `compared`, where one server is MySQL and the other MariaDB.
+    """As `compared`, where one server is MySQL and the other MariaDB (docs/decisions/0022).
 
     JSON is its text there, which shows no types. Small floating-point numbers, which the two write in different
     notations, are shown times a power of two, which is exact; and there is one zero, as MariaDB stores no -0.
