@@ -5,8 +5,10 @@ Nothing secret goes into Spark's configuration or on its command line; what task
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
+import socket
 import sys
 import time
 from collections.abc import Iterator, Mapping
@@ -14,15 +16,21 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import structlog
+from py4j.protocol import Py4JError
+from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException, PythonException
 from pyspark.sql import SparkSession
 
 import migrate
+from jobs.bundle import ZIP, from_archive, zip_to
 from migrate.model.errors import PreflightError
 from migrate.settings import Settings
 
 log = structlog.get_logger("migrate.spark")
 _open: SparkSession | None = None
+_LEAST_BYTES = 1024 * 1024
+"""A disk with less is full for Spark."""
+
 _JVM = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
 """It plans and schedules some jobs: what the optimising compiler would spend on that is a third of Spark's start."""
 CLASSES = Path(sys.prefix, "share", "migrate", "spark.jsa")
@@ -44,8 +52,10 @@ def lost(error: Exception) -> str | None:
     """Why Spark could not run a job, in one line; None when the error is one of our own code."""
     if isinstance(error, PythonException):
         return None
-    told = [line for line in str(error).splitlines() if line.strip()]
-    return f"Spark: {told[0].strip()[:300]}" if told else "Spark could not run the job"
+    told = [line.strip().removeprefix(": ") for line in str(error).splitlines() if line.strip()]
+    if len(told) > 1 and told[0].startswith("An error occurred while calling"):  # py4j's line, then Java's
+        told = [told[1].rpartition("most recent failure: ")[2]]
+    return f"Spark: {told[0][:300]}" if told else "Spark could not run the job"
 
 
 @contextmanager
@@ -70,17 +80,63 @@ def spark_session(settings: Settings, master: str) -> Iterator[SparkSession]:
 
 def _start(settings: Settings, master: str) -> SparkSession:
     directory = (settings.run_dir / "spark").resolve()
-    directory.mkdir(parents=True, exist_ok=True, mode=0o700)
     began = time.monotonic()
+    _reach(master)
     try:
-        session = started(f"migrate {settings.name}", _options(master, directory), directory)
-    except (PySparkException, OSError, RuntimeError) as error:
-        raise PreflightError(
-            f"Spark did not start: {str(error).splitlines()[0]}",
-            hint=f"it needs Java 17 or later (JAVA_HOME or `java` in PATH); {directory / 'spark.log'} says more",
-        ) from error
+        directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+        session = started(f"migrate {settings.name}", _options(settings, master, directory), directory)
+        _ship(session, directory)
+    except (PySparkException, Py4JError, OSError, RuntimeError) as error:
+        raise _not_started(error, directory) from error
     log.info("spark started", master=session.sparkContext.master, seconds=round(time.monotonic() - began, 1))
     return session
+
+
+def _not_started(error: Exception, directory: Path) -> PreflightError:
+    reason = (lost(error) or str(error)).removeprefix("Spark: ")
+    if getattr(error, "errno", None) == errno.ENOSPC or "No space left" in str(error) or _full(directory):
+        hint = f"the disk of {directory} is full; `run_dir` says where it is"
+    elif isinstance(error, Py4JError):
+        hint = f"{directory / 'spark.log'} says more"
+    else:
+        hint = f"it needs Java 17 or later (JAVA_HOME or `java` in PATH); {directory / 'spark.log'} says more"
+    return PreflightError(f"Spark did not start: {reason}", hint=hint)
+
+
+def _full(directory: Path) -> bool:
+    return directory.exists() and shutil.disk_usage(directory).free < _LEAST_BYTES
+
+
+def _reach(master: str) -> None:
+    """Raise PreflightError when no standalone master answers; Spark itself would say so after a minute."""
+    if _submitted() or not master.startswith("spark://"):
+        return
+    for address in master.removeprefix("spark://").split(","):
+        host, _, port = address.rpartition(":")
+        try:
+            socket.create_connection((host, int(port)), timeout=5).close()
+        except (OSError, ValueError) as error:
+            reason = str(error)
+        else:
+            return
+    raise PreflightError(
+        f"no Spark master answers at {master}: {reason}", hint="`copy.master` and `verify.master` name it"
+    )
+
+
+def _submitted() -> bool:
+    """Whether spark-submit started this process, which has its own settings."""
+    return "PYSPARK_GATEWAY_PORT" in os.environ
+
+
+def _ship(session: SparkSession, directory: Path) -> None:
+    """Bring the program to executors on other machines."""
+    if str(session.sparkContext.master).startswith("local") or from_archive():
+        return
+    file = _scratch(directory) / ZIP
+    file.parent.mkdir(parents=True, exist_ok=True)
+    zip_to(file)
+    session.sparkContext.addPyFile(str(file))
 
 
 def started(name: str, options: Mapping[str, str], directory: Path) -> SparkSession:
@@ -92,25 +148,32 @@ def started(name: str, options: Mapping[str, str], directory: Path) -> SparkSess
         return builder.getOrCreate()
 
 
-def _options(master: str, directory: Path) -> dict[str, str]:
+def _options(settings: Settings, master: str, directory: Path) -> dict[str, str]:
     options = {
-        # A speculative twin would write under the same attempt (rule 10), and so would a task run again.
-        "spark.speculation": "false",
-        "spark.task.maxFailures": "1",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.shuffle.partitions": "4",
         "spark.sql.adaptive.enabled": "false",
         "spark.scheduler.mode": "FIFO",
     }
-    if "PYSPARK_GATEWAY_PORT" not in os.environ:  # not started by spark-submit, which has its own settings
+    if _submitted():
+        SparkContext._ensure_initialized()
+        given = dict(SparkConf().getAll())
+        options = {name: value for name, value in options.items() if name not in given}
+    else:
         options |= own_machine(master, directory, _ARCHIVED if CLASSES.exists() else "")
-    return options
+        if python := settings.spark_conf.get("spark.pyspark.python"):
+            os.environ["PYSPARK_PYTHON"] = python
+    # A speculative twin would write under the same attempt (rule 10), and so would a task run again.
+    return {**options, **settings.spark_conf, "spark.speculation": "false", "spark.task.maxFailures": "1"}
 
 
 def own_machine(master: str, directory: Path, java: str) -> dict[str, str]:
     """Spark's settings for a driver that this process starts; `java`: further options of its JVM."""
-    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    local = master.startswith("local")
+    # of the executors, which may be on other machines
+    os.environ["PYSPARK_PYTHON"] = sys.executable if local else os.environ.get("PYSPARK_PYTHON", sys.executable)
+    os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     log4j = directory / "log4j2.properties"
     log4j.write_text(_LOG4J, encoding="utf-8")
     options = {
@@ -124,7 +187,7 @@ def own_machine(master: str, directory: Path, java: str) -> dict[str, str]:
         "spark.sql.codegen.wholeStage": "false",
         "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     }
-    if master.startswith("local"):
+    if local:
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         root = str(Path(migrate.__file__).resolve().parent.parent)
         paths = [root, *filter(None, [os.environ.get("PYTHONPATH")])]

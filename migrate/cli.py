@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 from rich.table import Table as RichTable
 
+from migrate.cli_bundle import bundle
 from migrate.cli_explain import explain
 from migrate.cli_options import Json, SourceOfTable, Table, Tables, Timeout, out, print_json
 from migrate.cli_parked import parked
@@ -48,6 +49,7 @@ app = typer.Typer(
 app.add_typer(parked, name="parked")
 app.command()(explain)
 app.command()(verify)
+app.command()(bundle)
 app.command()(check)
 app.command()(throttle)
 

@@ -32,7 +32,9 @@ _ON_BOTH = frozenset(
         "unique_key",
     )
 )
-_WHOLE = frozenset(f"test_{name}.py" for name in ("failover", "failover_schema", "lossy", "standby", "standby_others"))
+_WHOLE = frozenset(
+    f"test_{name}.py" for name in ("cluster", "failover", "failover_schema", "lossy", "standby", "standby_others")
+)
 _MORE = (
     ("test_groups.py", "joins_a_group"),
     ("test_parts.py", "widened"),

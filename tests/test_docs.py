@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import re
 import shlex
+import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, get_args
 
@@ -15,6 +17,7 @@ import typer
 import yaml
 from pydantic import BaseModel
 
+from jobs import full_copy, verify
 from migrate.cli import app
 from migrate.model import errors
 from migrate.model.change import partition_of
@@ -24,6 +27,7 @@ from migrate.settings import Settings, parse
 from migrate.sharding.rule import build_rule
 from sandbox.__main__ import _arguments as sandbox_arguments
 from sandbox.settings import IMAGES, KAFKA_VERSION
+from tests.jobs.cluster import SPARK_HOME
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
@@ -60,7 +64,7 @@ def commands() -> Iterator[tuple[str, str]]:
     for snippet in snippets("sh", "console"):
         for line in snippet.text.splitlines():
             if line.strip():
-                yield snippet.page.name, line.split("#", 1)[0].strip().removeprefix("$ ")
+                yield snippet.page.name, re.split(r"(?:^|\s)#", line)[0].strip().removeprefix("$ ")
     for page in PAGES:
         for code in _INLINE.findall(_FENCE.sub("", page.read_text("utf-8"))):
             if _MIGRATE.match(code) or code.startswith("make "):
@@ -89,6 +93,25 @@ def check_migrate(words: list[str]) -> None:
     while hasattr(group, "commands") and rest:
         group, rest = group.commands[rest[0]], rest[1:]
     group.parse_args(type(main)(group, info_name=words[0], parent=main), rest)
+
+
+@cache
+def submit_options() -> frozenset[str]:
+    told = subprocess.run([SPARK_HOME / "bin" / "spark-submit", "--help"], capture_output=True, text=True, timeout=120)
+    return frozenset(re.findall(r"^\s+(--[\w-]+)(?:,| \S)", told.stderr, re.M))
+
+
+def check_submit(words: list[str]) -> None:
+    """Raise when `spark-submit` or the job's script with these words would not be understood."""
+    while words[0].startswith("--"):
+        assert words[0] in submit_options(), words[0]
+        assert words[0] != "--conf" or re.match(r"spark\.[\w.-]+=", words[1]), words[1]
+        words = words[2:]
+    job = {"full_copy.py": full_copy, "verify.py": verify}[Path(words[0]).name]
+    try:
+        assert job.main(words[1:]) == errors.ConfigError.exit_code  # as far as the config file, which is not there
+    except SystemExit as error:
+        raise AssertionError(words) from error
 
 
 def every_command(group: Any = CLI, prefix: str = "") -> Iterator[tuple[str, Any]]:
@@ -143,12 +166,17 @@ def test_a_quoted_command_is_understood(page: str, line: str) -> None:
             paths = [word for word in rest if word.startswith("tests/")]
             assert paths
             assert all((ROOT / path).exists() for path in paths)
+        case ["spark-submit", *rest]:
+            check_submit(rest)
         case _:
             assert words == [] or words[0] in ("export", ".", ".venv/bin/pre-commit"), f"{page}: {line} is not checked"
 
 
 def test_an_option_or_command_that_does_not_exist_would_be_seen() -> None:
     """Negative control of the check above."""
+    for line in ("--masterr x full_copy.py", "--conf x=1 full_copy.py", "full_copy.py --tabel a.b"):
+        with pytest.raises(AssertionError):
+            check_submit(words_of(line))
     for wrong in (["status", "--jsonn"], ["cutover"], ["drain", "--timeout", "soon"], ["--conf", "x", "status"]):
         with pytest.raises(Exception, match=r"No such|no such|cutover|not a valid|valid number"):
             check_migrate(wrong)

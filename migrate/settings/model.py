@@ -12,6 +12,7 @@ from migrate.model.errors import ConfigError
 from migrate.model.message import CANAL
 from migrate.settings.base import Name, Positive, Seconds, Section, TopicName
 from migrate.settings.servers import Server, Source, State, Target
+from migrate.settings.spark import SparkOptions
 from migrate.settings.tables import TableSettings, like
 
 
@@ -175,6 +176,8 @@ class Settings(Section):
     copy_: Copy = Field(default=Copy(), alias="copy")
     verify: Verify = Verify()
     check: Check = Check()
+    spark_conf: SparkOptions = Field(default_factory=dict)
+    """Options of Spark for copy, verification and check, beside those that the service sets."""
     lease: Lease = Lease()
     logging: Logging = Logging()
     run_dir: Path = Path(".migrate")

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 import threading
+import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import resources
 from pathlib import Path
-from typing import TypeVar
+from typing import TypeVar, cast
 
 import sqlalchemy as sa
 import structlog
@@ -73,12 +74,15 @@ def opened(settings: State) -> Iterator[sa.Engine]:
 
 def sql_steps(folder: str) -> list[tuple[int, list[str]]]:
     """The numbered files of sql/<folder> as (version, statements), lowest first."""
-    files = sorted(path for path in _sql_root().joinpath(folder).iterdir() if _STEP.match(path.name))
+    found = (path for path in _sql_root().joinpath(folder).iterdir() if _STEP.match(path.name))
+    files = sorted(found, key=lambda path: path.name)
     return [(int(path.name[:3]), statements(path.read_text(encoding="utf-8"))) for path in files]
 
 
-def _sql_root() -> Path:
-    packaged = Path(str(resources.files("migrate"))).parent / "sql"
+def _sql_root() -> Path | zipfile.Path:
+    """Beside the package, in the archive that it may be in."""
+    package = cast("Path | zipfile.Path", resources.files("migrate"))
+    packaged = cast("Path | zipfile.Path", package.parent).joinpath("sql")
     if not packaged.is_dir():
         raise PreflightError(f"the SQL files are missing: {packaged}", hint="install the package again")
     return packaged

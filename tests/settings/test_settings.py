@@ -83,6 +83,11 @@ def test_a_missing_key_is_named(path: str) -> None:
         ("kafka.partitions", 2.5, "valid integer"),
         ("kafka.max_message_bytes", 10, "greater than or equal to 10000"),
         ("kafka.security", {"group.id": "x"}, "'group.id' is not a security.*, sasl.* or ssl.* option"),
+        ("spark_conf", {"executor.memory": "1g"}, "'executor.memory' is no option of Spark"),
+        ("spark_conf", {"spark.speculation": True}, "'spark.speculation' cannot be set here"),
+        ("spark_conf", {"spark.authenticate.secret": "x-long"}, "would be seen in the list of processes"),
+        ("spark_conf", {"spark.executorEnv.SOURCE_PASSWORD": "x-long"}, "would be seen in the list of processes"),
+        ("spark_conf", {"spark.executor.cores": None}, ""),
         ("tables", [], "at least 1 item"),
         ("tables.0.name", "orders", "'orders' is not written as database.table"),
         ("tables.0.name", "shop.", "'shop.' is not written as database.table"),
@@ -105,6 +110,13 @@ def test_a_wrong_value_is_named_with_its_key(path: str, value: Any, told: str) -
     message = refused(raw)
     assert message.startswith(f"'{path}")
     assert told in message
+
+
+def test_options_of_spark_are_texts_and_may_say_where_a_secret_is() -> None:
+    options = {"spark.executor.cores": 2, "spark.ui.enabled": True, "spark.authenticate.secret.file": "/run/s"}
+    options |= {"spark.kubernetes.driver.secretKeyRef.SOURCE_PASSWORD": "migrate:source"}
+    found = parse(changed("spark_conf", options), {}).spark_conf
+    assert (found["spark.executor.cores"], found["spark.ui.enabled"], len(found)) == ("2", "true", 4)
 
 
 def test_every_mistake_is_told_in_one_line() -> None:

@@ -1,0 +1,102 @@
+"""Copy and verification on a standalone Spark cluster, where no worker has the project (FAULTS F13)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sandbox.ports import free_port
+from sandbox.stack import Sandbox
+from tests.jobs.cluster import SPARK_HOME, Cluster, command_line, kill, parents, wait
+from tests.jobs.commands import attempts, config_of, ended, held, run, started
+from tests.jobs.test_full_copy import CREATE, numbers, raw_rows
+from tests.scroll.setup import Laid, lay, spread
+
+pytestmark = pytest.mark.timeout(600)
+
+
+@pytest.fixture(scope="module")
+def cluster(run_root: Path) -> Iterator[Cluster]:
+    with Cluster(run_root / "spark") as started:
+        yield started
+
+
+def laid_on(cluster: Cluster, box: Sandbox, directory: Path, rows: int, chunk: int) -> tuple[Laid, Path]:
+    """A migration with that many rows, and its config file."""
+    extra: dict[str, Any] = {
+        "copy": {"chunk_rows": chunk, "chunks_at_once": 2, "master": cluster.master},
+        "verify": {"chunk_rows": chunk, "master": cluster.master, "rechecks": 0},
+        "spark_conf": cluster.conf(),
+    }
+    laid = lay(box, directory, CREATE, spread("id", "t"), fill=numbers(rows), extra=extra)
+    return laid, config_of(laid, directory)
+
+
+def test_the_copy_goes_on_when_an_executor_and_a_worker_die_in_mid_chunk(
+    box: Sandbox, cluster: Cluster, tmp_path: Path
+) -> None:
+    cluster.complete()
+    laid, config = laid_on(cluster, box, tmp_path, rows=4000, chunk=200)
+    copy = started(config, "copy")
+    with held(laid, copy, 2):
+        executors = cluster.executors()
+        assert len(executors) == 2
+        secrets = {laid.box.source.password, *(target.password for target in laid.box.targets)}
+        shown = "".join(map(command_line, parents())) + cluster.page()
+        kill(executors[0])
+        wait(lambda: executors[0] not in cluster.executors(), "the executor's end")
+    with held(laid, copy, 2):
+        cluster.kill_worker()
+    told = ended(copy)
+    assert "copied 4000 rows" in told
+    assert "executor" in told
+    assert "An error occurred" not in told, "the reason is not told"
+    assert max(attempts(laid)) > 1, "nothing was under way when they died"
+    here, there = raw_rows(laid)
+    assert here == there
+    cluster.complete()
+    laid.connect(0).execute("UPDATE t_0 SET v = 'other' WHERE id = 8")
+    told = ended(started(config, "verify"), code=1)
+    assert "4000 rows" in told
+    assert "1 difference; first: " in told
+    assert 'key ["8"] different' in told
+    assert not [secret for secret in secrets if secret in shown + written(cluster.directory)]
+
+
+def written(directory: Path) -> str:
+    """Everything that the cluster has on its disk: logs, its applications' folders."""
+    files = [path for path in directory.rglob("*") if path.is_file() and path.suffix not in (".zip", ".jar")]
+    assert [path for path in files if path.name == "stderr"], "no log of an executor"
+    return "".join(path.read_text("utf-8", errors="replace") for path in files)
+
+
+def test_spark_submit_runs_the_bundle_from_an_empty_folder(
+    mysql_box: Sandbox, cluster: Cluster, tmp_path: Path
+) -> None:
+    cluster.complete()
+    laid, config = laid_on(cluster, mysql_box, tmp_path, rows=1000, chunk=200)
+    bundle, empty = tmp_path / "bundle", tmp_path / "empty"
+    empty.mkdir()
+    assert "migrate.zip" in ended(started(config, "bundle", str(bundle)))
+    environment = cluster.environment(PYSPARK_PYTHON=str(cluster.python))
+
+    def submit(script: str) -> str:
+        command = [str(SPARK_HOME / "bin" / "spark-submit"), "--master", cluster.master]
+        command += ["--conf", "spark.speculation=true", "--py-files", str(bundle / "migrate.zip")]
+        command += [str(bundle / script), "--config", str(config)]
+        return ended(run(command, empty, environment))
+
+    assert "1000 rows read" in submit("full_copy.py")
+    here, there = raw_rows(laid)
+    assert here == there
+    assert "0 differences" in submit("verify.py")
+
+
+def test_a_master_that_does_not_answer_is_named_at_once(mysql_box: Sandbox, cluster: Cluster, tmp_path: Path) -> None:
+    laid, config = laid_on(cluster, mysql_box, tmp_path, rows=10, chunk=10)
+    nobody = f"spark://127.0.0.1:{free_port()}"
+    config_of(laid, tmp_path, copy={"master": nobody})
+    assert f"no Spark master answers at {nobody}" in ended(started(config, "copy"), code=3)
