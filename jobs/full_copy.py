@@ -39,6 +39,7 @@ from jobs.report import CopyProgress as CopyProgress
 from jobs.report import Progress, Report
 from jobs.session import lost, spark_session
 from migrate.model.errors import MigrateError
+from migrate.scroll.again import Again, check_again
 from migrate.scroll.governor import Governor
 from migrate.scroll.marks import Mark
 from migrate.scroll.marks import load as load_mark
@@ -102,8 +103,13 @@ class CopyResult:
         return {**asdict(self), "tables": tables, **figures}
 
 
-def run(settings: Settings, tables: Sequence[str] | None = None, progress: Progress | None = None) -> CopyResult:
-    """Copy every table of the config (or those named "database.table") that is not copied yet.
+def run(
+    settings: Settings,
+    tables: Sequence[str] | None = None,
+    progress: Progress | None = None,
+    again: Again | None = None,
+) -> CopyResult:
+    """Copy every table of the config (or those named "database.table") that is not copied yet; again: these, once more.
 
     Interrupted at any moment, it goes on from its finished chunks when called again.
     Raises: PreflightError before `migrate init` or before the incremental began; ConfigError for an unknown table or
@@ -115,12 +121,13 @@ def run(settings: Settings, tables: Sequence[str] | None = None, progress: Progr
         closing(Sessions(settings := position.where_read(state, settings))) as sessions,
     ):
         chosen = chosen_tables(settings, state, tables)
+        check_again(settings, chosen, tables, again)
         began = time.monotonic()
         copied: list[TableCopied] = []
         with spark_session(settings, settings.copy_.master) as spark:
             started = time.monotonic()
             for planned in chosen:
-                copy = TableCopy(settings, planned, state, sessions)
+                copy = TableCopy(settings, planned, state, sessions, once_more=again)
                 copied.append(_copy(spark, settings, copy, state, len(copied), len(chosen), progress))
             return CopyResult(copied, time.monotonic() - started, started - began)
 
@@ -139,7 +146,7 @@ def _copy(
     if not copy.begin():
         return TableCopied(table.full_name, table.source, Counts(), 0, 0.0, 0, was_copied=True)
     before = copy.counts.rows_read
-    job = CopyJob(settings, copy.planned, copy.aside)
+    job = CopyJob(settings, copy.planned, copy.aside, copy.part)
     waves: deque[Future[list[ChunkResult]]] = deque()
     with (
         closing(Governor(settings, copy.planned, state, before)) as governor,
@@ -283,9 +290,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="full_copy", description="Copy the source's rows to the sharded target.")
     parser.add_argument("--config", type=Path, required=True)
     parser.add_argument("--table", action="append", help="database.table; may be given several times")
+    parser.add_argument("--restart", action="store_true", help="with --table: from the first chunk again")
+    parser.add_argument("--where", help="with --table: copy these rows again, SQL over the source's columns")
     options = parser.parse_args(arguments)
     try:
-        result = run(load(options.config), options.table, _say)
+        result = run(load(options.config), options.table, _say, Again(options.restart, options.where))
     except MigrateError as error:
         sys.stderr.write(f"error: {error}\n")
         return error.exit_code

@@ -12,10 +12,11 @@ import typer
 from rich.table import Table as RichTable
 
 from migrate.cli_bundle import bundle
+from migrate.cli_copy import copy
 from migrate.cli_explain import explain
-from migrate.cli_options import Json, SourceOfTable, Table, Tables, Timeout, out, print_json
+from migrate.cli_options import Json, SourceOfTable, Table, Timeout, out, print_json
 from migrate.cli_parked import parked
-from migrate.cli_throttle import throttle, told_copied, told_copy
+from migrate.cli_throttle import throttle, told_copy
 from migrate.cli_verify import check, show_check, verify
 from migrate.model.errors import ConfigError, MigrateError
 from migrate.model.words import counted
@@ -27,7 +28,6 @@ from migrate.ops import repartition as repartitioning
 from migrate.ops import rewind as rewinding
 from migrate.ops import status as statuses
 from migrate.ops.parent import follow_parent
-from migrate.ops.progress import RowsBar
 from migrate.preflight import run as preflights
 from migrate.publish.compiled import compiled
 from migrate.settings import Settings, load_with_text
@@ -47,6 +47,7 @@ app = typer.Typer(
     ),
 )
 app.add_typer(parked, name="parked")
+app.command()(copy)
 app.command()(explain)
 app.command()(verify)
 app.command()(bundle)
@@ -199,32 +200,6 @@ def requeue(context: typer.Context) -> None:
     """Bring deletes that found nothing back when their delay is over."""
     follow_parent()
     processes.requeue(context.obj.load("requeue"))
-
-
-@app.command()
-def copy(context: typer.Context, table: Tables = None, as_json: Json = False) -> None:
-    """Copy every row that is there now, with Spark. Resumes where an earlier run stopped."""
-    from jobs import full_copy  # pyspark is slow to import; only this command needs it
-
-    settings = context.obj.load("copy")
-    with RowsBar("copying") as bar:
-
-        def progress(step: full_copy.CopyProgress) -> None:
-            bar.update(step.table, step.rows_read, step.rows_estimate, step.more())
-
-        result = full_copy.run(settings, table, progress)
-    if as_json:
-        print_json(result.as_dict())
-        return
-    for one in result.tables:
-        out.print(told_copied(one), markup=False)
-        if one.counts.parked:
-            told = f"PARKED: the target refuses {counted(one.counts.parked, 'row')} of {one.table}"
-            out.print(f"{told}; `migrate parked list` names them")
-    out.print(
-        f"copied {counted(result.rows_read, 'row')} in {result.seconds:.1f} s, {result.rows_per_second:.0f} rows/s"
-    )
-    out.print("next: `migrate drain`, then `migrate verify`")
 
 
 @app.command()

@@ -15,7 +15,7 @@ from migrate.settings import Settings
 from migrate.state import record
 from migrate.state.database import in_transaction
 from migrate.state.lease import Leases
-from migrate.target import decided, ledger, standing
+from migrate.target import chunk_fence, decided, ledger, standing
 from migrate.target.plan import Plan, TargetPool
 
 log = structlog.get_logger("migrate.cleanup")
@@ -102,7 +102,9 @@ class Cleanup:
             known = standing.read(connection, self._settings.name)
             for noted_as, ids in tables.values():
                 if known.noted and ids <= known.closed:
-                    deleted += ledger.clean_up(connection, self._settings.name, noted_as, _LIMIT)
+                    with connection.transaction():
+                        if chunk_fence.hold_closed(connection, self._settings.name, ids):  # none was opened since
+                            deleted += ledger.clean_up(connection, self._settings.name, noted_as, _LIMIT)
         return deleted
 
     def _clean_decisions(self, plan: Plan, pool: TargetPool) -> int:

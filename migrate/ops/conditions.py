@@ -18,6 +18,7 @@ from migrate.model.table import TableId
 from migrate.mysql.connection import Connection, connect
 from migrate.mysql.errors import explained
 from migrate.mysql.quoting import quote
+from migrate.mysql.readable import readable_end
 from migrate.mysql.rowfilter import and_rows
 from migrate.ops import repartition
 from migrate.publish import start
@@ -83,7 +84,7 @@ def _wait_until_readable(settings: Settings, state: sa.Engine, source: str, tabl
     found = position.where_read(state, settings).source(source)
     with closing(connect(found, f"source '{source}'")) as server, explained(f"source '{source}'"):
         start.check_same_server(server, stored)
-        start.readable_end(server, tables, threading.Event())
+        readable_end(server, tables, threading.Event())
 
 
 def _fit(settings: Settings, planned: PlannedTable, number: int) -> int:

@@ -13,12 +13,12 @@ from migrate.model.coordinate import in_log
 from migrate.model.errors import ConfigError, PreflightError
 from migrate.model.place import parse_place
 from migrate.mysql.connection import connect
+from migrate.mysql.readable import BinlogPosition
 from migrate.publish import start
 from migrate.publish.begin import Finder
 from migrate.publish.log.gtid import parse
 from migrate.publish.publisher import lease_name
 from migrate.publish.schema.following import begin_incarnation
-from migrate.publish.start import BinlogPosition
 from migrate.settings import Settings
 from migrate.state import outstanding
 from migrate.state import position as positions

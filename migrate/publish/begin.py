@@ -17,13 +17,13 @@ from migrate.model.errors import StopError
 from migrate.model.place import Place, parse_place
 from migrate.mysql.connection import Connection
 from migrate.mysql.errors import explained
+from migrate.mysql.readable import BinlogPosition, log_end
 from migrate.publish import start
 from migrate.publish.log import binlog
 from migrate.publish.log.binlog import BinlogReader
 from migrate.publish.log.gtid import GtidSet, parse
 from migrate.publish.log.gtid_event import gtid_of, gtids_before
 from migrate.publish.log.locate import Groups, Locator
-from migrate.publish.start import BinlogPosition
 from migrate.settings import Settings, Source
 from migrate.state.position import Position
 
@@ -123,7 +123,7 @@ class Finder:
         if not start.offers_gtid(self.connection):
             raise StopError(f"{self.connection.name} does not offer GTIDs", hint="set gtid_mode=ON, or name a file")
         self._refuse_unknown(gtids)
-        end = start.log_end(self.connection)
+        end = log_end(self.connection)
         file = ""
         with closing(self._reader("", gtids)) as reader:
             for event in reader.events():

@@ -19,10 +19,11 @@ from migrate.model.place import Place
 from migrate.mysql.catalog import ServerFacts, server_facts, show_variables
 from migrate.mysql.connection import Connection
 from migrate.mysql.errors import explained
+from migrate.mysql.readable import log_end
 from migrate.publish.begin import Finder
 from migrate.publish.log.locate import Locator
 from migrate.publish.published import Published
-from migrate.publish.start import log_end, offers_gtid
+from migrate.publish.start import offers_gtid
 from migrate.settings import Source
 from migrate.state.failover import GTID, TIME, Failover
 from migrate.state.position import Position

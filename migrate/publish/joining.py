@@ -20,6 +20,7 @@ from migrate.model.table import Table
 from migrate.mysql.catalog import load_table
 from migrate.mysql.connection import Connection
 from migrate.mysql.definition import show_create_whole
+from migrate.mysql.readable import readable_end
 from migrate.publish import start
 from migrate.publish.log.gtid import GtidSet, parse
 from migrate.state import membership, schema_history
@@ -106,7 +107,7 @@ class Joining:
         What was published may be waiting for semi-sync, and not be readable: rows of the table between such a place and
         that would have coordinates below those of rows that were sent, and be taken for repeats.
         """
-        here = start.readable_end(connection, tables, self._stop)
+        here = readable_end(connection, tables, self._stop)
         gtid_set = here.gtid_set if start.offers_gtid(connection) else ""
         server = (position.server_id, position.server_uuid)
         return Member(Stage.JOINING, position.incarnation, here.file, here.pos, gtid_set, *server)

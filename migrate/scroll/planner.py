@@ -13,6 +13,7 @@ from migrate.model.table import Table
 from migrate.mysql.connection import Connection
 from migrate.mysql.quoting import table as full_name
 from migrate.mysql.values import from_server, selected
+from migrate.scroll.again import added
 from migrate.scroll.keyrange import KeyRange, condition, order
 
 
@@ -22,8 +23,10 @@ class Planner:
     rows: may be changed between pages.
     """
 
-    def __init__(self, connection: Connection, table: Table, rows: int) -> None:
+    def __init__(self, connection: Connection, table: Table, rows: int, part: str = "") -> None:
+        """part: SQL that chooses rows; others are not looked at."""
         self.rows = rows
+        self._part = part
         self._connection = connection
         self._table = table
         self._fields = ", ".join(selected(column) for column in table.key_columns)
@@ -75,6 +78,7 @@ class Planner:
 
     def _key(self, low: Key | None, until: Key | None, tail: str) -> Key | None:
         where, arguments = condition(self._table, low, until)
+        where = added(where, self._part)
         name = full_name(self._table.database, self._table.name)
         row = self._connection.one(f"SELECT {self._fields} FROM {name} WHERE {where} ORDER BY {tail}", arguments)
         if row is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 import sqlalchemy as sa
@@ -13,6 +13,8 @@ import structlog
 from migrate.model.change import Key
 from migrate.model.errors import ConfigError, PreflightError, ServerError
 from migrate.model.stopping import stop_on_signals
+from migrate.scroll import again
+from migrate.scroll.again import Again
 from migrate.scroll.keyrange import KeyRange, load
 from migrate.scroll.outcome import Problem
 from migrate.scroll.patience import Patience
@@ -21,7 +23,9 @@ from migrate.scroll.sessions import Sessions
 from migrate.scroll.sizing import ChunkSize
 from migrate.settings import Settings
 from migrate.state import copy_progress, detail, membership, phase, position, replay, skip
+from migrate.state import part as parts
 from migrate.state.detail import ChunkState, Counts
+from migrate.state.part import Part
 from migrate.state.phase import Phase, TablePhase
 from migrate.target import chunk_fence
 from migrate.target.chunk_fence import WHOLE_TABLE, Chunk
@@ -66,7 +70,9 @@ class TableCopy:
         state: sa.Engine,
         sessions: Sessions,
         sleep: Callable[[float], None] = time.sleep,
+        once_more: Again | None = None,
     ) -> None:
+        """once_more: of what was copied already."""
         self.planned = planned
         self.counts = Counts()
         self.aside: dict[Key, str] = {}
@@ -75,6 +81,8 @@ class TableCopy:
         self._settings = settings
         self._state = state
         self._sessions = sessions
+        self._again = once_more or Again()
+        self._part: Part | None = None
         self._run = 0
         self._queue: deque[KeyRange] = deque()
         self._ranges: dict[int, KeyRange] = {}  # handed out
@@ -101,16 +109,34 @@ class TableCopy:
             self._refuse_before_its_place(connection)
             before = phase.lock(connection, name, table)
             self._check_rule(before)
-            if before.phase is Phase.COPIED:
+            due, self._part = again.choose(connection, name, table, before.phase, self._again)
+            if not due:
                 return False
             self._run = before.attempt + 1
             phase.put(connection, name, table, TablePhase(Phase.COPYING, self._run, self.planned.rule_hash))
-            known = detail.load(connection, name, table)
+            known = detail.load(connection, name, table, self._number)
+            self._next = (detail.next_number(connection, name, table), None)
+            left = detail.left_open(connection, name, table)
+            reopened = phase.reopened(connection, name, table)
             self.aside = skip.reasons(connection, name, table.id)
-            self.places |= copy_progress.places(connection, name, table.id)
-        self._patience.call(self._open_table)
+            if self._part is None:
+                self.places |= copy_progress.places(connection, name, table.id)
+        self._patience.call(lambda: self._open_table(left))
+        if reopened:
+            self._patience.call(lambda: again.wait_until_readable(self._settings, table))
+            with self._state.begin() as connection:
+                phase.note_reopened(connection, name, table, False)
         self._resume(known)
         return True
+
+    @property
+    def part(self) -> str:
+        """SQL that chooses the rows; "" for the whole table."""
+        return self._part.condition if self._part else ""
+
+    @property
+    def _number(self) -> int:
+        return self._part.number if self._part else detail.WHOLE
 
     def replaying(self) -> str:
         """The place up to which the source is being replayed; "" when it is not."""
@@ -165,7 +191,8 @@ class TableCopy:
             places: Counter[str] = Counter()
             for index, rows in (item for chunk in noted for item in routed[chunk].items()):
                 places[str(self.planned.places[index])] += rows
-            copy_progress.add_places(connection, self._settings.name, self.planned.table.id, places)
+            if self._part is None:  # the table's rows were counted when it was copied
+                copy_progress.add_places(connection, self._settings.name, self.planned.table.id, places)
         for place, rows in places.items():
             self.places[place] += rows
         self._patience.judge(problems, succeeded=bool(done))
@@ -176,6 +203,7 @@ class TableCopy:
         done = TablePhase(Phase.COPIED, self._run, self.planned.rule_hash)
         with self._state.begin() as connection:
             phase.put(connection, self._settings.name, self.planned.table, done)
+            parts.end(connection, self._settings.name, self.planned.table)
 
     # -- steps
 
@@ -201,11 +229,13 @@ class TableCopy:
             hint="restore them, or start a new migration under another name",
         )
 
-    def _open_table(self) -> None:
+    def _open_table(self, left: Collection[tuple[int, int]]) -> None:
+        """left: chunks (number, attempt) that count no more and may still be written."""
+        name, table = self._settings.name, self.planned.table
         for database in self.planned.databases:
             session = self._sessions.targets.get(database)
-            whole = Chunk(WHOLE_TABLE, None, None)
-            chunk_fence.open_attempt(session, self._settings.name, self.planned.table, whole, self._run)
+            chunk_fence.open_attempt(session, name, table, Chunk(WHOLE_TABLE, None, None), self._run)
+            chunk_fence.retire(session, name, table, left)
 
     def _close_table(self) -> None:
         for database in self.planned.databases:
@@ -213,28 +243,26 @@ class TableCopy:
             chunk_fence.close(session, self._settings.name, self.planned.table, [WHOLE_TABLE], self._run)
 
     def _resume(self, known: list[detail.Detail]) -> None:
+        known = [chunk for chunk in known if chunk.state is not ChunkState.VOID]
         for chunk in known:
-            if chunk.state is ChunkState.VOID:
-                self._next = (chunk.chunk + 1, None)
-                continue
             key_range = KeyRange(chunk.chunk, load(chunk.low), load(chunk.high))
-            self._next = (chunk.chunk + 1, key_range.high)
+            self._next = (self._next[0], key_range.high)
             if chunk.state is ChunkState.DONE:
                 self.counts += chunk.counts
                 self.chunks_done += 1
             else:
                 self._queue.append(key_range)
-        self.chunks_planned = sum(chunk.state is not ChunkState.VOID for chunk in known)
+        self.chunks_planned = len(known)
         self._patience.call(self._look)
 
     def _look(self) -> None:
         planner = self._planner()
-        self._until, self.estimate = planner.last_key(), planner.estimate()
+        self._until, self.estimate = planner.last_key(), 0 if self.part else planner.estimate()
         self._size = ChunkSize(self._settings.copy_, planner.row_bytes())
 
     def _planner(self) -> Planner:
         source = self._sessions.source(self.planned.table.source)
-        return Planner(source, self.planned.table, self._size.rows)
+        return Planner(source, self.planned.table, self._size.rows, self.part)
 
     def _wave(self, size: int) -> list[Attempt]:
         self._plan(size - len(self._queue))
@@ -244,7 +272,7 @@ class TableCopy:
         table, name = self.planned.table, self._settings.name
         ranges = [(item.number, item.chunk.low, item.chunk.high) for item in chosen]
         with self._state.begin() as connection:
-            attempts = detail.begin(connection, name, table, self._run, ranges)
+            attempts = detail.begin(connection, name, table, self._run, ranges, self._number)
         for database in self.planned.databases:
             session = self._sessions.targets.get(database)
             for item in chosen:

@@ -19,6 +19,7 @@ from migrate.mysql.quoting import table as full_name
 from migrate.mysql.rowfilter import and_rows
 from migrate.mysql.values import from_server, selected
 from migrate.scroll import line
+from migrate.scroll.again import added
 from migrate.scroll.carry import Raw, carried
 from migrate.scroll.keyrange import condition
 from migrate.scroll.marks import Mark
@@ -41,12 +42,13 @@ FLUSH_BYTES = 64 * 1024 * 1024
 class CopyJob:
     """What tasks need to copy chunks of one table; travels in their closure.
 
-    aside: keys that a person said to set aside if they are refused, and why.
+    aside: keys that a person said to set aside if they are refused, and why; part: SQL that chooses the rows.
     """
 
     settings: Settings
     planned: PlannedTable
     aside: Mapping[Key, str] = field(default_factory=dict)
+    part: str = ""
 
     def name_of(self, chunk: int) -> str:
         return f"copy of {self.planned.table.full_name}, chunk {chunk}"
@@ -70,6 +72,7 @@ def read_chunk(job: CopyJob, attempt: Attempt) -> Iterator[Batch | Mark]:
     table, key_range = job.planned.table, attempt.range
     fields = ", ".join(selected(table.by_name[name]) for name in carried(job.planned))
     where, arguments = and_rows(*condition(table, key_range.low, key_range.high), job.planned.rows)
+    where = added(where, job.part)
     statement = f"SELECT {line.expression(table)}, {fields} FROM {full_name(table.database, table.name)} WHERE {where}"
     rows = size = 0
     try:

@@ -12,6 +12,7 @@ import sqlalchemy as sa
 from migrate.model.errors import OwnershipLost
 from migrate.model.table import Table, TableId
 from migrate.state import columns, copy_progress, phase
+from migrate.state import part as parts
 from migrate.state.database import metadata, now
 
 
@@ -38,6 +39,7 @@ table = sa.Table(
     sa.Column("taken_out", sa.BigInteger),
     sa.Column("bytes_read", sa.BigInteger),
     sa.Column("parked", sa.BigInteger),
+    sa.Column("part", sa.Integer),
     sa.Column("started", sa.DateTime),
     sa.Column("finished", sa.DateTime),
     sa.Column("checked", sa.DateTime),
@@ -74,11 +76,31 @@ class Detail:
     counts: Counts
 
 
-def load(connection: sa.Connection, migration: str, definition: Table) -> list[Detail]:
-    """Every planned chunk of a table, in order."""
+WHOLE = 0
+"""Instead of a part's number: the copy of the whole table."""
+
+
+def load(connection: sa.Connection, migration: str, definition: Table, part: int = WHOLE) -> list[Detail]:
+    """Every planned chunk of a table's copy, or of the copy of a part, in order."""
     wanted = [table.c[name] for name in ("chunk", "low", "high", "state", "attempt", *COUNTS)]
-    rows = connection.execute(sa.select(*wanted).where(*_of(migration, definition)).order_by(table.c.chunk))
+    rows = connection.execute(
+        sa.select(*wanted).where(*_of(migration, definition), table.c.part == part).order_by(table.c.chunk)
+    )
     return [Detail(row[0], row[1], row[2], ChunkState(row[3]), row[4], Counts(*map(int, row[5:]))) for row in rows]
+
+
+def next_number(connection: sa.Connection, migration: str, definition: Table) -> int:
+    """The number of the next chunk to be planned: above all of them, of parts too."""
+    last = connection.execute(sa.select(sa.func.max(table.c.chunk)).where(*_of(migration, definition))).scalar()
+    return 0 if last is None else int(last) + 1
+
+
+def left_open(connection: sa.Connection, migration: str, definition: Table) -> list[tuple[int, int]]:
+    """(number, attempt) of chunks that count no more and were not done: somebody may still be writing them."""
+    wanted = sa.select(table.c.chunk, table.c.attempt).where(
+        *_of(migration, definition), table.c.state == ChunkState.VOID.value, table.c.finished.is_(None)
+    )
+    return [(int(row[0]), int(row[1])) for row in connection.execute(wanted)]
 
 
 def begin(
@@ -87,6 +109,7 @@ def begin(
     definition: Table,
     run: int,
     chunks: Iterable[tuple[int, str | None, str | None]],
+    part: int = WHOLE,
 ) -> dict[int, int]:
     """Note that chunks (number, low, high) are being copied, each with the next attempt; returns the attempts.
 
@@ -107,6 +130,7 @@ def begin(
     )
     attempts = {number: int(attempt) + 1 for number, attempt in known}
     row = {"migration": migration, **phase.key_of(definition), "state": ChunkState.COPYING.value, "started": now}
+    row["part"] = part
     for number, (low, high) in wanted.items():
         if number in attempts:
             statement = sa.update(table).where(*_of(migration, definition), table.c.chunk == number)
@@ -124,13 +148,14 @@ def finish(
 ) -> list[int]:
     """Note chunks as done: number to (attempt, counts); returns their numbers.
 
-    One that has a later attempt by now is left to it.
+    One that has a later attempt by now is left to it, and one that counts no more stays so.
     """
     noted: list[int] = []
     for number, (attempt, counts) in done.items():
         changed = connection.execute(
             sa.update(table)
             .where(*_of(migration, definition), table.c.chunk == number, table.c.attempt == attempt)
+            .where(table.c.state == ChunkState.COPYING.value)
             .values(
                 state=ChunkState.DONE.value,
                 finished=now,
@@ -143,10 +168,12 @@ def finish(
 
 
 def void(connection: sa.Connection, migration: str, definition: Table) -> None:
-    """The copy begins anew, with other chunk numbers, so that no attempt of before can be taken for one of then."""
-    connection.execute(
-        sa.update(table).where(*_of(migration, definition)).values(state=ChunkState.VOID.value, finished=now)
-    )
+    """The copy begins anew, with other chunk numbers, so that no attempt of before can be taken for one of then.
+
+    What was done keeps the time of it (`left_open`). A part that was being copied again counts no more either.
+    """
+    connection.execute(sa.update(table).where(*_of(migration, definition)).values(state=ChunkState.VOID.value))
+    parts.end(connection, migration, definition)
     copy_progress.forget(connection, migration, definition.id)
 
 
@@ -154,7 +181,7 @@ def totals(connection: sa.Connection, migration: str, definition: Table) -> tupl
     """(chunks planned so far, chunks done, sums over the done ones) of a table."""
     sums = [sa.func.coalesce(sa.func.sum(table.c[name]), 0) for name in COUNTS]
     done = sa.func.count(sa.case((table.c.state == ChunkState.DONE.value, 1)))  # a sum would come as a truth value
-    counted = (*_of(migration, definition), table.c.state != ChunkState.VOID.value)
+    counted = (*_of(migration, definition), table.c.state != ChunkState.VOID.value, table.c.part == WHOLE)
     row = connection.execute(sa.select(sa.func.count(), done, *sums).where(*counted)).one()
     return int(row[0]), int(row[1]), Counts(*map(int, row[2:]))
 
@@ -165,10 +192,7 @@ def due(
     """Finished chunks (number, low, high, when it was checked), those that were not checked for longest first."""
     wanted = (table.c.chunk, table.c.low, table.c.high, table.c.checked)
     rows = connection.execute(
-        sa.select(*wanted)
-        .where(*_of(migration, definition), table.c.state == ChunkState.DONE.value)
-        .order_by(table.c.checked, table.c.chunk)
-        .limit(limit)
+        sa.select(*wanted).where(*_done(migration, definition)).order_by(table.c.checked, table.c.chunk).limit(limit)
     )
     return [(int(row[0]), row[1], row[2], row[3]) for row in rows]
 
@@ -179,7 +203,7 @@ def sample(
     """Finished chunks (number, low, high) chosen at random."""
     rows = connection.execute(
         sa.select(table.c.chunk, table.c.low, table.c.high)
-        .where(*_of(migration, definition), table.c.state == ChunkState.DONE.value)
+        .where(*_done(migration, definition))
         .order_by(sa.func.rand())
         .limit(limit)
     )
@@ -195,10 +219,7 @@ def mark_checked(connection: sa.Connection, migration: str, definition: Table, c
 def last_bound(connection: sa.Connection, migration: str, definition: Table) -> str | None:
     """The upper bound of the last finished chunk; None when there is none."""
     found: str | None = connection.execute(
-        sa.select(table.c.high)
-        .where(*_of(migration, definition), table.c.state == ChunkState.DONE.value)
-        .order_by(table.c.chunk.desc())
-        .limit(1)
+        sa.select(table.c.high).where(*_done(migration, definition)).order_by(table.c.chunk.desc()).limit(1)
     ).scalar()
     return found
 
@@ -207,13 +228,18 @@ def unchecked(
     connection: sa.Connection, migration: str, but: Collection[TableId] = ()
 ) -> tuple[int, int, datetime | None]:
     """(finished chunks, those never checked, the longest time ago that one was); but: tables that are left out."""
-    wanted = [table.c.migration == migration, table.c.state == ChunkState.DONE.value]
+    wanted = [table.c.migration == migration, table.c.state == ChunkState.DONE.value, table.c.part == WHOLE]
     if but:
         wanted.append(sa.tuple_(table.c.source, table.c.table_schema, table.c.table_name).not_in(sorted(but)))
     row = connection.execute(
         sa.select(sa.func.count(), sa.func.count(table.c.checked), sa.func.min(table.c.checked)).where(*wanted)
     ).one()
     return int(row[0]), int(row[0]) - int(row[1]), row[2]
+
+
+def _done(migration: str, definition: Table) -> tuple[sa.ColumnElement[bool], ...]:
+    """Of the table's own copy: parts overlap with it."""
+    return (*_of(migration, definition), table.c.state == ChunkState.DONE.value, table.c.part == WHOLE)
 
 
 def _of(migration: str, definition: Table, where: sa.Table = table) -> tuple[sa.ColumnElement[bool], ...]:

@@ -28,6 +28,7 @@ table = sa.Table(
     sa.Column("attempt", sa.Integer),
     sa.Column("rule_hash", sa.String(64)),
     sa.Column("base_hash", sa.String(64)),
+    sa.Column("reopened", sa.Integer),
 )
 
 
@@ -66,6 +67,21 @@ def put(connection: sa.Connection, migration: str, definition: Table, phase: Tab
     values = {"phase": phase.phase.value, "attempt": phase.attempt, "rule_hash": phase.rule_hash}
     row = {"migration": migration, **key_of(definition), **values}
     connection.execute(insert(table).values(row).on_duplicate_key_update(values))
+
+
+def reopened(connection: sa.Connection, migration: str, definition: Table) -> bool:
+    """Whether a copy that was closed is open again, and the source has not been waited for since."""
+    return bool(connection.execute(sa.select(table.c.reopened).where(*_is(migration, definition))).scalar())
+
+
+def note_reopened(connection: sa.Connection, migration: str, definition: Table, is_so: bool) -> None:
+    """Of a table that has a row."""
+    connection.execute(sa.update(table).where(*_is(migration, definition)).values(reopened=int(is_so)))
+
+
+def _is(migration: str, definition: Table) -> list[sa.ColumnElement[bool]]:
+    named = {"migration": migration, **key_of(definition)}
+    return [table.c[name] == value for name, value in named.items()]
 
 
 def reset(connection: sa.Connection, migration: str, definition: Table, rule_hash: str = "") -> None:

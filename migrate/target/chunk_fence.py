@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from migrate.model.errors import OwnershipLost
-from migrate.model.table import Table
+from migrate.model.table import Table, TableId
 from migrate.mysql.connection import Connection
 from migrate.target.fence import CHUNK_FENCE
 
@@ -74,6 +74,24 @@ def close(
         )
         if found != 1:
             raise _superseded(table, chunk, attempt or 0)
+
+
+def retire(connection: Connection, migration: str, table: Table, chunks: Iterable[tuple[int, int]]) -> None:
+    """Close chunks (number, last attempt) that count no more: whoever still writes one can do so no longer."""
+    for number, attempt in chunks:
+        open_attempt(connection, migration, table, Chunk(number, None, None), attempt + 1)
+        close(connection, migration, table, [number], attempt + 1)
+
+
+def hold_closed(connection: Connection, migration: str, tables: Iterable[TableId]) -> bool:
+    """Whether no copy of these tables is open here; until the caller's transaction ends, none is opened."""
+    found = [
+        connection.one(
+            f"SELECT closed FROM {CHUNK_FENCE} WHERE {_CHUNK} LOCK IN SHARE MODE", (migration, *id_, WHOLE_TABLE)
+        )
+        for id_ in sorted(tables)
+    ]
+    return all(row is not None and bool(row[0]) for row in found)
 
 
 def supersede(connection: Connection, migration: str, table: Table) -> None:

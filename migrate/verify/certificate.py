@@ -10,7 +10,7 @@ from typing import Any
 
 from migrate.model.words import counted
 from migrate.mysql.connection import Connection
-from migrate.publish.start import log_end
+from migrate.mysql.readable import log_end
 from migrate.verify.looks import Difference
 from migrate.verify.table_check import TableVerified
 

@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from migrate.model.table import Table
 from migrate.mysql.catalog import collation_charsets, load_table
 from migrate.mysql.connection import connect
+from migrate.mysql.readable import BinlogPosition, log_end, visible_position
 from migrate.publish.emit import Image, Transaction
 from migrate.publish.log.binlog import FLAG_ARTIFICIAL, BinlogReader, Event
 from migrate.publish.reader import TransactionReader
 from migrate.publish.schema.schema import Schema
-from migrate.publish.start import BinlogPosition, log_end, visible_position
 from migrate.settings import Source
 from sandbox.database import DatabaseServer
 

@@ -13,8 +13,8 @@ from publishing import Publishing
 from migrate.model.errors import StopError
 from migrate.model.place import Place, parse_place
 from migrate.mysql.connection import connect
+from migrate.mysql.readable import BinlogPosition
 from migrate.publish.begin import Finder
-from migrate.publish.start import BinlogPosition
 from sandbox.broker import KafkaBroker
 from sandbox.settings import Flavour
 from sandbox.stack import Sandbox

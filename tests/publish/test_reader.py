@@ -9,9 +9,9 @@ from reader_support import DATABASE, Log
 
 from migrate.model.errors import StopError
 from migrate.mysql.catalog import load_table
+from migrate.mysql.readable import BinlogPosition, log_end
 from migrate.publish.log import payload
 from migrate.publish.log.binlog import TRANSACTION_PAYLOAD, BinlogReader
-from migrate.publish.start import BinlogPosition, log_end
 from sandbox.settings import Flavour
 from sandbox.stack import Sandbox
 

@@ -9,9 +9,9 @@ import pytest
 from reader_support import DATABASE, Collected, Log
 
 from migrate.model.errors import StopError
+from migrate.mysql.readable import BinlogPosition
 from migrate.publish.log import binlog
 from migrate.publish.log.binlog import Event
-from migrate.publish.start import BinlogPosition
 from sandbox.stack import Sandbox
 
 _OPENS = (binlog.GTID, binlog.ANONYMOUS_GTID, binlog.MARIADB_GTID)

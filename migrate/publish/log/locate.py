@@ -18,11 +18,11 @@ from migrate.model.coordinate import file_number, in_log
 from migrate.model.errors import StopError
 from migrate.mysql.catalog import server_facts
 from migrate.mysql.connection import Connection
+from migrate.mysql.readable import log_end
 from migrate.publish.log import binlog
 from migrate.publish.log.binlog import BinlogReader, Event
 from migrate.publish.log.logfiles import created
 from migrate.publish.schema.statement import first_word, parse_query
-from migrate.publish.start import log_end
 from migrate.settings import Source
 
 log = structlog.get_logger("migrate.publish")

@@ -13,10 +13,10 @@ from migrate.model.coordinate import file_number
 from migrate.model.errors import StopError
 from migrate.mysql.connection import Connection
 from migrate.mysql.errors import explained
+from migrate.mysql.readable import log_end
 from migrate.publish.log import binlog
 from migrate.publish.log.binlog import BinlogReader
 from migrate.publish.log.gtid import MysqlGtids
-from migrate.publish.start import log_end
 from migrate.settings import Source
 from migrate.state.position import Position
 
