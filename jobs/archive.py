@@ -11,15 +11,12 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
-import pyarrow as pa
 import pyspark
 from pyspark import SparkContext
 
-from jobs.frames import Batches, map_in_arrow
-from jobs.session import CLASSES, own_machine, started
+from jobs.session import CLASSES, own_machine, started, warm
 
 _SECONDS = 300
 
@@ -51,7 +48,7 @@ def make(path: Path) -> None:
         written = directory / path.name
         options = own_machine("local[2]", directory, f'-XX:ArchiveClassesAtExit="{written}" -Xlog:cds=off')
         session = started("archive", options, directory)
-        map_in_arrow(session.range(0, 2, 1, 2), _same, "id long").collect()
+        warm(session)
         jvm: subprocess.Popen[bytes] = SparkContext._gateway.proc  # type: ignore[union-attr]
         session.stop()
         if jvm.stdin is not None:
@@ -62,10 +59,6 @@ def make(path: Path) -> None:
             jvm.kill()
             raise OSError(f"Java did not end within {_SECONDS} s") from None
         os.replace(written, path)
-
-
-def _same(batches: Batches) -> Iterator[pa.RecordBatch]:
-    yield from batches
 
 
 def _java() -> str | None:

@@ -56,6 +56,11 @@ def mark_batch(planned: PlannedTable, chunk: int, mark: Mark) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([*leading, *values], schema=arrow_schema(planned))
 
 
+def untouched(batches: Batches) -> Iterator[pa.RecordBatch]:
+    """The step that does nothing."""
+    yield from batches
+
+
 def blocks(rows: pa.RecordBatch) -> Iterator[tuple[int, Block]]:
     """The lines of routed rows by place, in their order."""
     order = pc.array_sort_indices(rows.column("place"))

@@ -23,6 +23,7 @@ from pyspark.sql import SparkSession
 
 import migrate
 from jobs.bundle import ZIP, from_archive, zip_to
+from jobs.frames import map_in_arrow, untouched
 from migrate.model.errors import PreflightError
 from migrate.settings import Settings
 
@@ -86,6 +87,8 @@ def _start(settings: Settings, master: str) -> SparkSession:
         directory.mkdir(parents=True, exist_ok=True, mode=0o700)
         session = started(f"migrate {settings.name}", _options(settings, master, directory), directory)
         _ship(session, directory)
+        if str(session.sparkContext.master).startswith("local"):
+            warm(session)
     except (PySparkException, Py4JError, OSError, RuntimeError) as error:
         raise _not_started(error, directory) from error
     log.info("spark started", master=session.sparkContext.master, seconds=round(time.monotonic() - began, 1))
@@ -127,6 +130,12 @@ def _reach(master: str) -> None:
 def _submitted() -> bool:
     """Whether spark-submit started this process, which has its own settings."""
     return "PYSPARK_GATEWAY_PORT" in os.environ
+
+
+def warm(session: SparkSession) -> None:
+    """Have workers forked, and loaded what every job needs, before a chunk waits for them."""
+    tasks = session.sparkContext.defaultParallelism
+    map_in_arrow(session.range(0, tasks, 1, tasks), untouched, "id long").collect()
 
 
 def _ship(session: SparkSession, directory: Path) -> None:

@@ -89,17 +89,22 @@ def selected(name: str) -> str:
 
     name: the quoted column. MariaDB passes over such a comment; its JSON is text.
     """
-    types = ", ".join(f"'{kind}'" for kind in _MARK_OF)
-    marked = (
-        f"CASE JSON_TYPE(v) WHEN 'INTEGER' THEN v >= {UNSIGNED_FROM} WHEN 'UNSIGNED INTEGER' THEN v < {UNSIGNED_FROM}"
-        f" ELSE JSON_TYPE(v) IN ({types}) END"
-    )
+    root = f"IF({_marked(name)}, CONCAT('r[[1, \"', JSON_TYPE({name}), '\"]]\\r'), ''), "
     lists = [
         f"COALESCE((SELECT CONCAT('{tag}', JSON_ARRAYAGG(JSON_ARRAY(n, JSON_TYPE(v))), '\\r') FROM JSON_TABLE({name},"
-        f" '{path}' COLUMNS (n FOR ORDINALITY, v JSON PATH '$')) AS w WHERE {marked}), ''), "
-        for tag, path in (("r", "$"), ("m", "$**.*"), ("e", "$**[*]"))
+        f" '{path}' COLUMNS (n FOR ORDINALITY, v JSON PATH '$')) AS w WHERE {_marked('v')}), ''), "
+        for tag, path in (("m", "$**.*"), ("e", "$**[*]"))
     ]
-    return f"CONCAT(/*!50799 {''.join(lists)}*/ {name})"
+    return f"CONCAT(/*!50799 {root}{''.join(lists)}*/ {name})"
+
+
+def _marked(value: str) -> str:
+    """SQL that says whether a JSON value has a type its text does not show; NULL for what is no JSON."""
+    types = ", ".join(f"'{kind}'" for kind in _MARK_OF)
+    return (
+        f"CASE JSON_TYPE({value}) WHEN 'INTEGER' THEN {value} >= {UNSIGNED_FROM} WHEN 'UNSIGNED INTEGER' THEN"
+        f" {value} < {UNSIGNED_FROM} ELSE JSON_TYPE({value}) IN ({types}) END"
+    )
 
 
 def from_server(raw: bytes | None) -> str | None:
