@@ -27,10 +27,7 @@ _ON_BOTH = frozenset(
         "demo",
         "consumer_killed",
         "disk_full",
-        "copy_again",
         "open_transaction",
-        "parked_copy",
-        "unique_key",
     )
 )
 _WHOLE = frozenset(

@@ -64,7 +64,8 @@ class Cluster:
         for index, worker in enumerate(self._workers):
             if not worker.running:
                 home = self.directory / f"worker{index}"
-                options = ["--host", "127.0.0.1", "--cores", "1", "--memory", "600m", "--work-dir", str(home)]
+                host = f"127.0.0.{1 + index}"  # a task's twin goes to another host
+                options = ["--host", host, "--cores", "1", "--memory", "600m", "--work-dir", str(home)]
                 options += ["--webui-port", "0", self.master]
                 java = "org.apache.spark.deploy.worker.Worker"
                 self._workers[index].start(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,7 +17,28 @@ from tests.jobs.commands import attempts, config_of, ended, held, run, started
 from tests.jobs.test_full_copy import CREATE, numbers, raw_rows
 from tests.scroll.setup import Laid, lay, spread
 
+_ROOT = Path(__file__).resolve().parents[2]
 pytestmark = pytest.mark.timeout(600)
+_SPECULATING = """
+import sys
+from pathlib import Path
+from pyspark.sql import SparkSession
+from jobs import full_copy
+from migrate.settings import load
+settings = load(Path(sys.argv[1]))
+options = {
+    **settings.spark_conf,
+    "spark.speculation": "true",
+    "spark.speculation.interval": "50ms",
+    "spark.speculation.task.duration.threshold": "200ms",
+    "spark.ui.enabled": "false",
+}
+builder = SparkSession.builder.master(settings.copy_.master)
+for name, value in options.items():
+    builder = builder.config(name, value)
+builder.getOrCreate()
+print(full_copy.run(settings).rows_read)
+"""
 
 
 @pytest.fixture(scope="module")
@@ -93,6 +116,22 @@ def test_spark_submit_runs_the_bundle_from_an_empty_folder(
     here, there = raw_rows(laid)
     assert here == there
     assert "0 differences" in submit("verify.py")
+
+
+def test_a_task_that_spark_runs_twice_at_a_time_writes_nothing_twice(
+    mariadb_box: Sandbox, cluster: Cluster, tmp_path: Path
+) -> None:
+    """In a session that others began, with speculation: ours have none."""
+    cluster.complete()
+    laid, config = laid_on(cluster, mariadb_box, tmp_path, rows=500, chunk=1000)
+    environment = {**os.environ, "PYSPARK_PYTHON": str(cluster.python)}
+    command = [sys.executable, "-c", _SPECULATING, str(config)]
+    copy = run(command, _ROOT, environment)
+    with held(laid, copy, 1):
+        wait(lambda: max(attempts(laid)) > 1, "the chunk's second attempt")
+    assert ended(copy).splitlines()[-1] == "500"
+    here, there = raw_rows(laid)
+    assert here == there
 
 
 def test_a_master_that_does_not_answer_is_named_at_once(mysql_box: Sandbox, cluster: Cluster, tmp_path: Path) -> None:
