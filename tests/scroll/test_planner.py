@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 
 import pytest
@@ -17,7 +17,7 @@ from migrate.mysql.values import from_server, selected
 from migrate.scroll.keyrange import KeyRange, condition, order
 from migrate.scroll.planner import Planner
 from sandbox.stack import Sandbox
-from tests.helpers import server_of, unique
+from tests.helpers import scratch, server_of, session, unique
 
 _ROWS = 7
 
@@ -200,3 +200,33 @@ def test_pages_over_two_tables_leave_no_key_of_either_out_and_are_large_in_none(
         again = list(planners[0].covering(4, pages[3].high, planners[1:]))
         for connection, table in ((one, sparse), (other, dense)):
             check_pages(connection, table, [*pages[:4], *again], keys_in(connection, table, None, None))
+
+
+def test_a_page_reads_no_more_keys_than_it_has_whatever_other_indexes_there_are(box: Sandbox) -> None:
+    with box_table(box) as (reader, table):
+        read = "SHOW SESSION STATUS WHERE Variable_name IN ('Handler_read_next', 'Handler_read_key')"
+
+        def keys_read() -> int:
+            return sum(int(row[1]) for row in reader.query(read))
+
+        planner = Planner(reader, table, 4000)
+        before = keys_read()
+        assert planner.page_end(("1000",), ("19000",)) == ("5000",)
+        assert keys_read() - before < 5000, "it read keys beyond the page"
+
+
+@contextmanager
+def box_table(box: Sandbox) -> Iterator[tuple[Connection, Table]]:
+    """20,000 rows, with a further index of few values, which covers the key."""
+    with scratch(box.source, "pages") as database:
+        box.source.execute(
+            "CREATE TABLE t (id INT PRIMARY KEY, few INT NOT NULL, pad CHAR(100) NOT NULL, KEY (few))",
+            "INSERT INTO t WITH RECURSIVE s (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM s WHERE n < 1000)"
+            " SELECT a.n + 1000 * (b.n - 1), a.n MOD 5, REPEAT('x', 100) FROM s a JOIN s b ON b.n <= 20",
+            "ANALYZE TABLE t",
+            database=database,
+        )
+        with session(box.source) as plain:
+            table = load_table(plain, "main", database, "t")
+        with closing(connect(server_of(box.source), "source", raw_results=True)) as reader:
+            yield reader, table
