@@ -106,7 +106,7 @@ def sorts_alike(column: Column) -> bool:
 def unlike(mine: Table, theirs: Sequence[Column], flavours: tuple[str, str]) -> list[str]:
     """Which columns of a target's table cannot hold the source table's values as they are, and why; none when all can.
 
-    Collations may be others, but for the key's: rows are compared by their bytes.
+    Collations may be others, but for the unique keys': rows are compared by their bytes.
     flavours: the source's and the target's.
     """
     names, there = [column.name for column in mine.columns], {column.name: column for column in theirs}
@@ -115,7 +115,8 @@ def unlike(mine: Table, theirs: Sequence[Column], flavours: tuple[str, str]) -> 
     if wrong or names != [*there]:
         return wrong or ["in another order"]
     pairs = [(column, there[column.name]) for column in mine.columns]
-    return [f"{one.name} ({why})" for one, other in pairs if (why := _why(one, other, one.name in mine.key, flavours))]
+    unique = {*mine.key, *(name for key in mine.unique_keys for name in key)}
+    return [f"{one.name} ({why})" for one, other in pairs if (why := _why(one, other, one.name in unique, flavours))]
 
 
 def _why(mine: Column, theirs: Column, in_key: bool, flavours: tuple[str, str]) -> str:
@@ -136,7 +137,7 @@ def _why(mine: Column, theirs: Column, in_key: bool, flavours: tuple[str, str]) 
         return f"character set {theirs.charset} for {mine.charset}"
     wanted = collation_on(target, mine.collation)
     if in_key and mine.collation != theirs.collation and wanted != theirs.collation:
-        return f"a column of the key, in {theirs.collation}; make it COLLATE {wanted}"
+        return f"a column of a unique key, in {theirs.collation}; make it COLLATE {wanted}"
     return ""
 
 

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 import structlog
 
 from migrate.model.change import Key
-from migrate.model.errors import ConfigError, PreflightError, ServerError
+from migrate.model.errors import ConfigError, OwnershipLost, PreflightError, ServerError
 from migrate.model.stopping import stop_on_signals
 from migrate.scroll import again
 from migrate.scroll.again import Again
@@ -198,14 +198,28 @@ class TableCopy:
         self._patience.judge(problems, succeeded=bool(done))
 
     def finish(self) -> None:
-        """Close the table's chunk fence in every target database; deletes leave no ledger rows from here on."""
-        self._patience.call(self._close_table)
-        done = TablePhase(Phase.COPIED, self._run, self.planned.rule_hash)
+        """Close the table's chunk fence in every target database; deletes leave no ledger rows from here on.
+
+        Raises: OwnershipLost when another run began meanwhile.
+        """
+        table, name = self.planned.table, self._settings.name
         with self._state.begin() as connection:
-            phase.put(connection, self._settings.name, self.planned.table, done)
-            parts.end(connection, self._settings.name, self.planned.table)
+            self._refuse_another_run(connection)
+            phase.note_reopened(connection, name, table, True)  # so it is to a run after one that ends in between
+        self._patience.call(self._close_table)
+        with self._state.begin() as connection:
+            self._refuse_another_run(connection)
+            phase.put(connection, name, table, TablePhase(Phase.COPIED, self._run, self.planned.rule_hash))
+            phase.note_reopened(connection, name, table, False)
+            parts.end(connection, name, table)
 
     # -- steps
+
+    def _refuse_another_run(self, connection: sa.Connection) -> None:
+        """Raise OwnershipLost when the table has another run by now; none begins until the transaction ends."""
+        table = self.planned.table
+        if phase.lock(connection, self._settings.name, table).attempt != self._run:
+            raise OwnershipLost(f"copy of {table.full_name}: another run of it began", hint="this one ends")
 
     def _refuse_before_its_place(self, connection: sa.Connection) -> None:
         """A table that was added is read once the publisher is where its changes begin (rule 1)."""

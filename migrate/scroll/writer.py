@@ -224,7 +224,8 @@ class ChunkWriter:
                 keys = [self._key_of(row) for row in values(some)]
                 hashes = ledger.key_hashes(connection, self._table, keys)
                 settled = [key for key, key_hash in zip(keys, hashes, strict=True) if key_hash in there]
-                parked.remove(connection, self._migration, self._table, self._places[place].table, settled)
+                name = self._places[place].table
+                parked.remove(connection, self._migration, self._table, name, settled, copied_only=True)
 
     def _load(self, connection: Connection, place: int, blocks: Sequence[Block], done: Written) -> int:
         """Let the server skip the rows whose keys are there. Raises _Refused when it says anything else of one."""

@@ -181,6 +181,6 @@ def explain_state(error: DBAPIError, settings: State) -> ServerError:
     """One line about a refused state database."""
     original = error.orig if error.orig is not None else error
     told = explain(original, f"state database '{settings.database}' at {settings.host}:{settings.port}")
-    if getattr(original, "args", [0])[0] in (1049, 1146):
+    if getattr(original, "args", [0])[0] in (1049, 1054, 1146):  # or its tables are of an earlier version
         return ServerError(told.message, hint="run `migrate init` first")
     return ServerError(told.message, hint=told.hint)

@@ -77,10 +77,17 @@ def close(
 
 
 def retire(connection: Connection, migration: str, table: Table, chunks: Iterable[tuple[int, int]]) -> None:
-    """Close chunks (number, last attempt) that count no more: whoever still writes one can do so no longer."""
+    """Close chunks (number, last attempt) that count no more: whoever still writes one can do so no longer.
+
+    One whose attempt is later here, as the rows were chosen anew since, is closed under that.
+    """
     for number, attempt in chunks:
-        open_attempt(connection, migration, table, Chunk(number, None, None), attempt + 1)
-        close(connection, migration, table, [number], attempt + 1)
+        connection.execute(
+            f"INSERT INTO {CHUNK_FENCE} (migration, source, table_schema, table_name, chunk, attempt, closed)"
+            " VALUES (%s, %s, %s, %s, %s, %s, 1)"
+            " ON DUPLICATE KEY UPDATE attempt = GREATEST(attempt, %s), closed = 1, writes = writes + 1",
+            (*_key(migration, table), number, attempt + 1, attempt + 1),
+        )
 
 
 def hold_closed(connection: Connection, migration: str, tables: Iterable[TableId]) -> bool:

@@ -74,12 +74,18 @@ def remove(
     place: str,
     keys: Sequence[Key],
     sources: Iterable[str] | None = None,
+    *,
+    copied_only: bool = False,
 ) -> None:
-    """A later state of these keys is written. sources: of all tables whose rows go there; None: the table's own."""
+    """A later state of these keys is written. sources: of all tables whose rows go there; None: the table's own.
+
+    copied_only: what is parked of a change stays.
+    """
+    but = f" AND incarnation = {COPIED.incarnation}" if copied_only else ""
     for key_hash in ledger.key_hashes(connection, table, keys):
         for source in sources or (table.source,):
             connection.execute(
-                f"DELETE FROM {PARKED} WHERE {_PLACE} AND key_hash = %s", (migration, source, place, key_hash)
+                f"DELETE FROM {PARKED} WHERE {_PLACE} AND key_hash = %s{but}", (migration, source, place, key_hash)
             )
 
 

@@ -116,4 +116,4 @@ def test_a_key_that_the_target_sorts_otherwise_is_refused(crossed: Sandbox, sour
     crossed.source.execute(f"CREATE TABLE {source}.t (id VARCHAR(9) COLLATE utf8mb4_0900_ai_ci PRIMARY KEY)")
     crossed.targets[0].execute(f"CREATE TABLE {target}.t (id VARCHAR(9) COLLATE utf8mb4_bin PRIMARY KEY)")
     (found,) = told(crossed, source, target)
-    assert "id (a column of the key, in utf8mb4_bin; make it COLLATE utf8mb4_uca1400_nopad_ai_ci)" in found
+    assert "id (a column of a unique key, in utf8mb4_bin; make it COLLATE utf8mb4_uca1400_nopad_ai_ci)" in found

@@ -114,8 +114,11 @@ def test_columns_that_cannot_hold_them_as_they_are_are_named_with_the_reason() -
     assert told(text, replace(text, nullable=True)) == ["c (NOT NULL on one side only)"]
     assert told(text, replace(text, generated=True)) == ["c (generated on one side only)"]
     assert told(text, replace(text, collation="utf8mb4_bin"), in_key=True) == [
-        "c (a column of the key, in utf8mb4_bin; make it COLLATE utf8mb4_general_ci)"
+        "c (a column of a unique key, in utf8mb4_bin; make it COLLATE utf8mb4_general_ci)"
     ]
+    unique = Table("s", "shop", "t", (KEY, text), ("id",), (("c",),))
+    (wrong,) = unlike(unique, (KEY, replace(text, collation="utf8mb4_bin")), WITHIN)
+    assert "a column of a unique key" in wrong
     mapped = replace(text, collation="utf8mb4_0900_ai_ci")
     assert told(mapped, replace(text, collation="utf8mb4_uca1400_nopad_ai_ci"), in_key=True) == []
 

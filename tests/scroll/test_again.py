@@ -307,3 +307,39 @@ def test_the_source_is_waited_for_before_the_first_read(laid: Laid, monkeypatch:
     with copying(laid) as copy:
         copy.begin()
         assert waited == [True, True]
+
+
+def test_a_run_that_another_one_overtook_does_not_end_the_copy(laid: Laid) -> None:
+    with copying(laid, RESTART) as first, copying(laid, RESTART) as second:
+        assert first.begin()
+        while wave := first.wave(3):
+            first.settle([written(laid, first, attempt) for attempt in wave])
+        assert second.begin()
+        with pytest.raises(OwnershipLost, match="another run of it began"):
+            first.finish()
+        assert (stage(laid), is_open(laid)) == (Phase.COPYING, True)
+        copy_rest(laid, second)
+    assert (stage(laid), is_open(laid)) == (Phase.COPIED, False)
+
+
+def test_a_copy_that_was_killed_while_it_closed_waits_for_the_source_again(
+    laid: Laid, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waited: list[str] = []
+    with copying(laid, RESTART) as copy:
+        assert copy.begin()
+        while wave := copy.wave(3):
+            copy.settle([written(laid, copy, attempt) for attempt in wave])
+        with monkeypatch.context() as broken:
+            broken.setattr(phase, "put", interrupt)
+            with pytest.raises(KeyboardInterrupt):
+                copy.finish()
+    assert (stage(laid), is_open(laid)) == (Phase.COPYING, False)
+    monkeypatch.setattr(module, "wait_until_readable", lambda _settings, table: waited.append(table.name))
+    assert copied(laid) == (60, 0)
+    assert waited == ["t"]
+    assert stage(laid) is Phase.COPIED
+
+
+def interrupt(*_: object) -> None:
+    raise KeyboardInterrupt

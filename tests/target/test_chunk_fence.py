@@ -59,6 +59,20 @@ def test_a_later_attempt_shuts_out_the_earlier_one(side: TargetSide, migration: 
     check(side.two, migration, table, 2)
 
 
+def test_what_counts_no_more_is_closed_whatever_attempt_the_target_has(
+    side: TargetSide, migration: str, table: Table
+) -> None:
+    chunk_fence.open_attempt(side.one, migration, table, FIRST, 1)
+    for _ in range(3):  # the rows are chosen anew
+        chunk_fence.supersede(side.one, migration, table)
+    chunk_fence.open_attempt(side.one, migration, table, Chunk(1, None, None), 2)
+    for _ in range(2):
+        chunk_fence.retire(side.one, migration, table, [(0, 1), (1, 2), (2, 1)])
+    for chunk, attempt in ((0, 1), (0, 4), (1, 2), (2, 1)):
+        with pytest.raises(OwnershipLost):
+            check(side.one, migration, table, attempt, chunk)
+
+
 def test_a_closed_chunk_takes_no_more_rows_until_a_new_attempt_opens_it(
     side: TargetSide, migration: str, table: Table
 ) -> None:
