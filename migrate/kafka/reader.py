@@ -21,6 +21,10 @@ _COORDINATOR_MOVES = frozenset(
     {KafkaError.NOT_COORDINATOR, KafkaError.COORDINATOR_NOT_AVAILABLE, KafkaError.COORDINATOR_LOAD_IN_PROGRESS}
 )
 """The group's offsets are being taken over by another broker, or created: it passes by itself."""
+_LEADER_MOVES = frozenset(
+    {KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE, KafkaError.FENCED_LEADER_EPOCH}
+)
+"""So it is with a partition, as of a topic that was created a moment ago."""
 _UNKNOWN = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION})
 DELETED = "messages were deleted before they were applied: raise kafka.retention_hours and copy again"
 Gone = Callable[[str, int, StopError], None]
@@ -123,15 +127,19 @@ class PartitionReader:
 
     def bounds(self, topic: str, partition: int) -> tuple[int, int]:
         """(first offset at the broker, one past the last). Raises NoSuchTopic, ServerError."""
-        try:
-            low, high = self._consumer.get_watermark_offsets(
-                TopicPartition(topic, partition), timeout=_TIMEOUT, cached=False
-            )
-        except KafkaException as error:
-            if error_code(error) in _UNKNOWN:
-                where = f"Kafka at {self._settings.bootstrap}"
-                raise NoSuchTopic(f"{where} has no {topic} [{partition}]", hint="was the topic deleted?") from error
-            raise explain(error, self._settings) from error
+
+        def ask() -> tuple[int, int]:
+            try:
+                return self._consumer.get_watermark_offsets(
+                    TopicPartition(topic, partition), timeout=_TIMEOUT, cached=False
+                )
+            except KafkaException as error:
+                if error_code(error) in _UNKNOWN:
+                    where = f"Kafka at {self._settings.bootstrap}"
+                    raise NoSuchTopic(f"{where} has no {topic} [{partition}]", hint="was the topic deleted?") from error
+                raise
+
+        low, high = self._once_settled(ask)
         return int(low), int(high)
 
     def committed(self, topic: str, partition: int) -> int | None:
@@ -167,13 +175,13 @@ class PartitionReader:
         return True
 
     def _once_settled(self, ask: Callable[[], T]) -> T:
-        """What the group's coordinator answers, asked again while it moves. Raises ServerError."""
+        """What a coordinator or a leader answers, asked again while it moves. Raises ServerError."""
         ends = time.monotonic() + _TIMEOUT
         while True:
             try:
                 return ask()
             except KafkaException as error:
-                if error_code(error) not in _COORDINATOR_MOVES or time.monotonic() >= ends:
+                if error_code(error) not in _COORDINATOR_MOVES | _LEADER_MOVES or time.monotonic() >= ends:
                     raise explain(error, self._settings) from error
             time.sleep(_PAUSE)
 
