@@ -13,7 +13,7 @@ from migrate.cli_options import out
 def bundle(
     directory: Annotated[Path, typer.Argument(help="Where to; made when it is not there.")] = Path("spark"),
 ) -> None:
-    """Write migrate.zip, full_copy.py and verify.py for `spark-submit --py-files`. Needs no config file."""
+    """Write migrate.zip, full_copy.py and verify.py as spark-submit takes them. Needs no config file."""
     from jobs.bundle import bundle as write
 
     for file in write(directory):

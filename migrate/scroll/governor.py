@@ -21,7 +21,7 @@ from migrate.state.throttle import NAMES, Asked
 from migrate.target.plan import PlannedTable
 
 log = structlog.get_logger("migrate.copy")
-_EVERY = 1.0
+LOOK_SECONDS = 1.0
 _WINDOW = 60.0
 
 
@@ -71,7 +71,7 @@ class Governor:
         self.readings = self._meter.measure(self.limits)
         self._since = higher(self._since, self.readings)
         self._fresh = True
-        self._look_at = self._clock() + _EVERY
+        self._look_at = self._clock() + LOOK_SECONDS
         return True
 
     def next_wave(self) -> int:

@@ -20,6 +20,7 @@ from jobs.full_copy import CopyProgress
 from migrate.ops import throttle
 from migrate.ops.runtime import stored_plan
 from migrate.ops.throttle import Copying
+from migrate.scroll.governor import LOOK_SECONDS
 from migrate.state import copy_progress, detail
 from migrate.state.detail import ChunkState
 from sandbox.stack import Sandbox
@@ -90,6 +91,7 @@ def test_a_copy_that_is_paused_stands_still_and_goes_on_after_resume(box: Sandbo
         steps.append(step)
         if len(steps) == 1:
             said(laid, tmp_path, "--pause")
+            time.sleep(LOOK_SECONDS)  # else it may be done before it looks
         if step.pace == "paused":
             paused.append((step.rows_read, begun(laid)))
             if len(paused) == 3:
@@ -151,6 +153,7 @@ def test_chunks_and_rows_per_second_change_while_it_runs(box: Sandbox, tmp_path:
         steps.append((time.monotonic(), step))
         if len(steps) == 1:
             change(laid, chunks=1, rows_per_second=100)
+            time.sleep(LOOK_SECONDS)  # else it may be done before it looks
         elif step.chunks == 1 and sum(one.chunks == 1 for _, one in steps) == 10:
             change(laid, reset=True)
 
