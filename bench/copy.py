@@ -14,7 +14,8 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -73,23 +74,30 @@ def main() -> None:
         mydumper.install()
     load = Workload("copy", round(1_000 * scale) * 1000, 0, 0, 1000, 1)
     found: dict[str, Any] = {"machine": machine(), "rows": load.inserts, "runs": {}}
-    with tempfile.TemporaryDirectory(prefix="bench-", dir=run_directory()) as name:
-        directory = Path(name)
-        with Sandbox(Flavour.MYSQL, directory / "servers", targets=1, keep=False, options=SERVERS) as box:
-            found["mysql"] = str(box.source.query("SELECT VERSION()")[0][0])
-            workload.create(box.source, load)
-            workload.fill_at_once(box.source, load)
-            for number in range(runs):
-                note(found, "migrate", _ours(box, directory, load, number).figures())
-                note(found, "floor: outfile", _measured(box, load, lambda: outfile.copy(box, load)).figures())
-                if peer:
-                    copy = mydumper.Copy(box, directory, load)
-                    note(found, "mydumper", _measured(box, load, copy.run).figures())
-                if peer == "all":
-                    note(found, "spark jdbc", _measured(box, load, lambda: jdbc.copy(box, directory, load)).figures())
+    with filled(load) as (box, directory):
+        found["mysql"] = str(box.source.query("SELECT VERSION()")[0][0])
+        for number in range(runs):
+            note(found, "migrate", _ours(box, directory, load, number).figures())
+            note(found, "floor: outfile", _measured(box, load, lambda: outfile.copy(box, load)).figures())
+            if peer:
+                copy = mydumper.Copy(box, directory, load)
+                note(found, "mydumper", _measured(box, load, copy.run).figures())
+            if peer == "all":
+                note(found, "spark jdbc", _measured(box, load, lambda: jdbc.copy(box, directory, load)).figures())
     found["load_average_after"] = os.getloadavg()
     found |= ratios(found["runs"])
     write(found, OUT)
+
+
+@contextmanager
+def filled(load: Workload) -> Iterator[tuple[Sandbox, Path]]:
+    """Servers whose source has the workload's rows, and a directory for what else is written."""
+    with tempfile.TemporaryDirectory(prefix="bench-", dir=run_directory()) as name:
+        directory = Path(name)
+        with Sandbox(Flavour.MYSQL, directory / "servers", targets=1, keep=False, options=SERVERS) as box:
+            workload.create(box.source, load)
+            workload.fill_at_once(box.source, load)
+            yield box, directory
 
 
 def _ours(box: Sandbox, directory: Path, load: Workload, number: int) -> Copied:

@@ -9,7 +9,6 @@ RUNS times (3), in turn; Spark's start is reported apart. Writes bench/out/verif
 from __future__ import annotations
 
 import os
-import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -17,14 +16,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from bench import workload
-from bench.capture import machine, run_directory
+from bench.capture import machine
 from bench.consumer import Pipeline
-from bench.copy import SERVERS, Copied, cpu, said, since
+from bench.copy import Copied, cpu, filled, said, since
 from bench.report import median, note, write
 from bench.workload import Workload
 from sandbox.database import DatabaseServer
-from sandbox.settings import Flavour
 from sandbox.stack import Sandbox
 
 OUT = Path(__file__).parent / "out" / "verify.json"
@@ -38,19 +35,15 @@ def main() -> None:
     scale, runs = float(os.environ.get("SCALE") or 1), int(os.environ.get("RUNS") or 3)
     load = Workload("verify", round(1_000 * scale) * 1000, 0, 0, 1000, 1)
     found: dict[str, Any] = {"machine": machine(), "rows": load.inserts, "runs": {}}
-    with tempfile.TemporaryDirectory(prefix="bench-", dir=run_directory()) as name:
-        directory = Path(name)
-        with Sandbox(Flavour.MYSQL, directory / "servers", targets=1, keep=False, options=SERVERS) as box:
-            found["mysql"] = str(box.source.query("SELECT VERSION()")[0][0])
-            workload.create(box.source, load)
-            workload.fill_at_once(box.source, load)
-            for number in range(runs):
-                pipeline = Pipeline(box, directory, load, number)
-                pipeline.prepare(copied=False)
-                note(found, "copy", said(box, load, partial(pipeline.copy, _TIMEOUT)).figures())
-                note(found, "verify", said(box, load, partial(pipeline.verify, _TIMEOUT)).figures())
-                note(found, "pt-table-checksum", _checksums(box, pipeline, load).figures())
-                pipeline.drop()
+    with filled(load) as (box, directory):
+        found["mysql"] = str(box.source.query("SELECT VERSION()")[0][0])
+        for number in range(runs):
+            pipeline = Pipeline(box, directory, load, number)
+            pipeline.prepare(copied=False)
+            note(found, "copy", said(box, load, partial(pipeline.copy, _TIMEOUT)).figures())
+            note(found, "verify", said(box, load, partial(pipeline.verify, _TIMEOUT)).figures())
+            note(found, "pt-table-checksum", _checksums(box, pipeline, load).figures())
+            pipeline.drop()
     found["load_average_after"] = os.getloadavg()
     found |= ratios(found["runs"])
     write(found, OUT)

@@ -156,7 +156,8 @@ def read(
         status.oversized = [asdict(row) for row in oversized.every(connection, settings.name)]
         now = connection.execute(sa.select(database.now)).scalar_one()
         holders = lease.holders(connection, settings.name)
-        status.leading = {name: holder for name, holder in holders.items() if name in _single(settings)}
+        single = {*SINGLE, *(lease_name(source.name) for source in settings.sources)}  # one process each
+        status.leading = {name: holder for name, holder in holders.items() if name in single}
         listed = {name: outstanding.get(connection, settings.name, name) for name in stored}
         replaying = {
             name: replay.replaying(connection, settings.name, where) for name, where in stored.items() if where
@@ -240,11 +241,6 @@ def source_ends(settings: Settings, state: sa.Engine) -> dict[str, SourceEnd]:
     for source in position.where_read(state, settings).sources:
         ends[source.name] = source_end(source)
     return ends
-
-
-def _single(settings: Settings) -> set[str]:
-    """The leases that stand for one process each, apart from those of partitions."""
-    return {*SINGLE, *(lease_name(source.name) for source in settings.sources)}
 
 
 def _source_end(

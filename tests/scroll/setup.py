@@ -15,6 +15,9 @@ from migrate.model.table import Table
 from migrate.mysql import catalog, definition
 from migrate.mysql.connection import Connection, connect
 from migrate.mysql.quoting import quote
+from migrate.scroll.marks import Mark
+from migrate.scroll.table_copy import Attempt, ChunkResult
+from migrate.scroll.tasks import CopyJob, WriteChunk, read_chunk
 from migrate.settings import Settings, parse
 from migrate.state import database, position, schema_history
 from migrate.target.plan import Plan, PlannedTable, connect_database
@@ -164,3 +167,16 @@ def _state(settings: Settings, found: Table) -> None:
         begun = position.Position("main", "127.0.0.1", 1, "", 2, 1, "binlog.000001", 4)
         position.save(connection, settings.name, begun)
     engine.dispose()
+
+
+def write_chunk(job: CopyJob, attempt: Attempt) -> ChunkResult:
+    """Copy one chunk as a task does; the rule chooses by the first column that is carried."""
+    writer = WriteChunk(job, attempt)
+    for item in read_chunk(job, attempt):
+        if isinstance(item, Mark):
+            writer.mark(item)
+        else:
+            ids = [str(value.decode()) for value in item.carried[0] if value is not None]
+            for place, line in zip(job.planned.rule.route_many([ids]), item.lines, strict=True):
+                writer.rows(place, (line, 1))
+    return writer.result()

@@ -30,7 +30,7 @@ from migrate.target.plan import TargetPool
 from migrate.target.rows import PlaceWriter
 from sandbox.stack import Sandbox
 from tests.helpers import server_of
-from tests.scroll.setup import Laid, lay, spread
+from tests.scroll.setup import Laid, lay, spread, write_chunk
 
 CREATE = "CREATE TABLE {t} (id INT PRIMARY KEY, v VARCHAR(20))"
 NUMBERS = "WITH RECURSIVE seq (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM seq WHERE n < 60)"
@@ -52,16 +52,7 @@ def copying(laid: Laid, again: Again | None = None) -> Iterator[TableCopy]:
 
 def written(laid: Laid, copy: TableCopy, attempt: Attempt) -> ChunkResult:
     """Copy one chunk as a task does."""
-    job = CopyJob(laid.settings, laid.table, copy.aside, copy.part)
-    writer = WriteChunk(job, attempt)
-    for item in read_chunk(job, attempt):
-        if isinstance(item, Mark):
-            writer.mark(item)
-        else:
-            ids = [str(value.decode()) for value in item.carried[0] if value is not None]
-            for place, line in zip(job.planned.rule.route_many([ids]), item.lines, strict=True):
-                writer.rows(place, (line, 1))
-    return writer.result()
+    return write_chunk(CopyJob(laid.settings, laid.table, copy.aside, copy.part), attempt)
 
 
 def copy_rest(laid: Laid, copy: TableCopy) -> None:

@@ -15,11 +15,10 @@ from migrate.scroll import tasks
 from migrate.scroll.digest import source_sums, target_sums
 from migrate.scroll.keyrange import KeyRange
 from migrate.scroll.lookup import look_up
-from migrate.scroll.marks import Mark
 from migrate.scroll.outcome import End, Problem
 from migrate.scroll.sessions import Sessions, forget
 from migrate.scroll.table_copy import Attempt, ChunkResult, TableCopy
-from migrate.scroll.tasks import CopyJob, WriteChunk, read_chunk
+from migrate.scroll.tasks import CopyJob
 from migrate.settings import Settings
 from migrate.state import detail, phase, position
 from migrate.state.detail import ChunkState
@@ -29,7 +28,7 @@ from migrate.target.plan import PlannedTable, TargetPool
 from sandbox.settings import Flavour
 from sandbox.stack import Sandbox
 from tests.helpers import globally
-from tests.scroll.setup import Laid, lay, spread
+from tests.scroll.setup import Laid, lay, spread, write_chunk
 
 CREATE = "CREATE TABLE {t} (id INT PRIMARY KEY, v VARCHAR(20))"
 NUMBERS = "WITH RECURSIVE seq (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM seq WHERE n < 95)"
@@ -56,16 +55,7 @@ def copying(laid: Laid, settings: Settings | None = None, planned: PlannedTable 
 
 def copied(laid: Laid, attempt: Attempt, planned: PlannedTable | None = None) -> ChunkResult:
     """Copy one chunk as a task does."""
-    job = CopyJob(laid.settings, planned or laid.table)
-    writer = WriteChunk(job, attempt)
-    for item in read_chunk(job, attempt):
-        if isinstance(item, Mark):
-            writer.mark(item)
-        else:
-            ids = [str(value.decode()) for value in item.carried[0] if value is not None]
-            for place, line in zip(job.planned.rule.route_many([ids]), item.lines, strict=True):
-                writer.rows(place, (line, 1))
-    return writer.result()
+    return write_chunk(CopyJob(laid.settings, planned or laid.table), attempt)
 
 
 def copy_all(laid: Laid, copy: TableCopy) -> None:
