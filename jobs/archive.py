@@ -43,10 +43,10 @@ def main() -> int:
 def make(path: Path) -> None:
     """Write the archive: run a small job, and have the JVM keep what it loaded. Raises OSError."""
     _say("archiving Spark's classes, for shorter starts: 150 MB")
-    with tempfile.TemporaryDirectory(dir=path.parent) as name:
+    with tempfile.TemporaryDirectory(dir=path.parent) as name, tempfile.TemporaryDirectory() as sockets:
         directory = Path(name)
         written = directory / path.name
-        options = own_machine("local[2]", directory, f'-XX:ArchiveClassesAtExit="{written}" -Xlog:cds=off')
+        options = own_machine("local[2]", directory, sockets, f'-XX:ArchiveClassesAtExit="{written}" -Xlog:cds=off')
         session = started("archive", options, directory)
         warm(session)
         jvm: subprocess.Popen[bytes] = SparkContext._gateway.proc  # type: ignore[union-attr]

@@ -6,6 +6,7 @@ installed packages.
 
 from __future__ import annotations
 
+import gc
 import sys
 
 _ARCHIVES = (".zip", ".jar")
@@ -15,11 +16,11 @@ for path in [path for path in sys.path_importer_cache if path.endswith(_ARCHIVES
 
 from pyspark.daemon import manager  # noqa: E402  from the installed package, as all that follows
 
-import jobs.frames  # noqa: E402
-import migrate.scroll.check  # noqa: E402
-import migrate.scroll.tasks  # noqa: E402
+import jobs.full_copy  # noqa: E402
+import jobs.verify  # noqa: E402
 
-__all__ = ["jobs", "migrate"]
+__all__ = ["jobs"]
 
 if __name__ == "__main__":
+    gc.freeze()  # a worker collects after each task, and would look at every module's objects: 50 ms
     manager()

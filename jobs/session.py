@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import structlog
 from py4j.protocol import Py4JError
@@ -70,22 +71,23 @@ def spark_session(settings: Settings, master: str) -> Iterator[SparkSession]:
     if _open is not None:
         yield _open
         return
-    _open = _start(settings, master)
-    try:
-        yield _open
-    finally:
-        session, _open = _open, None
-        session.stop()
-        shutil.rmtree(_scratch((settings.run_dir / "spark").resolve()), ignore_errors=True)
+    with TemporaryDirectory(prefix="migrate-", ignore_cleanup_errors=True) as sockets:
+        _open = _start(settings, master, sockets)
+        try:
+            yield _open
+        finally:
+            session, _open = _open, None
+            session.stop()
+            shutil.rmtree(_scratch((settings.run_dir / "spark").resolve()), ignore_errors=True)
 
 
-def _start(settings: Settings, master: str) -> SparkSession:
+def _start(settings: Settings, master: str, sockets: str) -> SparkSession:
     directory = (settings.run_dir / "spark").resolve()
     began = time.monotonic()
     _reach(master)
     try:
         directory.mkdir(parents=True, exist_ok=True, mode=0o700)
-        session = started(f"migrate {settings.name}", _options(settings, master, directory), directory)
+        session = started(f"migrate {settings.name}", _options(settings, master, directory, sockets), directory)
         _ship(session, directory)
         if str(session.sparkContext.master).startswith("local"):
             warm(session)
@@ -157,7 +159,7 @@ def started(name: str, options: Mapping[str, str], directory: Path) -> SparkSess
         return builder.getOrCreate()
 
 
-def _options(settings: Settings, master: str, directory: Path) -> dict[str, str]:
+def _options(settings: Settings, master: str, directory: Path, sockets: str) -> dict[str, str]:
     options = {
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
@@ -170,15 +172,18 @@ def _options(settings: Settings, master: str, directory: Path) -> dict[str, str]
         given = dict(SparkConf().getAll())
         options = {name: value for name, value in options.items() if name not in given}
     else:
-        options |= own_machine(master, directory, _ARCHIVED if CLASSES.exists() else "")
+        options |= own_machine(master, directory, sockets, _ARCHIVED if CLASSES.exists() else "")
         if python := settings.spark_conf.get("spark.pyspark.python"):
             os.environ["PYSPARK_PYTHON"] = python
     # A speculative twin would write under the same attempt (rule 10), and so would a task run again.
     return {**options, **settings.spark_conf, "spark.speculation": "false", "spark.task.maxFailures": "1"}
 
 
-def own_machine(master: str, directory: Path, java: str) -> dict[str, str]:
-    """Spark's settings for a driver that this process starts; `java`: further options of its JVM."""
+def own_machine(master: str, directory: Path, sockets: str, java: str) -> dict[str, str]:
+    """Spark's settings for a driver that this process starts.
+
+    sockets: a directory for those of local workers, whose path must be short; java: further options of its JVM.
+    """
     local = master.startswith("local")
     # of the executors, which may be on other machines
     os.environ["PYSPARK_PYTHON"] = sys.executable if local else os.environ.get("PYSPARK_PYTHON", sys.executable)
@@ -205,6 +210,9 @@ def own_machine(master: str, directory: Path, java: str) -> dict[str, str]:
             "spark.driver.bindAddress": "127.0.0.1",
             "spark.executorEnv.PYTHONPATH": os.pathsep.join(paths),
             "spark.python.daemon.module": "jobs.daemon",
+            # By TCP each task would wait 40 ms for an acknowledgement that is sent late (Nagle's algorithm).
+            "spark.python.unix.domain.socket.enabled": "true",
+            "spark.python.unix.domain.socket.dir": sockets,
         }
     return options
 

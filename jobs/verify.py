@@ -1,6 +1,6 @@
 """The verification as a Spark job: `run` for `migrate verify`, `main` for spark-submit.
 
-A wave of chunks is one Spark job, a chunk one task; what differs is looked at again by the driver.
+A wave of chunks is one Spark job, some chunks one task; what differs is looked at again by the driver.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +46,10 @@ from migrate.verify.repair import refresher
 from migrate.verify.table_check import TableCheck, TableVerified
 
 _WAVES = 2
-_WAVE_CHUNKS = 8
+_TASK_CHUNKS = 8
+"""Chunks of a task, as each task costs Spark some time."""
+_FIRST_CHUNKS = 16
+"""Planned while Spark starts."""
 _RESULT = "chunk int, body string"
 
 
@@ -99,7 +103,7 @@ class VerifyResult:
         return self.rows / self.seconds if self.seconds > 0 else 0.0
 
     def as_dict(self) -> dict[str, Any]:
-        figures = {"seconds": round(self.seconds, 1), "rows_per_second": round(self.rows_per_second)}
+        figures = {"seconds": round(self.seconds, 2), "rows_per_second": round(self.rows_per_second)}
         return {**self.certificate, **figures, "spark_seconds": round(self.spark_seconds, 1)}
 
     def summary(self) -> str:
@@ -151,16 +155,17 @@ def run(
         chosen = [planned for one in together for planned in one]
         _refuse_replays(settings, state, chosen)
         began = time.monotonic()
-        with spark_session(settings, settings.verify.master) as spark:
+        refresh = refresher(asked, state) if repair else None
+        check = TableCheck(settings, together[0], sessions, refresh=refresh)
+        with _session(settings, partial(check.plan, _FIRST_CHUNKS)) as spark:
             started = time.monotonic()
             with state.begin() as connection:
                 number = verification.start(connection, settings.name)
             start_time, before = certificates.utc_now(), _binlog_ends(settings, chosen)
             found: list[TableVerified] = []
-            refresh = refresher(asked, state) if repair else None
             unmended: list[MigrateError] = []
             for one in together:
-                check = TableCheck(settings, one, sessions, refresh=refresh)
+                check = TableCheck(settings, one, sessions, refresh=refresh) if found else check
                 found.append(_check(spark, settings, check, len(found), len(together), progress))
                 if check.unmended is not None:
                     unmended.append(check.unmended)
@@ -169,8 +174,11 @@ def run(
             _refuse_replays(settings, state, chosen)
             after = _binlog_ends(settings, chosen)
             points = [SourcePoint(name, before[name], after[name]) for name in before]
-            mixed = any(map(sessions.mixed, together))
-            paper = certificates.make(settings.name, number, start_time, certificates.utc_now(), points, found, mixed)
+            mixed, json_types = any(map(sessions.mixed, together)), settings.verify.json_types
+            finish_time = certificates.utc_now()
+            paper = certificates.make(
+                settings.name, number, start_time, finish_time, points, found, mixed=mixed, json_types=json_types
+            )
             with state.begin() as connection:
                 for one, table in zip(together, found, strict=True):
                     place = one[0].table.id
@@ -181,6 +189,16 @@ def run(
                     failover.settle(connection, settings.name, number, list(before))
             seconds = time.monotonic() - started
             return VerifyResult(number, found, seconds, started - began, paper, next(iter(unmended), None))
+
+
+@contextmanager
+def _session(settings: Settings, meanwhile: Callable[[], None]) -> Iterator[SparkSession]:
+    """Spark's session, and something done while it starts."""
+    with ThreadPoolExecutor(1) as aside:
+        done = aside.submit(meanwhile)
+        with spark_session(settings, settings.verify.master) as spark:
+            done.result()
+            yield spark
 
 
 def _together(every: Sequence[PlannedTable], chosen: Sequence[PlannedTable]) -> list[list[PlannedTable]]:
@@ -220,9 +238,10 @@ def _check(
     began = time.monotonic()
     job = CheckJob(settings, check.tables)
     waves: deque[Future[list[Checked]]] = deque()
+    size = _TASK_CHUNKS * spark.sparkContext.defaultParallelism
     with ThreadPoolExecutor(_WAVES, thread_name_prefix="wave") as threads:
         while True:
-            while len(waves) < _WAVES and (wave := check.wave(_WAVE_CHUNKS)):
+            while len(waves) < _WAVES and (wave := check.wave(size)):
                 waves.append(threads.submit(run_wave, spark, job, wave))
             if not waves:
                 break
@@ -246,8 +265,9 @@ def _progress(check: TableCheck, done: int, tables: int, began: float) -> Verify
 
 
 def run_wave(spark: SparkSession, job: CheckJob, wave: Sequence[KeyRange]) -> list[Checked]:
-    """Compare chunks, one a task; a result for each."""
+    """Compare chunks, some a task; a result for each."""
     ranges = list(wave)
+    tasks = min(len(ranges), spark.sparkContext.defaultParallelism)
 
     def check(batches: Batches) -> Iterator[pa.RecordBatch]:
         for number in (number for batch in batches for number in batch.column(0).to_pylist()):
@@ -255,7 +275,7 @@ def run_wave(spark: SparkSession, job: CheckJob, wave: Sequence[KeyRange]) -> li
             arrays = [pa.array([checked.chunk], pa.int32()), pa.array([_dump(checked)], pa.string())]
             yield pa.RecordBatch.from_arrays(arrays, names=["chunk", "body"])
 
-    frame = map_in_arrow(spark.range(0, len(ranges), 1, len(ranges)), check, _RESULT)
+    frame = map_in_arrow(spark.range(0, len(ranges), 1, tasks), check, _RESULT)
     try:
         return [_load(row["chunk"], row["body"]) for row in frame.collect()]
     except (PySparkException, Py4JError) as error:

@@ -1,9 +1,8 @@
-"""Rows as digests, computed in the servers, and a chunk compared by sums of them.
+"""Rows as digests, computed in the servers: read one by one, or summed up by place.
 
 A row's digest is SHA-256 over its fields as `migrate.scroll.line` writes them, so that no two different rows give one
-text (NULL is not '', 'a','bc' is not 'ab','c'). A place's share of a chunk is compared by its count and the sum of the
-digests' first 128 bits: sums add up over shards in any order, and unlike BIT_XOR they see two rows that swapped a
-value.
+text (NULL is not '', 'a','bc' is not 'ab','c'). A place's share of a chunk is its count and the sum of the digests'
+first 128 bits. Whole chunks are compared without rows by `migrate.scroll.screen`.
 """
 
 from __future__ import annotations
@@ -180,8 +179,8 @@ def suspects(
                         found.add(key, limit)
                     expected[place, key] = digest
     for place in places:
-        for key, digest in target_rows(pool, tables[0], key_range, place, mixed):
-            if expected.pop((place, key), None) != digest:
+        for key, there in target_rows(pool, tables[0], key_range, place, mixed):
+            if expected.pop((place, key), None) != there:
                 found.add(key, limit)
     for _, key in expected:
         found.add(key, limit)
@@ -190,16 +189,17 @@ def suspects(
 
 def target_rows(
     pool: TargetPool, planned: PlannedTable, key_range: KeyRange, place: int, mixed: bool = False
-) -> Iterator[tuple[Key, bytes]]:
-    """Keys and digests of a place's rows in a range."""
+) -> Iterator[tuple[Key, bytes | None]]:
+    """Keys and digests of a place's rows in a range; None for a row too large for the server to digest."""
     table = planned.table
     where, arguments = condition(table, key_range.low, key_range.high)
     fields = ", ".join(compared(column) for column in table.key_columns)
     readers = [to_text(column) for column in table.key_columns]
-    digest = row_digest(table, mixed)
-    statement = f"SELECT {fields}, {digest} FROM {quote(planned.places[place].table)} WHERE {where}"
-    for *raw, found in pool.get(planned.places[place].database).stream(statement, arguments):
-        yield tuple(str(read([part])[0]) for read, part in zip(readers, raw, strict=True)), str(found).encode()
+    statement = f"SELECT {fields}, {row_digest(table, mixed)} FROM {quote(planned.places[place].table)} WHERE {where}"
+    connection = pool.get(planned.places[place].database)
+    for *raw, digests in columns_of(connection, statement, arguments, _BATCH_ROWS, _BATCH_BYTES):
+        texts = (map(str, read(column)) for read, column in zip(readers, raw, strict=True))
+        yield from zip(zip(*texts, strict=True), digests, strict=True)
 
 
 def no_digest(table: Table) -> StopError:

@@ -76,8 +76,13 @@ def _escape(column: Column, value: bytes) -> bytes:
     return value
 
 
+def plain(column: Column) -> bool:
+    """Whether its text has nothing to escape."""
+    return column.kind in _PLAIN
+
+
 def _escapes(column: Column) -> Sequence[tuple[bytes, bytes]]:
-    if column.kind in _PLAIN:
+    if plain(column):
         return ()
     return _ESCAPED[: 3 if column.kind is Kind.JSON else 4]
 

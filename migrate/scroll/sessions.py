@@ -31,10 +31,14 @@ class Sessions:
             self._sources[name] = connection
         return connection
 
+    def flavours(self, tables: Sequence[PlannedTable]) -> frozenset[str]:
+        """Of all servers of tables that share their places: mysql, mariadb. Raises ServerError."""
+        targets = (self.targets.get(database) for database in tables[0].databases)
+        return frozenset(one.flavour for one in (*(self.source(one.table.source) for one in tables), *targets))
+
     def mixed(self, tables: Sequence[PlannedTable]) -> bool:
-        """Whether one server of tables that share their places is MySQL, another MariaDB. Raises ServerError."""
-        flavours = {self.source(planned.table.source).flavour for planned in tables}
-        return len(flavours | {self.targets.get(database).flavour for database in tables[0].databases}) > 1
+        """Whether one of those servers is MySQL, another MariaDB. Raises ServerError."""
+        return len(self.flavours(tables)) > 1
 
     def close(self) -> None:
         """Forget every session: the state of one is unknown, or they are not needed any more."""

@@ -132,12 +132,14 @@ class Copy(Section):
 
 class Verify(Section):
     master: str = "local[*]"
-    chunk_rows: Positive = 20_000
+    chunk_rows: Positive = 50_000
     recheck_seconds: Seconds = 5.0
     rechecks: int = Field(default=6, ge=0)
     """Together longer than a merge interval, so that a row the stream has not come to is no difference."""
     max_named: Positive = 100
     repair_rounds: Positive = 5
+    json_types: bool = False
+    """Whether JSON scalars are compared by type, where neither their text nor their size shows it."""
 
 
 class Check(Section):

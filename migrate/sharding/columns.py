@@ -16,7 +16,7 @@ from typing import Any
 
 from migrate.model.errors import ConfigError
 from migrate.model.table import Column, Table
-from migrate.sharding.javatypes import JavaError, JavaType, to_units
+from migrate.sharding.javatypes import INTEGERS, JavaError, JavaType, to_units
 
 _TYPE = re.compile(r"\s*([a-z0-9]+)\s*(?:\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\))?")
 _CHARSET = re.compile(r"\b(?:character set|charset)\s+([a-z0-9]+)")
@@ -43,6 +43,7 @@ class ValueReader:
     java: JavaType
     read: Callable[[Sequence[str]], list[Any]]
     assumed: bool  # the type came from the default, not from value-type
+    whole: bool = False  # whole numbers, and every one that the column can hold is of the Java type
 
 
 def type_text(column: Column) -> str:
@@ -70,7 +71,7 @@ def value_reader(column: str, column_type: str, value_type: str | None, key: str
                 f"{key}: column '{column}' ({column_type}) has no usual Java type",
                 hint=f"say which one the application passes, value-type: one of {names}",
             )
-        return ValueReader(column, default, _reader(column_type, default), True)
+        return ValueReader(column, default, _reader(column_type, default), True, default in INTEGERS)
     chosen = next((java for java in allowed if java.value == value_type), None)
     if chosen is None:
         names = ", ".join(allowed)
@@ -78,7 +79,7 @@ def value_reader(column: str, column_type: str, value_type: str | None, key: str
             f"{key}.value-type: '{value_type}' does not fit column '{column}' ({column_type})",
             hint=f"one of {names}",
         )
-    return ValueReader(column, chosen, _reader(column_type, chosen), False)
+    return ValueReader(column, chosen, _reader(column_type, chosen), False, chosen in INTEGERS and chosen is default)
 
 
 def _split(column_type: str) -> tuple[str, int, bool, str | None]:

@@ -11,7 +11,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from migrate.model.errors import StopError
+from migrate.mysql.quoting import quote
 from migrate.sharding.columns import ValueReader
+from migrate.sharding.in_server import InServer
 from migrate.sharding.javatypes import JavaError
 
 
@@ -39,6 +41,20 @@ class Choice:
     position: int
     bucket: Callable[[Any], Any]
     ordinals: Mapping[Any, int]
+    in_server: InServer | None = None
+
+    def condition(self, column: str, ordinal: int) -> str | None:
+        """SQL that is true for the values whose name has that number; None where no server computes it."""
+        if self.in_server is None:
+            return None
+        buckets = [str(bucket) for bucket in self.in_server.buckets if self._ordinal(bucket) == ordinal]
+        return f"{self.in_server.expression.format(column)} IN ({', '.join(buckets) or 'NULL'})"
+
+    def _ordinal(self, bucket: int) -> int | None:
+        try:
+            return self.ordinals[bucket]
+        except JavaError:
+            return None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -87,6 +103,20 @@ class TableRule:
         values = [self._read(reader, texts) for reader, texts in zip(self._readers, columns, strict=True)]
         picked = [self._pick(choice, values[choice.position]) for choice in self._choices]
         return self._combine(*picked)
+
+    def condition(self, place: int) -> str | None:
+        """SQL that is true for the rows of one place, and false or NULL for others; None where no server computes it.
+
+        place: its index in `places`.
+        """
+        (cell,) = (cell for cell, found in self._cells.items() if found == place)
+        ordinals = divmod(cell, self._width) if len(self._choices) == 2 else (cell,)
+        conditions = [
+            choice.condition(quote(self.columns[choice.position]), ordinal)
+            for choice, ordinal in zip(self._choices, ordinals, strict=True)
+        ]
+        known = [condition for condition in conditions if condition is not None]
+        return " AND ".join(known) if len(known) == len(conditions) else None
 
     def _read(self, reader: ValueReader, texts: Sequence[str | None]) -> list[Any]:
         if None in texts:

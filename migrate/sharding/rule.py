@@ -14,6 +14,7 @@ from typing import Any
 from migrate.model.errors import ConfigError
 from migrate.sharding.algorithms import Algorithm, Numbering, build_algorithm
 from migrate.sharding.columns import ValueReader, value_reader
+from migrate.sharding.in_server import of_algorithm, of_inline
 from migrate.sharding.inline import compile_inline, expand_nodes
 from migrate.sharding.javatypes import JavaError, JavaType, to_units
 from migrate.sharding.places import Choice, Place, TableRule
@@ -129,15 +130,17 @@ class _Builder:
         names = self._databases if level.name == "database" else self._tables
         if level.algorithm == "INLINE":
             bucket, name = self._inline(level, reader.java)
+            in_server = of_inline(str(level.props["algorithm-expression"]), self._bound_name(level), reader)
         else:
             algorithm = build_algorithm(level.algorithm, level.props, level.key)
             logical = self._table.rsplit(".", 1)[-1] if level.name == "table" else ""
             numbering = Numbering.of(names, logical)
             self._check_buckets(level, algorithm, numbering, names)
             bucket, name = _function(level, algorithm, reader.java), _namer(algorithm, numbering)
+            in_server = of_algorithm(algorithm, reader)
         self._note_type(level, reader)
         ordinals = _Ordinals(name, names, tell=level.algorithm != "INLINE")
-        return Choice(level.name, level.algorithm, position, bucket, ordinals)
+        return Choice(level.name, level.algorithm, position, bucket, ordinals, in_server)
 
     def _bound_name(self, level: _Level) -> str:
         """ShardingSphere names the variable as the database's strategy spells the column, if both use it."""

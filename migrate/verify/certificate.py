@@ -16,13 +16,13 @@ from migrate.verify.table_check import TableVerified
 
 VERSION = 1
 METHOD = (
-    "Every row of the source was read as (key, sharding columns, digest) and routed with the table's rule. "
-    "Per chunk of the key's whole range, the count and the sum of the first 128 bits of the rows' SHA-256 digests were "
-    "compared with what each place computed for the same range. Where they differed, keys were compared one by one, "
-    "and looked at again."
+    "Per chunk of the key's whole range, the source and all places together gave the count of their rows and the XOR of"
+    " the rows' SHA-256 digests, computed inside the servers, and each row's place was compared with the table's rule;"
+    " tables of a group were read and routed row by row, and compared place by place. Where anything differed, keys"
+    " were compared one by one, and looked at again."
 )
-
-
+JSON = " JSON documents were compared by their text and the size they are stored in, where that was equal."
+JSON_TYPES = " JSON documents were compared by their text and the types of their scalars."
 MIXED = (
     " Between MySQL and MariaDB floating-point numbers were compared by value, JSON documents by their text, and all"
     " else by its bytes."
@@ -61,16 +61,21 @@ def make(
     finished: datetime,
     sources: Sequence[SourcePoint],
     tables: Sequence[TableVerified],
+    *,
     mixed: bool = False,
+    json_types: bool = False,
 ) -> dict[str, Any]:
-    """The certificate as JSON-ready values. mixed: one side is MySQL and the other MariaDB."""
+    """The certificate as JSON-ready values.
+
+    mixed: one side is MySQL and the other MariaDB; json_types: as the setting.
+    """
     return {
         "version": VERSION,
         "migration": migration,
         "verification": verification,
         "started": started.isoformat(timespec="milliseconds"),
         "finished": finished.isoformat(timespec="milliseconds"),
-        "method": METHOD + (MIXED if mixed else ""),
+        "method": METHOD + (MIXED if mixed else JSON_TYPES if json_types else JSON),
         "sources": [asdict(point) for point in sources],
         "tables": [_table(table) for table in tables],
         "rows": sum(table.rows for table in tables),

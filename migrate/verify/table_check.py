@@ -96,6 +96,10 @@ class TableCheck:
         self._pages: Iterator[KeyRange] | None = None
         self._began = time.monotonic()
 
+    def plan(self, size: int) -> None:
+        """Plan so many chunks ahead of the first wave. Raises as `wave`."""
+        self._patience.call(partial(self._plan, size))
+
     def wave(self, size: int) -> list[KeyRange]:
         """Up to `size` chunks to compare next; none when all are out. Raises ServerError, PreflightError."""
         return self._patience.call(lambda: self._wave(size))
@@ -224,6 +228,13 @@ class TableCheck:
         return self._patience.call(partial(describe, self._sessions, self.planned, key, verdict))
 
     def _wave(self, size: int) -> list[KeyRange]:
+        self._plan(size)
+        chosen = [self._queue.popleft() for _ in range(min(size, len(self._queue)))]
+        self._ranges.update((item.number, item) for item in chosen)
+        return chosen
+
+    def _plan(self, size: int) -> None:
+        """Have so many chunks in the queue."""
         if self._pages is None and self._next is not None:
             first, *others = [
                 Planner(self._sessions.source(one.table.source), one.table, self._settings.verify.chunk_rows)
@@ -238,9 +249,6 @@ class TableCheck:
             self._queue.append(page)
             self._next = None if page.high is None else (page.number + 1, page.high)
             self.chunks_planned += 1
-        chosen = [self._queue.popleft() for _ in range(min(size, len(self._queue)))]
-        self._ranges.update((item.number, item) for item in chosen)
-        return chosen
 
     def _forget(self) -> None:
         self._sessions.close()

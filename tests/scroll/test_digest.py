@@ -19,7 +19,7 @@ from migrate.target.rows import PlaceWriter
 from sandbox.stack import Sandbox
 from tests.helpers import server_of, unique
 from tests.scroll import types
-from tests.scroll.setup import Laid, lay, one_place, spread
+from tests.scroll.setup import Laid, alike, lay, one_place, spread
 
 EVERYTHING = KeyRange(0, None, None)
 
@@ -48,6 +48,8 @@ def test_every_value_digests_alike_on_both_servers(box: Sandbox, tmp_path: Path)
     PlaceWriter(table, "t").insert(target, rows)
     here, there = digests(source, full_name(laid.source, "t"), laid, "id"), digests(target, "t", laid, "id")
     assert here == there
+    with sessions_of(laid) as sessions:
+        assert alike(sessions, laid.table)
     assert len(set(here.values())) == len(here) == 307
 
 

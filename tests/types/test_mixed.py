@@ -22,6 +22,7 @@ from migrate.state import database
 from migrate.target.plan import PlannedTable
 from sandbox.broker import KafkaBroker
 from sandbox.stack import Sandbox
+from tests.scroll.setup import alike
 from tests.types.case import AS_DOUBLE
 from tests.types.documents import JSON_EXACT
 from tests.types.matrix import Case, cases_of
@@ -86,7 +87,7 @@ def world(made: Ways) -> Iterator[tuple[Sessions, dict[str, PlannedTable], Look]
 def test_the_stream_and_the_copy_bring_what_the_source_holds_and_nothing_is_called_different(
     made: Ways, world: tuple[Sessions, dict[str, PlannedTable], Look]
 ) -> None:
-    look, tables = world[2], list(made.tables)
+    (sessions, planned, look), tables = world, list(made.tables)
     truth = seen(tables, {table.name: made.truth(table) for table in tables})
     assert len(truth) > 5000
     for copies in (False, True):
@@ -96,6 +97,7 @@ def test_the_stream_and_the_copy_bring_what_the_source_holds_and_nothing_is_call
         assert {key: (value, found.get(key)) for key, value in truth.items() if value != found.get(key)} == {}
         assert found.keys() == truth.keys()
         assert look() == {}
+        assert all(alike(sessions, one) for one in planned.values())
 
 
 def test_a_value_that_is_another_is_found_with_its_column(

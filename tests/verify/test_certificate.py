@@ -37,6 +37,11 @@ def test_a_clean_certificate_says_what_was_compared_where_and_how() -> None:
     assert "CLEAN: source and target are equal" in text
     assert "a.t: 60 rows in 3 chunks over 16 places, 0 differences" in text
     assert "SHA-256" in text
+    ways = [
+        make("m", 5, AT, AT, POINTS, [CLEAN], **way)["method"] for way in ({}, {"json_types": True}, {"mixed": True})
+    ]
+    assert ["the size they are stored in" in way for way in ways] == [True, False, False]
+    assert ["types of their scalars" in way for way in ways] == [False, True, False]
 
 
 def test_differences_are_named_and_the_rest_is_counted() -> None:

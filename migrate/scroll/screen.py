@@ -1,0 +1,160 @@
+"""A chunk compared as a whole: each side's rows as one sum, computed in the servers (docs/decisions/0024).
+
+A side's sum is its count of rows and the XOR of their SHA-256 digests. Digests of different rows cancel out only by
+chance; a row that is there twice cancels itself out, and the count tells. What is equal by this has the same rows on
+both sides; whether each is at its own place the target says, or its sharding columns do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from migrate.model.errors import StopError
+from migrate.model.table import Column, Kind, Table
+from migrate.mysql.columns import stream
+from migrate.mysql.connection import Connection
+from migrate.mysql.quoting import quote
+from migrate.mysql.quoting import table as full_name
+from migrate.mysql.rowfilter import and_rows
+from migrate.mysql.values import compared, portable
+from migrate.scroll import line
+from migrate.scroll.carry import to_text
+from migrate.scroll.keyrange import KeyRange, condition
+from migrate.target.plan import PlannedTable, TargetPool
+
+_BATCH_ROWS = 20_000
+_BATCH_BYTES = 4 * 1024 * 1024
+_TAB = "X'09'"
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """How rows are written before they are digested; the same on both sides."""
+
+    flavours: frozenset[str]  # of the servers on both sides: "mysql", "mariadb"
+    json_types: bool = False
+    """Whether a JSON document is its text and the types of its scalars; else its text and the size it is stored in."""
+
+    @property
+    def mixed(self) -> bool:
+        return len(self.flavours) > 1
+
+    def total(self, table: Table) -> str:
+        """SQL for a side's sum: the count, and the XOR as text in hexadecimal, NULL for no row."""
+        digest = f"SHA2({self._row(table)}, 256)"
+        digest = f"IFNULL({digest}, SHA2(UUID(), 256))"  # too large for the server: equal to nothing, so looked into
+        if self.flavours == {"mysql"}:
+            return f"COUNT(*), HEX(BIT_XOR(UNHEX({digest})))"
+        return f"COUNT(*), HEX(BIT_XOR(CAST(CONV(LEFT({digest}, 16), 16, 10) AS UNSIGNED)))"  # numbers alone: 64 bits
+
+    def _row(self, table: Table) -> str:
+        """SQL for the row: its fields with tabs between, then the lengths of those that may have tabs inside.
+
+        One such field needs none: it is what is left between the others.
+        """
+        free = [column for column in table.stored if not (line.plain(column) or self._is_json(column))]
+        if certain := [column for column in free if not column.nullable]:
+            free.remove(certain[0])
+        fields = [self._field(column) for column in table.stored]
+        return f"CONCAT({f', {_TAB}, '.join([*fields, *map(_length, free)])})"
+
+    def _field(self, column: Column) -> str:
+        if self._is_json(column) and not self.json_types:
+            name = quote(column.name)  # it has no tab, as MySQL prints it
+            size = f"JSON_STORAGE_SIZE({name}) - JSON_STORAGE_FREE({name})"
+            return line.or_null(column, f"CONCAT(CAST({name} AS BINARY), {_TAB}, {size})")
+        return line.or_null(column, portable(column) if self.mixed else compared(column))
+
+    def _is_json(self, column: Column) -> bool:
+        """Whether it is binary JSON on both sides."""
+        return column.kind is Kind.JSON and self.flavours == {"mysql"}
+
+
+def forms(table: Table, flavours: frozenset[str], *, json_types: bool) -> list[Form]:
+    """The forms that rows are compared in, one after the other until they are equal in one.
+
+    A document's types cost as much as all else of a row, its stored size next to nothing; but of a DECIMAL inside the
+    size depends on how the document was made.
+
+    json_types: only what is equal by type is equal.
+    """
+    exact = Form(flavours, json_types=True)
+    quick = flavours == {"mysql"} and not json_types and any(column.kind is Kind.JSON for column in table.stored)
+    return [Form(flavours), exact] if quick else [exact]
+
+
+def _length(column: Column) -> str:
+    name = quote(column.name)
+    return f"IF({name} IS NULL, '-', LENGTH({name}))" if column.nullable else f"LENGTH({name})"
+
+
+@dataclass(frozen=True, slots=True)
+class Total:
+    """A side's share of a chunk."""
+
+    rows: int = 0
+    digests: int = 0  # their XOR
+
+    def __add__(self, other: Total) -> Total:
+        return Total(self.rows + other.rows, self.digests ^ other.digests)
+
+
+def source_total(connection: Connection, planned: PlannedTable, key_range: KeyRange, form: Form) -> Total:
+    table = planned.table
+    where, arguments = and_rows(*condition(table, key_range.low, key_range.high), planned.rows)
+    name = full_name(table.database, table.name)
+    ((rows, digests),) = connection.query(f"SELECT {form.total(table)} FROM {name} WHERE {where}", arguments)
+    return _total(rows, digests)
+
+
+def target_total(pool: TargetPool, planned: PlannedTable, key_range: KeyRange, form: Form) -> tuple[Total, bool | None]:
+    """The sum over all places, and whether every row is where the table's rule routes it; one statement a database.
+
+    The latter is None where no server computes the rule.
+    """
+    where, arguments = condition(planned.table, key_range.low, key_range.high)
+    total, placed, columns = Total(), True, form.total(planned.table)
+    conditions = _conditions(planned)
+    for database in planned.databases:
+        there = [
+            (place, sql) for place, sql in zip(planned.places, conditions, strict=True) if place.database == database
+        ]
+        parts = [
+            f"SELECT {columns}, COUNT(IF({sql or 'NULL'}, 1, NULL)) FROM {quote(place.table)} WHERE {where}"
+            for place, sql in there
+        ]
+        for rows, digests, at_home in pool.get(database).query(" UNION ALL ".join(parts), arguments * len(parts)):
+            total += _total(rows, digests)
+            placed = placed and rows == at_home
+    return total, placed if all(conditions) else None
+
+
+def _conditions(planned: PlannedTable) -> list[str | None]:
+    """SQL that is true for a place's rows, for each place; None where no server computes it."""
+    if len(planned.places) == 1:
+        return ["TRUE"]
+    return [planned.rule.condition(index) for index in range(len(planned.places))]
+
+
+def _total(rows: int | bytes, digests: str | bytes | None) -> Total:
+    return Total(int(rows), int(digests or "0", 16))
+
+
+def all_in_place(pool: TargetPool, planned: PlannedTable, key_range: KeyRange) -> bool:
+    """Whether the target's rows of a range are where the table's rule routes them, by their sharding columns."""
+    table, rule = planned.table, planned.rule
+    columns = [table.by_name[name] for name in rule.columns]
+    readers, fields = [to_text(column) for column in columns], ", ".join(map(compared, columns))
+    where, arguments = condition(table, key_range.low, key_range.high)
+    for index, place in enumerate(planned.places):
+        statement = f"SELECT {fields} FROM {quote(place.table)} WHERE {where}"
+        for raw in stream(pool.get(place.database), statement, arguments, _BATCH_ROWS, _BATCH_BYTES):
+            texts = [read(values) for read, values in zip(readers, raw, strict=True)]
+            try:
+                routed: Sequence[int] = rule.route_many(texts, rows=len(raw[0]))
+            except StopError:
+                return False  # a row that no place takes
+            if routed.count(index) < len(routed):
+                return False
+    return True
