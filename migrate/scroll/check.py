@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from migrate.model.change import Key
 from migrate.scroll import digest, screen
 from migrate.scroll.digest import Suspects
 from migrate.scroll.keyrange import KeyRange
@@ -49,42 +48,27 @@ def check_chunk(job: CheckJob, key_range: KeyRange) -> Checked:
     planned = job.tables[0]
     try:
         with judged(f"verification of {planned.table.full_name}, chunk {key_range.number}"):
-            return (_one_by_sum if len(job.tables) == 1 else _by_places)(job, kept(job.settings), key_range)
+            return _compared(job, kept(job.settings), key_range)
     except Stopped as stopped:
         forget()
         return Checked(key_range.number, problem=stopped.problem)
 
 
-def _one_by_sum(job: CheckJob, sessions: Sessions, key_range: KeyRange) -> Checked:
-    """One table: by a sum of each side, and by the keys where those differ or a row is at another place."""
-    (planned,) = job.tables
-    source, targets = sessions.source(planned.table.source), sessions.targets
+def _compared(job: CheckJob, sessions: Sessions, key_range: KeyRange) -> Checked:
+    """By a sum of each side, and by the keys where those differ, a row is at another place, or two tables have one."""
+    planned, targets = job.tables[0], sessions.targets
     flavours = sessions.flavours(job.tables)
+    twice = screen.keys_twice(sessions.source, job.tables, key_range)
     for form in screen.forms(planned.table, flavours, json_types=job.settings.verify.json_types):
-        expected = screen.source_total(source, planned, key_range, form)
+        expected = screen.source_total(sessions.source, job.tables, key_range, form)
         found, placed = screen.target_total(targets, planned, key_range, form)
-        if expected == found:
+        if expected == found and not twice:
             if screen.all_in_place(targets, planned, key_range) if placed is None else placed:
                 return Checked(key_range.number, expected.rows, found.rows)
             break
         if expected.rows != found.rows:
             break
-    everywhere, mixed = range(len(planned.places)), len(flavours) > 1
-    named = digest.suspects(sessions.source, targets, job.tables, key_range, everywhere, MAX_SUSPECTS, mixed)
-    return Checked(key_range.number, expected.rows, found.rows, named)
-
-
-def _by_places(job: CheckJob, sessions: Sessions, key_range: KeyRange) -> Checked:
-    """Tables of a group: by a sum of each place, and the keys that two of the tables have."""
-    planned, twice = job.tables[0], set[Key]()
-    mixed = sessions.mixed(job.tables)
-    expected = digest.source_sums(sessions.source, job.tables, key_range, twice, mixed)
-    found = digest.target_sums(sessions.targets, planned, key_range, mixed)
-    rows, target_rows = sum(share.rows for share in expected), sum(share.rows for share in found)
-    places = [place for place, share in enumerate(expected) if share != found[place]]
-    if not places and not twice:
-        return Checked(key_range.number, rows, target_rows)
-    named = digest.suspects(sessions.source, sessions.targets, job.tables, key_range, places, MAX_SUSPECTS, mixed)
+    named = digest.suspects(sessions.source, targets, job.tables, key_range, MAX_SUSPECTS, len(flavours) > 1)
     for key in twice:
         named.add(key, MAX_SUSPECTS)
-    return Checked(key_range.number, rows, target_rows, named)
+    return Checked(key_range.number, expected.rows, found.rows, named)

@@ -1,8 +1,7 @@
-"""Rows as digests, computed in the servers: read one by one, or summed up by place.
+"""Rows as digests, computed in the servers and read one by one, of chunks that `migrate.scroll.screen` finds unequal.
 
 A row's digest is SHA-256 over its fields as `migrate.scroll.line` writes them, so that no two different rows give one
-text (NULL is not '', 'a','bc' is not 'ab','c'). A place's share of a chunk is its count and the sum of the digests'
-first 128 bits. Whole chunks are compared without rows by `migrate.scroll.screen`.
+text (NULL is not '', 'a','bc' is not 'ab','c').
 """
 
 from __future__ import annotations
@@ -29,16 +28,6 @@ DIGEST_HEX = 32
 _LARGE = ("mediumtext", "longtext", "mediumblob", "longblob", "json", "vector")
 _BATCH_ROWS = 5000
 _BATCH_BYTES = 4 * 1024 * 1024
-_ALL = "LIMIT 18446744073709551615"
-"""Makes the server compute the digest once a row: it would otherwise put the expression into each sum."""
-
-
-@dataclass(slots=True)
-class Sums:
-    """A place's share of a chunk."""
-
-    rows: int = 0
-    digests: int = 0  # their sum, as numbers of 128 bits
 
 
 @dataclass(slots=True)
@@ -103,82 +92,27 @@ Sources = Callable[[str], Connection]
 """A session on a source, by its name."""
 
 
-def source_sums(
-    source: Sources,
-    tables: Sequence[PlannedTable],
-    key_range: KeyRange,
-    twice: set[Key] | None = None,
-    mixed: bool = False,
-) -> list[Sums]:
-    """What each place should hold of a range, by the sources' rows and the rule of the tables that share the places.
-
-    twice: takes the keys that more than one of the tables has; they are compared as the server writes them.
-    """
-    sums = [Sums() for _ in tables[0].places]
-    seen: set[Key] = set()
-    for planned in tables:
-        mine: list[Key] = []
-        for keys, places, digests in source_rows(source(planned.table.source), planned, key_range, mixed):
-            for place, digest in zip(places, digests, strict=True):
-                share = sums[place]
-                share.rows += 1
-                share.digests += int(digest, 16)
-            if twice is not None and len(tables) > 1:
-                twice.update(seen.intersection(keys))
-                mine += keys
-        seen.update(mine)
-    return sums
-
-
-def target_sums(pool: TargetPool, planned: PlannedTable, key_range: KeyRange, mixed: bool = False) -> list[Sums]:
-    """What each place holds of a range, summed up in the servers: one statement a database."""
-    table = planned.table
-    where, arguments = condition(table, key_range.low, key_range.high)
-    sums, digest = [Sums() for _ in planned.places], row_digest(table, mixed)
-    for database in planned.databases:
-        places = [index for index, place in enumerate(planned.places) if place.database == database]
-        parts = [
-            f"SELECT {index}, COUNT(*), COUNT(d), {_sum('d', 1)}, {_sum('d', 17)} FROM (SELECT {digest} AS d"
-            f" FROM {quote(planned.places[index].table)} WHERE {where} {_ALL}) AS p{index}"
-            for index in places
-        ]
-        for index, rows, digests, high, low in pool.get(database).query(
-            " UNION ALL ".join(parts), arguments * len(places)
-        ):
-            if rows != digests:
-                raise no_digest(table)
-            sums[index] = Sums(int(rows), (int(high or 0) << 64) + int(low or 0))
-    return sums
-
-
-def _sum(digest: str, start: int) -> str:
-    return f"SUM(CAST(CONV(SUBSTR({digest}, {start}, 16), 16, 10) AS DECIMAL(20)))"
-
-
 def suspects(
     source: Sources,
     pool: TargetPool,
     tables: Sequence[PlannedTable],
     key_range: KeyRange,
-    places: Sequence[int],
     limit: int,
     mixed: bool = False,
 ) -> Suspects:
-    """The keys of a range that differ at some of these places; memory is bounded by the sources' rows in the range.
+    """The keys of a range that differ at some place; memory is bounded by the sources' rows in the range.
 
     tables: all that share the places.
     """
-    wanted = set(places)
     expected: dict[tuple[int, Key], bytes] = {}
     found = Suspects()
     for planned in tables:
         for keys, routed, digests in source_rows(source(planned.table.source), planned, key_range, mixed):
             for key, place, digest in zip(keys, routed, digests, strict=True):
-                if place in wanted:
-                    if (place, key) in expected:  # two tables have it
-                        found.add(key, limit)
-                    expected[place, key] = digest
-    for place in places:
+                if (place, key) in expected:  # two tables have it
+                    found.add(key, limit)
+                expected[place, key] = digest
+    for place in range(len(tables[0].places)):
         for key, there in target_rows(pool, tables[0], key_range, place, mixed):
             if expected.pop((place, key), None) != there:
                 found.add(key, limit)

@@ -10,16 +10,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from migrate.model.change import Key
 from migrate.model.errors import StopError
 from migrate.model.table import Column, Kind, Table
 from migrate.mysql.columns import stream
-from migrate.mysql.connection import Connection
 from migrate.mysql.quoting import quote
 from migrate.mysql.quoting import table as full_name
 from migrate.mysql.rowfilter import and_rows
-from migrate.mysql.values import compared, portable
+from migrate.mysql.values import compared, portable, selected
 from migrate.scroll import line
 from migrate.scroll.carry import to_text
+from migrate.scroll.digest import Sources
 from migrate.scroll.keyrange import KeyRange, condition
 from migrate.target.plan import PlannedTable, TargetPool
 
@@ -100,12 +101,16 @@ class Total:
         return Total(self.rows + other.rows, self.digests ^ other.digests)
 
 
-def source_total(connection: Connection, planned: PlannedTable, key_range: KeyRange, form: Form) -> Total:
-    table = planned.table
-    where, arguments = and_rows(*condition(table, key_range.low, key_range.high), planned.rows)
-    name = full_name(table.database, table.name)
-    ((rows, digests),) = connection.query(f"SELECT {form.total(table)} FROM {name} WHERE {where}", arguments)
-    return _total(rows, digests)
+def source_total(source: Sources, tables: Sequence[PlannedTable], key_range: KeyRange, form: Form) -> Total:
+    """The sum over all tables that share their places."""
+    total = Total()
+    for planned in tables:
+        table = planned.table
+        where, arguments = and_rows(*condition(table, key_range.low, key_range.high), planned.rows)
+        statement = f"SELECT {form.total(table)} FROM {full_name(table.database, table.name)} WHERE {where}"
+        ((rows, digests),) = source(table.source).query(statement, arguments)
+        total += _total(rows, digests)
+    return total
 
 
 def target_total(pool: TargetPool, planned: PlannedTable, key_range: KeyRange, form: Form) -> tuple[Total, bool | None]:
@@ -158,3 +163,27 @@ def all_in_place(pool: TargetPool, planned: PlannedTable, key_range: KeyRange) -
             if routed.count(index) < len(routed):
                 return False
     return True
+
+
+def keys_twice(source: Sources, tables: Sequence[PlannedTable], key_range: KeyRange) -> set[Key]:
+    """Keys of a range that more than one of the tables has, as the server writes them.
+
+    None where the key alone says the place: there is one row of a key then, and the sums differ.
+    """
+    first = tables[0]
+    seen: set[Key] = set()
+    twice: set[Key] = set()
+    if len(tables) == 1 or set(first.rule.columns) <= set(first.table.key):
+        return twice
+    for planned in tables:
+        table = planned.table
+        where, arguments = and_rows(*condition(table, key_range.low, key_range.high), planned.rows)
+        fields, readers = ", ".join(map(selected, table.key_columns)), [to_text(column) for column in table.key_columns]
+        statement = f"SELECT {fields} FROM {full_name(table.database, table.name)} WHERE {where}"
+        mine: list[Key] = []
+        for raw in stream(source(table.source), statement, arguments, _BATCH_ROWS, _BATCH_BYTES):
+            texts = (map(str, read(values)) for read, values in zip(readers, raw, strict=True))
+            mine += zip(*texts, strict=True)
+        twice |= seen.intersection(mine)
+        seen.update(mine)
+    return twice

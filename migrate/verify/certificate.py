@@ -17,9 +17,8 @@ from migrate.verify.table_check import TableVerified
 VERSION = 1
 METHOD = (
     "Per chunk of the key's whole range, the source and all places together gave the count of their rows and the XOR of"
-    " the rows' SHA-256 digests, computed inside the servers, and each row's place was compared with the table's rule;"
-    " tables of a group were read and routed row by row, and compared place by place. Where anything differed, keys"
-    " were compared one by one, and looked at again."
+    " the rows' SHA-256 digests, computed inside the servers, and each row's place was compared with the table's rule."
+    " Where anything differed, keys were compared one by one, and looked at again."
 )
 JSON = " JSON documents were compared by their text and the size they are stored in, where that was equal."
 JSON_TYPES = " JSON documents were compared by their text and the types of their scalars."

@@ -186,8 +186,8 @@ def write_chunk(job: CopyJob, attempt: Attempt) -> ChunkResult:
     return writer.result()
 
 
-def alike(sessions: Sessions, planned: PlannedTable) -> bool:
+def alike(sessions: Sessions, planned: PlannedTable, key_range: KeyRange | None = None) -> bool:
     """Whether a table and its places have one sum, so that no look at the rows is needed."""
-    everything, form = KeyRange(0, None, None), Form(sessions.flavours([planned]), json_types=True)
-    found, _ = screen.target_total(sessions.targets, planned, everything, form)
-    return found == screen.source_total(sessions.source(planned.table.source), planned, everything, form)
+    wanted, form = key_range or KeyRange(0, None, None), Form(sessions.flavours([planned]), json_types=True)
+    found, placed = screen.target_total(sessions.targets, planned, wanted, form)
+    return found == screen.source_total(sessions.source, [planned], wanted, form) and placed is not False

@@ -8,14 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from migrate.scroll.digest import source_sums, target_sums
+from migrate.scroll import screen
 from migrate.scroll.marks import Mark
+from migrate.scroll.screen import Form
 from migrate.scroll.sessions import Sessions, forget
 from migrate.scroll.table_copy import Attempt, ChunkResult, TableCopy
 from migrate.scroll.tasks import CopyJob, WriteChunk, read_chunk
 from sandbox.settings import Flavour
 from sandbox.stack import Sandbox
-from tests.scroll.setup import Laid, lay, one_place
+from tests.scroll.setup import Laid, alike, lay, one_place
 
 _ROWS = 3
 _PRIMARY = "PRIMARY KEY"
@@ -176,9 +177,10 @@ def test_each_row_is_copied_once_whatever_its_key(box: Sandbox, tmp_path: Path, 
         read, inserted, present = copy.counts.rows_read, copy.counts.rows_inserted, copy.counts.rows_present
         assert (read, inserted, present) == (count, count, 0), "a gap or an overlap"
         for attempt in attempts:
-            (here,) = source_sums(sessions.source, [laid.table], attempt.range)
-            assert [here] == target_sums(sessions.targets, laid.table, attempt.range)
-            assert here.rows == min(_ROWS, count - _ROWS * attempt.range.number)
+            assert alike(sessions, laid.table, attempt.range)
+            form = Form(sessions.flavours([laid.table]))
+            total = screen.source_total(sessions.source, [laid.table], attempt.range, form)
+            assert total.rows == min(_ROWS, count - _ROWS * attempt.range.number)
     names = ", ".join(f"HEX({part.strip()})" for part in case.key.split(","))
     (at_target,) = laid.target_rows(f"v, {names}").values()
     assert sorted(at_target) == sorted(laid.source_rows(f"v, {names}"))

@@ -34,8 +34,8 @@ class Sides:
         return Form(self.sessions.flavours([self.laid.table]), json_types)
 
     def source(self, *, json_types: bool = False) -> Total:
-        connection = self.sessions.source(self.laid.table.table.source)
-        return screen.source_total(connection, self.laid.table, EVERYTHING, self.form(json_types=json_types))
+        form = self.form(json_types=json_types)
+        return screen.source_total(self.sessions.source, [self.laid.table], EVERYTHING, form)
 
     def target(self, *, json_types: bool = False) -> tuple[Total, bool | None]:
         form = self.form(json_types=json_types)
