@@ -53,6 +53,7 @@ class Copied:
     cpu_source: float
     cpu_target: float
     spark_seconds: float = 0.0  # Spark's start, which is not in the seconds
+    peak_mb: float = 0.0  # of all processes that are no database server, at a time
 
     def figures(self) -> dict[str, float]:
         return {
@@ -63,6 +64,7 @@ class Copied:
             "cpu_seconds_of_source": round(self.cpu_source, 2),
             "cpu_seconds_of_target": round(self.cpu_target, 2),
             "spark_seconds": round(self.spark_seconds, 2),
+            "peak_mb": round(self.peak_mb),
         }
 
 
@@ -114,7 +116,8 @@ def said(box: Sandbox, load: Workload, step: Callable[[], dict[str, float]]) -> 
     before = cpu(box)
     with clients(box) as ours:
         told = step()
-    return Copied(load.inserts, told["seconds"], ours.seconds, *since(box, *before), told["spark_seconds"])
+    spent = since(box, *before)
+    return Copied(load.inserts, told["seconds"], ours.seconds, *spent, told["spark_seconds"], ours.peak_mb)
 
 
 def _measured(box: Sandbox, load: Workload, copy: Callable[[], float]) -> Copied:
@@ -131,7 +134,7 @@ def _measured(box: Sandbox, load: Workload, copy: Callable[[], float]) -> Copied
     if count != load.inserts or sums[0] != sums[1]:
         raise AssertionError(f"{count} rows arrived of {load.inserts}, with checksums {sums}")
     target.execute(f"DROP DATABASE {load.database}")
-    return Copied(load.inserts, seconds, others.seconds, *spent, start)
+    return Copied(load.inserts, seconds, others.seconds, *spent, start, others.peak_mb)
 
 
 def clients(box: Sandbox) -> Descendants:

@@ -1,4 +1,4 @@
-"""CPU time of all processes that this one has started, whoever waits for them."""
+"""CPU time and memory of all processes that this one has started, whoever waits for them."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ _SAMPLE_SECONDS = 0.1
 
 
 class Descendants:
-    """Adds up, while it runs, the CPU seconds of every descendant but some; one that ends between two looks loses
-    what it did since the last.
+    """Adds up, while it runs, the CPU seconds of every descendant but some, and the memory of all at a time; one that
+    ends between two looks loses what it did since the last.
 
     but: process ids whose own descendants are left out too.
     """
@@ -21,6 +21,7 @@ class Descendants:
     def __init__(self, but: set[int]) -> None:
         self._but = but
         self._seen: dict[int, float] = {}
+        self.peak_mb = 0.0  # of what is resident; what forked processes share counts in each
         self._done = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
 
@@ -45,11 +46,14 @@ class Descendants:
         ours = {os.getpid()}
         while more := {pid for pid, parent in parents.items() if parent in ours and pid not in self._but} - ours:
             ours |= more
+        pages = 0
         for pid in ours - {os.getpid()}:
             try:
                 self._seen[pid] = cpu_seconds(pid)
+                pages += int(Path(f"/proc/{pid}/statm").read_text("ascii").split()[1])
             except OSError:
                 continue  # it has ended
+        self.peak_mb = max(self.peak_mb, pages * os.sysconf("SC_PAGE_SIZE") / 1024 / 1024)
 
 
 def _pids() -> list[int]:

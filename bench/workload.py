@@ -89,16 +89,17 @@ def fill(server: DatabaseServer, load: Workload) -> str:
 
 
 def fill_at_once(server: DatabaseServer, load: Workload) -> None:
-    """Insert all rows in one statement, made by the server from a thousand; a whole number of thousands."""
+    """Insert all rows, made by the server from a thousand, a million a statement; a whole number of thousands."""
     numbers = random.Random(7)  # noqa: S311  the same rows each time
     columns = "user_id, order_no, status, amount, discount, pay_channel, note, extra, created_at, updated_at, deleted"
     server.execute("CREATE TABLE seed LIKE orders", database=load.database)
     with closing(server.connect(load.database)) as connection, connection.cursor() as cursor:
         cursor.executemany(_INSERT.replace("orders", "seed"), [row(numbers, number) for number in range(1, 1001)])
-        cursor.execute(
-            f"INSERT INTO orders SELECT seed.id + more.thousand * 1000, {columns} FROM seed"
-            f" JOIN (SELECT id - 1 AS thousand FROM seed WHERE id <= {load.inserts // 1000}) AS more"
-        )
+        for first in range(0, load.inserts // 1000, 1000):
+            cursor.execute(
+                f"INSERT INTO orders SELECT seed.id + ({first} + more.thousand) * 1000, {columns} FROM seed"
+                f" JOIN (SELECT id - 1 AS thousand FROM seed WHERE id <= {load.inserts // 1000 - first}) AS more"
+            )
 
 
 def _steps(first: int, count: int, step: int) -> Iterator[tuple[int, int]]:
