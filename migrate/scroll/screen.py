@@ -63,8 +63,8 @@ class Form:
     def _field(self, column: Column) -> str:
         if self._is_json(column) and not self.json_types:
             name = quote(column.name)  # it has no tab, as MySQL prints it
-            size = f"JSON_STORAGE_SIZE({name}) - JSON_STORAGE_FREE({name})"
-            return line.or_null(column, f"CONCAT(CAST({name} AS BINARY), {_TAB}, {size})")
+            size = f"JSON_STORAGE_SIZE({name}) - JSON_STORAGE_FREE({name})"  # from MySQL 8 on
+            return line.or_null(column, f"CONCAT(CAST({name} AS BINARY) /*!50799 , {_TAB}, {size} */)")
         return line.or_null(column, portable(column) if self.mixed else compared(column))
 
     def _is_json(self, column: Column) -> bool:
@@ -120,7 +120,7 @@ def target_total(pool: TargetPool, planned: PlannedTable, key_range: KeyRange, f
     """
     where, arguments = condition(planned.table, key_range.low, key_range.high)
     total, placed, columns = Total(), True, form.total(planned.table)
-    conditions = _conditions(planned)
+    conditions = planned.conditions
     for database in planned.databases:
         there = [
             (place, sql) for place, sql in zip(planned.places, conditions, strict=True) if place.database == database
@@ -133,13 +133,6 @@ def target_total(pool: TargetPool, planned: PlannedTable, key_range: KeyRange, f
             total += _total(rows, digests)
             placed = placed and rows == at_home
     return total, placed if all(conditions) else None
-
-
-def _conditions(planned: PlannedTable) -> list[str | None]:
-    """SQL that is true for a place's rows, for each place; None where no server computes it."""
-    if len(planned.places) == 1:
-        return ["TRUE"]
-    return [planned.rule.condition(index) for index in range(len(planned.places))]
 
 
 def _total(rows: int | bytes, digests: str | bytes | None) -> Total:

@@ -88,6 +88,13 @@ class PlannedTable:
         return partition_of(*self.hashed, None if self.table.one_partition else key, partitions)
 
     @cached_property
+    def conditions(self) -> tuple[str | None, ...]:
+        """SQL that is true for a place's rows and for no others, for each place; None where no server computes it."""
+        if len(self.places) == 1:
+            return ("TRUE",)
+        return tuple(self.rule.condition(index) for index in range(len(self.places)))
+
+    @cached_property
     def noted_as(self) -> Table:
         """The table as the delete ledger knows it: of a group there is one, as the places are the same."""
         return replace(self.table, source=GROUP, database="", name=self.group) if self.group else self.table
