@@ -58,6 +58,7 @@ class Connection:
         self.name = name
         version = str(raw.get_server_info())  # type: ignore[no-untyped-call]
         self.flavour = "mariadb" if "mariadb" in version.lower() else "mysql"
+        self.before_mysql_8 = self.flavour == "mysql" and version.startswith("5.")
         raw.encoders[JsonValue] = _json_text if self.flavour == "mariadb" else _json_document
 
     def execute(self, sql: str, args: Sequence[object] | None = None) -> int:

@@ -12,6 +12,8 @@ from migrate.scroll.sessions import Sessions, forget, kept
 from migrate.settings import Settings
 from migrate.target.plan import PlannedTable
 
+MAX_BYTES = 256 * 1024 * 1024
+"""Of a chunk's rows: a server digests it in one statement, and is not to be silent for minutes."""
 MAX_SUSPECTS = 2000
 """Keys named by one chunk at a look; a chunk with more is looked at again as a whole."""
 
@@ -22,6 +24,7 @@ class CheckJob:
 
     settings: Settings
     tables: tuple[PlannedTable, ...]  # all that share their places: one, or those of a group
+    json_types: bool = False  # JSON documents by the types of their scalars too, whatever the setting is
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +62,8 @@ def _compared(job: CheckJob, sessions: Sessions, key_range: KeyRange) -> Checked
     planned, targets = job.tables[0], sessions.targets
     flavours = sessions.flavours(job.tables)
     twice = screen.keys_twice(sessions.source, job.tables, key_range)
-    for form in screen.forms(planned.table, flavours, json_types=job.settings.verify.json_types):
+    json_types = job.json_types or job.settings.verify.json_types
+    for form in screen.forms(planned.table, flavours, json_types=json_types):
         expected = screen.source_total(sessions.source, job.tables, key_range, form)
         found, placed = screen.target_total(targets, planned, key_range, form)
         if expected == found and not twice:

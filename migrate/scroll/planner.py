@@ -68,6 +68,12 @@ class Planner:
         """What a row takes at the server, by its statistics."""
         return self._statistic("AVG_ROW_LENGTH")
 
+    def bounded(self, size: int) -> Planner:
+        """Itself, with pages of not many more bytes than this either, by the server's statistics."""
+        if (row_bytes := self.row_bytes()) > 0:
+            self.rows = max(1, min(self.rows, size // row_bytes))
+        return self
+
     def _statistic(self, name: str) -> int:
         row = self._connection.one(
             f"SELECT {name} FROM information_schema.TABLES WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s",

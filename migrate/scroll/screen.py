@@ -33,7 +33,7 @@ _TAB = "X'09'"
 class Form:
     """How rows are written before they are digested; the same on both sides."""
 
-    flavours: frozenset[str]  # of the servers on both sides: "mysql", "mariadb"
+    flavours: frozenset[str]  # of the servers on both sides, see `Sessions.flavours`
     json_types: bool = False
     """Whether a JSON document is its text and the types of its scalars; else its text and the size it is stored in."""
 
@@ -42,7 +42,7 @@ class Form:
         return len(self.flavours) > 1
 
     def total(self, table: Table) -> str:
-        """SQL for a side's sum: the count, and the XOR as text in hexadecimal, NULL for no row."""
+        """SQL for a side's sum: the count, and the XOR as text in hexadecimal."""
         digest = f"SHA2({self._row(table)}, 256)"
         digest = f"IFNULL({digest}, SHA2(UUID(), 256))"  # too large for the server: equal to nothing, so looked into
         if self.flavours == {"mysql"}:
@@ -135,8 +135,8 @@ def target_total(pool: TargetPool, planned: PlannedTable, key_range: KeyRange, f
     return total, placed if all(conditions) else None
 
 
-def _total(rows: int | bytes, digests: str | bytes | None) -> Total:
-    return Total(int(rows), int(digests or "0", 16))
+def _total(rows: int | bytes, digests: str | bytes) -> Total:
+    return Total(int(rows), int(digests, 16))
 
 
 def all_in_place(pool: TargetPool, planned: PlannedTable, key_range: KeyRange) -> bool:

@@ -32,12 +32,14 @@ class Sessions:
         return connection
 
     def flavours(self, tables: Sequence[PlannedTable]) -> frozenset[str]:
-        """Of all servers of tables that share their places: mysql, mariadb. Raises ServerError."""
+        """Of all servers of tables that share their places: mysql, mariadb, and "mysql 5" for one before MySQL 8, which
+        computes less and is compared as another flavour. Raises ServerError."""
         targets = (self.targets.get(database) for database in tables[0].databases)
-        return frozenset(one.flavour for one in (*(self.source(one.table.source) for one in tables), *targets))
+        every = (*(self.source(one.table.source) for one in tables), *targets)
+        return frozenset("mysql 5" if one.before_mysql_8 else one.flavour for one in every)
 
     def mixed(self, tables: Sequence[PlannedTable]) -> bool:
-        """Whether one of those servers is MySQL, another MariaDB. Raises ServerError."""
+        """Whether those servers are of more than one flavour. Raises ServerError."""
         return len(self.flavours(tables)) > 1
 
     def close(self) -> None:

@@ -139,7 +139,7 @@ class Verify(Section):
     max_named: Positive = 100
     repair_rounds: Positive = 5
     json_types: bool = False
-    """Whether JSON scalars are compared by type, where neither their text nor their size shows it."""
+    """Whether scalars inside MySQL's JSON are compared by type, and not by their text and the document's size alone."""
 
 
 class Check(Section):

@@ -90,8 +90,8 @@ class PlannedTable:
     @cached_property
     def conditions(self) -> tuple[str | None, ...]:
         """SQL that is true for a place's rows and for no others, for each place; None where no server computes it."""
-        if len(self.places) == 1:
-            return ("TRUE",)
+        if not self.rule.columns:
+            return ("TRUE",)  # the only place there is
         return tuple(self.rule.condition(index) for index in range(len(self.places)))
 
     @cached_property

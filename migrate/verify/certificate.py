@@ -20,8 +20,11 @@ METHOD = (
     " the rows' SHA-256 digests, computed inside the servers, and each row's place was compared with the table's rule."
     " Where anything differed, keys were compared one by one, and looked at again."
 )
-JSON = " JSON documents were compared by their text and the size they are stored in, where that was equal."
-JSON_TYPES = " JSON documents were compared by their text and the types of their scalars."
+JSON = (
+    " MySQL's JSON documents were compared by their text and the size they are stored in, which does not show the type"
+    " of every scalar."
+)
+JSON_TYPES = " MySQL's JSON documents were compared by their text and the types of their scalars."
 MIXED = (
     " Between MySQL and MariaDB floating-point numbers were compared by value, JSON documents by their text, and all"
     " else by its bytes."

@@ -18,7 +18,7 @@ import structlog
 from migrate.model.change import Key
 from migrate.model.errors import ServerError, StopError
 from migrate.model.table import TableId
-from migrate.scroll.check import Checked, CheckJob, compare_chunk
+from migrate.scroll.check import MAX_BYTES, Checked, CheckJob, compare_chunk
 from migrate.scroll.keyrange import KeyRange
 from migrate.scroll.lookup import Seen, look_up
 from migrate.scroll.outcome import may_pass
@@ -94,14 +94,16 @@ class Comparison:
 
         def plan() -> KeyRange:
             rows = self.settings.verify.chunk_rows
-            planners = [Planner(self.sessions.source(one.table.source), one.table, rows) for one in tables]
+            planners = [
+                Planner(self.sessions.source(one.table.source), one.table, rows).bounded(MAX_BYTES) for one in tables
+            ]
             return first_page(planners, low)
 
         return self._call_for(tables[0], plan)
 
     def compare(self, unit: Unit) -> Checked:
         """Compare a range, and keep its suspects. Raises StopError for one that cannot be compared, ServerError."""
-        checked = self.call(partial(compare_chunk, CheckJob(self.settings, unit.tables), unit.range))
+        checked = self.call(partial(compare_chunk, CheckJob(self.settings, unit.tables, json_types=True), unit.range))
         self.chunks += 1
         self.rows += checked.rows
         self.target_rows += checked.target_rows

@@ -12,7 +12,7 @@ import structlog
 
 from migrate.model.change import Key
 from migrate.model.errors import MigrateError, ServerError, StopError
-from migrate.scroll.check import Checked, CheckJob, compare_chunk
+from migrate.scroll.check import MAX_BYTES, Checked, CheckJob, compare_chunk
 from migrate.scroll.keyrange import KeyRange
 from migrate.scroll.outcome import Problem
 from migrate.scroll.patience import Patience
@@ -237,7 +237,9 @@ class TableCheck:
         """Have so many chunks in the queue."""
         if self._pages is None and self._next is not None:
             first, *others = [
-                Planner(self._sessions.source(one.table.source), one.table, self._settings.verify.chunk_rows)
+                Planner(self._sessions.source(one.table.source), one.table, self._settings.verify.chunk_rows).bounded(
+                    MAX_BYTES
+                )
                 for one in self.tables
             ]
             self.estimate = self.estimate or sum(planner.estimate() for planner in (first, *others))

@@ -18,7 +18,6 @@ from migrate.mysql.quoting import quote
 from migrate.scroll import screen
 from migrate.scroll.keyrange import KeyRange
 from migrate.scroll.marks import Mark
-from migrate.scroll.screen import Form
 from migrate.scroll.sessions import Sessions
 from migrate.scroll.table_copy import Attempt, ChunkResult
 from migrate.scroll.tasks import CopyJob, WriteChunk, read_chunk
@@ -187,7 +186,10 @@ def write_chunk(job: CopyJob, attempt: Attempt) -> ChunkResult:
 
 
 def alike(sessions: Sessions, planned: PlannedTable, key_range: KeyRange | None = None) -> bool:
-    """Whether a table and its places have one sum, so that no look at the rows is needed."""
-    wanted, form = key_range or KeyRange(0, None, None), Form(sessions.flavours([planned]), json_types=True)
-    found, placed = screen.target_total(sessions.targets, planned, wanted, form)
-    return found == screen.source_total(sessions.source, [planned], wanted, form) and placed is not False
+    """Whether a table and its places have one sum in one of the forms that are tried, so that no row is looked at."""
+    wanted, flavours = key_range or KeyRange(0, None, None), sessions.flavours([planned])
+    for form in screen.forms(planned.table, flavours, json_types=False):
+        found, placed = screen.target_total(sessions.targets, planned, wanted, form)
+        if found == screen.source_total(sessions.source, [planned], wanted, form):
+            return placed is not False
+    return False

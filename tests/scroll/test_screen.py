@@ -21,6 +21,7 @@ from tests.scroll.test_digest import PAIRS
 
 EVERYTHING = KeyRange(0, None, None)
 CREATE = "CREATE TABLE {t} (id INT PRIMARY KEY, v VARCHAR(20))"
+JSON = "CREATE TABLE {t} (id INT PRIMARY KEY, j JSON)"
 
 
 class Sides:
@@ -173,9 +174,8 @@ def test_a_row_too_large_for_one_text_equals_nothing_and_is_compared_by_its_own_
 
 def test_a_json_documents_types_show_where_its_text_does_not(mysql_box: Sandbox, tmp_path: Path) -> None:
     """A DATE by the stored size; a number's type, which no comparison of the server shows, when it is asked for."""
-    create = "CREATE TABLE {t} (id INT PRIMARY KEY, j JSON)"
     fill = ["INSERT INTO {t} VALUES (1, JSON_OBJECT('d', DATE'2020-02-02', 'n', CAST(7 AS UNSIGNED)))"]
-    laid = lay(mysql_box, tmp_path, create, one_place("t"), fill=fill)
+    laid = lay(mysql_box, tmp_path, JSON, one_place("t"), fill=fill)
     target = laid.connect(0)
     target.execute("INSERT INTO t VALUES (1, JSON_OBJECT('d', DATE'2020-02-02', 'n', CAST(7 AS UNSIGNED)))")
     with sides(laid) as both:
@@ -189,13 +189,47 @@ def test_a_json_documents_types_show_where_its_text_does_not(mysql_box: Sandbox,
         assert not both.equal()
 
 
+UNTYPED = {
+    "a date and a price": "JSON_OBJECT('d', DATE'2020-02-02', 'p', CAST(12345678.25 AS DECIMAL(10,2)))",
+    "types in another order": """JSON_ARRAY(DATE'2020-02-02', '2020-02-02')""",
+}
+
+
+@pytest.mark.parametrize("document", UNTYPED.values(), ids=list(UNTYPED))
+def test_types_that_make_up_for_each_other_in_size_are_told_apart_when_asked_for(
+    mysql_box: Sandbox, tmp_path: Path, document: str
+) -> None:
+    laid = lay(mysql_box, tmp_path, JSON, one_place("t"), fill=[f"INSERT INTO {{t}} VALUES (1, {document})"])
+    other = "JSON_ARRAY('2020-02-02', DATE'2020-02-02')" if "ARRAY" in document else f"CAST({document} AS CHAR)"
+    laid.connect(0).execute(f"INSERT INTO t VALUES (1, {other})")
+    with sides(laid) as both:
+        assert both.equal()
+        assert not both.equal(json_types=True)
+    forget()
+    settings = laid.settings.model_copy(update={"verify": laid.settings.verify.model_copy(update={"json_types": True})})
+    found = compare_chunk(CheckJob(settings, (laid.table,)), EVERYTHING)
+    assert list(found.suspects.keys) == [("1",)]
+    forget()
+
+
+def test_a_single_places_rule_counts_too(box: Sandbox, tmp_path: Path) -> None:
+    """A row that the rule gives to nobody is none of the only place's."""
+    inline = {"column": "id", "algorithm": "INLINE", "props": {"algorithm-expression": "t_${id % 2}"}}
+    laid = lay(box, tmp_path, CREATE, {"nodes": "ds_0.t_0", "table": inline}, fill=["INSERT INTO {t} VALUES (2, 'a')"])
+    target = laid.connect(0)
+    target.execute("INSERT INTO t_0 VALUES (2, 'a')")
+    with sides(laid) as both:
+        assert both.target()[1] is True
+        target.execute("UPDATE t_0 SET id = 1")
+        assert both.target()[1] is False
+
+
 def test_a_json_document_that_was_changed_in_place_is_as_a_new_one(mysql_box: Sandbox, tmp_path: Path) -> None:
-    create = "CREATE TABLE {t} (id INT PRIMARY KEY, j JSON)"
     fill = [
         """INSERT INTO {t} VALUES (1, '{"a": "aaaaaaaaaaaaaaaa", "b": [1, 2.5, {"c": "cccc"}], "n": 12345678}')""",
         "UPDATE {t} SET j = JSON_REPLACE(j, '$.a', 'b', '$.b[2].c', 5, '$.n', NULL)",
     ]
-    laid = lay(mysql_box, tmp_path, create, one_place("t"), fill=fill)
+    laid = lay(mysql_box, tmp_path, JSON, one_place("t"), fill=fill)
     ((free, text),) = laid.source_rows("JSON_STORAGE_FREE(j), j")
     assert free > 0
     laid.connect(0).execute("INSERT INTO t VALUES (1, %s)", [text])
@@ -206,8 +240,7 @@ def test_a_json_document_that_was_changed_in_place_is_as_a_new_one(mysql_box: Sa
 def test_a_document_stored_in_another_size_is_compared_by_its_types_without_a_look_at_rows(
     mysql_box: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    create = "CREATE TABLE {t} (id INT PRIMARY KEY, j JSON)"
-    laid = lay(mysql_box, tmp_path, create, one_place("t"), fill=["INSERT INTO {t} VALUES (1, JSON_ARRAY(1.50))"])
+    laid = lay(mysql_box, tmp_path, JSON, one_place("t"), fill=["INSERT INTO {t} VALUES (1, JSON_ARRAY(1.50))"])
     laid.connect(0).execute("INSERT INTO t VALUES (1, JSON_ARRAY(CAST(1.50 AS DECIMAL(20,2))))")
     with sides(laid) as both:
         assert not both.equal()
