@@ -66,7 +66,9 @@ def _compared(job: CheckJob, sessions: Sessions, key_range: KeyRange) -> Checked
     for form in screen.forms(planned.table, flavours, json_types=json_types):
         expected = screen.source_total(sessions.source, job.tables, key_range, form)
         found, placed = screen.target_total(targets, planned, key_range, form)
-        if expected == found and not twice:
+        if twice:
+            break
+        if expected == found:
             if screen.all_in_place(targets, planned, key_range) if placed is None else placed:
                 return Checked(key_range.number, expected.rows, found.rows)
             break

@@ -18,6 +18,9 @@ from migrate.mysql.values import from_server, selected
 from migrate.scroll.again import added
 from migrate.scroll.keyrange import KeyRange, condition, order
 
+_LEAST = 100
+"""Rows of a page, whatever the statistics say: they are old at times."""
+
 
 class Planner:
     """Finds the bounds of pages of `rows` keys on the source; `connection` gives raw results.
@@ -71,7 +74,7 @@ class Planner:
     def bounded(self, size: int) -> Planner:
         """Itself, with pages of not many more bytes than this either, by the server's statistics."""
         if (row_bytes := self.row_bytes()) > 0:
-            self.rows = max(1, min(self.rows, size // row_bytes))
+            self.rows = min(self.rows, max(_LEAST, size // row_bytes))
         return self
 
     def _statistic(self, name: str) -> int:

@@ -27,6 +27,19 @@ from migrate.target.plan import PlannedTable, TargetPool
 _BATCH_ROWS = 20_000
 _BATCH_BYTES = 4 * 1024 * 1024
 _TAB = "X'09'"
+_HEX = 64
+"""Digits of a whole digest."""
+
+
+@dataclass(frozen=True, slots=True)
+class Total:
+    """A side's share of a chunk."""
+
+    rows: int = 0
+    digests: int = 0  # their XOR
+
+    def __add__(self, other: Total) -> Total:
+        return Total(self.rows + other.rows, self.digests ^ other.digests)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +58,22 @@ class Form:
         """SQL for a side's sum: the count, and the XOR as text in hexadecimal."""
         digest = f"SHA2({self._row(table)}, 256)"
         digest = f"IFNULL({digest}, SHA2(UUID(), 256))"  # too large for the server: equal to nothing, so looked into
-        if self.flavours == {"mysql"}:
+        if self._by_bytes:
             return f"COUNT(*), HEX(BIT_XOR(UNHEX({digest})))"
         return f"COUNT(*), HEX(BIT_XOR(CAST(CONV(LEFT({digest}, 16), 16, 10) AS UNSIGNED)))"  # numbers alone: 64 bits
+
+    def read(self, planned: PlannedTable, rows: int | bytes, digests: str | bytes) -> Total:
+        """What `total` gave. Raises StopError where a server takes texts of bytes for numbers, as MySQL 5 does."""
+        if self._by_bytes and int(rows) and len(digests) != _HEX:
+            raise StopError(
+                f"{planned.table.full_name}: a server that calls itself MySQL 8 or later has no BIT_XOR of bytes",
+                hint="connect to the servers themselves, not to a proxy that speaks for another version",
+            )
+        return Total(int(rows), int(digests, 16))
+
+    @property
+    def _by_bytes(self) -> bool:
+        return self.flavours == {"mysql"}
 
     def _row(self, table: Table) -> str:
         """SQL for the row: its fields with tabs between, then the lengths of those that may have tabs inside.
@@ -90,17 +116,6 @@ def _length(column: Column) -> str:
     return f"IF({name} IS NULL, '-', LENGTH({name}))" if column.nullable else f"LENGTH({name})"
 
 
-@dataclass(frozen=True, slots=True)
-class Total:
-    """A side's share of a chunk."""
-
-    rows: int = 0
-    digests: int = 0  # their XOR
-
-    def __add__(self, other: Total) -> Total:
-        return Total(self.rows + other.rows, self.digests ^ other.digests)
-
-
 def source_total(source: Sources, tables: Sequence[PlannedTable], key_range: KeyRange, form: Form) -> Total:
     """The sum over all tables that share their places."""
     total = Total()
@@ -109,7 +124,7 @@ def source_total(source: Sources, tables: Sequence[PlannedTable], key_range: Key
         where, arguments = and_rows(*condition(table, key_range.low, key_range.high), planned.rows)
         statement = f"SELECT {form.total(table)} FROM {full_name(table.database, table.name)} WHERE {where}"
         ((rows, digests),) = source(table.source).query(statement, arguments)
-        total += _total(rows, digests)
+        total += form.read(planned, rows, digests)
     return total
 
 
@@ -130,13 +145,9 @@ def target_total(pool: TargetPool, planned: PlannedTable, key_range: KeyRange, f
             for place, sql in there
         ]
         for rows, digests, at_home in pool.get(database).query(" UNION ALL ".join(parts), arguments * len(parts)):
-            total += _total(rows, digests)
+            total += form.read(planned, rows, digests)
             placed = placed and rows == at_home
     return total, placed if all(conditions) else None
-
-
-def _total(rows: int | bytes, digests: str | bytes) -> Total:
-    return Total(int(rows), int(digests, 16))
 
 
 def all_in_place(pool: TargetPool, planned: PlannedTable, key_range: KeyRange) -> bool:
@@ -161,7 +172,7 @@ def all_in_place(pool: TargetPool, planned: PlannedTable, key_range: KeyRange) -
 def keys_twice(source: Sources, tables: Sequence[PlannedTable], key_range: KeyRange) -> set[Key]:
     """Keys of a range that more than one of the tables has, as the server writes them.
 
-    None where the key alone says the place: there is one row of a key then, and the sums differ.
+    They are not looked for where the key alone says the place, as it is unique there: then the sums differ.
     """
     first = tables[0]
     seen: set[Key] = set()
