@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass, field
-from functools import partial
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +29,6 @@ from jobs.session import lost, spark_session
 from migrate.model.change import key_json
 from migrate.model.errors import DifferenceFound, MigrateError, PreflightError, ServerError
 from migrate.model.words import counted
-from migrate.mysql.connection import connect
 from migrate.scroll.check import Checked, CheckJob, check_chunk
 from migrate.scroll.digest import Suspects
 from migrate.scroll.keyrange import KeyRange
@@ -38,11 +37,14 @@ from migrate.scroll.sessions import Sessions
 from migrate.scroll.tables import chosen_tables
 from migrate.settings import Settings, load
 from migrate.state import database, failover, position, replay, verification
+from migrate.state.clock import StateClock
 from migrate.target.groups import check_groups
 from migrate.target.plan import PlannedTable
 from migrate.verify import certificate as certificates
 from migrate.verify.certificate import SourcePoint
 from migrate.verify.repair import refresher
+from migrate.verify.resume import binlog_ends
+from migrate.verify.standing import Standing, standing
 from migrate.verify.table_check import TableCheck, TableVerified
 
 _WAVES = 2
@@ -79,6 +81,7 @@ class VerifyResult:
     spark_seconds: float = 0.0
     certificate: dict[str, Any] = field(default_factory=dict)
     unmended: MigrateError | None = None  # why a table could not be repaired, the first
+    rows_before: int = 0  # of `rows`, what former processes compared
 
     @property
     def rows(self) -> int:
@@ -100,7 +103,7 @@ class VerifyResult:
 
     @property
     def rows_per_second(self) -> float:
-        return self.rows / self.seconds if self.seconds > 0 else 0.0
+        return (self.rows - self.rows_before) / self.seconds if self.seconds > 0 else 0.0
 
     def as_dict(self) -> dict[str, Any]:
         figures = {"seconds": round(self.seconds, 2), "rows_per_second": round(self.rows_per_second)}
@@ -135,14 +138,16 @@ def run(
     progress: Progress | None = None,
     *,
     repair: bool = False,
+    anew: bool = False,
 ) -> VerifyResult:
     """Compare every table of the config (or those named "database.table") with its places, row for row; the tables of a
-    group together, whichever of them is named.
+    group together, whichever of them is named. An unfinished verification of the same is gone on with, unless `anew`.
 
     repair: rows that differ are refreshed by the owners of their partitions, which must run, and looked at again.
     Differences are a result, not an error; they and the certificate are stored in the state.
-    Raises: PreflightError before `migrate init` and while a source is being replayed; ConfigError for an unknown table;
-    StopError for a row that cannot be compared; ServerError when a server stays away.
+    Raises: PreflightError before `migrate init`, while a source is being replayed, and while another process is at the
+    same; ConfigError for an unknown table; StopError for a row that cannot be compared; ServerError when a server stays
+    away; OwnershipLost when another process went on with it.
     """
     asked = settings
     with (
@@ -155,49 +160,67 @@ def run(
         chosen = [planned for one in together for planned in one]
         _refuse_replays(settings, state, chosen)
         began = time.monotonic()
-        refresh = refresher(asked, state) if repair else None
-        check = TableCheck(settings, together[0], sessions, refresh=refresh)
-        with _session(settings, partial(check.plan, _FIRST_CHUNKS)) as spark:
-            started = time.monotonic()
-            with state.begin() as connection:
-                number = verification.start(connection, settings.name)
-            start_time, before = certificates.utc_now(), _binlog_ends(settings, chosen)
-            found: list[TableVerified] = []
-            unmended: list[MigrateError] = []
-            for one in together:
-                check = TableCheck(settings, one, sessions, refresh=refresh) if found else check
-                found.append(_check(spark, settings, check, len(found), len(together), progress))
-                if check.unmended is not None:
-                    unmended.append(check.unmended)
-                    if isinstance(check.unmended, ServerError):
-                        refresh = None  # nobody carries requests out, those of other tables neither
-            _refuse_replays(settings, state, chosen)
-            after = _binlog_ends(settings, chosen)
-            points = [SourcePoint(name, before[name], after[name]) for name in before]
-            mixed, json_types = any(map(sessions.mixed, together)), settings.verify.json_types
-            finish_time = certificates.utc_now()
-            paper = certificates.make(
-                settings.name, number, start_time, finish_time, points, found, mixed=mixed, json_types=json_types
-            )
-            with state.begin() as connection:
-                for one, table in zip(together, found, strict=True):
-                    place = one[0].table.id
-                    rows = [(item.key, item.kind.value, item.detail) for item in table.named]
-                    verification.add_difference(connection, settings.name, number, place, rows)
-                verification.finish(connection, number, paper)
-                if tables is None and paper["clean"]:
-                    failover.settle(connection, settings.name, number, list(before))
-            seconds = time.monotonic() - started
-            return VerifyResult(number, found, seconds, started - began, paper, next(iter(unmended), None))
+        with standing(settings, state, together, repair=repair, anew=anew) as stood:
+            refresh = refresher(asked, state) if repair else None
+            left = [one for one in together if one[0].table.id not in stood.done]
+            ahead = [stood.resume(TableCheck(settings, one, sessions, refresh=refresh)) for one in left[:1]]
+            with _session(settings, ahead) as spark:
+                started = time.monotonic()
+                unmended: list[MigrateError] = []
+                for one in left:
+                    check = ahead.pop() if ahead else stood.resume(TableCheck(settings, one, sessions, refresh=refresh))
+                    stood.book(check, _check(spark, settings, check, stood, len(together), progress))
+                    if check.unmended is not None:
+                        unmended.append(check.unmended)
+                        if isinstance(check.unmended, ServerError):
+                            refresh = None  # nobody carries requests out, those of other tables neither
+                _refuse_replays(settings, state, chosen)
+                found = [stood.done[one[0].table.id] for one in together]
+                paper = _paper(settings, stood, chosen, found, mixed=any(map(sessions.mixed, together)))
+                with state.begin() as connection:
+                    stood.finish(connection, paper)
+                    for one, table in zip(together, found, strict=True):
+                        rows = [(item.key, item.kind.value, item.detail) for item in table.named]
+                        verification.add_difference(connection, settings.name, stood.number, one[0].table.id, rows)
+                    if tables is None and paper["clean"]:
+                        failover.settle(connection, settings.name, stood.number, list(stood.before))
+                seconds, start = time.monotonic() - started, started - began
+                reason = next(iter(unmended), None)
+                return VerifyResult(stood.number, found, seconds, start, paper, reason, stood.rows_before)
+
+
+def _paper(
+    settings: Settings,
+    stood: Standing,
+    chosen: Sequence[PlannedTable],
+    found: Sequence[TableVerified],
+    *,
+    mixed: bool,
+) -> dict[str, Any]:
+    """The certificate."""
+    after = binlog_ends(settings, chosen)
+    points = [SourcePoint(name, before, after[name]) for name, before in stood.before.items()]
+    return certificates.make(
+        settings.name,
+        stood.number,
+        stood.started,
+        datetime.fromtimestamp(StateClock(stood.state).now(), UTC),
+        points,
+        found,
+        mixed=mixed,
+        json_types=settings.verify.json_types,
+        resumed=stood.resumed,
+    )
 
 
 @contextmanager
-def _session(settings: Settings, meanwhile: Callable[[], None]) -> Iterator[SparkSession]:
-    """Spark's session, and something done while it starts."""
+def _session(settings: Settings, ahead: Sequence[TableCheck]) -> Iterator[SparkSession]:
+    """Spark's session; while it starts, first chunks are planned."""
     with ThreadPoolExecutor(1) as aside:
-        done = aside.submit(meanwhile)
+        planned = [aside.submit(check.plan, _FIRST_CHUNKS) for check in ahead]
         with spark_session(settings, settings.verify.master) as spark:
-            done.result()
+            for done in planned:
+                done.result()
             yield spark
 
 
@@ -221,21 +244,14 @@ def _refuse_replays(settings: Settings, state: sa.Engine, tables: Sequence[Plann
         )
 
 
-def _binlog_ends(settings: Settings, tables: Sequence[PlannedTable]) -> dict[str, str]:
-    ends: dict[str, str] = {}
-    for name in dict.fromkeys(planned.table.source for planned in tables):
-        connection = connect(settings.source(name), f"source '{name}'")
-        try:
-            ends[name] = certificates.binlog_end(connection)
-        finally:
-            connection.close()
-    return ends
-
-
 def _check(
-    spark: SparkSession, settings: Settings, check: TableCheck, done: int, tables: int, progress: Progress | None
+    spark: SparkSession,
+    settings: Settings,
+    check: TableCheck,
+    stood: Standing,
+    tables: int,
+    progress: Progress | None,
 ) -> TableVerified:
-    began = time.monotonic()
     job = CheckJob(settings, check.tables)
     waves: deque[Future[list[Checked]]] = deque()
     size = _TASK_CHUNKS * spark.sparkContext.defaultParallelism
@@ -246,12 +262,14 @@ def _check(
             if not waves:
                 break
             check.settle(waves.popleft().result())
+            stood.save(check)
             if progress is not None:
-                progress(_progress(check, done, tables, began))
+                progress(_progress(check, len(stood.done), tables))
+    stood.save(check, at_once=True)
     return check.finish()
 
 
-def _progress(check: TableCheck, done: int, tables: int, began: float) -> VerifyProgress:
+def _progress(check: TableCheck, done: int, tables: int) -> VerifyProgress:
     return VerifyProgress(
         check.planned.table.full_name,
         done,
@@ -260,7 +278,7 @@ def _progress(check: TableCheck, done: int, tables: int, began: float) -> Verify
         check.estimate,
         check.chunks_done,
         len(check.suspects),
-        time.monotonic() - began,
+        check.seconds,
     )
 
 
@@ -303,10 +321,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="verify", description="Compare source and sharded target, row for row.")
     parser.add_argument("--config", type=Path, required=True)
     parser.add_argument("--repair", action="store_true", help="have rows that differ refreshed, and look again")
+    parser.add_argument("--anew", action="store_true", help="do not go on with a verification that was not finished")
     parser.add_argument("--table", action="append", help="database.table; may be given several times")
     options = parser.parse_args(arguments)
     try:
-        result = run(load(options.config), options.table, repair=options.repair)
+        result = run(load(options.config), options.table, repair=options.repair, anew=options.anew)
         sys.stdout.write(result.summary())
         result.raise_first()
     except MigrateError as error:

@@ -32,6 +32,9 @@ def verify(
     repair: Annotated[
         bool, typer.Option("--repair", help="Have rows that differ read at the source again, and look again.")
     ] = False,
+    anew: Annotated[
+        bool, typer.Option("--anew", help="Begin anew, though one that was stopped or killed could be gone on with.")
+    ] = False,
     mode: Annotated[
         Mode | None,
         typer.Option(help="A quick look without Spark: chunks in order, a random sample, or counts and last keys."),
@@ -45,7 +48,10 @@ def verify(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Compare source and target row by row, with Spark. Exit code 1 and the rows' names when they differ."""
+    """Compare source and target row by row, with Spark. Exit code 1 and the rows' names when they differ.
+
+    One that was stopped or killed is gone on with.
+    """
     settings = context.obj.load("verify")
     if page is not None:
         if mode is not None:
@@ -59,6 +65,8 @@ def verify(
             "--chunks needs --mode order or sample", hint="without --mode every chunk is compared, with it only some"
         )
     if mode is not None:
+        if anew:
+            raise ConfigError("--mode keeps nothing to go on with", hint="leave --anew out")
         if repair:
             raise ConfigError("--mode only looks", hint="`migrate verify --repair` compares every row and repairs")
         _look(settings, mode, table, chunks, as_json)
@@ -70,7 +78,7 @@ def verify(
         def progress(step: job.VerifyProgress) -> None:
             bar.update(step.table, step.rows, step.rows_estimate)
 
-        result = job.run(settings, table, progress, repair=repair)
+        result = job.run(settings, table, progress, repair=repair, anew=anew)
     if page is not None:
         certificate_page.write_page(result.certificate, page)
     if as_json:

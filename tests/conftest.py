@@ -31,7 +31,8 @@ _ON_BOTH = frozenset(
     )
 )
 _WHOLE = frozenset(
-    f"test_{name}.py" for name in ("cluster", "failover", "failover_schema", "lossy", "standby", "standby_others")
+    f"test_{name}.py"
+    for name in ("cluster", "failover", "failover_schema", "lossy", "standby", "standby_others", "verify_resumed")
 )
 _MORE = (
     ("test_groups.py", "joins_a_group"),

@@ -27,6 +27,10 @@ table = sa.Table(
     sa.Column("differences", sa.BigInteger),
     sa.Column("in_motion", sa.BigInteger),
     sa.Column("report", sa.Text),
+    sa.Column("asked", sa.Text),
+    sa.Column("sources", sa.Text),
+    sa.Column("touched", sa.DateTime),
+    sa.Column("resumed", sa.Integer),
 )
 difference = sa.Table(
     "verification_difference",
@@ -52,11 +56,21 @@ class Run:
     in_motion: int
 
 
-def start(connection: sa.Connection, migration: str) -> int:
-    """Note that a verification began; returns its number."""
-    result = connection.execute(sa.insert(table).values(migration=migration))
+def start(connection: sa.Connection, migration: str, asked: str | None = None, sources: str | None = None) -> int:
+    """Note that a verification began; returns its number.
+
+    asked, sources: JSON, what another process must have in common with it to go on (`verification_progress`).
+    """
+    values = {"migration": migration, "asked": asked, "sources": sources, "touched": now}
+    result = connection.execute(sa.insert(table).values(values))
     key = result.inserted_primary_key
     return int(key[0]) if key else 0
+
+
+def started(connection: sa.Connection, verification: int) -> datetime:
+    """When it began, UTC."""
+    moment: datetime = connection.execute(sa.select(table.c.started).where(table.c.id == verification)).scalar_one()
+    return moment
 
 
 def add_difference(

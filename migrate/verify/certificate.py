@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from migrate.model.words import counted
@@ -52,10 +52,6 @@ def _mariadb_gtid(connection: Connection) -> str:
     return str(row[0]) if row and row[0] else ""
 
 
-def utc_now() -> datetime:
-    return datetime.now(UTC)
-
-
 def make(
     migration: str,
     verification: int,
@@ -66,10 +62,12 @@ def make(
     *,
     mixed: bool = False,
     json_types: bool = False,
+    resumed: int = 0,
 ) -> dict[str, Any]:
     """The certificate as JSON-ready values.
 
-    mixed: one side is MySQL and the other MariaDB; json_types: as the setting.
+    mixed: one side is MySQL and the other MariaDB; json_types: as the setting; resumed: how many
+    processes went on with the verification after the first.
     """
     return {
         "version": VERSION,
@@ -77,6 +75,7 @@ def make(
         "verification": verification,
         "started": started.isoformat(timespec="milliseconds"),
         "finished": finished.isoformat(timespec="milliseconds"),
+        "resumed": resumed,
         "method": METHOD + (MIXED if mixed else JSON_TYPES if json_types else JSON),
         "sources": [asdict(point) for point in sources],
         "tables": [_table(table) for table in tables],
@@ -109,6 +108,8 @@ def page(certificate: Mapping[str, Any]) -> str:
         f"started   {certificate['started']}",
         f"finished  {certificate['finished']}",
     ]
+    if told := was_resumed(certificate):
+        lines.append(f"resumed   {told}")
     for point in certificate["sources"]:
         lines += [f"source    {point['source']}: from {point['before']}", f"          to {point['after']}"]
     lines += ["", "how       " + certificate["method"], ""]
@@ -141,6 +142,12 @@ def verdict(certificate: Mapping[str, Any]) -> str:
     if certificate["clean"]:
         return "CLEAN: source and target are equal"
     return f"NOT CLEAN: {counted(certificate['differences'], 'difference')}" + _moving(certificate["in_motion"])
+
+
+def was_resumed(certificate: Mapping[str, Any]) -> str:
+    """How often it was gone on with, "" for never; certificates of before have nothing of it."""
+    count = certificate.get("resumed", 0)
+    return f"{counted(count, 'time')}: chunks compared before it was stopped were not compared again" if count else ""
 
 
 def _moving(keys: int) -> str:

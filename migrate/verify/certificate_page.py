@@ -11,7 +11,7 @@ from typing import Any
 
 from migrate.model.errors import ConfigError
 from migrate.model.words import counted
-from migrate.verify.certificate import shown, verdict
+from migrate.verify.certificate import shown, verdict, was_resumed
 
 _STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; color: #1c1c1c; max-width: 62rem; margin: 2rem auto; padding: 0 1rem; }
@@ -32,10 +32,12 @@ def html_page(certificate: Mapping[str, Any]) -> str:
     """The page of a certificate, also of one of an earlier version."""
     title = f"Verification {certificate['verification']} of migration {certificate['migration']}"
     compared = f"{counted(certificate['rows'], 'row')} of {counted(len(certificate['tables']), 'table')}"
+    told = was_resumed(certificate)
     body = [
         f"<h1>{escape(title)}</h1>",
         f'<p class="verdict {"clean" if certificate["clean"] else "unclean"}">{escape(verdict(certificate))}</p>',
         f"<p>From {escape(certificate['started'])} to {escape(certificate['finished'])}: {escape(compared)}.</p>",
+        *([f"<p>Resumed {escape(told)}.</p>"] if told else []),
         "<h2>Where the sources stood</h2>",
         _table(
             ("Source", "Before", "After"),

@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
 import structlog
 
@@ -29,6 +30,9 @@ MAX_TABLE_SUSPECTS = 20_000
 """Keys of one table that are looked at one by one; chunks beyond that as a whole."""
 MAX_CROWDS = 64
 """Chunks that are looked at again as a whole."""
+
+
+_COUNTS = ("rows", "target_rows", "estimate", "chunks_done", "chunks_planned")
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,10 +150,54 @@ class TableCheck:
             tuple(named),
             len(fixed),
             tuple(one for one in map(mended.get, fixed) if one is not None),
-            time.monotonic() - self._began,
+            self.seconds,
         )
 
+    @property
+    def seconds(self) -> float:
+        """Since it began, without the time in which no process had it."""
+        return time.monotonic() - self._began
+
+    def dump(self) -> dict[str, Any]:
+        """Where it stands, as JSON-ready values; chunks that are out count as not compared."""
+        outstanding = [*self._ranges.values(), *self._queue]
+        return {
+            "next": self._next,
+            "ranges": [(item.number, item.low, item.high) for item in outstanding],
+            "suspects": list(self.suspects),
+            "crowds": self._dump_crowds(),
+            "seconds": self.seconds,
+            **{name: getattr(self, name) for name in _COUNTS},
+        }
+
+    def load(self, body: Mapping[str, Any]) -> None:
+        """Go on where another check of the table stood, as its `dump` says."""
+        self._next = None if body["next"] is None else (int(body["next"][0]), _key(body["next"][1]))
+        self._queue = deque(_range(one) for one in body["ranges"])
+        self.suspects = dict.fromkeys(map(tuple, body["suspects"]))
+        self._crowds = [
+            _Crowd(_range(one), more, dict.fromkeys(map(tuple, keys))) for one, more, keys in body["crowds"]
+        ]
+        self._began = time.monotonic() - body["seconds"]
+        for name in _COUNTS:
+            setattr(self, name, int(body[name]))
+
     # -- steps
+
+    def _dump_crowds(self) -> list[tuple[tuple[int, Key | None, Key | None], int, list[Key]]]:
+        """Those that are looked at again, and all others as one, which is only counted. Of their keys not more than
+        are looked at one by one; the others are counted."""
+        room, found = MAX_TABLE_SUSPECTS - len(self.suspects), []
+        for crowd in self._crowds[:MAX_CROWDS]:
+            keys = list(crowd.keys) if room > 0 else []
+            room -= len(keys)
+            bounds = (crowd.key_range.number, crowd.key_range.low, crowd.key_range.high)
+            found.append((bounds, crowd.more + len(crowd.keys) - len(keys), keys))
+        if others := self._crowds[MAX_CROWDS:]:
+            first = others[0].key_range
+            more = sum(crowd.more + len(crowd.keys) for crowd in others)
+            found.append(((first.number, first.low, first.high), more, []))
+        return found
 
     def _book(self, key_range: KeyRange, checked: Checked) -> None:
         self.rows += checked.rows
@@ -255,3 +303,12 @@ class TableCheck:
     def _forget(self) -> None:
         self._sessions.close()
         self._pages = None
+
+
+def _key(parts: Sequence[str] | None) -> Key | None:
+    return None if parts is None else tuple(parts)
+
+
+def _range(parts: Sequence[Any]) -> KeyRange:
+    number, low, high = parts
+    return KeyRange(int(number), _key(low), _key(high))
