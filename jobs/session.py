@@ -14,7 +14,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryDirectory, gettempdir
 
 import structlog
 from py4j.protocol import Py4JError
@@ -30,6 +30,7 @@ from migrate.settings import Settings
 
 log = structlog.get_logger("migrate.spark")
 _open: SparkSession | None = None
+_LONG = 40
 _LEAST_BYTES = 1024 * 1024
 """A disk with less is full for Spark."""
 
@@ -71,7 +72,7 @@ def spark_session(settings: Settings, master: str) -> Iterator[SparkSession]:
     if _open is not None:
         yield _open
         return
-    with TemporaryDirectory(prefix="migrate-", ignore_cleanup_errors=True) as sockets:
+    with TemporaryDirectory(prefix="migrate-", dir=_short(), ignore_cleanup_errors=True) as sockets:
         _open = _start(settings, master, sockets)
         try:
             yield _open
@@ -79,6 +80,11 @@ def spark_session(settings: Settings, master: str) -> Iterator[SparkSession]:
             session, _open = _open, None
             session.stop()
             shutil.rmtree(_scratch((settings.run_dir / "spark").resolve()), ignore_errors=True)
+
+
+def _short() -> str | None:
+    """A place for sockets where that for temporary files has too long a path: 108 bytes are a socket's whole."""
+    return None if len(gettempdir()) < _LONG else "/tmp"  # noqa: S108  the directory is its own, and private
 
 
 def _start(settings: Settings, master: str, sockets: str) -> SparkSession:

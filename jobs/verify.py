@@ -10,7 +10,7 @@ import json
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass, field
@@ -50,6 +50,8 @@ from migrate.verify.table_check import TableCheck, TableVerified
 _WAVES = 2
 _TASK_CHUNKS = 8
 """Chunks of a task, as each task costs Spark some time."""
+_WAVE_CHUNKS = 128
+"""At most: the driver plans them one after the other."""
 _FIRST_CHUNKS = 16
 """Planned while Spark starts."""
 _RESULT = "chunk int, body string"
@@ -176,7 +178,7 @@ def run(
                             refresh = None  # nobody carries requests out, those of other tables neither
                 _refuse_replays(settings, state, chosen)
                 found = [stood.done[one[0].table.id] for one in together]
-                paper = _paper(settings, stood, chosen, found, mixed=any(map(sessions.mixed, together)))
+                paper = _paper(settings, stood, chosen, found, set(map(sessions.flavours, together)))
                 with state.begin() as connection:
                     stood.finish(connection, paper)
                     for one, table in zip(together, found, strict=True):
@@ -194,8 +196,7 @@ def _paper(
     stood: Standing,
     chosen: Sequence[PlannedTable],
     found: Sequence[TableVerified],
-    *,
-    mixed: bool,
+    flavours: Collection[frozenset[str]],
 ) -> dict[str, Any]:
     """The certificate."""
     after = binlog_ends(settings, chosen)
@@ -207,7 +208,7 @@ def _paper(
         datetime.fromtimestamp(StateClock(stood.state).now(), UTC),
         points,
         found,
-        mixed=mixed,
+        flavours=flavours,
         json_types=settings.verify.json_types,
         resumed=stood.resumed,
     )
@@ -252,11 +253,12 @@ def _check(
     tables: int,
     progress: Progress | None,
 ) -> TableVerified:
+    check.begin()
     job = CheckJob(settings, check.tables)
     waves: deque[Future[list[Checked]]] = deque()
-    size = _TASK_CHUNKS * spark.sparkContext.defaultParallelism
     with ThreadPoolExecutor(_WAVES, thread_name_prefix="wave") as threads:
         while True:
+            size = min(_WAVE_CHUNKS, _TASK_CHUNKS * spark.sparkContext.defaultParallelism)
             while len(waves) < _WAVES and (wave := check.wave(size)):
                 waves.append(threads.submit(run_wave, spark, job, wave))
             if not waves:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
@@ -20,14 +20,15 @@ METHOD = (
     " the rows' SHA-256 digests, computed inside the servers, and each row's place was compared with the table's rule."
     " Where anything differed, keys were compared one by one, and looked at again."
 )
+BITS = " Where a server is not MySQL 8 or later it was the XOR of their first 64 bits."
 JSON = (
     " MySQL's JSON documents were compared by their text and the size they are stored in, which does not show the type"
     " of every scalar."
 )
 JSON_TYPES = " MySQL's JSON documents were compared by their text and the types of their scalars."
 MIXED = (
-    " Between MySQL and MariaDB floating-point numbers were compared by value, JSON documents by their text, and all"
-    " else by its bytes."
+    " Between MySQL and MariaDB, and with a server before MySQL 8, floating-point numbers were compared by value, JSON"
+    " documents by their text, and all else by its bytes."
 )
 
 
@@ -60,13 +61,13 @@ def make(
     sources: Sequence[SourcePoint],
     tables: Sequence[TableVerified],
     *,
-    mixed: bool = False,
+    flavours: Collection[frozenset[str]] = (frozenset({"mysql"}),),
     json_types: bool = False,
     resumed: int = 0,
 ) -> dict[str, Any]:
     """The certificate as JSON-ready values.
 
-    mixed: one side is MySQL and the other MariaDB; json_types: as the setting; resumed: how many
+    flavours: for each table those of its servers (`Sessions.flavours`); json_types: as the setting; resumed: how many
     processes went on with the verification after the first.
     """
     return {
@@ -76,7 +77,7 @@ def make(
         "started": started.isoformat(timespec="milliseconds"),
         "finished": finished.isoformat(timespec="milliseconds"),
         "resumed": resumed,
-        "method": METHOD + (MIXED if mixed else JSON_TYPES if json_types else JSON),
+        "method": _method(flavours, json_types),
         "sources": [asdict(point) for point in sources],
         "tables": [_table(table) for table in tables],
         "rows": sum(table.rows for table in tables),
@@ -85,6 +86,16 @@ def make(
         "repaired": sum(table.repaired for table in tables),
         "clean": all(table.clean for table in tables),
     }
+
+
+def _method(flavours: Collection[frozenset[str]], json_types: bool) -> str:
+    plain = frozenset({"mysql"})
+    told = {
+        BITS: any(one != plain for one in flavours),
+        MIXED: any(len(one) > 1 or "mysql 5" in one for one in flavours),
+        JSON_TYPES if json_types else JSON: plain in flavours,
+    }
+    return METHOD + "".join(sentence for sentence, applies in told.items() if applies)
 
 
 def _table(table: TableVerified) -> dict[str, Any]:

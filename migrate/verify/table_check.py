@@ -99,10 +99,15 @@ class TableCheck:
         self._next: tuple[int, Key | None] | None = (0, None)
         self._pages: Iterator[KeyRange] | None = None
         self._began = time.monotonic()
+        self._before = 0.0  # seconds that former processes had it
 
     def plan(self, size: int) -> None:
-        """Plan so many chunks ahead of the first wave. Raises as `wave`."""
+        """Plan so many chunks ahead of the first wave, before `begin`. Raises as `wave`."""
         self._patience.call(partial(self._plan, size))
+
+    def begin(self) -> None:
+        """From now on its seconds count."""
+        self._began = time.monotonic()
 
     def wave(self, size: int) -> list[KeyRange]:
         """Up to `size` chunks to compare next; none when all are out. Raises ServerError, PreflightError."""
@@ -156,7 +161,7 @@ class TableCheck:
     @property
     def seconds(self) -> float:
         """Since it began, without the time in which no process had it."""
-        return time.monotonic() - self._began
+        return self._before + time.monotonic() - self._began
 
     def dump(self) -> dict[str, Any]:
         """Where it stands, as JSON-ready values; chunks that are out count as not compared."""
@@ -178,7 +183,7 @@ class TableCheck:
         self._crowds = [
             _Crowd(_range(one), more, dict.fromkeys(map(tuple, keys))) for one, more, keys in body["crowds"]
         ]
-        self._began = time.monotonic() - body["seconds"]
+        self._before = float(body["seconds"])
         for name in _COUNTS:
             setattr(self, name, int(body[name]))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import closing, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -236,10 +237,13 @@ def test_a_run_is_heard_of_while_the_state_breaks_connections_and_not_after(two:
             found = verification_progress.newest(connection, two.name, 2)
             return found and found.touched
 
+    def changed(seen: object) -> bool:
+        return touched() != seen
+
     with standing(settings, state, [[two.laid.table]], repair=False, anew=False):
         for _ in range(2):
             before = touched()
-            wait(lambda seen=before: touched() != seen, "the next touch")
+            wait(partial(changed, before), "the next touch")
             state.dispose()
             server = two.laid.box.targets[0]
             of_state = f"FROM information_schema.PROCESSLIST WHERE DB = '{settings.state.database}'"

@@ -37,11 +37,27 @@ def test_a_clean_certificate_says_what_was_compared_where_and_how() -> None:
     assert "CLEAN: source and target are equal" in text
     assert "a.t: 60 rows in 3 chunks over 16 places, 0 differences" in text
     assert "SHA-256" in text
-    ways = [
-        make("m", 5, AT, AT, POINTS, [CLEAN], **way)["method"] for way in ({}, {"json_types": True}, {"mixed": True})
-    ]
-    assert ["the size they are stored in" in way for way in ways] == [True, False, False]
-    assert ["types of their scalars" in way for way in ways] == [False, True, False]
+
+
+PLAIN, MARIADB, MIXED, OLD = (frozenset(names) for names in (["mysql"], ["mariadb"], ["mysql", "mariadb"], ["mysql 5"]))
+
+
+@pytest.mark.parametrize(
+    ("flavours", "json_types", "told"),
+    [
+        ([PLAIN], False, ["the size they are stored in"]),
+        ([PLAIN], True, ["types of their scalars"]),
+        ([MARIADB], True, ["first 64 bits"]),
+        ([MIXED, PLAIN], False, ["first 64 bits", "compared by value", "the size they are stored in"]),
+        ([OLD], True, ["first 64 bits", "compared by value"]),
+    ],
+)
+def test_a_certificate_says_how_its_tables_were_compared(
+    flavours: list[frozenset[str]], json_types: bool, told: list[str]
+) -> None:
+    method = str(make("m", 5, AT, AT, POINTS, [CLEAN], flavours=flavours, json_types=json_types)["method"])
+    every = ["the size they are stored in", "types of their scalars", "first 64 bits", "compared by value"]
+    assert {words for words in every if words in method} == set(told)
 
 
 def test_differences_are_named_and_the_rest_is_counted() -> None:
@@ -76,7 +92,7 @@ def test_the_binlogs_end_moves_with_a_write(box: Sandbox) -> None:
 def test_the_html_page_says_the_same_and_escapes_what_rows_and_names_say() -> None:
     hostile = Difference("a.t", ("<script>alert(1)</script>", "x\u202e\x1b[2J&"), Kind.DIFFERENT, "in t0/`<b>`.t_1: v")
     table = replace(CLEAN, table='a."<i>t', columns=("id", "<v>"), differences=3, named=(hostile, NAMED))
-    certificate = make("m", 5, AT, AT, POINTS, [table, replace(CLEAN, repaired=1, mended=(NAMED,))], mixed=True)
+    certificate = make("m", 5, AT, AT, POINTS, [table, replace(CLEAN, repaired=1, mended=(NAMED,))], flavours=[MIXED])
     html = html_page(certificate)
     assert "NOT CLEAN: 3 differences" in html
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in html
