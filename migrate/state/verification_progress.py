@@ -23,7 +23,8 @@ table = sa.Table(
     "verification_progress",
     metadata,
     sa.Column("verification", sa.BigInteger, primary_key=True),
-    *columns.of_table(key=True),
+    sa.Column("migration", sa.String(48)),
+    *columns.of_table(key=True)[1:],
     sa.Column("done", sa.Integer),
     sa.Column("progress", sa.Text),
 )

@@ -53,7 +53,7 @@ def test_the_declared_columns_are_the_created_ones(state: sa.Engine, name: str) 
 
 _GENERIC: dict[type, Any] = {
     sa.String: sa.String,
-    sa.Text: (sa.Text, mysql.MEDIUMTEXT),
+    sa.Text: (sa.Text, mysql.LONGTEXT, mysql.MEDIUMTEXT),
     sa.Integer: sa.Integer,
     sa.BigInteger: sa.BigInteger,
     sa.Double: sa.Double,
