@@ -209,6 +209,7 @@ def test_a_busy_server_holds_the_copy_which_says_so_and_goes_on_when_it_is_quiet
         steps.append(step)
         if len(steps) == 1:
             busy.enter_context(sleeping(server, 30))
+            time.sleep(LOOK_SECONDS)  # else it may be done before it looks
         if step.pace == "held":
             held.append((step.rows_read, begun(laid)))
             if len(held) == 3:
