@@ -42,6 +42,7 @@ from migrate.target.groups import check_groups
 from migrate.target.plan import PlannedTable
 from migrate.verify import certificate as certificates
 from migrate.verify.certificate import SourcePoint
+from migrate.verify.looks import hurrier
 from migrate.verify.repair import refresher
 from migrate.verify.resume import binlog_ends
 from migrate.verify.standing import Standing, standing
@@ -163,14 +164,18 @@ def run(
         _refuse_replays(settings, state, chosen)
         began = time.monotonic()
         with standing(settings, state, together, repair=repair, anew=anew) as stood:
-            refresh = refresher(asked, state) if repair else None
+            refresh, hurry = refresher(asked, state) if repair else None, hurrier(settings, state)
             left = [one for one in together if one[0].table.id not in stood.done]
-            ahead = [stood.resume(TableCheck(settings, one, sessions, refresh=refresh)) for one in left[:1]]
+
+            def made(one: list[PlannedTable]) -> TableCheck:
+                return stood.resume(TableCheck(settings, one, sessions, refresh=refresh, hurry=hurry))
+
+            ahead = [made(one) for one in left[:1]]
             with _session(settings, ahead) as spark:
                 started = time.monotonic()
                 unmended: list[MigrateError] = []
                 for one in left:
-                    check = ahead.pop() if ahead else stood.resume(TableCheck(settings, one, sessions, refresh=refresh))
+                    check = ahead.pop() if ahead else made(one)
                     stood.book(check, _check(spark, settings, check, stood, len(together), progress))
                     if check.unmended is not None:
                         unmended.append(check.unmended)

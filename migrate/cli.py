@@ -28,6 +28,7 @@ from migrate.ops import repartition as repartitioning
 from migrate.ops import rewind as rewinding
 from migrate.ops import status as statuses
 from migrate.ops.parent import follow_parent
+from migrate.ops.reverse import way_back
 from migrate.preflight import run as preflights
 from migrate.publish.compiled import compiled
 from migrate.settings import Settings, load_with_text
@@ -56,16 +57,18 @@ app.command()(throttle)
 
 
 class _Context:
-    """The config file, read when a command first needs it."""
+    """The config file, read when a command first needs it; with `reverse`, as the way back has it."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, reverse: bool = False) -> None:
         self.path = path
+        self.reverse = reverse
         self._loaded: tuple[Settings, str] | None = None
 
     def load(self, process: str = "") -> Settings:
         if self._loaded is None:
-            self._loaded = load_with_text(self.path)
-        logs.configure(self._loaded[0].logging, process)
+            settings, text = load_with_text(self.path)
+            self._loaded = way_back(settings) if self.reverse else settings, text
+        logs.configure(self._loaded[0].logging, f"reverse:{process}" if self.reverse and process else process)
         return self._loaded[0]
 
     @property
@@ -88,11 +91,14 @@ def _options(
             "--config", "-c", envvar="MIGRATE_CONFIG", help="The migration's YAML file; see config/example.yaml."
         ),
     ] = Path("migrate.yaml"),
+    reverse: Annotated[
+        bool, typer.Option("--reverse", help="The way back: from the targets into the sources (docs/cutover.md).")
+    ] = False,
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and leave.")
     ] = False,
 ) -> None:
-    context.obj = _Context(config)
+    context.obj = _Context(config, reverse)
 
 
 @app.command()
@@ -121,7 +127,7 @@ def preflight(context: typer.Context, as_json: Json = False) -> None:
 def init(context: typer.Context) -> None:
     """Create the state database, the topics and the target tables. Running it again changes nothing that is there."""
     settings = context.obj.load()
-    done = initialising.initialise(settings, context.obj.text, out.print)
+    done = initialising.initialise(settings, context.obj.text, out.print, copied=context.obj.reverse)
     out.print(f"migration {settings.name} is ready; next: `migrate run`, then `migrate copy`")
     tables, topics = counted(done.tables_created, "target table"), counted(done.topics_created, "topic")
     out.print(f"{tables} and {topics} created")
@@ -134,7 +140,7 @@ def run(context: typer.Context) -> None:
     names = ", ".join(supervisor.process_names(settings))
     out.print(f"supervising {names}; logs in {settings.run_dir / 'logs'}")
     sys.stdout.flush()
-    supervisor.run(settings, context.obj.path)
+    supervisor.run(settings, context.obj.path, ["--reverse"] if context.obj.reverse else [])
 
 
 @app.command()

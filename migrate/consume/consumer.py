@@ -83,6 +83,7 @@ class Consumer:
         self._left_out = left_out.Reasons(self._in_state)
         self._paused = False
         self._merged = time.monotonic()  # when the last merge began
+        self._hurried = False  # nothing waits to be folded
         self._failure: BaseException | None = None
 
     def run(self) -> None:
@@ -115,7 +116,7 @@ class Consumer:
         settings = self._settings.consume
         wait = min(settings.idle_seconds, 0.5)
         # What is merged seldom is recorded seldom: a transaction for each message would cost more than the wait.
-        gather = min(settings.merge_interval_seconds / 10, 0.5)
+        gather = 0.0 if self._hurried else min(settings.merge_interval_seconds / 10, 0.5)
         raws = self._reader.poll(settings.poll_messages, wait, self._partitions.gone, gather)
         if raws:
             self._queue.put(self._record(raws))
@@ -203,11 +204,13 @@ class Consumer:
             self._stop.set()
 
     def _wait_for_turn(self, asked: object) -> object:
-        """Until a message waits and the interval since the last merge began is over, or the queue is full, or a drain
-        is asked for."""
+        """Until a message waits and the interval since the last merge began is over or somebody is in a hurry, or the
+        queue is full, or a drain is asked for."""
+        if self._hurried and (latest := self._drain_asked()) != asked:
+            return latest
         ends = self._merged + self._settings.consume.merge_interval_seconds
         while not self._stop.is_set() and not self._queue.full:
-            left = ends - time.monotonic()
+            left = 0.0 if self._hurried else ends - time.monotonic()
             if 0 < left < _DRAIN_POLL:
                 self._stop.wait(left)
                 continue
@@ -222,7 +225,10 @@ class Consumer:
         return asked
 
     def _drain_asked(self) -> object:
-        return self._in_state(lambda connection: migrations.drain_asked(connection, self._settings.name))
+        asked, self._hurried = self._in_state(
+            lambda connection: migrations.merge_asked(connection, self._settings.name)
+        )
+        return asked
 
     def _merge_once(self) -> None:
         self._merged = time.monotonic()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 
 import pymysql
@@ -24,6 +24,7 @@ from migrate.preflight import run as preflight
 from migrate.settings import Settings
 from migrate.state import database, phase, position, schema_history
 from migrate.state import migration as migrations
+from migrate.target import chunk_fence
 from migrate.target.plan import Place, Plan, PlannedTable, TargetDatabase, connect_database
 
 Say = Callable[[str], None]
@@ -37,8 +38,10 @@ class Initialised:
     topics_created: int
 
 
-def initialise(settings: Settings, config: str = "", say: Say = lambda _line: None) -> Initialised:
-    """Prepare a migration.
+def initialise(
+    settings: Settings, config: str = "", say: Say = lambda _line: None, *, copied: bool = False
+) -> Initialised:
+    """Prepare a migration. copied: its target has the rows already, and no copy is due (the way back, DESIGN §9).
 
     1. preflight; 2. the state database, and the one that statements are tried in; 3. the topics; 4. the target
     databases, the service's tables in them, and the physical tables from the source's own definition; 5. the
@@ -61,7 +64,11 @@ def initialise(settings: Settings, config: str = "", say: Say = lambda _line: No
         changes.stand_in(settings, state, until)
         groups.refuse_early(settings, state, plan, changes)
         filled = {id_ for id_, stage in phases.items() if stage is not phase.Phase.CREATED} - changes.new
+        if copied:
+            filled = set(plan.tables)
         created = _create_targets(settings, plan, changes, filled, say)
+        if copied:
+            _close_copies(settings, plan)
         changes.clear_targets(plan)
         conditions.take_over(settings, state, plan, changes.conditions, say)
         creates = {key: _create_statement(settings, planned.table) for key, planned in plan.tables.items()}
@@ -73,6 +80,10 @@ def initialise(settings: Settings, config: str = "", say: Say = lambda _line: No
             changes.note(connection, plan, say)
             _store_definitions(connection, plan, creates, changes)
             _store_rules(connection, plan, changes)
+            if copied:
+                for planned in plan.tables.values():
+                    done = replace(phase.get(connection, settings.name, planned.table), phase=phase.Phase.COPIED)
+                    phase.put(connection, settings.name, planned.table, done)
             migrations.ask_retry(connection, settings.name)  # what stood still may do so for what this made anew
         if changes.known and (sent := delayed.send_again(settings, state, plan, migration)):
             say(f"{counted(sent, 'delayed delete')} that the ledgers wait for sent again")
@@ -164,12 +175,20 @@ def _create_targets(settings: Settings, plan: Plan, changes: Changes, filled: Co
                 hint="take the whole group out of the config, `migrate init`, empty its target tables, put all of it"
                 " back at once, `migrate init`",
             )
-        first = key in changes.new and key not in changes.joining
+        first = key in changes.new.difference(filled) and key not in changes.joining
         is_filled = any(one.table.id in filled for one in plan.members(planned))
         made = _create_places(settings, planned, first, is_filled)
         created += made
         say(f"{planned.table.full_name}: {made} of {len(planned.places)} target tables created")
     return created
+
+
+def _close_copies(settings: Settings, plan: Plan) -> None:
+    """Nothing will be inserted by a copy: a delete that finds no row leaves nothing in the ledger."""
+    for planned in plan.tables.values():
+        for used in planned.databases:
+            with closing(connect_database(settings, used)) as connection, explained(f"target '{used.target}'"):
+                chunk_fence.retire(connection, settings.name, planned.table, [(chunk_fence.WHOLE_TABLE, 0)])
 
 
 def _create_database(settings: Settings, wanted: TargetDatabase) -> None:

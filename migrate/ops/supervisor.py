@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import shlex
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from migrate.settings import Settings
@@ -23,8 +24,11 @@ def process_names(settings: Settings) -> dict[str, list[str]]:
     return {**publishers, "consume": ["consume"], "commit": ["commit"], "requeue": ["requeue"], "check": ["check"]}
 
 
-def write_config(settings: Settings, config: Path, directory: Path) -> Path:
-    """Write supervisord's config file below `directory` and return it. It holds no secret."""
+def write_config(settings: Settings, config: Path, directory: Path, options: Sequence[str] = ()) -> Path:
+    """Write supervisord's config file below `directory` and return it. It holds no secret.
+
+    options: of `migrate`, before the name of each process.
+    """
     logs = directory / "logs"
     logs.mkdir(parents=True, exist_ok=True)
     directory.chmod(0o700)
@@ -38,7 +42,7 @@ def write_config(settings: Settings, config: Path, directory: Path) -> Path:
         "identifier = migrate",
     ]
     for name, arguments in process_names(settings).items():
-        command = [sys.executable, "-P", "-m", "migrate", "--config", str(config.resolve()), *arguments]
+        command = [sys.executable, "-P", "-m", "migrate", "--config", str(config.resolve()), *options, *arguments]
         sections += [
             "",
             f"[program:{name}]",
@@ -66,8 +70,8 @@ def _value(value: Path | str) -> str:
     return str(value).replace("%", "%%")
 
 
-def run(settings: Settings, config: Path) -> None:
+def run(settings: Settings, config: Path, options: Sequence[str] = ()) -> None:
     """Become supervisord; returns only by exception."""
     directory = settings.run_dir.resolve()
-    path = write_config(settings, config, directory)
+    path = write_config(settings, config, directory, options)
     os.execv(sys.executable, [sys.executable, "-m", "supervisor.supervisord", "-c", str(path)])  # noqa: S606 - fixed words

@@ -46,6 +46,7 @@ from migrate.target.plan import PlannedTable
 
 log = structlog.get_logger("migrate.publish")
 _LAST_FLUSH = 10.0
+_HURRY = 0.05  # seconds between two flushes while somebody is in a hurry
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 30.0  # seconds, after a failed delivery
 
 
@@ -212,8 +213,8 @@ class Publisher:
             self._outbox.pause()
             self._producer.poll()
             if time.monotonic() >= next_flush:
-                self._flush_position(idle=reader.idle)
-                next_flush = time.monotonic() + settings.flush_seconds
+                wait = _HURRY if self._flush_position(idle=reader.idle) else settings.flush_seconds
+                next_flush = time.monotonic() + wait
             return not self._stop.is_set()
 
         try:
@@ -303,8 +304,8 @@ class Publisher:
 
     # -- the position
 
-    def _flush_position(self, *, idle: bool = False) -> None:
-        """Store what changed: the position, the list of what is on its way, and that the source is idle."""
+    def _flush_position(self, *, idle: bool = False) -> bool:
+        """Store the position, what is on its way, that the source is idle; returns whether somebody is in a hurry."""
         self._leases.check(self._held.name)
         position, listed = self._batches.acknowledged, Listed.of(self._batches.outstanding)
         if position != self._saved or listed != self._listed:
@@ -312,6 +313,7 @@ class Publisher:
         if idle and not listed.batches:
             name, source = self._settings.name, self._source.name
             in_transaction(self._state, lambda state: outstanding.note_idle(state, name, source), self._stop)
+        return in_transaction(self._state, lambda state: migrations.hurried(state, self._settings.name), self._stop)
 
     def _save(
         self,

@@ -20,6 +20,7 @@ table = sa.Table(
     sa.Column("config", sa.Text),
     sa.Column("drain_asked", sa.DateTime),
     sa.Column("retry_asked", sa.DateTime),
+    sa.Column("hurry_until", sa.DateTime),
     sa.Column("created", sa.DateTime),
 )
 
@@ -143,6 +144,26 @@ def ask_drain(connection: sa.Connection, name: str) -> None:
     connection.execute(sa.update(table).where(table.c.name == name).values(drain_asked=now))
 
 
+def hurry(connection: sa.Connection, name: str, seconds: float) -> None:
+    """Ask that nothing waits to be folded, gathered or flushed for so many seconds; they notice within one."""
+    until = sa.text(f"NOW(6) + INTERVAL {int(seconds * 1_000_000)} MICROSECOND")
+    connection.execute(sa.update(table).where(table.c.name == name).values(hurry_until=until))
+
+
+def hurried(connection: sa.Connection, name: str) -> bool:
+    """Whether that is asked for now."""
+    found = connection.execute(sa.select(table.c.hurry_until > now).where(table.c.name == name)).scalar()
+    return bool(found)
+
+
+def merge_asked(connection: sa.Connection, name: str) -> tuple[datetime | None, bool]:
+    """When a drain was asked for last, and whether every message is to be merged at once now."""
+    row = connection.execute(
+        sa.select(table.c.drain_asked, table.c.hurry_until > now).where(table.c.name == name)
+    ).one_or_none()
+    return (row[0], bool(row[1])) if row else (None, False)
+
+
 def ask_retry(connection: sa.Connection, name: str) -> None:
     """Ask the consumers to try at once what stands still."""
     connection.execute(sa.update(table).where(table.c.name == name).values(retry_asked=now))
@@ -150,9 +171,4 @@ def ask_retry(connection: sa.Connection, name: str) -> None:
 
 def retry_asked(connection: sa.Connection, name: str) -> datetime | None:
     result: datetime | None = connection.execute(sa.select(table.c.retry_asked).where(table.c.name == name)).scalar()
-    return result
-
-
-def drain_asked(connection: sa.Connection, name: str) -> datetime | None:
-    result: datetime | None = connection.execute(sa.select(table.c.drain_asked).where(table.c.name == name)).scalar()
     return result

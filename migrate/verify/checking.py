@@ -173,7 +173,9 @@ class CheckRun:
                 self._unmended = error
                 break
             looks = comparison.looks(tables, keys)
-            settle([looks], settings.verify.rechecks, settings.verify.recheck_seconds, comparison.sleep)
+            settle(
+                [looks], settings.verify.rechecks, settings.verify.recheck_seconds, comparison.sleep, comparison.hurry
+            )
             repaired += len(looks.agreed)
             self._write(partial(check.clear, migration=self._name, id_=tables[0].table.id, keys=looks.agreed))
         return repaired

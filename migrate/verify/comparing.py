@@ -29,7 +29,7 @@ from migrate.settings import Settings
 from migrate.state import position
 from migrate.target.plan import PlannedTable
 from migrate.verify.kinds import Verdict
-from migrate.verify.looks import Difference, Looked, Looks, describe, settle
+from migrate.verify.looks import Difference, Looked, Looks, describe, hurrier, settle
 from migrate.verify.passing import Passing
 from migrate.verify.units import Unit, first_page
 
@@ -63,6 +63,7 @@ class Comparison:
         self.failed: dict[TableId, StopError] = {}  # by the first of tables that share their places
         self._found = 0
         self._state = state
+        self.hurry = hurrier(self.settings, state)
         self._patience = Patience(self.settings, "check", forget, sleep)
         self._suspects: dict[TableId, tuple[Tables, dict[Key, None]]] = {}
 
@@ -142,7 +143,7 @@ class Comparison:
                 some.drop()
         if judged and any(one.left for one in looks):
             self.sleep(verify.recheck_seconds)
-            settle(looks, max(_LEAST_LOOKS, verify.rechecks), verify.recheck_seconds, self.sleep)
+            settle(looks, max(_LEAST_LOOKS, verify.rechecks), verify.recheck_seconds, self.sleep, self.hurry)
             judged = not self.moved()
             if not judged:
                 log.warning("a publisher reads another server by now, nothing is judged")

@@ -6,15 +6,27 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
+import sqlalchemy as sa
+import structlog
+
 from migrate.model.change import Key
 from migrate.model.errors import StopError
 from migrate.scroll.lookup import Seen, differing_columns, look_up
 from migrate.scroll.sessions import Sessions
+from migrate.settings import Settings
+from migrate.state import migration as migrations
 from migrate.target.groups import name_of
 from migrate.target.plan import PlannedTable
 from migrate.verify.kinds import Kind, Verdict, follows, judge
 
+log = structlog.get_logger("migrate.verify")
 LookUp = Callable[[list[Key]], dict[Key, Seen]]
+Hurry = Callable[[float], None]
+"""Asks for so many seconds of hurry (`migrate.state.migration.hurry`)."""
+_NOTICED = 1.5  # seconds until every process has noticed that
+_WATCHED = 200  # rows at most
+_WATCH_SECONDS = 15.0
+_BETWEEN = 0.02  # seconds
 
 
 @dataclass(slots=True)
@@ -27,7 +39,11 @@ class Looked:
 
 
 class Looks:
-    """Suspect keys and how they were seen, look after look; those that agree are dropped."""
+    """Suspect keys and how they were seen, look after look; those that agree are dropped.
+
+    One agrees too whose target now has exactly what the source had at an earlier look, when the target had something
+    else: the stream brought it meanwhile, and the row has changed again since.
+    """
 
     def __init__(self, keys: Iterable[Key], look: LookUp, failed: Callable[[StopError], None] | None = None) -> None:
         """failed: told why the keys cannot be looked at, and they are dropped; without it that is raised."""
@@ -41,10 +57,15 @@ class Looks:
         """How many keys have not agreed yet."""
         return len(self._history)
 
-    def take(self) -> None:
-        """Look at what is left."""
+    @property
+    def moving(self) -> list[Key]:
+        """Those left that are behind, not different."""
+        return [key for key, history in self._history.items() if history and _moves(history)]
+
+    def take(self, keys: Sequence[Key] | None = None) -> None:
+        """Look at what is left, or at some of it."""
         try:
-            found = self._look(list(self._history))
+            found = self._look(list(self._history) if keys is None else list(keys))
         except StopError as error:
             if self._failed is None:
                 raise
@@ -52,30 +73,38 @@ class Looks:
             self.drop()
             return
         for key, seen in found.items():
-            if judge(seen) is None:
+            if judge(seen) is None or follows(seen, self._history[key]):
                 del self._history[key]
                 self.agreed.append(key)
             else:
                 self._history[key].append(seen)
+
+    def among(self, keys: Iterable[Key]) -> list[Key]:
+        """Those of them that are left."""
+        return [key for key in keys if key in self._history]
 
     def drop(self) -> None:
         """Look at none of them any more."""
         self._history.clear()
 
     def outcome(self) -> Looked:
-        """The keys that differ. One whose places changed between looks, or whose target row is what its source row was
-        at an earlier look, is behind, not different; but what stays the same at a place where the row never belonged
-        is a difference, however often the row changes where it belongs."""
+        """The keys that differ. One whose places changed between looks is behind, not different; but what stays the
+        same at a place where the row never belonged is a difference, however often the row changes where it belongs."""
         looked = Looked()
-        for key, (*earlier, last) in self._history.items():
+        for key, history in self._history.items():
+            last = history[-1]
             verdict = judge(last)
-            moves = follows(last, earlier) or any(seen.targets != last.targets for seen in earlier)
-            if moves and not _stray([*earlier, last]):
+            if _moves(history):
                 looked.in_motion += 1
                 looked.moving.append(last.named or key)
             elif verdict is not None:
                 looked.verdicts[last.named or key] = verdict
         return looked
+
+
+def _moves(history: Sequence[Seen]) -> bool:
+    *earlier, last = history
+    return any(seen.targets != last.targets for seen in earlier) and not _stray(history)
 
 
 def _stray(history: Sequence[Seen]) -> bool:
@@ -88,22 +117,62 @@ def _stray(history: Sequence[Seen]) -> bool:
     )
 
 
-def settle(all_looks: Sequence[Looks], rechecks: int, seconds: float, sleep: Callable[[float], None]) -> None:
-    """Look at once, then up to `rechecks` times, `seconds` apart; ends early when nothing is left."""
+def settle(
+    all_looks: Sequence[Looks],
+    rechecks: int,
+    seconds: float,
+    sleep: Callable[[float], None],
+    hurry: Hurry | None = None,
+) -> None:
+    """Look at once, then up to `rechecks` times, `seconds` apart; ends early when nothing is left.
+
+    hurry: has the stream bring everything at once for so many seconds; with it rows that kept changing are then looked
+    at in quick succession, until each was seen to follow or their time is over.
+    """
     for left in range(rechecks, -1, -1):
         for looks in all_looks:
             looks.take()
         if left == 0 or not any(looks.left for looks in all_looks):
             break
         sleep(seconds)
+    if hurry is not None:
+        _watch(all_looks, sleep, hurry)
+
+
+def _watch(all_looks: Sequence[Looks], sleep: Callable[[float], None], hurry: Hurry) -> None:
+    moving = {looks: keys for looks in all_looks if (keys := looks.moving)}
+    if not moving:
+        return
+    if sum(map(len, moving.values())) > _WATCHED:
+        log.info("too many rows keep changing to be watched", rows=sum(map(len, moving.values())))
+        return
+    hurry(_NOTICED + _WATCH_SECONDS)
+    sleep(_NOTICED)
+    for _ in range(round(_WATCH_SECONDS / _BETWEEN)):
+        for looks in list(moving):
+            looks.take(moving[looks])
+            if not (left := looks.among(moving.pop(looks))):
+                continue
+            moving[looks] = left
+        if not moving:
+            return
+        sleep(_BETWEEN)
 
 
 def look_again(
-    keys: Iterable[Key], look: LookUp, rechecks: int, seconds: float, sleep: Callable[[float], None] = time.sleep
+    keys: Iterable[Key],
+    look: LookUp,
+    rechecks: int,
+    seconds: float,
+    sleep: Callable[[float], None] = time.sleep,
+    hurry: Hurry | None = None,
 ) -> Looked:
-    """Look at suspect keys at once, then up to `rechecks` times, `seconds` apart; ends early when all agree."""
+    """Look at suspect keys at once, then up to `rechecks` times, `seconds` apart; ends early when all agree.
+
+    hurry: as in `settle`.
+    """
     looks = Looks(keys, look)
-    settle([looks], rechecks, seconds, sleep)
+    settle([looks], rechecks, seconds, sleep, hurry)
     return looks.outcome()
 
 
@@ -143,6 +212,16 @@ def describe(sessions: Sessions, planned: PlannedTable, key: Key, verdict: Verdi
             detail = f"is in {' and in '.join(name_of(one) for one in verdict.holders)}"
             detail += f"; the target has it in {others}" if others else ""
     return Difference(planned.table.full_name, key, verdict.kind, detail)
+
+
+def hurrier(settings: Settings, state: sa.Engine) -> Hurry:
+    """Has the stream bring everything at once."""
+
+    def hurry(seconds: float) -> None:
+        with state.begin() as connection:
+            migrations.hurry(connection, settings.name, seconds)
+
+    return hurry
 
 
 def look_up_keys(sessions: Sessions, tables: Sequence[PlannedTable]) -> LookUp:

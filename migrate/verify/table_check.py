@@ -22,7 +22,7 @@ from migrate.scroll.sessions import Sessions
 from migrate.settings import Settings
 from migrate.target.plan import PlannedTable
 from migrate.verify.kinds import Verdict
-from migrate.verify.looks import Difference, Looked, describe, look_again, look_up_keys
+from migrate.verify.looks import Difference, Hurry, Looked, describe, look_again, look_up_keys
 from migrate.verify.repair import Refresh, mendable
 
 log = structlog.get_logger("migrate.verify")
@@ -81,8 +81,10 @@ class TableCheck:
         sessions: Sessions,
         sleep: Callable[[float], None] = time.sleep,
         refresh: Refresh | None = None,
+        hurry: Hurry | None = None,
     ) -> None:
-        """refresh: repairs what differs; None: it is only named."""
+        """refresh: repairs what differs; None: it is only named. hurry: as `looks.settle` takes it."""
+        self._hurry = hurry
         self.unmended: MigrateError | None = None  # why what differs could not be refreshed
         self._refresh = refresh
         self.tables = tuple(tables)
@@ -248,6 +250,7 @@ class TableCheck:
             verify.rechecks,
             verify.recheck_seconds,
             self._sleep,
+            self._hurry,
         )
 
     def _repair(

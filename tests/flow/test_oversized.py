@@ -81,7 +81,9 @@ def test_a_row_too_large_for_kafka_stops_the_publisher_and_arrives_once_the_limi
         (halted,) = flow.migration.ask("status")["halted"]
         position = flow.position()
         events = box.source.query(f"SHOW BINLOG EVENTS IN '{position['file']}' FROM {position['pos']} LIMIT 40")
-        (large,) = (int(row[1]) for row in events if int(row[4]) - int(row[1]) > 20_000)  # a row before it may still wait
+        (large,) = (
+            int(row[1]) for row in events if int(row[4]) - int(row[1]) > 20_000
+        )  # a row before it may still wait
         start = max(int(row[1]) for row in events if row[2] in ("Gtid", "Anonymous_Gtid") and int(row[1]) < large)
         number = int(position["file"].split(".")[-1])
         assert f'{flow.database}.orders key ["2"] at (1, {number}, {start}, 0)' in halted["reason"]

@@ -101,12 +101,12 @@ def test_topics_keep_their_order_and_a_new_one_comes_last(state: sa.Engine, name
 def test_each_request_to_drain_is_a_new_one(state: sa.Engine, name: str) -> None:
     with state.begin() as connection:
         migrations.create(connection, Migration(name, (Topic("t", "i", 1),)), "")
-        assert migrations.drain_asked(connection, name) is None
+        assert migrations.merge_asked(connection, name) == (None, False)
     asked = []
     for _ in range(2):
         with state.begin() as connection:
             migrations.ask_drain(connection, name)
-            asked.append(migrations.drain_asked(connection, name))
+            asked.append(migrations.merge_asked(connection, name)[0])
     assert asked[0] is not None
     assert asked[1] is not None
     assert asked[0] < asked[1]

@@ -60,10 +60,18 @@ def test_without_suspects_nothing_is_looked_at_twice() -> None:
     assert asked == [0]
 
 
-def test_a_row_that_keeps_changing_ahead_of_the_target_is_in_motion() -> None:
-    look, _ = looks(Seen((0, "b"), {0: "a"}), Seen((0, "c"), {0: "b"}), Seen((0, "d"), {0: "c"}))
+def test_a_target_that_came_to_what_the_source_had_agrees_though_the_source_went_on() -> None:
+    look, asked = looks(Seen((0, "b"), {0: "a"}), Seen((0, "c"), {0: "b"}))
     looked, _ = settled(look, 2, [KEY])
-    assert looked == Looked({}, in_motion=1)
+    assert (looked, asked) == (Looked(), [1, 1])
+
+
+def test_a_target_that_follows_and_keeps_a_row_elsewhere_does_not_agree() -> None:
+    look, _ = looks(
+        Seen((0, "b"), {0: "a", 1: "x"}), Seen((0, "c"), {0: "b", 1: "x"}), Seen((0, "d"), {0: "c", 1: "x"})
+    )
+    looked, _ = settled(look, 2, [KEY])
+    assert [verdict.kind for verdict in looked.verdicts.values()] == [Kind.DIFFERENT]
 
 
 def test_a_row_that_changes_while_its_target_does_not_is_a_difference() -> None:
@@ -105,7 +113,33 @@ def test_what_stays_at_a_place_where_a_changing_row_does_not_belong_is_a_differe
 
 
 def test_a_row_that_moves_from_place_to_place_is_in_motion() -> None:
-    look, _ = looks(Seen((0, "b"), {2: "a"}), Seen((2, "c"), {0: "b", 2: "a"}), Seen((0, "d"), {2: "c"}))
+    look, _ = looks(Seen((0, "b"), {2: "a"}), Seen((2, "c"), {0: "b", 2: "a"}), Seen((0, "d"), {2: "b"}))
     assert settled(look, 2, [KEY])[0] == Looked({}, in_motion=1)
     look, _ = looks(Seen((0, "b"), {0: "a", 2: "x"}), Seen((0, "c"), {0: "b", 2: "y"}))
     assert settled(look, 1, [KEY])[0] == Looked({}, in_motion=1)
+
+
+def test_a_row_that_never_rests_is_watched_until_its_target_was_seen_to_follow() -> None:
+    states = [Seen((0, f"{number}"), {0: f"{number - 5}.5"}) for number in range(3)]  # never what the source had
+    states += [Seen((0, f"{number}"), {0: f"{number - 2}"}) for number in range(3, 9)]
+    look, asked = looks(*states)
+    hurried: list[float] = []
+    looked = look_again([KEY], look, 1, 0, lambda _: None, hurried.append)
+    assert (looked, len(asked), len(hurried)) == (Looked(), 4, 1)
+
+
+def test_a_difference_is_not_watched_and_a_row_that_is_never_seen_to_follow_stays_in_motion() -> None:
+    differing: Key = ("1",)
+    moving: Key = ("2",)
+    count = 0
+
+    def look(keys: list[Key]) -> dict[Key, Seen]:
+        nonlocal count
+        count += 1
+        states = {differing: MISSING, moving: Seen((0, f"s{count}"), {0: f"t{count}"})}
+        return {key: states[key] for key in keys}
+
+    looked = look_again([differing, moving], look, 1, 0, lambda _: None, lambda _seconds: None)
+    assert list(looked.verdicts) == [differing]
+    assert looked.moving == [moving]
+    assert count > 100

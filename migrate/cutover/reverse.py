@@ -1,0 +1,132 @@
+"""The way back: the settings of a migration whose sources are the targets of another, and the other way round.
+
+From the switch on, changes at the targets flow back into the source tables by the same machinery (DESIGN §9): each
+target server is a source, the places of one table are a group that ends in that one table, and transactions that the
+way there wrote are marked by its fence, so that they do not come back (rule 18).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from migrate.model.errors import ConfigError
+from migrate.settings import Database, Settings, Source, TableSettings, Target
+from migrate.target.plan import Plan
+
+SUFFIX = "-reverse"
+_LONGEST = 48 - len(SUFFIX)
+
+
+def reversed_settings(settings: Settings, plan: Plan) -> Settings:
+    """The settings of the way back of a migration; `plan` is of the way there.
+
+    Raises ConfigError for what has no way back.
+    """
+    _refuse(settings, plan)
+    servers = _servers(settings, plan)
+    database_names = sorted({(one.table.source, one.table.database) for one in plan.tables.values()})
+    names = {where: f"s{number}" for number, where in enumerate(database_names)}
+    kafka = settings.kafka
+    return Settings.model_validate(
+        {
+            **{name: value for name, value in settings if name != "copy_"},
+            "copy": settings.copy_,
+            "name": settings.name + SUFFIX,
+            "sources": tuple(servers.values()),
+            "targets": tuple(Target(**_reached(one), name=one.name) for one in settings.sources),
+            "databases": {names[where]: Database(target=where[0], database=where[1]) for where in database_names},
+            "kafka": kafka.model_copy(
+                update={
+                    "topic": kafka.topic and kafka.topic + SUFFIX,
+                    "group": kafka.group and kafka.group + SUFFIX,
+                    "topics": {},
+                }
+            ),
+            "tables": tuple(_tables(settings, plan, servers, names)),
+            "run_dir": settings.run_dir / "reverse",
+            "publish": settings.publish.model_copy(
+                update={
+                    "position_directory": settings.publish.position_directory
+                    and settings.publish.position_directory / "reverse"
+                }
+            ),
+        }
+    )
+
+
+def _refuse(settings: Settings, plan: Plan) -> None:
+    if len(settings.name) > _LONGEST:
+        raise ConfigError(
+            f"name: '{settings.name}' leaves no room for the way back's, which is {settings.name}{SUFFIX}",
+            hint=f"names of migrations that are to be switched have up to {_LONGEST} characters",
+        )
+    members = Counter(one.group for one in plan.tables.values() if one.group)
+    for planned in plan.tables.values():
+        name = planned.table.full_name
+        if members[planned.group] > 1:
+            raise ConfigError(
+                f"tables: {name} has no way back: it shares its target tables with others, and where a row belongs at"
+                " the sources is not told",
+                hint="a migration with such a group can be verified, and not be cut over by `migrate cutover` yet",
+            )
+        if planned.rows is not None:
+            raise ConfigError(
+                f"tables: {name} has no way back: only part of its rows belongs to the migration ('rows')",
+                hint="a part of a table can be verified, and not be cut over by `migrate cutover`",
+            )
+        if planned.table.unique_keys and len(planned.places) > 1:
+            columns = ", ".join(planned.table.unique_keys[0])
+            raise ConfigError(
+                f"tables: {name} has no way back: its unique key ({columns}) holds in each of its"
+                f" {len(planned.places)} target tables, and not over all of them",
+                hint="make the sharding columns part of it, or drop it at the source before `migrate init`",
+            )
+
+
+def _reached(server: Source | Target) -> dict[str, object]:
+    """How a server is reached, without its name and what else belongs to it in its part."""
+    names = ("host", "port", "user", "password", "connect_timeout", "read_timeout", "tls")
+    return {name: getattr(server, name) for name in names}
+
+
+def _servers(settings: Settings, plan: Plan) -> dict[tuple[str, int], Source]:
+    """The target servers that have places, each once: two targets may be one server, which has one binlog."""
+    servers: dict[tuple[str, int], Source] = {}
+    for database in plan.used_databases:
+        target = settings.target(database.target)
+        servers.setdefault(_address(target), Source.model_validate({**_reached(target), "name": target.name}))
+    return servers
+
+
+def _address(target: Target) -> tuple[str, int]:
+    return target.host.lower(), target.port
+
+
+def _tables(
+    settings: Settings,
+    plan: Plan,
+    servers: dict[tuple[str, int], Source],
+    names: dict[tuple[str, str], str],
+) -> list[TableSettings]:
+    """A table for each place; those of one table are a group, where they are several."""
+    found: list[TableSettings] = []
+    wanted = {
+        (source.name, one.database, one.table): one
+        for source in settings.sources
+        for one in settings.choose(source.name, [id_[1:] for id_ in plan.tables if id_[0] == source.name])
+    }
+    for number, planned in enumerate(plan.tables.values()):
+        table = planned.table
+        for place in planned.places:
+            server = servers[_address(settings.target(place.database.target))]
+            found.append(
+                TableSettings(
+                    name=f"{place.database.database}.{place.table}",
+                    source=server.name,
+                    key=wanted[table.id].key,
+                    ddl=wanted[table.id].ddl,
+                    group=f"g{number}" if len(planned.places) > 1 else None,
+                    sharding={"nodes": f"{names[table.source, table.database]}.{table.name}"},
+                )
+            )
+    return found

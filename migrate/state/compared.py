@@ -1,0 +1,39 @@
+"""From which message of each partition on changed keys were not compared yet: what a cutover has left to do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import sqlalchemy as sa
+
+from migrate.model.partition import Partition
+from migrate.state.database import metadata, put_all
+
+table = sa.Table(
+    "compared",
+    metadata,
+    sa.Column("migration", sa.String(48), primary_key=True),
+    sa.Column("topic_id", sa.String(36), primary_key=True),
+    sa.Column("partition_no", sa.Integer, primary_key=True),
+    sa.Column("next_offset", sa.BigInteger),
+)
+
+
+def load(connection: sa.Connection, migration: str) -> dict[Partition, int]:
+    """Empty while nothing is known to be equal."""
+    rows = connection.execute(
+        sa.select(table.c.topic_id, table.c.partition_no, table.c.next_offset).where(table.c.migration == migration)
+    )
+    return {Partition(migration, row[0], int(row[1])): int(row[2]) for row in rows}
+
+
+def note(connection: sa.Connection, migration: str, offsets: Mapping[Partition, int]) -> None:
+    """Everything that was changed before these offsets is equal."""
+    forget(connection, migration)
+    rows = [{**partition.row, "next_offset": offset} for partition, offset in offsets.items()]
+    put_all(connection, "compared", rows, {"next_offset": "{next_offset}"})
+
+
+def forget(connection: sa.Connection, migration: str) -> None:
+    """Nothing is known to be equal any more: rows came by another way than the stream."""
+    connection.execute(sa.delete(table).where(table.c.migration == migration))

@@ -1,0 +1,191 @@
+"""Cutovers and ways back: each run with its journal, and the blocks on writes that are in place."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.dialects.mysql import insert
+
+from migrate.state.database import metadata, now
+from migrate.state.switch import Side
+
+
+class Direction(StrEnum):
+    THERE = "there"  # from the sources to the targets
+    BACK = "back"
+
+
+class Outcome(StrEnum):
+    RUNNING = "running"
+    SWITCHED = "switched"  # applications are told; what is left must be done
+    DONE = "done"
+    ABORTED = "aborted"
+
+
+class Stage(StrEnum):
+    BEGUN = "begun"
+    DONE = "done"
+    FAILED = "failed"
+
+
+runs = sa.Table(
+    "cutover",
+    metadata,
+    sa.Column("migration", sa.String(48), primary_key=True),
+    sa.Column("run", sa.Integer, primary_key=True),
+    sa.Column("direction", sa.String(8)),
+    sa.Column("outcome", sa.String(12)),
+    sa.Column("started", sa.DateTime),
+    sa.Column("finished", sa.DateTime),
+    sa.Column("freeze_seconds", sa.Double),
+)
+steps = sa.Table(
+    "cutover_step",
+    metadata,
+    sa.Column("migration", sa.String(48), primary_key=True),
+    sa.Column("run", sa.Integer, primary_key=True),
+    sa.Column("entry", sa.Integer, primary_key=True),
+    sa.Column("step", sa.String(24)),
+    sa.Column("stage", sa.String(8)),
+    sa.Column("at", sa.DateTime),
+    sa.Column("detail", sa.Text),
+)
+blocks = sa.Table(
+    "write_block",
+    metadata,
+    sa.Column("migration", sa.String(48), primary_key=True),
+    sa.Column("side", sa.String(8), primary_key=True),
+    sa.Column("server", sa.String(48), primary_key=True),
+    sa.Column("method", sa.String(16)),
+    sa.Column("ending", sa.Text),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    number: int
+    direction: Direction
+    outcome: Outcome
+    started: datetime
+    finished: datetime | None
+    freeze_seconds: float | None
+
+    @property
+    def open(self) -> bool:
+        return self.outcome in (Outcome.RUNNING, Outcome.SWITCHED)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One line of a run's journal."""
+
+    step: str
+    stage: Stage
+    at: datetime
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """What keeps applications from writing at a server of one side, and the statements that end it."""
+
+    side: Side
+    server: str
+    method: str
+    ending: Sequence[str]
+
+
+def begin(connection: sa.Connection, migration: str, direction: Direction) -> int:
+    """Note a new run; returns its number. The caller holds the lease."""
+    last = connection.execute(sa.select(sa.func.max(runs.c.run)).where(runs.c.migration == migration)).scalar()
+    number = int(last or 0) + 1
+    values = {"direction": direction.value, "outcome": Outcome.RUNNING.value}
+    connection.execute(sa.insert(runs).values(migration=migration, run=number, **values))
+    return number
+
+
+def latest(connection: sa.Connection, migration: str) -> Run | None:
+    """The newest run."""
+    names = ("run", "direction", "outcome", "started", "finished", "freeze_seconds")
+    row = connection.execute(
+        sa.select(*(runs.c[name] for name in names))
+        .where(runs.c.migration == migration)
+        .order_by(runs.c.run.desc())
+        .limit(1)
+    ).one_or_none()
+    return Run(int(row[0]), Direction(row[1]), Outcome(row[2]), *row[3:]) if row else None
+
+
+def came_to(
+    connection: sa.Connection, migration: str, run: int, outcome: Outcome, freeze_seconds: float | None = None
+) -> bool:
+    """Note a run's outcome; False when it is over already."""
+    finished = None if outcome is Outcome.SWITCHED else now
+    values: dict[str, Any] = {"outcome": outcome.value, "finished": finished}
+    if freeze_seconds is not None:
+        values["freeze_seconds"] = freeze_seconds
+    found = connection.execute(
+        sa.update(runs)
+        .where(runs.c.migration == migration, runs.c.run == run, runs.c.finished.is_(None))
+        .values(values)
+    )
+    return bool(found.rowcount)
+
+
+def lock(connection: sa.Connection, migration: str, run: int) -> Outcome:
+    """A run's outcome; nobody changes it until the transaction ends."""
+    found = connection.execute(
+        sa.select(runs.c.outcome).where(runs.c.migration == migration, runs.c.run == run).with_for_update()
+    ).scalar_one()
+    return Outcome(found)
+
+
+def write(connection: sa.Connection, migration: str, run: int, step: str, stage: Stage, detail: str = "") -> None:
+    """A line of the journal."""
+    last = connection.execute(
+        sa.select(sa.func.max(steps.c.entry)).where(steps.c.migration == migration, steps.c.run == run)
+    ).scalar()
+    values = {"entry": int(last or 0) + 1, "step": step, "stage": stage.value, "detail": detail}
+    connection.execute(sa.insert(steps).values(migration=migration, run=run, **values))
+
+
+def journal(connection: sa.Connection, migration: str, run: int) -> list[Entry]:
+    """Every line of a run's journal, in order."""
+    rows = connection.execute(
+        sa.select(steps.c.step, steps.c.stage, steps.c.at, steps.c.detail)
+        .where(steps.c.migration == migration, steps.c.run == run)
+        .order_by(steps.c.entry)
+    )
+    return [Entry(row[0], Stage(row[1]), row[2], row[3] or "") for row in rows]
+
+
+def blocked(connection: sa.Connection, migration: str, side: Side) -> list[Block]:
+    """What is in place at the servers of a side, or was about to be."""
+    rows = connection.execute(
+        sa.select(blocks.c.server, blocks.c.method, blocks.c.ending).where(
+            blocks.c.migration == migration, blocks.c.side == side.value
+        )
+    )
+    return [Block(side, row[0], row[1], json.loads(row[2])) for row in rows]
+
+
+def note_block(connection: sa.Connection, migration: str, block: Block) -> None:
+    """Before it is put in place. What was noted first stays: it says how it was before anything was done."""
+    row = {"migration": migration, "side": block.side.value, "server": block.server, "method": block.method}
+    row["ending"] = json.dumps(list(block.ending))
+    connection.execute(insert(blocks).values(row).on_duplicate_key_update(method=blocks.c.method))
+
+
+def drop_block(connection: sa.Connection, migration: str, block: Block) -> None:
+    """Once it has been ended."""
+    connection.execute(
+        sa.delete(blocks).where(
+            blocks.c.migration == migration, blocks.c.side == block.side.value, blocks.c.server == block.server
+        )
+    )

@@ -1,0 +1,105 @@
+"""The switch that applications read, and the applications that say by which version of it they go (DESIGN §9)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+import sqlalchemy as sa
+from sqlalchemy.dialects.mysql import insert
+
+from migrate.state.database import metadata, now
+
+
+class Side(StrEnum):
+    SOURCE = "source"
+    TARGET = "target"
+
+    @property
+    def other(self) -> Side:
+        return Side.TARGET if self is Side.SOURCE else Side.SOURCE
+
+
+class Writes(StrEnum):
+    OPEN = "open"
+    CLOSED = "closed"
+
+
+table = sa.Table(
+    "application_switch",
+    metadata,
+    sa.Column("migration", sa.String(48), primary_key=True),
+    sa.Column("version", sa.BigInteger),
+    sa.Column("side", sa.String(8)),
+    sa.Column("writes", sa.String(8)),
+    sa.Column("changed", sa.DateTime),
+)
+applications = sa.Table(
+    "application",
+    metadata,
+    sa.Column("migration", sa.String(48), primary_key=True),
+    sa.Column("instance", sa.String(128), primary_key=True),
+    sa.Column("version", sa.BigInteger),
+    sa.Column("seen", sa.DateTime),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Switch:
+    """Where applications read and write. Default: at the source, as ever."""
+
+    version: int
+    side: Side
+    writes: Writes
+    changed: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Application:
+    """One process of an application, and the version of the switch that it goes by."""
+
+    instance: str
+    version: int
+    seen: datetime
+
+
+def make(connection: sa.Connection, migration: str) -> None:
+    """The row, if it is not there: at the source."""
+    row = {"migration": migration, "version": 1, "side": Side.SOURCE.value, "writes": Writes.OPEN.value}
+    connection.execute(insert(table).values(row).on_duplicate_key_update(version=table.c.version))
+
+
+def get(connection: sa.Connection, migration: str, *, lock: bool = False) -> Switch:
+    wanted = sa.select(table.c.version, table.c.side, table.c.writes, table.c.changed).where(
+        table.c.migration == migration
+    )
+    row = connection.execute(wanted.with_for_update() if lock else wanted).one_or_none()
+    return Switch(int(row[0]), Side(row[1]), Writes(row[2]), row[3]) if row else Switch(0, Side.SOURCE, Writes.OPEN)
+
+
+def put(connection: sa.Connection, migration: str, side: Side, writes: Writes) -> Switch:
+    """Change it, unless it is so already; its version rises."""
+    make(connection, migration)
+    before = get(connection, migration, lock=True)
+    if (before.side, before.writes) != (side, writes):
+        values = {"version": table.c.version + 1, "side": side.value, "writes": writes.value, "changed": now}
+        connection.execute(sa.update(table).where(table.c.migration == migration).values(values))
+    return get(connection, migration)
+
+
+def every_application(connection: sa.Connection, migration: str) -> list[Application]:
+    rows = connection.execute(
+        sa.select(applications.c.instance, applications.c.version, applications.c.seen)
+        .where(applications.c.migration == migration)
+        .order_by(applications.c.instance)
+    )
+    return [Application(row[0], int(row[1]), row[2]) for row in rows]
+
+
+def forget_application(connection: sa.Connection, migration: str, instance: str) -> bool:
+    """An application's process that is gone for good; whether it was known."""
+    found = connection.execute(
+        sa.delete(applications).where(applications.c.migration == migration, applications.c.instance == instance)
+    )
+    return bool(found.rowcount)

@@ -1,0 +1,59 @@
+"""The way back: what is written at the targets arrives in the source's table, and nothing goes round (rule 18)."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+
+from sandbox.broker import KafkaBroker
+from sandbox.stack import Sandbox
+from tests.failover.support import SLOW, Flow, wait
+from tests.helpers import unique
+
+PROCESSES = ("consume", "commit", "requeue")
+
+
+def test_what_is_written_at_the_targets_comes_back_and_nothing_goes_round(
+    box: Sandbox, kafka: KafkaBroker, tmp_path: Path
+) -> None:
+    with closing(Flow(box, kafka, tmp_path, unique("round"), box.source)) as flow:
+        flow.migration.do("init")
+        flow.child("publish", "publish")
+        wait(flow.position, "the publisher to begin")
+        flow.start_targets()
+        box.source.execute(
+            "INSERT INTO orders VALUES (1, 1, 1, ''), (2, 2, 2, ''), (3, 3, 3, ''), (4, 4, 4, '')",
+            database=flow.database,
+        )
+        flow.drain()
+
+        flow.migration.do("--reverse", "init")
+        for source in ("t0", "t1"):
+            flow.child(f"back-{source}", "--reverse", "publish", "--source", source)
+        for process in PROCESSES:
+            flow.child(f"back-{process}", "--reverse", process)
+        flow.migration.ask("--reverse", "drain", "--timeout", str(SLOW))
+        there = flow.migration.ask("status")["rows_applied"]
+
+        def at(number: int, statement: str) -> None:
+            box.targets[number].execute(statement, database=f"{flow.name}_{number}")
+
+        at(1, "UPDATE orders_1 SET value = 10, history = 'back' WHERE id = 1")
+        at(0, "DELETE FROM orders_0 WHERE id = 2")
+        at(0, "INSERT INTO orders_1 VALUES (5, 6, 5, 'new')")
+        # a row that changes its shard as an application moves it: two transactions, at two servers
+        at(0, "INSERT INTO orders_1 VALUES (3, 8, 33, 'moved')")
+        at(1, "DELETE FROM orders_1 WHERE id = 3")
+        flow.migration.ask("--reverse", "drain", "--timeout", str(SLOW))
+        wanted = {1: (1, 1, 10, "back"), 3: (3, 8, 33, "moved"), 4: (4, 4, 4, ""), 5: (5, 6, 5, "new")}
+        assert flow.source_rows(box.source) == wanted
+        flow.drain()
+        assert flow.migration.ask("status")["rows_applied"] == there, "what came back went there again"
+        assert flow.differences(box.source) == []
+
+        box.source.execute("INSERT INTO orders VALUES (7, 7, 7, '')", database=flow.database)
+        flow.drain()
+        back = flow.migration.ask("--reverse", "status")["rows_applied"]
+        flow.migration.ask("--reverse", "drain", "--timeout", str(SLOW))
+        assert flow.migration.ask("--reverse", "status")["rows_applied"] == back
+        assert flow.differences(box.source) == []
