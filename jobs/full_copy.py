@@ -49,7 +49,7 @@ from migrate.scroll.table_copy import Attempt, ChunkResult, TableCopy
 from migrate.scroll.tables import chosen_tables
 from migrate.scroll.tasks import CopyJob, WriteChunk, read_chunk
 from migrate.settings import Settings, load
-from migrate.state import database, position
+from migrate.state import database, leading, position
 from migrate.state.copy_progress import skew_of
 from migrate.state.detail import COUNTS, Counts
 
@@ -120,6 +120,8 @@ def run(
         database.opened(settings.state) as state,
         closing(Sessions(settings := position.where_read(state, settings))) as sessions,
     ):
+        with state.connect() as connection:
+            leading.refuse_unless(connection, settings.name, "copy")
         chosen = chosen_tables(settings, state, tables)
         check_again(settings, chosen, tables, again)
         began = time.monotonic()

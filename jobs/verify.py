@@ -36,7 +36,7 @@ from migrate.scroll.outcome import End, Problem
 from migrate.scroll.sessions import Sessions
 from migrate.scroll.tables import chosen_tables
 from migrate.settings import Settings, load
-from migrate.state import database, failover, position, replay, verification
+from migrate.state import compared, database, failover, leading, position, replay, verification
 from migrate.state.clock import StateClock
 from migrate.target.groups import check_groups
 from migrate.target.plan import PlannedTable
@@ -157,6 +157,8 @@ def run(
         database.opened(settings.state) as state,
         closing(Sessions(settings := position.where_read(state, settings))) as sessions,
     ):
+        with state.connect() as connection:
+            leading.refuse_unless(connection, settings.name, "verify")
         every = chosen_tables(settings, state, None)
         check_groups(every)
         together = _together(every, chosen_tables(settings, state, tables))
@@ -191,6 +193,8 @@ def run(
                         verification.add_difference(connection, settings.name, stood.number, one[0].table.id, rows)
                     if tables is None and paper["clean"]:
                         failover.settle(connection, settings.name, stood.number, list(stood.before))
+                        began_at = verification.consumed(connection, settings.name, stood.number)
+                        compared.note_verified(connection, settings.name, began_at)
                 seconds, start = time.monotonic() - started, started - began
                 reason = next(iter(unmended), None)
                 return VerifyResult(stood.number, found, seconds, start, paper, reason, stood.rows_before)

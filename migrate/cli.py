@@ -13,6 +13,7 @@ from rich.table import Table as RichTable
 
 from migrate.cli_bundle import bundle
 from migrate.cli_copy import copy
+from migrate.cli_cutover import cutover, rollback, show_switch
 from migrate.cli_explain import explain
 from migrate.cli_options import Json, SourceOfTable, Table, Timeout, out, print_json
 from migrate.cli_parked import parked
@@ -44,7 +45,7 @@ app = typer.Typer(
         "Move MySQL and MariaDB tables to many databases and tables while the application keeps writing.\n\n"
         "First migration: preflight → init → run (keeps running) → copy → drain → verify.\n\n"
         "Exit codes: 0 done, 1 differences found, 2 config, 3 preflight, 4 server, 5 stopped at something unknown,"
-        " 6 another process took over, 70 a defect in this program."
+        " 6 another process took over, 7 a cutover gave writes back, 70 a defect in this program."
     ),
 )
 app.add_typer(parked, name="parked")
@@ -54,6 +55,9 @@ app.command()(verify)
 app.command()(bundle)
 app.command()(check)
 app.command()(throttle)
+app.command()(cutover)
+app.command()(rollback)
+app.command("switch")(show_switch)
 
 
 class _Context:
@@ -63,6 +67,11 @@ class _Context:
         self.path = path
         self.reverse = reverse
         self._loaded: tuple[Settings, str] | None = None
+
+    @property
+    def reverse_of(self) -> str:
+        """The migration whose way back is meant; "" when none is."""
+        return load_with_text(self.path)[0].name if self.reverse else ""
 
     def load(self, process: str = "") -> Settings:
         if self._loaded is None:
@@ -127,7 +136,7 @@ def preflight(context: typer.Context, as_json: Json = False) -> None:
 def init(context: typer.Context) -> None:
     """Create the state database, the topics and the target tables. Running it again changes nothing that is there."""
     settings = context.obj.load()
-    done = initialising.initialise(settings, context.obj.text, out.print, copied=context.obj.reverse)
+    done = initialising.initialise(settings, context.obj.text, out.print, reverse_of=context.obj.reverse_of)
     out.print(f"migration {settings.name} is ready; next: `migrate run`, then `migrate copy`")
     tables, topics = counted(done.tables_created, "target table"), counted(done.topics_created, "topic")
     out.print(f"{tables} and {topics} created")

@@ -6,6 +6,7 @@
     ├── ServerError            a server refused us, or the connection broke (exit 4); retried in place
     ├── StopError              rule 13: something unknown was met; nothing is skipped (exit 5)
     ├── OwnershipLost          another process holds our lease now (exit 6)
+    ├── CutoverAborted         a cutover did not come to its switch, and writes are given back (exit 7)
     └── DifferenceFound        verification found differences (exit 1)
 
 Anything else that escapes is a defect.
@@ -52,6 +53,10 @@ class ServerError(MigrateError):
 
 class StopError(MigrateError):
     exit_code = 5
+
+
+class CutoverAborted(MigrateError):  # noqa: N818 - what it says is the outcome
+    exit_code = 7
 
 
 class OwnershipLost(MigrateError):  # noqa: N818 - as above

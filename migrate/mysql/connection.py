@@ -163,6 +163,11 @@ class Connection:
             self.close()  # the server rolls back when the session ends
 
     @property
+    def id(self) -> int:
+        """The session's number at the server."""
+        return int(self.raw.thread_id())  # type: ignore[no-untyped-call]
+
+    @property
     def open(self) -> bool:
         return bool(self.raw.open)
 

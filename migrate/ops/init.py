@@ -22,7 +22,7 @@ from migrate.ops import conditions, delayed, groups, leftovers
 from migrate.ops.tables import Changes
 from migrate.preflight import run as preflight
 from migrate.settings import Settings
-from migrate.state import database, phase, position, schema_history
+from migrate.state import database, phase, position, schema_history, switch
 from migrate.state import migration as migrations
 from migrate.target import chunk_fence
 from migrate.target.plan import Place, Plan, PlannedTable, TargetDatabase, connect_database
@@ -39,9 +39,9 @@ class Initialised:
 
 
 def initialise(
-    settings: Settings, config: str = "", say: Say = lambda _line: None, *, copied: bool = False
+    settings: Settings, config: str = "", say: Say = lambda _line: None, *, reverse_of: str = ""
 ) -> Initialised:
-    """Prepare a migration. copied: its target has the rows already, and no copy is due (the way back, DESIGN §9).
+    """Prepare a migration. reverse_of: the one whose way back it is: its target has the rows, and no copy is due.
 
     1. preflight; 2. the state database, and the one that statements are tried in; 3. the topics; 4. the target
     databases, the service's tables in them, and the physical tables from the source's own definition; 5. the
@@ -64,10 +64,10 @@ def initialise(
         changes.stand_in(settings, state, until)
         groups.refuse_early(settings, state, plan, changes)
         filled = {id_ for id_, stage in phases.items() if stage is not phase.Phase.CREATED} - changes.new
-        if copied:
+        if reverse_of:
             filled = set(plan.tables)
         created = _create_targets(settings, plan, changes, filled, say)
-        if copied:
+        if reverse_of:
             _close_copies(settings, plan)
         changes.clear_targets(plan)
         conditions.take_over(settings, state, plan, changes.conditions, say)
@@ -80,10 +80,12 @@ def initialise(
             changes.note(connection, plan, say)
             _store_definitions(connection, plan, creates, changes)
             _store_rules(connection, plan, changes)
-            if copied:
+            if reverse_of:
                 for planned in plan.tables.values():
                     done = replace(phase.get(connection, settings.name, planned.table), phase=phase.Phase.COPIED)
                     phase.put(connection, settings.name, planned.table, done)
+            else:
+                switch.make(connection, settings.name)
             migrations.ask_retry(connection, settings.name)  # what stood still may do so for what this made anew
         if changes.known and (sent := delayed.send_again(settings, state, plan, migration)):
             say(f"{counted(sent, 'delayed delete')} that the ledgers wait for sent again")

@@ -3,6 +3,8 @@
 `load(path)` is the only way in. Every mistake becomes one `ConfigError` line that names the key.
 """
 
+from migrate.settings.cutover import Cutover as Cutover
+from migrate.settings.cutover import Hooks as Hooks
 from migrate.settings.loading import load as load
 from migrate.settings.loading import load_with_text as load_with_text
 from migrate.settings.loading import parse as parse

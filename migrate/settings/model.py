@@ -11,6 +11,7 @@ from pydantic import Field, field_validator, model_validator
 from migrate.model.errors import ConfigError
 from migrate.model.message import CANAL
 from migrate.settings.base import Name, Positive, Seconds, Section, TopicName
+from migrate.settings.cutover import Cutover
 from migrate.settings.servers import Server, Source, State, Target
 from migrate.settings.spark import SparkOptions
 from migrate.settings.tables import TableSettings, like
@@ -180,6 +181,7 @@ class Settings(Section):
     check: Check = Check()
     spark_conf: SparkOptions = Field(default_factory=dict)
     """Options of Spark for copy, verification and check, beside those that the service sets."""
+    cutover: Cutover = Cutover()
     lease: Lease = Lease()
     logging: Logging = Logging()
     run_dir: Path = Path(".migrate")

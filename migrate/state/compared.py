@@ -34,6 +34,12 @@ def note(connection: sa.Connection, migration: str, offsets: Mapping[Partition, 
     put_all(connection, "compared", rows, {"next_offset": "{next_offset}"})
 
 
+def note_verified(connection: sa.Connection, migration: str, consumed: Mapping[Partition, int]) -> None:
+    """All tables were found equal by a run that began when these offsets were consumed."""
+    before = load(connection, migration)
+    note(connection, migration, {part: max(end, before.get(part, 0)) for part, end in consumed.items()})
+
+
 def forget(connection: sa.Connection, migration: str) -> None:
     """Nothing is known to be equal any more: rows came by another way than the stream."""
     connection.execute(sa.delete(table).where(table.c.migration == migration))

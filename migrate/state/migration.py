@@ -21,6 +21,7 @@ table = sa.Table(
     sa.Column("drain_asked", sa.DateTime),
     sa.Column("retry_asked", sa.DateTime),
     sa.Column("hurry_until", sa.DateTime),
+    sa.Column("reverse_of", sa.String(48)),
     sa.Column("created", sa.DateTime),
 )
 
@@ -136,6 +137,17 @@ def get(connection: sa.Connection, name: str) -> Migration:
     found = find(connection, name)
     if found is None:
         raise PreflightError(f"migration '{name}' is not there yet", hint="run `migrate init` first")
+    return found
+
+
+def note_reverse(connection: sa.Connection, name: str, of: str) -> None:
+    """A migration is the way back of another."""
+    connection.execute(sa.update(table).where(table.c.name == name).values(reverse_of=of))
+
+
+def reverse_of(connection: sa.Connection, name: str) -> str | None:
+    """Of which migration it is the way back; None for one of its own."""
+    found: str | None = connection.execute(sa.select(table.c.reverse_of).where(table.c.name == name)).scalar()
     return found
 
 

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects.mysql import insert
 
 from migrate.model.table import Table, TableId
-from migrate.state import columns
+from migrate.state import columns, compared
 from migrate.state.database import metadata
 
 
@@ -67,6 +67,8 @@ def put(connection: sa.Connection, migration: str, definition: Table, phase: Tab
     values = {"phase": phase.phase.value, "attempt": phase.attempt, "rule_hash": phase.rule_hash}
     row = {"migration": migration, **key_of(definition), **values}
     connection.execute(insert(table).values(row).on_duplicate_key_update(values))
+    if phase.phase is not Phase.COPIED:
+        compared.forget(connection, migration)
 
 
 def reopened(connection: sa.Connection, migration: str, definition: Table) -> bool:
@@ -77,6 +79,8 @@ def reopened(connection: sa.Connection, migration: str, definition: Table) -> bo
 def note_reopened(connection: sa.Connection, migration: str, definition: Table, is_so: bool) -> None:
     """Of a table that has a row."""
     connection.execute(sa.update(table).where(*_is(migration, definition)).values(reopened=int(is_so)))
+    if is_so:
+        compared.forget(connection, migration)
 
 
 def _is(migration: str, definition: Table) -> list[sa.ColumnElement[bool]]:

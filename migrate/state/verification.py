@@ -11,8 +11,9 @@ from typing import Any
 import sqlalchemy as sa
 
 from migrate.model.change import Key, key_json
+from migrate.model.partition import Partition
 from migrate.model.table import TableId
-from migrate.state import columns
+from migrate.state import columns, record
 from migrate.state.database import metadata, now
 
 table = sa.Table(
@@ -31,6 +32,7 @@ table = sa.Table(
     sa.Column("sources", sa.Text),
     sa.Column("touched", sa.DateTime),
     sa.Column("resumed", sa.Integer),
+    sa.Column("consumed", sa.Text),
 )
 difference = sa.Table(
     "verification_difference",
@@ -57,11 +59,14 @@ class Run:
 
 
 def start(connection: sa.Connection, migration: str, asked: str | None = None, sources: str | None = None) -> int:
-    """Note that a verification began; returns its number.
+    """Note that a verification began, and what was consumed by then; returns its number.
 
     asked, sources: JSON, what another process must have in common with it to go on (`verification_progress`).
     """
+    totals = record.totals(connection, migration)
+    consumed = [[part.topic_id, part.number, total.next_offset] for part, total in totals.items()]
     values = {"migration": migration, "asked": asked, "sources": sources, "touched": now}
+    values["consumed"] = json.dumps(consumed)
     result = connection.execute(sa.insert(table).values(values))
     key = result.inserted_primary_key
     return int(key[0]) if key else 0
@@ -71,6 +76,12 @@ def started(connection: sa.Connection, verification: int) -> datetime:
     """When it began, UTC."""
     moment: datetime = connection.execute(sa.select(table.c.started).where(table.c.id == verification)).scalar_one()
     return moment
+
+
+def consumed(connection: sa.Connection, migration: str, verification: int) -> dict[Partition, int]:
+    """The end of each partition's consumed prefix when it began; empty for one of before version 20 of the state."""
+    text = connection.execute(sa.select(table.c.consumed).where(table.c.id == verification)).scalar()
+    return {Partition(migration, topic, number): end for topic, number, end in json.loads(text or "[]")}
 
 
 def add_difference(

@@ -15,7 +15,7 @@ from migrate.model.errors import ServerError, StopError
 from migrate.model.message import encode
 from migrate.model.partition import Partition
 from migrate.settings import Settings
-from migrate.state import halt, record
+from migrate.state import halt, leading, record
 from migrate.state import migration as migrations
 from migrate.target.plan import PlannedTable
 from migrate.target.refresh import refresh_message
@@ -37,6 +37,7 @@ def bring(
     sleep: waits so many seconds; what it raises ends the wait.
     """
     with state.connect() as connection:
+        leading.refuse_unless(connection, settings.name, "refresh")
         topic = migrations.get(connection, settings.name).topic(planned.topic or settings.topic)
     by_partition: dict[Partition, list[Key]] = {}
     for key in keys:

@@ -19,7 +19,7 @@ from migrate.scroll import counts
 from migrate.scroll.keyrange import KeyRange, dump, load
 from migrate.scroll.tables import chosen_tables
 from migrate.settings import Settings
-from migrate.state import detail, replay
+from migrate.state import detail, leading, replay
 from migrate.target.plan import Plan, PlannedTable
 from migrate.verify.comparing import Comparison, Tables
 from migrate.verify.units import Unit, copied, together
@@ -111,6 +111,7 @@ def run(
     wanted = {one.table.id for one in chosen_tables(settings, state, names)}
     chosen = [tables for tables in together(plan) if any(one.table.id in wanted for one in tables)]
     with state.connect() as connection:
+        leading.refuse_unless(connection, plan.settings.name, "verify")
         done = copied(connection, plan)
     for tables in chosen:
         if tables[0].table.id not in done:

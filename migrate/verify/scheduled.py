@@ -18,7 +18,7 @@ from migrate.model.errors import MigrateError, ServerError, StopError
 from migrate.mysql.errors import text
 from migrate.scroll.outcome import may_pass
 from migrate.settings import Settings
-from migrate.state import halt
+from migrate.state import halt, leading
 from migrate.state.database import in_transaction
 from migrate.state.lease import Held, Leases
 from migrate.target.plan import Plan
@@ -95,6 +95,9 @@ class ScheduledCheck:
     def _run_and_note(self) -> None:
         try:
             self._leases.check(LEASE)
+            with self._state.connect() as connection:
+                if not leading.leads(connection, self._settings.name):
+                    return  # the sources follow by now: what is newer at the targets is no difference
             done = self.run_once()
             self._note(None)
         except Ending:

@@ -69,7 +69,9 @@ DEALLOCATE PREPARE add_column;
 
 SET @add = IF((SELECT COUNT(*) FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = DATABASE()
     AND TABLE_NAME = 'migration' AND COLUMN_NAME = 'hurry_until') = 0,
-  'ALTER TABLE migration ADD COLUMN hurry_until DATETIME(6) NULL COMMENT "until then nothing waits to be folded or flushed"',
+  'ALTER TABLE migration
+    ADD COLUMN hurry_until DATETIME(6) NULL COMMENT "until then nothing waits to be folded or flushed",
+    ADD COLUMN reverse_of VARCHAR(48) NULL COMMENT "the migration that this one is the way back of"',
   'DO 0');
 
 PREPARE add_column FROM @add;

@@ -329,6 +329,10 @@ class Flow:
     def state(self, statement: str) -> None:
         self._state.execute(statement, database=f"{self.name}_state")
 
+    def state_of(self, question: str) -> Any:
+        """Rows of the state database."""
+        return self._state.query(question, database=f"{self.name}_state")
+
     def close(self) -> None:
         for writer in self._writers:
             writer.end()

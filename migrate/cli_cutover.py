@@ -1,0 +1,98 @@
+"""`migrate cutover`, `migrate rollback` and `migrate switch`."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from migrate.cli_options import Json, out, print_json
+from migrate.model.errors import ConfigError, PreflightError
+from migrate.model.words import counted
+from migrate.ops import switching
+from migrate.ops.cutover import Report
+from migrate.state import database, switch
+from migrate.state import migration as migrations
+from migrate.state.cutover import Direction
+
+Rehearse = Annotated[
+    bool, typer.Option("--rehearse", help="Do all that stops nobody, and say how long the freeze would be.")
+]
+Abort = Annotated[bool, typer.Option("--abort", help="Give writes back after a run that was killed before its switch.")]
+
+
+def cutover(
+    context: typer.Context,
+    rehearse: Rehearse = False,
+    abort: Abort = False,
+    as_json: Json = False,
+) -> None:
+    """Switch applications to the targets: stop writes at the sources, drain, compare, switch, release."""
+    _go(context, Direction.THERE, rehearse=rehearse, abort=abort, as_json=as_json)
+
+
+def rollback(context: typer.Context, rehearse: Rehearse = False, abort: Abort = False, as_json: Json = False) -> None:
+    """Switch applications back to the sources, which have what was written at the targets meanwhile."""
+    _go(context, Direction.BACK, rehearse=rehearse, abort=abort, as_json=as_json)
+
+
+def _go(context: typer.Context, direction: Direction, *, rehearse: bool, abort: bool, as_json: bool) -> None:
+    if context.obj.reverse:
+        raise ConfigError("cutover and rollback are of the migration itself", hint="say it without --reverse")
+    if rehearse and abort:
+        raise ConfigError("--rehearse and --abort exclude each other")
+    settings = context.obj.load("cutover")
+
+    def say(line: str) -> None:
+        if not as_json:
+            out.print(line, markup=False)
+
+    with database.opened(settings.state) as state:
+        if abort:
+            switching.abort(settings, state, say)
+            say("writes are given back; applications are where they were")
+            return
+        report = switching.switch_over(settings, state, context.obj.path, direction, say, rehearse=rehearse)
+    if as_json:
+        print_json(asdict(report) if report is not None else {"finished": "an earlier run"})
+    else:
+        _told(report)
+
+
+def _told(report: Report | None) -> None:
+    if report is None:
+        out.print("the rest of an earlier run is done: applications are switched")
+        return
+    parts = ", ".join(f"{name} {seconds:.2f} s" for name, seconds in report.parts.items())
+    if report.rehearsed:
+        out.print(f"ready; the freeze would take about {report.freeze_seconds:.1f} s ({parts})")
+        return
+    side, way = ("targets", "rollback") if report.direction is Direction.THERE else ("sources", "cutover")
+    out.print(
+        f"switched: applications are at the {side}; nobody could write for {report.freeze_seconds:.2f} s ({parts})"
+    )
+    out.print(f"{counted(report.keys, 'key')} compared inside; the way back is `migrate {way}`")
+
+
+def show_switch(
+    context: typer.Context,
+    forget: Annotated[
+        str | None, typer.Option(metavar="INSTANCE", help="An application's process that is gone for good.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Show the switch that applications read, and by which version of it each of them goes."""
+    settings = context.obj.load("switch")
+    with database.opened(settings.state) as state, state.begin() as connection:
+        migrations.get(connection, settings.name)
+        if forget is not None and not switch.forget_application(connection, settings.name, forget):
+            raise PreflightError(f"no application is known as '{forget}'", hint="`migrate switch` lists them")
+        now = switch.get(connection, settings.name)
+        known = switch.every_application(connection, settings.name)
+    if as_json:
+        print_json({"switch": asdict(now), "applications": [asdict(one) for one in known]})
+        return
+    out.print(f"version {now.version}: applications are at the {now.side}, writes are {now.writes}")
+    for one in known:
+        out.print(f"{one.instance}: version {one.version}, seen {one.seen} UTC", markup=False)

@@ -1,0 +1,160 @@
+"""The keys that changed since everything was known to be equal, compared without Spark (DESIGN §9)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass, field
+
+import sqlalchemy as sa
+
+from migrate.kafka.reader import PartitionReader
+from migrate.model.change import Key, key_json, key_of
+from migrate.model.errors import DifferenceFound, PreflightError
+from migrate.model.message import decode
+from migrate.model.partition import Partition
+from migrate.model.table import TableId
+from migrate.model.words import counted
+from migrate.scroll.lookup import look_up
+from migrate.scroll.sessions import Sessions
+from migrate.settings import Settings
+from migrate.state import migration as migrations
+from migrate.state import record
+from migrate.target.plan import Plan, PlannedTable
+from migrate.verify.comparing import Comparison
+from migrate.verify.kinds import judge
+from migrate.verify.looks import describe
+
+Tables = tuple[PlannedTable, ...]
+_NAMED = 5
+
+
+@dataclass(slots=True)
+class Keys:
+    """Keys to compare, by the tables that share their places."""
+
+    _found: dict[TableId, tuple[Tables, dict[Key, None]]] = field(default_factory=dict)  # by the first of the tables
+
+    def __len__(self) -> int:
+        return sum(len(keys) for _, keys in self._found.values())
+
+    def __iter__(self) -> Iterator[tuple[Tables, list[Key]]]:
+        for tables, keys in self._found.values():
+            yield tables, list(keys)
+
+    def add(self, tables: Tables, keys: Iterable[Key]) -> None:
+        _, known = self._found.setdefault(tables[0].table.id, (tables, {}))
+        known.update(dict.fromkeys(keys))
+
+    def merge(self, others: Keys) -> None:
+        """Add others."""
+        for tables, keys in others:
+            self.add(tables, keys)
+
+
+def consumed(connection: sa.Connection, migration: str) -> dict[Partition, int]:
+    """The end of every partition's consumed prefix."""
+    totals = record.totals(connection, migration)
+    parts = migrations.get(connection, migration).partitions
+    return {part: totals[part].next_offset if part in totals else 0 for part in parts}
+
+
+class ChangedKeys:
+    """Reads which keys the messages between two places speak of, and compares them. For one thread; close it."""
+
+    def __init__(self, settings: Settings, state: sa.Engine, plan: Plan, most: int) -> None:
+        """most: keys at once."""
+        self._settings = settings
+        self._state = state
+        self._plan = plan
+        self._most = most
+        self._reader = PartitionReader(settings.kafka, f"{settings.group}.cutover")
+        self._sessions = Sessions(settings)
+        with state.connect() as connection:
+            self._names = migrations.get(connection, settings.name).topic_names
+
+    def close(self) -> None:
+        self._reader.close()
+        self._sessions.close()
+
+    def read(self, starts: Mapping[Partition, int], ends: Mapping[Partition, int]) -> Keys:
+        """Keys of the messages from `starts` to `ends`. Raises PreflightError when they are too many, or gone."""
+        keys = Keys()
+        for partition, end in ends.items():
+            start = starts.get(partition, 0)
+            topic = self._names[partition.topic_id]
+            if start >= end:
+                continue
+            low, _ = self._reader.bounds(topic, partition.number)
+            if start < low:
+                raise PreflightError(
+                    f"{topic} [{partition.number}]: messages from {start} to {low} are no longer at the broker: which"
+                    " keys changed since the last verification is not known",
+                    hint="`migrate verify`, all tables, then again",
+                )
+            for raw in self._reader.between(topic, partition.number, start, end):
+                message = decode(raw.value, raw.where, raw.offset)
+                if not message.data:
+                    continue
+                planned = self._plan.find(message.source, message.database, message.table)
+                tables = tuple(self._plan.members(planned))
+                keys.add(tables, (key_of(row, planned.table.key, planned.table.full_name) for row in message.data))
+                if len(keys) > self._most:
+                    raise PreflightError(
+                        f"more than {self._most:,} keys changed since they were compared last (cutover.max_keys)",
+                        hint="`migrate verify`, all tables, then again; or raise cutover.max_keys",
+                    )
+        return keys
+
+    def settle(self, keys: Keys, say: Callable[[str], None]) -> Keys:
+        """Compare keys while the stream brings more; returns those that kept changing.
+
+        Raises: DifferenceFound for the first that differ, PreflightError when the stream does not pass.
+        """
+        moving = Keys()
+        with closing(Comparison(self._settings, self._state)) as comparison:
+            for tables, some in keys:
+                comparison.suspect(tables, some)
+            judged, settled = comparison.settle()
+            for error in comparison.failed.values():
+                raise error
+            if not judged:
+                raise PreflightError(
+                    f"the stream did not pass within {self._settings.check.wait_seconds:.0f} s",
+                    hint="`migrate status` says what holds it back",
+                )
+            for one in settled:
+                if one.looked.moving:
+                    moving.add(one.tables, one.looked.moving)
+                if one.looked.verdicts:
+                    named = [
+                        comparison.describe(one.tables[0], key, verdict)
+                        for key, verdict in list(one.looked.verdicts.items())[:_NAMED]
+                    ]
+                    told = "; ".join(
+                        f"{item.table} key {key_json(item.key)} {item.kind}: {item.detail}" for item in named
+                    )
+                    raise DifferenceFound(
+                        f"{counted(len(one.looked.verdicts), 'key')} changed since the last verification and"
+                        f" {'differs' if len(one.looked.verdicts) == 1 else 'differ'}: {told}",
+                        hint="`migrate explain TABLE KEY`, `migrate refresh TABLE KEY`, and again",
+                    )
+        if len(moving):
+            say(f"{counted(len(moving), 'key')} kept changing; looked at again in the freeze")
+        return moving
+
+    def compare(self, keys: Keys) -> None:
+        """Compare keys at rest, once. Raises DifferenceFound."""
+        for tables, some in keys:
+            found = look_up(self._sessions, tables, some)
+            differing = {key: verdict for key, seen in found.items() if (verdict := judge(seen)) is not None}
+            if differing:
+                first = [
+                    describe(self._sessions, tables[0], key, verdict)
+                    for key, verdict in list(differing.items())[:_NAMED]
+                ]
+                told = "; ".join(f"{item.table} key {key_json(item.key)} {item.kind}: {item.detail}" for item in first)
+                raise DifferenceFound(
+                    f"{counted(len(differing), 'key')} differ at the coordinate of the freeze: {told}",
+                    hint="writes are given back; `migrate explain TABLE KEY`, `migrate verify --repair`, and again",
+                )

@@ -1,0 +1,161 @@
+"""What a cutover does at one server of the side that is left: sees who writes, ends them, locks the tables."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+import pymysql
+
+from migrate.model.errors import ServerError
+from migrate.mysql.catalog import server_facts
+from migrate.mysql.connection import Connection, connect
+from migrate.mysql.errors import LOCK_WAIT, explained, number
+from migrate.mysql.quoting import table as quoted_table
+from migrate.mysql.readable import log_end
+from migrate.publish.start import SourceEnd
+from migrate.settings import Source, Target
+
+_NO_SUCH_THREAD = 1094
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """Somebody else's session at a server."""
+
+    id: int
+    user: str
+    host: str
+    seconds: int  # since its transaction, or its last statement, began
+
+    def __str__(self) -> str:
+        return f"{self.user}@{self.host} (session {self.id}, {self.seconds} s)"
+
+
+class Server:
+    """Two sessions at one server: one to look and act, one that holds the locks. For one thread; close it."""
+
+    def __init__(self, settings: Source | Target, side: str) -> None:
+        """Raises ServerError."""
+        self.name = settings.name
+        self._where = f"{side} '{settings.name}'"
+        self._settings = settings
+        self._acts: Connection | None = None
+        self._locks: Connection | None = None
+
+    @property
+    def acts(self) -> Connection:
+        """A session to look and act with."""
+        if self._acts is None or not self._acts.open:
+            self._acts = connect(self._settings, self._where)
+        return self._acts
+
+    def close(self) -> None:
+        """Lets go of the locks."""
+        for connection in (self._locks, self._acts):
+            if connection is not None:
+                connection.close()
+        self._locks = self._acts = None
+
+    def execute(self, statement: str) -> None:
+        """Run a statement that has no parameters. Raises ServerError."""
+        with explained(self._where):
+            self.acts.query(statement.replace("%", "%%"))
+
+    def query(self, statement: str) -> list[tuple[object, ...]]:
+        with explained(self._where):
+            return self.acts.query(statement.replace("%", "%%"))
+
+    # -- who writes
+
+    def writers(self) -> list[Session]:
+        """Others' sessions with a transaction that has locked or changed rows."""
+        statement = (
+            "SELECT p.ID, p.USER, p.HOST, TIMESTAMPDIFF(SECOND, t.trx_started, NOW())"
+            " FROM information_schema.INNODB_TRX t"
+            " JOIN information_schema.PROCESSLIST p ON p.ID = t.trx_mysql_thread_id"
+            f" WHERE p.ID NOT IN ({', '.join(map(str, self._own()))})"
+            " AND (t.trx_rows_modified > 0 OR t.trx_rows_locked > 0 OR t.trx_tables_locked > 0)"
+        )
+        return [_session(row) for row in self.query(statement)]
+
+    def sessions_of(self, accounts: Sequence[tuple[str, str]]) -> list[Session]:
+        """Sessions of accounts, as (user, host)."""
+        names = ", ".join(f"'{_escaped(user)}'" for user, _ in accounts)
+        statement = f"SELECT ID, USER, HOST, TIME FROM information_schema.PROCESSLIST WHERE USER IN ({names})"
+        return [session for row in self.query(statement) if (session := _session(row)).id not in self._own()]
+
+    def end(self, sessions: Sequence[Session]) -> None:
+        """End sessions; their open transactions roll back."""
+        for session in sessions:
+            with explained(self._where):
+                try:
+                    self.acts.query(f"KILL {session.id}")
+                except pymysql.MySQLError as error:
+                    if number(error) != _NO_SUCH_THREAD:
+                        raise
+
+    def _own(self) -> list[int]:
+        return [connection.id for connection in (self._acts, self._locks) if connection is not None] or [0]
+
+    # -- locks
+
+    def lock(
+        self, tables: Sequence[tuple[str, str]], wait_seconds: float, ended: Callable[[list[Session]], None]
+    ) -> SourceEnd:
+        """Lock tables (database, name) for reading, and say where the log ends then: every transaction that changed
+        them is before that, and can be read. Transactions that hold them after `wait_seconds` are ended, and told.
+
+        Raises ServerError.
+        """
+        locks = ", ".join(f"{quoted_table(database, table)} READ" for database, table in tables)
+        self._locks = connect(self._settings, self._where)
+        with explained(self._where):
+            facts = server_facts(self._locks)
+            self._locks.execute("SET SESSION lock_wait_timeout = %s", [max(1, round(wait_seconds))])
+            for last in (False, True):
+                try:
+                    self._locks.execute(f"LOCK TABLES {locks}".replace("%", "%%"))
+                    break
+                except pymysql.OperationalError as error:
+                    if number(error) != LOCK_WAIT or last:
+                        raise
+                sessions = self.writers()
+                ended(sessions)
+                self.end(sessions)
+            return SourceEnd(log_end(self._locks), (facts.server_id, facts.uuid))
+
+    def still_locked(self) -> None:
+        """Raises ServerError when the session with the locks is gone."""
+        if self._locks is None:
+            raise ServerError(f"{self._where}: nothing is locked")
+        with explained(self._where):
+            self._locks.query("SELECT 1")
+
+    def unlock(self) -> None:
+        if self._locks is not None:
+            with suppress(pymysql.MySQLError, OSError):
+                self._locks.query("UNLOCK TABLES")
+            self._locks.close()
+            self._locks = None
+
+
+def settled(condition: Callable[[], bool], seconds: float, between: float = 0.05) -> bool:
+    """Wait for a condition; whether it came true in time."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() >= deadline:
+            return False
+        time.sleep(between)
+    return True
+
+
+def _session(row: Sequence[object]) -> Session:
+    number_, user, host, seconds = row
+    return Session(int(str(number_)), str(user), str(host).rsplit(":", 1)[0], int(str(seconds or 0)))
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace("'", "''")

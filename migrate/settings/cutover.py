@@ -1,0 +1,48 @@
+"""How a cutover stops writes, and what it may cost."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field, model_validator
+
+from migrate.settings.base import Positive, Seconds, Section
+
+
+class Hooks(Section):
+    """Executables with their arguments, to which `close` or `open` and the side are added."""
+
+    writes: tuple[str, ...] = ()
+    """Stops writes of applications, and gives them back."""
+    seconds: Seconds = 30.0
+    """How long one may take."""
+
+
+class Cutover(Section):
+    stop: Literal["read_only", "revoke", "application", "hook"] = "read_only"
+    """How writes are stopped at the side that is left."""
+    accounts: tuple[str, ...] = ()
+    """With `revoke`: the applications' accounts, as user@host."""
+    max_lag_seconds: Seconds = 5.0
+    """A cutover does not begin while the stream is further behind."""
+    freeze_seconds: Seconds = 10.0
+    """For how long nobody may write at most; then writes are given back."""
+    wait_seconds: float = Field(default=2.0, ge=0)
+    """How long open transactions are waited for before they are ended."""
+    acknowledge_seconds: Seconds = 5.0
+    """With `application`: how long an application may take to say that it has stopped."""
+    max_keys: Positive = 200_000
+    """Keys that changed since the last verification and are compared before the freeze."""
+    max_keys_frozen: Positive = 5_000
+    """As many may be left to compare inside it."""
+    hooks: Hooks = Hooks()
+
+    @model_validator(mode="after")
+    def _named(self) -> Cutover:
+        if self.stop == "revoke" and not self.accounts:
+            raise ValueError("stop: revoke needs 'accounts', those of the applications, as user@host")
+        if self.stop == "hook" and not self.hooks.writes:
+            raise ValueError("stop: hook needs hooks.writes, an executable with its arguments")
+        if self.wait_seconds >= self.freeze_seconds:
+            raise ValueError(f"wait_seconds is not below freeze_seconds ({self.freeze_seconds:g})")
+        return self

@@ -1,0 +1,29 @@
+"""Which of the two streams leads: what reads one side as the truth must not run while applications are at the other."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+
+from migrate.model.errors import PreflightError
+from migrate.state import migration as migrations
+from migrate.state import switch
+from migrate.state.switch import Side
+
+
+def leads(connection: sa.Connection, name: str) -> bool:
+    """Whether applications write at the sources of this migration, or of this way back."""
+    of = migrations.reverse_of(connection, name)
+    side = switch.get(connection, of or name).side
+    return side is (Side.TARGET if of else Side.SOURCE)
+
+
+def refuse_unless(connection: sa.Connection, name: str, what: str) -> None:
+    """Raise PreflightError where what is read as the truth is the side that follows. what: a command's name."""
+    if leads(connection, name):
+        return
+    back = migrations.reverse_of(connection, name)
+    here, there = ("targets", "sources") if back else ("sources", "targets")
+    raise PreflightError(
+        f"`{what}` would read the {here}, and applications are at the {there}: newer rows would count as wrong",
+        hint=f"the other direction is `migrate {'' if back else '--reverse '}{what}`",
+    )

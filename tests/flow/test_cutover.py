@@ -1,0 +1,257 @@
+"""Cutover and the way back on real servers: writers that follow the switch lose nothing, and one side is open."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pymysql
+import pytest
+
+from sandbox.broker import KafkaBroker
+from sandbox.database import DatabaseServer
+from sandbox.errors import SandboxError
+from sandbox.stack import Sandbox
+from tests.failover.support import SLOW, Flow, frozen, wait
+from tests.flow import launcher
+from tests.helpers import unique
+
+READ_ONLY = 1290
+MORE = (
+    "verify: {rechecks: 5, recheck_seconds: 0.5, chunk_rows: 2000, master: 'local[2]'}\n"
+    "cutover: {stop: read_only, wait_seconds: 1, freeze_seconds: 10}\n"
+)
+
+
+def account(server: DatabaseServer, name: str, database: str) -> dict[str, str]:
+    """An application's account: no more than rights on its database."""
+    server.execute(
+        f"CREATE USER '{name}'@'%' IDENTIFIED BY 'App-secret-1'",
+        f"GRANT SELECT, INSERT, UPDATE, DELETE ON {database}.* TO '{name}'@'%'",
+    )
+    return {"user": name, "password": "App-secret-1"}
+
+
+def connected(server: DatabaseServer, database: str, account: dict[str, str]) -> Any:
+    user, password = account["user"], account["password"]
+    return pymysql.connect(
+        host=server.host, port=server.port, database=database, user=user, password=password, autocommit=True
+    )
+
+
+class Switched:
+    """A migration that is copied, verified and has its way back running."""
+
+    def __init__(self, flow: Flow) -> None:
+        self.flow = flow
+        self.box = flow.box
+        flow.migration.do("init")
+        flow.child("publish", "publish")
+        wait(flow.position, "the publisher to begin")
+        flow.start_targets()
+        flow.fill(self.box.source, 1000)
+        flow.drain()
+        flow.migration.do("--reverse", "init")
+        for source in ("t0", "t1"):
+            flow.child(f"back-{source}", "--reverse", "publish", "--source", source)
+        for process in ("consume", "commit", "requeue"):
+            flow.child(f"back-{process}", "--reverse", process)
+        flow.migration.ask("--reverse", "drain", "--timeout", str(SLOW))
+        name = flow.name[-20:]
+        self.at_source = account(self.box.source, f"s{name}", flow.database)
+        self.at_target = [
+            account(self.box.targets[number], f"t{number}{name}", f"{flow.name}_{number}") for number in range(2)
+        ]
+
+    def write_at_source(self, statement: str) -> None:
+        with closing(connected(self.box.source, self.flow.database, self.at_source)) as connection:
+            connection.cursor().execute(statement)
+
+    def write_at_target(self, number: int, statement: str) -> None:
+        server, database = self.box.targets[number], f"{self.flow.name}_{number}"
+        with closing(connected(server, database, self.at_target[number])) as connection:
+            connection.cursor().execute(statement)
+
+    def side(self) -> str:
+        return str(self.flow.migration.ask("switch")["switch"]["side"])
+
+    def writable(self) -> list[str]:
+        """The sides at which an application can write now."""
+        found = []
+        for name in ("source", "target"):
+            try:
+                if name == "source":
+                    self.write_at_source("UPDATE orders SET value = value WHERE id = 0")
+                else:
+                    self.write_at_target(0, "UPDATE orders_0 SET value = value WHERE id = 0")
+            except pymysql.MySQLError as error:
+                if error.args[0] != READ_ONLY:
+                    raise
+            else:
+                found.append(name)
+        return found
+
+
+SEAMS = (  # where it is killed, and on which side applications are then
+    ("before", "migrate.cutover.blocking:Blocks.stop", "source"),
+    ("after", "migrate.cutover.blocking:Blocks.stop", "source"),
+    ("after", "migrate.ops.cutover:Cutover._lock", "source"),
+    ("after", "migrate.ops.cutover:Cutover._drain", "source"),
+    ("after", "migrate.cutover.changed:ChangedKeys.compare", "source"),
+    ("before", "migrate.ops.cutover:Cutover._switch", "source"),
+    ("after", "migrate.ops.cutover:Cutover._switch", "target"),
+    ("after", "migrate.ops.cutover:Cutover.finish", "target"),
+)
+
+
+@contextmanager
+def switched(box: Sandbox, kafka: KafkaBroker, tmp_path: Path, more: str = MORE) -> Iterator[Switched]:
+    with closing(Flow(box, kafka, tmp_path, unique("cut"), box.source, lease=3, more=more)) as flow:
+        try:
+            yield Switched(flow)
+        finally:
+            for server in (box.source, *box.targets):
+                server.execute("SET GLOBAL read_only = 0")
+
+
+@pytest.mark.timeout(600)
+def test_there_and_back_and_there_again_loses_no_write(box: Sandbox, kafka: KafkaBroker, tmp_path: Path) -> None:
+    with switched(box, kafka, tmp_path) as one:
+        flow, do, ask = one.flow, one.flow.migration.do, one.flow.migration.ask
+        refused = flow.child("early", "cutover")
+        assert refused.wait(SLOW)
+        assert (refused.returncode, "no clean verification" in refused.log.read_text("utf-8")) == (3, True)
+        ask("verify")
+        one.write_at_source("UPDATE orders SET value = -1, user_id = user_id + 1 WHERE id <= 20")
+        rehearsed = ask("cutover", "--rehearse")
+        assert rehearsed["freeze_seconds"] < 5
+        assert one.writable() == ["source", "target"]
+
+        report = ask("cutover")
+        assert report["freeze_seconds"] < 10
+        assert one.side() == "target"
+        assert one.writable() == ["target"]
+        assert flow.differences(box.source) == []
+        one.write_at_target(0, "INSERT INTO orders_1 VALUES (5001, 2, 7, 'new side')")
+        one.write_at_target(1, "UPDATE orders_0 SET value = 99 WHERE id = 2 AND user_id = 1")
+        one.write_at_target(0, "DELETE FROM orders_0 WHERE id = 22")
+        with pytest.raises(SandboxError, match="verify ended with 3"):
+            do("verify")
+
+        back = ask("rollback")
+        assert back["freeze_seconds"] < 10
+        assert (one.side(), one.writable()) == ("source", ["source"])
+        assert flow.source_rows(box.source)[5001] == (5001, 2, 7, "new side")
+        assert flow.differences(box.source) == []
+        one.write_at_source("INSERT INTO orders VALUES (5003, 5003, 8, 'old side again')")
+
+        ask("cutover")
+        assert (one.side(), one.writable()) == ("target", ["target"])
+        assert flow.differences(box.source) == []
+        assert 5003 in flow.source_rows(box.source)
+
+
+@pytest.mark.timeout(900)
+def test_killed_at_any_step_one_side_is_open_and_the_next_cutover_ends_it(
+    box: Sandbox, kafka: KafkaBroker, tmp_path: Path
+) -> None:
+    with switched(box, kafka, tmp_path) as one:
+        flow, ask = one.flow, one.flow.migration.ask
+        ask("verify")
+        for when, where, side in SEAMS:
+            launcher.run_killed(flow.migration, when, where, 1, "cutover")
+            wait(
+                lambda: flow.state_of("SELECT COUNT(*) FROM cutover WHERE finished IS NULL")[0][0] == 0, "the guardian"
+            )
+            open_sides = one.writable()
+            assert one.side() == side, (when, where)
+            assert side in open_sides, (when, where)
+            assert len(open_sides) == 1 or side == "source", (when, where)  # nobody has closed the target yet
+            wait(
+                lambda: (
+                    flow.state_of("SELECT COUNT(*) FROM lease WHERE name = 'cutover' AND expires > NOW(6)")[0][0] == 0
+                ),
+                "the lease of the one that was killed",
+            )
+            if side == "target":
+                ask("rollback")
+                assert one.writable() == ["source"]
+        ask("cutover")
+        assert (one.side(), one.writable()) == ("target", ["target"])
+        assert flow.differences(box.source) == []
+
+
+@pytest.mark.timeout(600)
+def test_without_its_guardian_writes_are_given_back_by_abort_or_by_the_next_cutover(
+    box: Sandbox, kafka: KafkaBroker, tmp_path: Path
+) -> None:
+    with switched(box, kafka, tmp_path) as one:
+        flow, ask = one.flow, one.flow.migration.ask
+        ask("verify")
+        for again in ("abort", "cutover"):
+            held = tmp_path / f"held-{again}"
+            command = launcher.command(flow.migration, "hold", "migrate.ops.cutover:Cutover._drain", 1, "cutover")
+            killed = subprocess.Popen(command, env={**flow.migration.environment, "HELD_AT": str(held)})
+            wait(held.exists, "the cutover to come to its drain")
+            refused = flow.child(f"second-{again}", "cutover")
+            assert refused.wait(SLOW)
+            assert (refused.returncode, "another cutover is under way" in refused.log.read_text("utf-8")) == (3, True)
+            (guardian,) = _children(killed.pid)
+            os.kill(guardian, signal.SIGKILL)
+            killed.kill()
+            killed.wait()
+            assert "source" not in one.writable()
+            wait(
+                lambda: (
+                    flow.state_of("SELECT COUNT(*) FROM lease WHERE name = 'cutover' AND expires > NOW(6)")[0][0] == 0
+                ),
+                "the lease of the one that was killed",
+            )
+            if again == "abort":
+                flow.migration.do("cutover", "--abort")
+                assert (one.side(), one.writable()) == ("source", ["source", "target"])
+            else:
+                ask("cutover")
+                assert (one.side(), one.writable()) == ("target", ["target"])
+        assert flow.differences(box.source) == []
+
+
+def _children(pid: int) -> list[int]:
+    return [int(one) for one in Path(f"/proc/{pid}/task/{pid}/children").read_text("ascii").split()]
+
+
+@pytest.mark.timeout(600)
+def test_open_transactions_are_ended_and_named_and_a_freeze_that_is_too_long_gives_writes_back(
+    box: Sandbox, kafka: KafkaBroker, tmp_path: Path
+) -> None:
+    with switched(box, kafka, tmp_path) as one:
+        flow, ask = one.flow, one.flow.migration.ask
+        ask("verify")
+        with closing(connected(box.source, flow.database, one.at_source)) as held:
+            held.autocommit(False)
+            with held.cursor() as cursor:
+                cursor.execute("UPDATE orders SET value = 12345 WHERE id = 2")
+                told = flow.migration.do("cutover")
+                assert f"ended {one.at_source['user']}@" in told
+                with pytest.raises(pymysql.MySQLError):
+                    cursor.execute("COMMIT")
+        assert flow.source_rows(box.source)[2][2] != 12345
+        assert flow.differences(box.source) == []
+        ask("rollback")
+
+        text = flow.migration.config.read_text("utf-8")
+        flow.migration.config.write_text(text.replace("freeze_seconds: 10", "freeze_seconds: 1.5"))
+        with frozen(flow.children("consume")[0].pid):
+            one.write_at_source("UPDATE orders SET value = 7 WHERE id = 4")
+            late = flow.child("late", "cutover")
+            assert late.wait(SLOW)
+        said = late.log.read_text("utf-8")
+        assert (late.returncode, "writes are given back" in said) == (7, True), said
+        assert (one.side(), one.writable()) == ("source", ["source"])
+        ask("cutover")
+        assert flow.differences(box.source) == []
