@@ -177,8 +177,8 @@ def test_an_option_or_command_that_does_not_exist_would_be_seen() -> None:
     for line in ("--masterr x full_copy.py", "--conf x=1 full_copy.py", "full_copy.py --tabel a.b"):
         with pytest.raises(AssertionError):
             check_submit(words_of(line))
-    for wrong in (["status", "--jsonn"], ["cutover"], ["drain", "--timeout", "soon"], ["--conf", "x", "status"]):
-        with pytest.raises(Exception, match=r"No such|no such|cutover|not a valid|valid number"):
+    for wrong in (["status", "--jsonn"], ["reshard"], ["drain", "--timeout", "soon"], ["--conf", "x", "status"]):
+        with pytest.raises(Exception, match=r"No such|no such|reshard|not a valid|valid number"):
             check_migrate(wrong)
 
 
