@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.table import Table as RichTable
 
 from migrate.cli_bundle import bundle
 from migrate.cli_copy import copy
@@ -17,8 +16,9 @@ from migrate.cli_cutover import cutover, rollback, show_switch
 from migrate.cli_explain import explain
 from migrate.cli_options import Json, SourceOfTable, Table, Timeout, out, print_json
 from migrate.cli_parked import parked
-from migrate.cli_throttle import throttle, told_copy
-from migrate.cli_verify import check, show_check, verify
+from migrate.cli_status import status
+from migrate.cli_throttle import throttle
+from migrate.cli_verify import check, verify
 from migrate.model.errors import ConfigError, MigrateError
 from migrate.model.words import counted
 from migrate.ops import drain as draining
@@ -27,7 +27,6 @@ from migrate.ops import logs, processes, supervisor
 from migrate.ops import refresh as refreshing
 from migrate.ops import repartition as repartitioning
 from migrate.ops import rewind as rewinding
-from migrate.ops import status as statuses
 from migrate.ops.parent import follow_parent
 from migrate.ops.reverse import way_back
 from migrate.preflight import run as preflights
@@ -58,6 +57,7 @@ app.command()(throttle)
 app.command()(cutover)
 app.command()(rollback)
 app.command("switch")(show_switch)
+app.command()(status)
 
 
 class _Context:
@@ -262,69 +262,6 @@ def repartition(
     with database.opened(settings.state) as state:
         now = repartitioning.repartition(settings, state, partitions, topic)
     out.print(f"topic {now.name} has {counted(now.partitions, 'partition')}; next: `migrate run`")
-
-
-@app.command()
-def status(context: typer.Context, as_json: Json = False) -> None:
-    """Say where the migration stands and what holds it back."""
-    settings = context.obj.load("status")
-    with database.opened(settings.state) as state:
-        now = statuses.read(settings, state)
-    if as_json:
-        print_json(now.as_dict())
-        return
-    out.print(f"migration {now.migration}, topic {', '.join(now.topics)}, lag {now.lag_seconds:.1f} s")
-    for source in now.sources:
-        behind = "caught up" if source.caught_up else "behind" if source.log_end else source.problem
-        published = source.published or "nothing yet"
-        out.print(f"source {source.name}: published {published}, log at {source.log_end or '?'}: {behind}")
-        if source.outstanding["batches"]:
-            count, ids = source.outstanding["batches"], [str(batch[0]) for batch in source.outstanding["first"]]
-            listed = f"number {ids[0]}" if count == 1 else f"the first are {', '.join(ids)}"
-            out.print(
-                f"source {source.name}: {counted(count, 'batch', 'batches')},"
-                f" {counted(source.outstanding['rows'], 'row')}, not confirmed by Kafka at the last flush; {listed}"
-            )
-        if source.replaying:
-            out.print(f"source {source.name}: replays; rows may go back until {source.replaying} is published again")
-        if source.doubt:
-            told = (
-                f"IN DOUBT {source.name}: {source.doubt}\n        → `migrate drain`, then `migrate verify`, all tables"
-            )
-            out.print(told, markup=False)
-    parts = RichTable("topic", "partition", "consumed to", "topic end", "waiting", "rows applied", "consumer")
-    for part in now.partitions:
-        cells = (part.topic, part.partition, part.consumed, part.end, part.waiting, part.rows, part.owner or "none")
-        parts.add_row(*(str(cell) for cell in cells))
-    out.print(parts)
-    if now.leading:
-        out.print("running: " + ", ".join(f"{name} ({who})" for name, who in now.leading.items()), markup=False)
-    out.print("records: " + ", ".join(f"{count} {name}" for name, count in now.records.items()))
-    out.print(f"empty deletes waiting: {now.empty_deletes}")
-    if now.parked:
-        out.print(f"PARKED: {now.parked} changes that the target refuses; `migrate parked list` names them")
-    if now.skips:
-        out.print(f"SKIPS what is refused of {counted(now.skips, 'key')}; `migrate parked list` names them")
-    if now.left_out:
-        out.print(f"LEFT OUT: {counted(now.left_out, 'message')}; `migrate parked list` names them")
-    for topic in sorted(now.gone):
-        out.print(f"GONE topic {topic}: the broker does not have it")
-    for name, phase in now.tables.items():
-        out.print(f"table {name}: {phase}{told_copy(now.copies.get(name), phase)}", markup=False)
-    for row in now.oversized:
-        out.print(
-            f"LEFT OUT {row['operation']} of {row['database']}.{row['table']} key {row['key']} at"
-            f" {tuple(row['coordinate'])}: its message has"
-            f" {row['size']} bytes; the target lacks the row or has an older one, unless it came again since"
-            " (`migrate verify` tells)",
-            markup=False,
-        )
-    show_check(now.check)
-    for halted in now.halted:
-        since = "" if halted["since"] == halted["at"] else f", last tried at {halted['at']}"
-        told = f"STOPPED {halted['process']} since {halted['since']}{since}: {halted['reason']}"
-        told += f"\n        → {halted['hint']}"
-        out.print(told, markup=False)
 
 
 def main(arguments: list[str] | None = None) -> None:

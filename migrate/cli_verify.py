@@ -131,7 +131,7 @@ def check(
     if as_json:
         print_json(now)
     else:
-        show_check(now)
+        out.print("\n".join(shown_check(now)), markup=False)
     if done.differences:
         first = now["named"][0]
         raise DifferenceFound(
@@ -141,18 +141,19 @@ def check(
         )
 
 
-def show_check(now: Mapping[str, Any]) -> None:
+def shown_check(now: Mapping[str, Any]) -> list[str]:
     """What the scheduled check found, in lines."""
     last = now["last"]
     if last is None:
-        return
+        return []
     told = f"check: {counted(last['chunks'], 'chunk')} with {counted(last['rows'], 'row')} at {last['finished']}"
     told += f"; {now['never_checked']} of {now['chunks']} never compared" if now["never_checked"] else ""
     told += f"; {counted(last['in_motion'], 'key')} not judged" if last["in_motion"] else ""
     told += f"; {counted(last['repaired'], 'key')} repaired" if last["repaired"] else ""
-    out.print(told + f"; {counted(now['differences'], 'difference')}", markup=False)
+    lines = [told + f"; {counted(now['differences'], 'difference')}"]
     for one in now["named"][:10]:
         told = f"DIFFERS {one['table']} key {key_json(one['key'])}: {one['kind']}: {one['detail']}"
-        out.print(f"{told}, since {one['first_seen']}", markup=False)
+        lines.append(f"{told}, since {one['first_seen']}")
     if (more := now["differences"] - 10) > 0:
-        out.print(f"        and {more} more")
+        lines.append(f"        and {more} more")
+    return lines

@@ -11,6 +11,7 @@ from migrate.model.words import counted
 from migrate.mysql.errors import explained
 from migrate.ops import status
 from migrate.ops.runtime import stored_plan
+from migrate.ops.status import Status
 from migrate.publish.publisher import lease_name
 from migrate.settings import Settings
 from migrate.state.phase import Phase
@@ -25,6 +26,13 @@ def problems(settings: Settings, state: sa.Engine, plan: Plan | None, max_lag_se
         now = status.read(settings, state, plan=plan)
     except MigrateError as error:
         return [error.message]
+    return standing_in_the_way(settings, now, max_lag_seconds) + [
+        f"table {name} is {stage}" for name, stage in now.tables.items() if stage != Phase.COPIED.value
+    ]
+
+
+def standing_in_the_way(settings: Settings, now: Status, max_lag_seconds: float) -> list[str]:
+    """What keeps a stream from being at its target, by its status."""
     found = [f"{one['process']} stands still: {one['reason']}" for one in now.halted]
     found += [f"source '{one.name}': {one.problem}" for one in now.sources if one.problem]
     found += [f"topic {name} is not at the broker" for name in sorted(now.gone)]
@@ -37,7 +45,6 @@ def problems(settings: Settings, state: sa.Engine, plan: Plan | None, max_lag_se
         found.append(f"no consumer works on {counted(len(idle), 'partition')}")
     found += [f"source '{one.name}' is replayed up to {one.replaying}" for one in now.sources if one.replaying]
     found += [f"source '{one.name}': {one.doubt}" for one in now.sources if one.doubt]
-    found += [f"table {name} is {stage}" for name, stage in now.tables.items() if stage != Phase.COPIED.value]
     if now.lag_seconds > max_lag_seconds:
         found.append(f"it is {now.lag_seconds:.1f} s behind, above cutover.max_lag_seconds ({max_lag_seconds:g})")
     aside = {

@@ -1,0 +1,126 @@
+"""`migrate status`: where the migration stands as a whole, and each part of it."""
+
+from __future__ import annotations
+
+import time
+from typing import Annotated
+
+import sqlalchemy as sa
+import typer
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from migrate.cli_options import Json, out, print_json
+from migrate.cli_throttle import told_copy
+from migrate.cli_verify import shown_check
+from migrate.model.errors import ConfigError, MigrateError
+from migrate.model.words import counted
+from migrate.ops import status as statuses
+from migrate.ops.stage import Whole, whole
+from migrate.ops.status import Status
+from migrate.settings import Settings
+from migrate.state import database
+
+_SECONDS = 2.0
+
+
+def status(
+    context: typer.Context,
+    watch: Annotated[bool, typer.Option("--watch", help="Keep it on the screen, until Ctrl-C.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Say where the migration stands, what holds it back, and what to type next."""
+    if watch and as_json:
+        raise ConfigError("--watch and --json exclude each other")
+    settings = context.obj.load("status")
+    with database.opened(settings.state) as state:
+        if watch:
+            _watch(settings, state, reverse=context.obj.reverse)
+            return
+        now = statuses.read(settings, state)
+        stands = None if context.obj.reverse else whole(settings, state, now)
+    if as_json:
+        about = {"stage": stands.stage, "holds_back": stands.holds_back, "next": stands.next} if stands else {}
+        print_json({**about, **now.as_dict()})
+        return
+    out.print(page(now, stands))
+
+
+def _watch(settings: Settings, state: sa.Engine, *, reverse: bool) -> None:
+    """Redraws; servers that are away for a while are told, and asked again."""
+    with Live(console=Console(highlight=False), auto_refresh=False) as live:
+        while True:
+            try:
+                now = statuses.read(settings, state)
+                live.update(page(now, None if reverse else whole(settings, state, now)), refresh=True)
+            except MigrateError as error:
+                live.update(Text(f"{error.message}\n  {error.hint}"), refresh=True)
+            time.sleep(_SECONDS)
+
+
+def page(now: Status, stands: Whole | None) -> RenderableType:
+    """Everything, for a terminal. stands: None for a way back."""
+    lines: list[RenderableType] = []
+
+    def say(line: str) -> None:
+        lines.append(Text(line))
+
+    if stands is not None:
+        say(f"stage: {stands.stage}" + (f"; next: `{stands.next}`" if stands.next else ""))
+        for reason in stands.holds_back:
+            say(f"  held back: {reason}")
+    say(f"migration {now.migration}, topic {', '.join(now.topics)}, lag {now.lag_seconds:.1f} s")
+    for source in now.sources:
+        behind = "caught up" if source.caught_up else "behind" if source.log_end else source.problem
+        published = source.published or "nothing yet"
+        say(f"source {source.name}: published {published}, log at {source.log_end or '?'}: {behind}")
+        if source.outstanding["batches"]:
+            count, ids = source.outstanding["batches"], [str(batch[0]) for batch in source.outstanding["first"]]
+            listed = f"number {ids[0]}" if count == 1 else f"the first are {', '.join(ids)}"
+            say(
+                f"source {source.name}: {counted(count, 'batch', 'batches')},"
+                f" {counted(source.outstanding['rows'], 'row')}, not confirmed by Kafka at the last flush; {listed}"
+            )
+        if source.replaying:
+            say(f"source {source.name}: replays; rows may go back until {source.replaying} is published again")
+        if source.doubt:
+            told = (
+                f"IN DOUBT {source.name}: {source.doubt}\n        → `migrate drain`, then `migrate verify`, all tables"
+            )
+            say(told)
+    parts = Table("topic", "partition", "consumed to", "topic end", "waiting", "rows applied", "consumer")
+    for part in now.partitions:
+        cells = (part.topic, part.partition, part.consumed, part.end, part.waiting, part.rows, part.owner or "none")
+        parts.add_row(*(str(cell) for cell in cells))
+    lines.append(parts)
+    if now.leading:
+        say("running: " + ", ".join(f"{name} ({who})" for name, who in now.leading.items()))
+    say("records: " + ", ".join(f"{count} {name}" for name, count in now.records.items()))
+    say(f"empty deletes waiting: {now.empty_deletes}")
+    if now.parked:
+        say(f"PARKED: {now.parked} changes that the target refuses; `migrate parked list` names them")
+    if now.skips:
+        say(f"SKIPS what is refused of {counted(now.skips, 'key')}; `migrate parked list` names them")
+    if now.left_out:
+        say(f"LEFT OUT: {counted(now.left_out, 'message')}; `migrate parked list` names them")
+    for topic in sorted(now.gone):
+        say(f"GONE topic {topic}: the broker does not have it")
+    for name, phase in now.tables.items():
+        say(f"table {name}: {phase}{told_copy(now.copies.get(name), phase)}")
+    for row in now.oversized:
+        say(
+            f"LEFT OUT {row['operation']} of {row['database']}.{row['table']} key {row['key']} at"
+            f" {tuple(row['coordinate'])}: its message has"
+            f" {row['size']} bytes; the target lacks the row or has an older one, unless it came again since"
+            " (`migrate verify` tells)",
+        )
+    for line in shown_check(now.check):
+        say(line)
+    for halted in now.halted:
+        since = "" if halted["since"] == halted["at"] else f", last tried at {halted['at']}"
+        told = f"STOPPED {halted['process']} since {halted['since']}{since}: {halted['reason']}"
+        told += f"\n        → {halted['hint']}"
+        say(told)
+    return Group(*lines)

@@ -1,0 +1,110 @@
+"""Where a migration stands as a whole, what holds it back, and the command to type next (DESIGN §9)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+import sqlalchemy as sa
+
+from migrate.cutover.reverse import SUFFIX
+from migrate.model.words import counted
+from migrate.ops.readiness import standing_in_the_way
+from migrate.ops.status import Status
+from migrate.publish.publisher import lease_name
+from migrate.settings import Settings
+from migrate.state import compared, cutover, halt, lease, switch
+from migrate.state import migration as migrations
+from migrate.state.cutover import Direction, Outcome
+from migrate.state.phase import Phase
+from migrate.state.switch import Side
+
+
+class Stage(StrEnum):
+    CREATED = "created"  # nothing reads the sources yet
+    CAPTURING = "capturing"  # changes are kept, and no table is copied
+    COPYING = "copying"
+    CATCHING_UP = "catching up"  # everything is copied, and not yet known to be equal
+    VERIFIED = "verified"
+    READY = "ready"  # and the way back runs
+    SWITCHING = "switching"  # a cutover or rollback is under way, or was killed
+    SWITCHED = "switched"  # applications are at the targets
+    REVERSED = "reversed"  # they were, and are at the sources again
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """stage: where it stands; holds_back: why it does not go on by itself, each in a line; next: what to type."""
+
+    stage: Stage
+    holds_back: list[str]
+    next: str
+
+
+def whole(settings: Settings, state: sa.Engine, now: Status) -> Whole:
+    """Of the migration itself; of a way back alone there is no stage."""
+    with state.connect() as connection:
+        side = switch.get(connection, settings.name).side
+        last = cutover.latest(connection, settings.name)
+        verified = bool(compared.load(connection, settings.name))
+        back = _way_back(connection, settings)
+    problems = standing_in_the_way(settings, now, settings.cutover.max_lag_seconds)
+    if last is not None and last.open:
+        command = "cutover" if last.direction is Direction.THERE else "rollback"
+        done = "has switched; the rest is to be done" if last.outcome is Outcome.SWITCHED else "is under way"
+        return Whole(Stage.SWITCHING, [f"run {last.number}, a {command}, {done}"], f"migrate {command}")
+    if side is Side.TARGET:
+        return Whole(Stage.SWITCHED, [*problems, *back], "migrate rollback" if not back else back_hint(back))
+    before = _before_verified(now, problems)
+    if before is not None:
+        return before
+    was_back = last is not None and last.outcome is Outcome.DONE and last.direction is Direction.BACK
+    if not verified:
+        return Whole(
+            Stage.CATCHING_UP,
+            ["no verification of all tables was clean since rows came by another way than the stream"],
+            "migrate verify",
+        )
+    if was_back:
+        return Whole(Stage.REVERSED, back, "migrate cutover" if not back else back_hint(back))
+    if back:
+        return Whole(Stage.VERIFIED, back, back_hint(back))
+    return Whole(Stage.READY, [], "migrate cutover --rehearse")
+
+
+def _before_verified(now: Status, problems: list[str]) -> Whole | None:
+    stages = list(now.tables.values())
+    if any(not source.published for source in now.sources):
+        waiting = ", ".join(f"'{source.name}'" for source in now.sources if not source.published)
+        return Whole(Stage.CREATED, [f"no publisher has begun with source {waiting}", *problems], "migrate run")
+    if all(stage == Phase.CREATED.value for stage in stages):
+        return Whole(Stage.CAPTURING, problems, "migrate copy")
+    left = [name for name, stage in now.tables.items() if stage in (Phase.CREATED.value, Phase.COPYING.value)]
+    if left:
+        told = f"{counted(len(left), 'table')} not copied yet: {', '.join(left[:3])}{' …' if len(left) > 3 else ''}"
+        return Whole(Stage.COPYING, [told, *problems], "migrate copy")
+    if problems:
+        doubt = any(source.doubt for source in now.sources)
+        return Whole(Stage.CATCHING_UP, problems, "migrate verify" if doubt and len(problems) == 1 else "migrate drain")
+    return None
+
+
+def _way_back(connection: sa.Connection, settings: Settings) -> list[str]:
+    """What the way back lacks, as far as the state tells."""
+    name = settings.name + SUFFIX
+    if migrations.find(connection, name) is None:
+        return ["the way back is not there"]
+    found = [f"the way back: {one.process} stands still: {one.reason}" for one in halt.every(connection, name)]
+    leading = lease.holders(connection, name)
+    known = migrations.get(connection, name)
+    publishing = any(one.startswith(lease_name("")) for one in leading)
+    if not publishing or not all(part.lease in leading for part in known.partitions):
+        found.append("the way back does not run")
+    return found
+
+
+def back_hint(missing: list[str]) -> str:
+    """The command that brings the way back."""
+    if missing == ["the way back is not there"]:
+        return "migrate --reverse init"
+    return "migrate --reverse run" if "the way back does not run" in missing else "migrate --reverse status"
