@@ -12,7 +12,7 @@ import typer
 
 from migrate.cli_bundle import bundle
 from migrate.cli_copy import copy
-from migrate.cli_cutover import cutover, rollback, show_switch
+from migrate.cli_cutover import cutover, rollback, show_switch, web
 from migrate.cli_explain import explain
 from migrate.cli_options import Json, SourceOfTable, Table, Timeout, out, print_json
 from migrate.cli_parked import parked
@@ -57,6 +57,7 @@ app.command()(throttle)
 app.command()(cutover)
 app.command()(rollback)
 app.command("switch")(show_switch)
+app.command()(web)
 app.command()(status)
 
 

@@ -11,6 +11,7 @@ from migrate.cli_options import Json, out, print_json
 from migrate.model.errors import ConfigError, PreflightError
 from migrate.model.words import counted
 from migrate.ops import switching
+from migrate.ops import web as serving
 from migrate.ops.cutover import Report
 from migrate.state import database, switch
 from migrate.state import migration as migrations
@@ -73,6 +74,11 @@ def _told(report: Report | None) -> None:
         f"switched: applications are at the {side}; nobody could write for {report.freeze_seconds:.2f} s ({parts})"
     )
     out.print(f"{counted(report.keys, 'key')} compared inside; the way back is `migrate {way}`")
+
+
+def web(context: typer.Context) -> None:
+    """Serve the switch over HTTP, for applications that do not reach the state database."""
+    serving.serve(context.obj.load("web"), lambda address: out.print(f"listening on {address}"))
 
 
 def show_switch(

@@ -6,8 +6,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, SecretStr, field_validator, model_validator
 
+from migrate.model.address import parse_address
 from migrate.model.errors import ConfigError
 from migrate.model.message import CANAL
 from migrate.settings.base import Name, Positive, Seconds, Section, TopicName
@@ -15,6 +16,8 @@ from migrate.settings.cutover import Cutover
 from migrate.settings.servers import Server, Source, State, Target
 from migrate.settings.spark import SparkOptions
 from migrate.settings.tables import TableSettings, like
+
+_TOKEN = 16  # characters at least
 
 
 class Database(Section):
@@ -151,6 +154,24 @@ class Check(Section):
     repair: bool = False
 
 
+class Web(Section):
+    listen: str = "127.0.0.1:8087"
+    token: SecretStr | None = None
+
+    @field_validator("listen")
+    @classmethod
+    def _host_and_port(cls, value: str) -> str:
+        parse_address(value, 0)
+        return value
+
+    @field_validator("token")
+    @classmethod
+    def _long(cls, value: SecretStr | None) -> SecretStr | None:
+        if value is not None and len(value.get_secret_value()) < _TOKEN:
+            raise ValueError(f"has fewer than {_TOKEN} characters")
+        return value
+
+
 class Lease(Section):
     seconds: Annotated[float, Field(ge=2)] = 15.0
 
@@ -182,6 +203,7 @@ class Settings(Section):
     spark_conf: SparkOptions = Field(default_factory=dict)
     """Options of Spark for copy, verification and check, beside those that the service sets."""
     cutover: Cutover = Cutover()
+    web: Web = Web()
     lease: Lease = Lease()
     logging: Logging = Logging()
     run_dir: Path = Path(".migrate")

@@ -97,6 +97,12 @@ def every_application(connection: sa.Connection, migration: str) -> list[Applica
     return [Application(row[0], int(row[1]), row[2]) for row in rows]
 
 
+def acknowledge(connection: sa.Connection, migration: str, instance: str, version: int) -> None:
+    """An application's process goes by a version of the switch now."""
+    row = {"migration": migration, "instance": instance, "version": version}
+    connection.execute(insert(applications).values(row).on_duplicate_key_update(version=version, seen=now))
+
+
 def forget_application(connection: sa.Connection, migration: str, instance: str) -> bool:
     """An application's process that is gone for good; whether it was known."""
     found = connection.execute(
