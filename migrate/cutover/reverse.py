@@ -11,7 +11,7 @@ from collections import Counter
 
 from migrate.model.errors import ConfigError
 from migrate.settings import Database, Settings, Source, TableSettings, Target
-from migrate.target.plan import Plan
+from migrate.target.plan import Plan, PlannedTable
 
 SUFFIX = "-reverse"
 _LONGEST = 48 - len(SUFFIX)
@@ -74,13 +74,19 @@ def _refuse(settings: Settings, plan: Plan) -> None:
                 f"tables: {name} has no way back: only part of its rows belongs to the migration ('rows')",
                 hint="a part of a table can be verified, and not be cut over by `migrate cutover`",
             )
-        if planned.table.unique_keys and len(planned.places) > 1:
-            columns = ", ".join(planned.table.unique_keys[0])
+        if len(planned.places) > 1 and (unheld := _unheld(planned)):
+            columns = ", ".join(unheld)
             raise ConfigError(
                 f"tables: {name} has no way back: its unique key ({columns}) holds in each of its"
                 f" {len(planned.places)} target tables, and not over all of them",
                 hint="make the sharding columns part of it, or drop it at the source before `migrate init`",
             )
+
+
+def _unheld(planned: PlannedTable) -> tuple[str, ...]:
+    """A further unique key that two places may break together: one without all the columns that choose the place."""
+    choosing = set(planned.rule.columns)
+    return next((key for key in planned.table.unique_keys if not choosing <= set(key)), ())
 
 
 def _reached(server: Source | Target) -> dict[str, object]:
@@ -126,6 +132,7 @@ def _tables(
                     key=wanted[table.id].key,
                     ddl=wanted[table.id].ddl,
                     group=f"g{number}" if len(planned.places) > 1 else None,
+                    unique_apart=len(planned.places) > 1,
                     sharding={"nodes": f"{names[table.source, table.database]}.{table.name}"},
                 )
             )

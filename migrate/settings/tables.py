@@ -62,6 +62,8 @@ class TableSettings(Section):
     """Only rows that meet all of these belong to the migration."""
     group: Name | None = None
     """Tables of one group, at one source or several, share their target tables."""
+    unique_apart: bool = False
+    """Of a group whose tables have further unique keys: no two of its tables ever hold the same values of one."""
     sharding: dict[str, Any]
 
     @field_validator("name")

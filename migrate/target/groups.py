@@ -38,11 +38,12 @@ def misfits(tables: Iterable[PlannedTable]) -> Iterator[PreflightError]:
 
 def _unlike(leader: PlannedTable, planned: PlannedTable) -> PreflightError | None:
     table, group = planned.table, f"group '{planned.group}'"
-    if table.unique_keys:
+    if table.unique_keys and not planned.unique_apart:
         columns = ", ".join(table.unique_keys[0])
         return PreflightError(
             f"{group}: {name_of(planned)} has a further unique key ({columns}), whose values two sources may both hold",
-            hint="drop that key where it is, or give the table target tables of its own",
+            hint="say `unique_apart: true` where they cannot, as the key has all columns that choose the source; else"
+            " drop it where it is, or give the table target tables of its own",
         )
     if (what := _difference(leader, planned)) is not None:
         return PreflightError(

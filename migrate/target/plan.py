@@ -56,6 +56,7 @@ class PlannedTable:
     ddl: str = "stop"  # what a statement in the log that may change the table does: stop, ignore
     first: Table | None = None  # the table as init found it; None: as it is here
     group: str = ""  # whose tables share their places; "" for a table with places of its own
+    unique_apart: bool = False  # of a group: no two of its tables hold the same values of a further unique key
 
     @cached_property
     def _by_name(self) -> dict[tuple[str, str], Place]:
@@ -167,8 +168,8 @@ class Plan:
         topic = self.settings.topic_of(table.database, table.name)
         other = "" if topic == self.settings.topic else topic
         first = self._first.get(table.id)
-        group = wanted.group or ""
-        return PlannedTable(table, rule, tuple(places), wanted.sharding, rows, other, wanted.ddl, first, group)
+        group, apart = wanted.group or "", wanted.unique_apart
+        return PlannedTable(table, rule, tuple(places), wanted.sharding, rows, other, wanted.ddl, first, group, apart)
 
     def members(self, planned: PlannedTable) -> Sequence[PlannedTable]:
         """The tables whose rows go to a table's places: those of its group, or itself alone."""

@@ -80,6 +80,11 @@ class Switched:
     def side(self) -> str:
         return str(self.flow.migration.ask("switch")["switch"]["side"])
 
+    def stage(self) -> tuple[str, str]:
+        """Where `migrate status` says that it stands, and what to type next."""
+        now = self.flow.migration.ask("status")
+        return now["stage"], now["next"]
+
     def writable(self) -> list[str]:
         """The sides at which an application can write now."""
         found = []
@@ -123,10 +128,12 @@ def switched(box: Sandbox, kafka: KafkaBroker, tmp_path: Path, more: str = MORE)
 def test_there_and_back_and_there_again_loses_no_write(box: Sandbox, kafka: KafkaBroker, tmp_path: Path) -> None:
     with switched(box, kafka, tmp_path) as one:
         flow, do, ask = one.flow, one.flow.migration.do, one.flow.migration.ask
+        assert one.stage() == ("catching up", "migrate verify")
         refused = flow.child("early", "cutover")
         assert refused.wait(SLOW)
         assert (refused.returncode, "no clean verification" in refused.log.read_text("utf-8")) == (3, True)
         ask("verify")
+        assert one.stage() == ("ready", "migrate cutover --rehearse")
         one.write_at_source("UPDATE orders SET value = -1, user_id = user_id + 1 WHERE id <= 20")
         rehearsed = ask("cutover", "--rehearse")
         assert rehearsed["freeze_seconds"] < 5
@@ -135,6 +142,7 @@ def test_there_and_back_and_there_again_loses_no_write(box: Sandbox, kafka: Kafk
         report = ask("cutover")
         assert report["freeze_seconds"] < 10
         assert one.side() == "target"
+        assert one.stage() == ("switched", "migrate rollback")
         assert one.writable() == ["target"]
         assert flow.differences(box.source) == []
         one.write_at_target(0, "INSERT INTO orders_1 VALUES (5001, 2, 7, 'new side')")
@@ -146,6 +154,7 @@ def test_there_and_back_and_there_again_loses_no_write(box: Sandbox, kafka: Kafk
         back = ask("rollback")
         assert back["freeze_seconds"] < 10
         assert (one.side(), one.writable()) == ("source", ["source"])
+        assert one.stage() == ("reversed", "migrate cutover")
         assert flow.source_rows(box.source)[5001] == (5001, 2, 7, "new side")
         assert flow.differences(box.source) == []
         one.write_at_source("INSERT INTO orders VALUES (5003, 5003, 8, 'old side again')")
