@@ -25,7 +25,7 @@ from migrate.model.words import counted
 from migrate.ops import readiness
 from migrate.ops.runtime import stored_plan
 from migrate.settings import Settings
-from migrate.state import compared, cutover, switch
+from migrate.state import compared, cutover, position, switch
 from migrate.state import migration as migrations
 from migrate.state.cutover import Direction, Outcome, Stage
 from migrate.state.switch import Side, Writes
@@ -61,7 +61,8 @@ class Cutover:
         back = reversed_settings(settings, there)
         self._settings, self._state, self._say = settings, state, say
         self._direction = direction
-        self._stream, self._other = (settings, back) if direction is Direction.THERE else (back, settings)
+        ways = [position.where_read(state, one) for one in (settings, back)]
+        self._stream, self._other = ways if direction is Direction.THERE else reversed(ways)
         with state.connect() as connection:
             if migrations.find(connection, back.name) is None:
                 raise PreflightError(

@@ -1,6 +1,6 @@
-"""The guardian of a cutover: a process that outlives it, and ends what it left open when it is killed.
+"""The guardian of a cutover: a process that outlives it, and ends what it left open, as when it was killed.
 
-`python -m migrate.ops.guardian CONFIG` waits for its standard input to end. A cutover that is over says so before.
+`python -m migrate.ops.guardian CONFIG` waits for its standard input to end, which its parent holds.
 """
 
 from __future__ import annotations
@@ -25,15 +25,16 @@ def watch(settings: Settings) -> None:
     """Wait for the parent to end; if that left a run open, end that. Raises MigrateError when it cannot for long."""
     sys.stdout.write("ready\n")
     sys.stdout.flush()
-    if sys.stdin.read():
-        return
+    sys.stdin.read()
     deadline = time.monotonic() + _PATIENCE
     while True:
         try:
             with database.opened(settings.state) as state:
                 last = switching.latest(settings, state)
                 if last is not None and last.open:
-                    log.warning("a cutover was killed, what it left is ended", run=last.number, outcome=last.outcome)
+                    log.warning(
+                        "a cutover ended early, what it left open is ended", run=last.number, outcome=last.outcome
+                    )
                     switching.end(settings, state, last, lambda line: log.warning(line))
             return
         except MigrateError as error:

@@ -73,7 +73,7 @@ def _guarded(config: Path) -> Iterator[None]:
             raise ServerError("the process that would give writes back after a kill does not start", hint="see above")
         yield
     finally:
-        guardian.communicate("done\n")
+        guardian.communicate()  # it looks, and ends what is still open
 
 
 def latest(settings: Settings, state: sa.Engine) -> Run | None:
