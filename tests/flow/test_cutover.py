@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -16,8 +17,9 @@ import pytest
 from sandbox.broker import KafkaBroker
 from sandbox.database import DatabaseServer
 from sandbox.errors import SandboxError
+from sandbox.process import Child
 from sandbox.stack import Sandbox
-from tests.failover.support import SLOW, Flow, frozen, wait
+from tests.failover.support import SLOW, Flow, wait
 from tests.flow import launcher
 from tests.helpers import unique
 
@@ -255,10 +257,15 @@ def test_open_transactions_are_ended_and_named_and_a_freeze_that_is_too_long_giv
 
         text = flow.migration.config.read_text("utf-8")
         flow.migration.config.write_text(text.replace("freeze_seconds: 10", "freeze_seconds: 1.5"))
-        with frozen(flow.children("consume")[0].pid):
-            one.write_at_source("UPDATE orders SET value = 7 WHERE id = 4")
-            late = flow.child("late", "cutover")
-            assert late.wait(SLOW)
+        held = tmp_path / "held"
+        command = launcher.command(flow.migration, "hold", "migrate.ops.cutover:Cutover._drain", 1, "cutover")
+        late = Child("late cutover", tmp_path / "late.log", Path.cwd())
+        late.start(command, {**flow.migration.environment, "HELD_AT": str(held)})
+        wait(held.exists, "the cutover to come to its drain")
+        ends = time.monotonic() + 1.5
+        wait(lambda: time.monotonic() > ends, "the freeze to take too long")
+        held.unlink()
+        assert late.wait(SLOW)
         said = late.log.read_text("utf-8")
         assert (late.returncode, "writes are given back" in said) == (7, True), said
         assert (one.side(), one.writable()) == ("source", ["source"])
