@@ -15,6 +15,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -276,8 +277,9 @@ def _check(
             stood.save(check)
             if progress is not None:
                 progress(_progress(check, len(stood.done), tables))
-    stood.save(check, at_once=True)
-    return check.finish()
+    keep = partial(stood.save, check, at_once=True)
+    keep()
+    return check.finish(keep)
 
 
 def _progress(check: TableCheck, done: int, tables: int) -> VerifyProgress:

@@ -21,7 +21,7 @@ from migrate.scroll.planner import Planner
 from migrate.scroll.sessions import Sessions
 from migrate.settings import Settings
 from migrate.target.plan import PlannedTable
-from migrate.verify.kinds import Verdict
+from migrate.verify.kinds import Kind, Verdict
 from migrate.verify.looks import Difference, Hurry, Looked, describe, look_again, look_up_keys
 from migrate.verify.repair import Refresh, mendable
 
@@ -102,6 +102,7 @@ class TableCheck:
         self._pages: Iterator[KeyRange] | None = None
         self._began = time.monotonic()
         self._before = 0.0  # seconds that former processes had it
+        self._mended: dict[Key, Difference | None] = {}  # had refreshed; None: beyond those that are named
 
     def plan(self, size: int) -> None:
         """Plan so many chunks ahead of the first wave, before `begin`. Raises as `wave`."""
@@ -129,19 +130,19 @@ class TableCheck:
                 self._queue.appendleft(key_range)
         self._patience.judge(problems, succeeded=done > 0)
 
-    def finish(self) -> TableVerified:
+    def finish(self, keep: Callable[[], None] = lambda: None) -> TableVerified:
         """Look at what differed again, repair it where that is asked for, and name what still does.
 
-        Where a refresh fails, what was found stays named, and `unmended` says why.
+        keep: called before rows are refreshed, to keep what they were. Where a refresh fails, what was found stays
+        named, and `unmended` says why.
         """
         crowded = self._disperse()
         looked = self._look_again()
-        mended: dict[Key, Difference | None] = {}  # None: beyond those that are named
         if self._refresh is not None:
-            crowded, looked = self._repair(self._refresh, crowded, looked, mended)
+            crowded, looked = self._repair(self._refresh, crowded, looked, keep)
         named = [self._describe(key, verdict) for key, verdict in self._first(looked.verdicts)]
         not_fixed = {*looked.verdicts, *looked.moving}
-        fixed = [key for key in mended if key not in not_fixed]
+        fixed = [key for key in self._mended if key not in not_fixed]
         table = self.planned.table
         return TableVerified(
             " + ".join(dict.fromkeys(one.table.full_name for one in self.tables)),
@@ -156,7 +157,7 @@ class TableCheck:
             looked.in_motion,
             tuple(named),
             len(fixed),
-            tuple(one for one in map(mended.get, fixed) if one is not None),
+            tuple(one for one in map(self._mended.get, fixed) if one is not None),
             self.seconds,
         )
 
@@ -173,6 +174,7 @@ class TableCheck:
             "ranges": [(item.number, item.low, item.high) for item in outstanding],
             "suspects": list(self.suspects),
             "crowds": self._dump_crowds(),
+            "mended": [(key, found and (found.kind, found.detail)) for key, found in self._mended.items()],
             "seconds": self.seconds,
             **{name: getattr(self, name) for name in _COUNTS},
         }
@@ -185,6 +187,7 @@ class TableCheck:
         self._crowds = [
             _Crowd(_range(one), more, dict.fromkeys(map(tuple, keys))) for one, more, keys in body["crowds"]
         ]
+        self._mended = {tuple(key): found and self._difference(key, *found) for key, found in body["mended"]}
         self._before = float(body["seconds"])
         for name in _COUNTS:
             setattr(self, name, int(body[name]))
@@ -253,10 +256,9 @@ class TableCheck:
             self._hurry,
         )
 
-    def _repair(
-        self, refresh: Refresh, crowded: int, looked: Looked, mended: dict[Key, Difference | None]
-    ) -> tuple[int, Looked]:
-        """Refresh what differs and look again, until nothing does or the rounds are used up. Fills `mended`."""
+    def _repair(self, refresh: Refresh, crowded: int, looked: Looked, keep: Callable[[], None]) -> tuple[int, Looked]:
+        """Refresh what differs and look again, until nothing does or the rounds are used up."""
+        mended = self._mended
         for _ in range(self._settings.verify.repair_rounds):
             wanted = mendable(looked.verdicts)
             if not wanted:
@@ -266,6 +268,7 @@ class TableCheck:
                     mended.setdefault(key, self._describe(key, verdict))
             for key in wanted:
                 mended.setdefault(key, None)
+            keep()
             try:
                 refresh(self.planned, wanted)
             except (StopError, ServerError) as error:
@@ -279,6 +282,9 @@ class TableCheck:
 
     def _first(self, verdicts: Mapping[Key, Verdict]) -> list[tuple[Key, Verdict]]:
         return list(verdicts.items())[: self._settings.verify.max_named]
+
+    def _difference(self, key: Sequence[str], kind: str, detail: str) -> Difference:
+        return Difference(self.planned.table.full_name, tuple(key), Kind(kind), detail)
 
     def _describe(self, key: Key, verdict: Verdict) -> Difference:
         return self._patience.call(partial(describe, self._sessions, self.planned, key, verdict))

@@ -24,7 +24,9 @@ TABLES = 2
 class Grouped:
     """Table `orders` of the sources `source` and `second` over 2 databases × 2 tables: user_id % 2 and id % 2."""
 
-    def __init__(self, box: Sandbox, kafka: KafkaBroker, directory: Path, name: str, more: str = "") -> None:
+    def __init__(
+        self, box: Sandbox, kafka: KafkaBroker, directory: Path, name: str, more: str = "", chunk_rows: int = 300
+    ) -> None:
         self.name = name
         self.database = f"{name}_src"
         self.sources = (box.source, box.targets[1])
@@ -40,7 +42,7 @@ class Grouped:
             + "".join(f"  ds_{one}: {{target: target1, database: {name}_{one}}}\n" for one in range(TABLES))
             + "publish: {flush_seconds: 0.2, heartbeat_seconds: 0.5}\n"
             "consume: {merge_interval_seconds: 0.3, idle_seconds: 0.5}\ncommit: {idle_seconds: 0.5}\n"
-            "verify: {master: 'local[1]', chunk_rows: 300, rechecks: 1, recheck_seconds: 0.5}\n"
+            f"verify: {{master: 'local[1]', chunk_rows: {chunk_rows}, rechecks: 1, recheck_seconds: 0.5}}\n"
             "copy: {master: 'local[1]', chunk_rows: 100, chunks_at_once: 2}\n"
             f"delay: {{tiers_seconds: [0.5, 1]}}\nlease: {{seconds: 2}}\nrun_dir: {directory / 'run'}\n{more}tables:\n"
             + "".join(self._table(source) for source in ("source", "second"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from collections.abc import Iterator
@@ -132,6 +133,36 @@ def test_a_task_that_spark_runs_twice_at_a_time_writes_nothing_twice(
     assert ended(copy).splitlines()[-1] == "500"
     here, there = raw_rows(laid)
     assert here == there
+
+
+def test_a_verification_whose_driver_was_killed_is_gone_on_with(
+    mariadb_box: Sandbox, cluster: Cluster, tmp_path: Path
+) -> None:
+    cluster.complete()
+    laid, config = laid_on(cluster, mariadb_box, tmp_path, rows=2000, chunk=500)
+    assert "copied 2000 rows" in ended(started(config, "copy"))
+    for number in (8, 1992):
+        laid.connect(0).execute("UPDATE t_0 SET v = 'other' WHERE id = %s", (number,))
+    config_of(laid, tmp_path, verify={**laid.raw["verify"], "chunk_rows": 20}, lease={"seconds": 2})
+    verification = started(config, "verify")
+
+    def rows_before() -> int:
+        """Compared, by what the state has."""
+        with laid.state().connect() as connection:
+            kept = connection.exec_driver_sql("SELECT progress FROM verification_progress").scalars().all()
+        return int(json.loads(kept[0])["rows"]) if kept else 0
+
+    wait(lambda: rows_before() or verification.poll() is not None, "progress that is kept")
+    with held(laid, verification, 2):
+        verification.kill()
+        verification.communicate()
+    before = rows_before()
+    assert 0 < before < 1900
+    told = ended(started(config, "verify"), code=1)
+    assert f"{before} rows compared before" in told
+    assert "resumed   1 time" in told
+    assert ": 2000 rows in 101 chunks over 8 places, 2 differences" in told
+    assert ("different (8): " in told, "different (1992): " in told) == (True, True)
 
 
 def test_a_master_that_does_not_answer_is_named_at_once(mysql_box: Sandbox, cluster: Cluster, tmp_path: Path) -> None:

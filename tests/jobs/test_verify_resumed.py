@@ -50,7 +50,7 @@ class Two:
     def verify(self, *, anew: bool = False, only: list[str] | None = None, **changes: Any) -> VerifyResult:
         return verify.run(parse({**self.raw, **changes}, {}), only, anew=anew)
 
-    def stopped(self, when: Callable[[VerifyProgress], bool] = lambda step: True, **changes: Any) -> None:
+    def stopped(self, when: Callable[[VerifyProgress], bool] = lambda step: True, *, repair: bool = False) -> None:
         """A verification that ends early, with what its first waves told kept."""
 
         def stop(step: VerifyProgress) -> None:
@@ -58,7 +58,7 @@ class Two:
                 raise _Stopped
 
         with pytest.raises(_Stopped):
-            verify.run(parse({**self.raw, **changes}, {}), progress=stop)
+            verify.run(parse(self.raw, {}), progress=stop, repair=repair)
 
     def do(self, number: int, statement: str, table: str = "t") -> None:
         """At the place of a row."""
@@ -196,9 +196,10 @@ def test_what_was_compared_for_another_purpose_is_not_used(two: Two) -> None:
         ("rule, columns or copy", lambda: two.verify(tables=narrow)),
         ("verify.json_types", lambda: two.verify(verify={**check, "json_types": True})),
         ("another server", after_a_rewind),
+        ("--repair", two.verify),
     ]
     for reason, way in ways:
-        two.stopped()
+        two.stopped(repair=reason == "--repair")
         two.do(3, "DELETE FROM {t}")
         with capture_logs() as logs:
             result = way()
