@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from migrate.scroll import digest, screen
+from migrate.scroll import crowded, digest, screen
 from migrate.scroll.digest import Suspects
 from migrate.scroll.keyrange import KeyRange
 from migrate.scroll.outcome import Problem, Stopped, judged
+from migrate.scroll.screen import Form, Total
 from migrate.scroll.sessions import Sessions, forget, kept
 from migrate.settings import Settings
 from migrate.target.plan import PlannedTable
@@ -58,23 +59,51 @@ def check_chunk(job: CheckJob, key_range: KeyRange) -> Checked:
 
 
 def _compared(job: CheckJob, sessions: Sessions, key_range: KeyRange) -> Checked:
-    """By a sum of each side, and by the keys where those differ, a row is at another place, or two tables have one."""
+    """Range by range, where the target has far more rows than the sources: then it is more than one."""
+    planned, twice = job.tables[0], screen.keys_twice(sessions.source, job.tables, key_range)
+    form, *_ = _forms(job, sessions)
+    expected = screen.source_total(sessions.source, job.tables, key_range, form)
+    page_rows = job.settings.verify.chunk_rows
+    rows, target_rows, named = 0, 0, Suspects()
+    for part in crowded.parts(sessions.targets, planned, key_range, expected.rows, page_rows, MAX_BYTES):
+        here, there = _part(job, sessions, part, expected if part == key_range else None, bool(twice), named)
+        rows, target_rows = rows + here, target_rows + there
+    for key in twice:
+        named.add(key, MAX_SUSPECTS)
+    return Checked(key_range.number, rows, target_rows, named)
+
+
+def _part(
+    job: CheckJob, sessions: Sessions, key_range: KeyRange, total: Total | None, differs: bool, named: Suspects
+) -> tuple[int, int]:
+    """By a sum of each side, and by the keys where those differ, a row is at another place, or two tables have one.
+
+    total: of the sources, where it is known; named: takes the keys that differ. Returns the rows of either side.
+    """
     planned, targets = job.tables[0], sessions.targets
-    flavours = sessions.flavours(job.tables)
-    twice = screen.keys_twice(sessions.source, job.tables, key_range)
-    json_types = job.json_types or job.settings.verify.json_types
-    for form in screen.forms(planned.table, flavours, json_types=json_types):
-        expected = screen.source_total(sessions.source, job.tables, key_range, form)
+    for form in _forms(job, sessions):
+        expected = total or screen.source_total(sessions.source, job.tables, key_range, form)
         found, placed = screen.target_total(targets, planned, key_range, form)
-        if twice:
+        total = None
+        if differs:
             break
         if expected == found:
             if screen.all_in_place(targets, planned, key_range) if placed is None else placed:
-                return Checked(key_range.number, expected.rows, found.rows)
+                return expected.rows, found.rows
             break
         if expected.rows != found.rows:
             break
-    named = digest.suspects(sessions.source, targets, job.tables, key_range, MAX_SUSPECTS, len(flavours) > 1)
-    for key in twice:
-        named.add(key, MAX_SUSPECTS)
-    return Checked(key_range.number, expected.rows, found.rows, named)
+    if not expected.rows and len(named.keys) >= MAX_SUSPECTS:
+        named.more += found.rows  # all of them are extra: they are not read to be counted
+    else:
+        mixed = len(sessions.flavours(job.tables)) > 1
+        there = digest.suspects(sessions.source, targets, job.tables, key_range, MAX_SUSPECTS, mixed)
+        for key in there.keys:
+            named.add(key, MAX_SUSPECTS)
+        named.more += there.more
+    return expected.rows, found.rows
+
+
+def _forms(job: CheckJob, sessions: Sessions) -> list[Form]:
+    json_types = job.json_types or job.settings.verify.json_types
+    return screen.forms(job.tables[0].table, sessions.flavours(job.tables), json_types=json_types)

@@ -14,7 +14,7 @@ from migrate.model.table import Table
 from migrate.mysql.connection import Connection
 from migrate.mysql.quoting import quote
 from migrate.mysql.quoting import table as full_name
-from migrate.mysql.values import from_server, selected
+from migrate.mysql.values import compared, from_server
 from migrate.scroll.again import added
 from migrate.scroll.keyrange import KeyRange, condition, order
 
@@ -23,7 +23,7 @@ _LEAST = 100
 
 
 class Planner:
-    """Finds the bounds of pages of `rows` keys on the source; `connection` gives raw results.
+    """Finds the bounds of pages of `rows` keys on a server, mostly the source.
 
     rows: may be changed between pages.
     """
@@ -34,7 +34,7 @@ class Planner:
         self._part = part
         self._connection = connection
         self._table = table
-        self._fields = ", ".join(selected(column) for column in table.key_columns)
+        self._fields = ", ".join(map(compared, table.key_columns))
         self._readers = [from_server(column) for column in table.key_columns]
 
     def copied(self, number: int, low: Key | None, until: Key | None) -> Iterator[KeyRange]:
@@ -56,7 +56,7 @@ class Planner:
 
         others: of tables whose keys are among the same; no page has more than `rows` keys of any.
         """
-        for index, (below, high) in enumerate(_cut([self, *others], low, None), number):
+        for index, (below, high) in enumerate(cut([self, *others], low, None), number):
             yield KeyRange(index, below, high)
 
     def last_key(self, low: Key | None = None, until: Key | None = None) -> Key | None:
@@ -119,13 +119,13 @@ class Planner:
         return tuple(str(read(value)) for read, value in zip(self._readers, row, strict=True))
 
 
-def _cut(planners: Sequence[Planner], low: Key | None, until: Key | None) -> Iterator[tuple[Key | None, Key | None]]:
+def cut(planners: Sequence[Planner], low: Key | None, until: Key | None) -> Iterator[tuple[Key | None, Key | None]]:
     """`(low, until]` in pages of the first planner, each in pages of the next ones. Each server orders its own keys."""
     if not planners:
         yield low, until
         return
     first, *others = planners
     while (high := first.page_end(low, until)) is not None and high != until:
-        yield from _cut(others, low, high)
+        yield from cut(others, low, high)
         low = high
-    yield from _cut(others, low, until)
+    yield from cut(others, low, until)

@@ -1,4 +1,5 @@
-"""One byte in many rows, and two rows that swapped a value, are found by the sums of chunks; without Spark."""
+"""One byte in many rows, and two rows that swapped a value, are found by the sums of chunks; masses of rows that the
+source does not have are summed up in parts. Without Spark."""
 
 from __future__ import annotations
 
@@ -6,15 +7,22 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
+from migrate.mysql.connection import log_statements
 from migrate.mysql.quoting import quote
-from migrate.scroll.check import CheckJob, check_chunk
+from migrate.scroll import crowded
+from migrate.scroll.check import MAX_BYTES, MAX_SUSPECTS, CheckJob, check_chunk
+from migrate.scroll.keyrange import KeyRange
 from migrate.scroll.sessions import Sessions, forget
+from migrate.scroll.sessions import kept as kept_sessions
+from migrate.target.plan import TargetPool
 from migrate.verify.table_check import TableCheck, TableVerified
 from sandbox.stack import Sandbox
 from tests.scroll.setup import Laid, lay, spread
 
 ROWS = 120_000
+CHUNK = 5000
 CREATE = "CREATE TABLE {t} (id BIGINT PRIMARY KEY, user_id INT, amount DECIMAL(12,2), note VARCHAR(70))"
 FILL = (
     "INSERT INTO {t} SELECT n, n % 977, n / 100, CONCAT('note ', SHA2(n, 224)) FROM"
@@ -28,7 +36,7 @@ SEQ = (
 
 @pytest.fixture
 def laid(box: Sandbox, tmp_path: Path) -> Laid:
-    extra = {"verify": {"chunk_rows": 5000, "rechecks": 1, "recheck_seconds": 0.1}}
+    extra = {"verify": {"chunk_rows": CHUNK, "rechecks": 1, "recheck_seconds": 0.1}}
     laid = lay(box, tmp_path, CREATE, spread("id", "t"), fill=[*SEQ, FILL], extra=extra)
     assert laid.source_rows("COUNT(*)") == [(ROWS,)]
     step = len(laid.table.places)
@@ -78,3 +86,37 @@ def test_one_byte_and_two_rows_that_swapped_a_value_are_found_among_many(laid: L
     found = verified(laid)
     assert sorted(one.key for one in found.named) == [(str(key),), (str(other),)]
     assert {one.kind.value for one in found.named} == {"different"}
+
+
+@pytest.mark.parametrize(("kept", "left"), [("id <= 1000 OR id > 119000", 2000), ("id < 0", 0)], ids=["gap", "empty"])
+def test_masses_of_rows_that_the_source_does_not_have_are_summed_up_in_parts_and_not_all_read(
+    laid: Laid, kept: str, left: int
+) -> None:
+    laid.box.source.execute(f"DELETE FROM t WHERE NOT ({kept})", database=laid.source)
+    log_statements(True)
+    with capture_logs() as told:
+        found = verified(laid)
+    log_statements(False)
+    assert (found.rows, found.target_rows, found.differences) == (left, ROWS, ROWS - left)
+    assert len(found.named) == laid.settings.verify.max_named
+    assert {one.kind.value for one in found.named} == {"extra"}
+    assert all(1000 < int(one.key[0]) <= 119_000 or not left for one in found.named)
+    sums = [line["server"] for line in told if str(line.get("statement")).startswith("SELECT COUNT(*), HEX(")]
+    looks, pages = 2, (ROWS - left) // len(laid.table.places) // CHUNK
+    assert sums.count("target 't0'") >= looks * pages * 2
+
+    gap = KeyRange(0, ("1000",), ("119000",))
+    with closing(TargetPool(laid.settings)) as pool:
+        ranges = crowded.parts(pool, laid.table, gap, 0, CHUNK, MAX_BYTES)
+    assert (ranges[0].low, ranges[-1].high) == (gap.low, gap.high)
+    assert [one.low for one in ranges[1:]] == [one.high for one in ranges[:-1]]
+    between = (f"id > {int((one.low or '0')[0])} AND id <= {int((one.high or '0')[0])}" for one in ranges)
+    most = [max(rows[0][0] for rows in laid.target_rows("COUNT(*)", where).values()) for where in between]
+    assert max(most) == CHUNK
+
+    checked = check_chunk(CheckJob(laid.settings, (laid.table,)), gap)
+    assert (len(checked.suspects.keys), checked.suspects.more) == (MAX_SUSPECTS, 118_000 - checked.rows - MAX_SUSPECTS)
+    targets = kept_sessions(laid.settings).targets
+    sent = [targets.get(one).query("SHOW SESSION STATUS LIKE 'Bytes_sent'")[0][1] for one in laid.table.databases]
+    assert sum(map(int, sent)) < 118_000 * 40 / 2, "every key was read"
+    forget()
