@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 import sqlalchemy as sa
 import structlog
@@ -30,13 +30,22 @@ _HOOK = "hook"
 class Blocks:
     """Stops and gives back writes of applications at the servers of one side."""
 
-    def __init__(self, settings: Settings, state: sa.Engine, side: Side, servers: Sequence[Server], say: Say) -> None:
-        """settings: of the way there."""
+    def __init__(
+        self,
+        settings: Settings,
+        state: sa.Engine,
+        side: Side,
+        servers: Sequence[Server],
+        databases: Mapping[str, Collection[str]],
+        say: Say,
+    ) -> None:
+        """settings: of the way there; databases: of each server, those with tables of ours."""
         self._name = settings.name
         self._cutover: Cutover = settings.cutover
         self._state = state
         self._side = side
         self._servers = servers
+        self._databases = databases
         self._say = say
 
     def probe(self) -> None:
@@ -141,7 +150,7 @@ class Blocks:
                 if found is None:
                     continue
                 what = _writes(found["what"])
-                if not what:
+                if not what or not (found["on"] == "*.*" or _covers(found["on"], self._databases[server.name])):
                     continue
                 if found["on"] == "*.*":
                     raise PreflightError(
@@ -210,6 +219,15 @@ def _writes(what: str) -> str:
         return ", ".join(_WRITES)
     parts = re.split(r",\s*(?![^(]*\))", what)
     return ", ".join(part for part in parts if part.split("(", 1)[0].strip() in _WRITES)
+
+
+def _covers(on: str, databases: Collection[str]) -> bool:
+    """Whether a grant is on one of these databases, or on something in it; `_` and `%` in its name are wildcards."""
+    name = on.split("`")[1] if on.startswith("`") else on.split(".")[0]
+    signs = re.findall(r"\\.|.", name, re.S)
+    parts = (".*" if one == "%" else "." if one == "_" else re.escape(one[-1]) for one in signs)
+    pattern = re.compile("".join(parts), re.S)
+    return any(pattern.fullmatch(database) for database in databases)
 
 
 def _account(text: str) -> tuple[str, str]:

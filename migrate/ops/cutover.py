@@ -29,6 +29,7 @@ from migrate.state import compared, cutover, position, switch
 from migrate.state import migration as migrations
 from migrate.state.cutover import Direction, Outcome, Stage
 from migrate.state.switch import Side, Writes
+from migrate.target.plan import Plan
 from migrate.verify.passing import Passing
 
 log = structlog.get_logger("migrate.cutover")
@@ -73,7 +74,9 @@ class Cutover:
         self._side = Side.SOURCE if direction is Direction.THERE else Side.TARGET
         self._servers = [Server(source, self._side.value) for source in self._stream.sources]
         self._others = [Server(source, self._side.other.value) for source in self._other.sources]
-        self._blocks = Blocks(settings, state, self._side, self._servers, say)
+        other = stored_plan(back, state) if direction is Direction.THERE else there
+        self._blocks = Blocks(settings, state, self._side, self._servers, _databases(self._plan), say)
+        self._other_blocks = Blocks(settings, state, self._side.other, self._others, _databases(other), say)
         self._report = Report(direction)
         self._stops_at = 0.0
 
@@ -129,7 +132,7 @@ class Cutover:
         """What is left after the switch: the other side is opened for good. Raises ServerError; then again."""
         self._report.run = run
         with self._step("release"):
-            Blocks(self._settings, self._state, self._side.other, self._others, self._say).give_back()
+            self._other_blocks.give_back()
             with self._state.begin() as connection:
                 switch.put(connection, self._settings.name, self._side.other, Writes.OPEN)
         if began is not None:
@@ -331,3 +334,11 @@ class Cutover:
             if stage is not Stage.FAILED:
                 raise
             log.warning("not noted in the journal", step=step, error=str(error.orig))
+
+
+def _databases(plan: Plan) -> dict[str, set[str]]:
+    """Of each source the databases with tables of a plan."""
+    found: dict[str, set[str]] = {}
+    for source, database, _ in plan.tables:
+        found.setdefault(source, set()).add(database)
+    return found

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import os
+import random
 import signal
 import subprocess
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pymysql
 import pytest
 
+from examples.application import Application, OneTable, Orders, Server, Shards, Switch
 from sandbox.broker import KafkaBroker
 from sandbox.database import DatabaseServer
 from sandbox.errors import SandboxError
@@ -271,3 +275,97 @@ def test_open_transactions_are_ended_and_named_and_a_freeze_that_is_too_long_giv
         assert (one.side(), one.writable()) == ("source", ["source"])
         ask("cutover")
         assert flow.differences(box.source) == []
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("stop", ["application", "read_only", "revoke"])
+def test_the_example_application_goes_there_and_back_and_loses_no_write(
+    box: Sandbox, kafka: KafkaBroker, tmp_path: Path, stop: str
+) -> None:
+    with switched(box, kafka, tmp_path) as one:
+        flow, ask = one.flow, one.flow.migration.ask
+        ask("verify")
+        # the same account at every server, as an application has it
+        user = f"app{flow.name[-20:]}"
+        for server, databases in (
+            (box.source, [flow.database]),
+            (box.targets[0], [f"{flow.name}_0", f"{flow.name}_state"]),
+            (box.targets[1], [f"{flow.name}_1"]),
+        ):
+            server.execute(f"CREATE USER '{user}'@'%' IDENTIFIED BY 'App-secret-1'")
+            for database in databases:
+                server.execute(f"GRANT SELECT, INSERT, UPDATE, DELETE ON {database}.* TO '{user}'@'%'")
+        text = flow.migration.config.read_text("utf-8")
+        accounts = f", accounts: ['{user}@%']" if stop == "revoke" else ""
+        flow.migration.config.write_text(text.replace("stop: read_only", f"stop: {stop}{accounts}"))
+
+        def reached(server: DatabaseServer) -> Server:
+            return Server(server.host, server.port, user, "App-secret-1")
+
+        shards = Shards([(reached(box.targets[number]), f"{flow.name}_{number}") for number in range(2)], 2)
+        follower = Switch(reached(box.targets[0]), f"{flow.name}_state", flow.name, "web-1")
+        application = Application(follower, OneTable(reached(box.source), flow.database), shards)
+        working = Working(application, range(100_000, 100_060))
+        working.start()
+        try:
+            for command in ("cutover", "rollback", "cutover"):
+                working.wait_for(50)
+                ask(command)
+                working.wait_for(20)
+        finally:
+            working.stop()
+            follower.close()
+        assert one.side() == "target"
+        flow.migration.ask("--reverse", "drain", "--timeout", str(SLOW))
+        assert flow.differences(box.source) == []
+        rows = flow.source_rows(box.source)
+        for key, value in working.values.items():
+            assert (rows[key][2] if key in rows else None) == value, key
+        assert ask("switch")["applications"] == []
+
+
+def _saved(key: int, value: int, orders: Orders) -> None:
+    orders.save(key, key % 7, value, "written")
+
+
+def _deleted(key: int, orders: Orders) -> None:
+    orders.delete(key, key % 7)
+
+
+class Working(threading.Thread):
+    """Saves and deletes orders; `values`: what was acknowledged last of each."""
+
+    def __init__(self, application: Application, keys: range) -> None:
+        super().__init__(daemon=True)
+        self._application = application
+        self._keys = keys
+        self._ended = threading.Event()
+        self.values: dict[int, int | None] = {}
+        self.done = 0
+        self.failure: BaseException | None = None
+
+    def run(self) -> None:
+        chosen = random.Random(7)  # noqa: S311 - which row to write
+        try:
+            while not self._ended.wait(0.005):
+                key, value = chosen.choice(self._keys), self.done
+                if chosen.random() < 0.2:
+                    self._application.do(partial(_deleted, key))
+                    self.values[key] = None
+                else:
+                    self._application.do(partial(_saved, key, value))
+                    self.values[key] = value
+                self.done += 1
+        except BaseException as error:
+            self.failure = error
+
+    def wait_for(self, more: int) -> None:
+        """Until so many more pieces of work are done."""
+        wanted = self.done + more
+        wait(lambda: self.failure is not None or self.done >= wanted, f"{more} more orders")
+
+    def stop(self) -> None:
+        self._ended.set()
+        self.join(SLOW)
+        assert self.failure is None, self.failure
+        assert not self.is_alive()
