@@ -50,4 +50,5 @@ def test_errors_know_their_exit_codes_and_show_their_hint() -> None:
         "ServerError": 4,
         "StopError": 5,
         "OwnershipLost": 6,
+        "CutoverAborted": 7,
     }
