@@ -14,7 +14,8 @@ from migrate.model.words import counted, duration
 from migrate.scroll.governor import Governor
 from migrate.scroll.table_copy import TableCopy
 from migrate.settings import Settings
-from migrate.state import copy_progress
+from migrate.state import copy_progress, detail
+from migrate.state.detail import Counts
 
 log = structlog.get_logger("migrate.copy")
 _EVERY = 1.0
@@ -100,13 +101,13 @@ class Report:
         """The table is done."""
         self._note(copy_progress.COPIED)
 
-    def _standing(self, pace: str) -> copy_progress.Progress:
-        copy, governor = self._copy, self._governor
+    def _standing(self, pace: str, counts: Counts, estimate: int) -> copy_progress.Progress:
+        governor = self._governor
         done = pace == copy_progress.COPIED
         return copy_progress.Progress(
-            copy.counts.rows_read,
-            copy.counts.bytes_read,
-            copy.estimate,
+            counts.rows_read,
+            counts.bytes_read,
+            estimate,
             governor.rate(),
             pace,
             0 if done else governor.decision.chunks,
@@ -115,7 +116,8 @@ class Report:
         )
 
     def _made(self) -> CopyProgress:
-        copy, now = self._copy, self._standing(self._governor.pace)
+        copy = self._copy
+        now = self._standing(self._governor.pace, copy.counts, copy.estimate)
         return CopyProgress(
             copy.planned.table.full_name,
             *self._of,
@@ -133,8 +135,13 @@ class Report:
         )
 
     def _note(self, pace: str) -> None:
+        copy, table = self._copy, self._copy.planned.table
+        counts, estimate = copy.counts, copy.estimate
         try:
             with self._state.begin() as connection:
-                copy_progress.put(connection, self._migration, self._copy.planned.table.id, self._standing(pace))
+                if copy.part and pace == copy_progress.COPIED:  # from here on the figures are the whole table's again
+                    _, _, counts = detail.totals(connection, self._migration, table)
+                    estimate = counts.rows_read
+                copy_progress.put(connection, self._migration, table.id, self._standing(pace, counts, estimate))
         except DBAPIError as error:  # it is met again where the copy needs the state
             log.warning("progress not noted", error=str(error.orig))

@@ -23,7 +23,8 @@ def copy(
         str | None,
         typer.Option(
             metavar="SQL",
-            help="With --table, once it is copied: copy these rows again, a condition over its columns at the source.",
+            help="With --table, once it is copied: copy these rows again, a condition over its columns at the source,"
+            " in its SQL; TIMESTAMP columns, NOW() and their like are in UTC.",
         ),
     ] = None,
     as_json: Json = False,

@@ -17,6 +17,8 @@ from migrate.state import database
 if TYPE_CHECKING:
     from jobs.full_copy import TableCopied
 
+_LONG = 80  # of a condition in a line
+
 
 def throttle(
     context: typer.Context,
@@ -82,7 +84,8 @@ def told_copy(copy: Mapping[str, Any] | None, phase: str) -> str:
     if phase == "copied":
         return f": {counted_rows(copy['rows_read'])}{told_skew(copy['skew'])}"
     of = f" of about {copy['rows_estimate']:,}" if copy["rows_estimate"] else ""
-    told = f": {counted_rows(copy['rows_read'])}{of}, {copy['bytes_read'] / 1e6:,.0f} MB"
+    again = f", a part again ({_short(copy['part'])})" if copy["part"] else ""
+    told = f"{again}: {counted_rows(copy['rows_read'])}{of}, {copy['bytes_read'] / 1e6:,.0f} MB"
     if not copy["running"]:
         return f"{told}{told_skew(copy['skew'])}, does not run since {copy['updated']}"
     told += f", {copy['rows_per_second']:,.0f} rows/s"
@@ -92,6 +95,11 @@ def told_copy(copy: Mapping[str, Any] | None, phase: str) -> str:
     if copy["reason"]:
         told += f", {copy['pace'].upper()} ({counted(copy['chunks'], 'chunk')} at a time): {copy['reason']}"
     return told
+
+
+def _short(condition: str) -> str:
+    line = " ".join(condition.split())
+    return line if len(line) <= _LONG else f"{line[: _LONG - 1]}…"
 
 
 def told_copied(table: TableCopied) -> str:

@@ -16,6 +16,7 @@ from migrate.scroll.governor import limits_of
 from migrate.scroll.throttle import Limits
 from migrate.settings import Settings
 from migrate.state import copy_progress, database, throttle
+from migrate.state import part as parts
 from migrate.state.copy_progress import COPIED, Progress, skew_of
 from migrate.state.throttle import Asked
 from migrate.target.plan import Plan
@@ -34,12 +35,13 @@ class Copying:
     updated: str
     running: bool
     places: Mapping[str, int]
+    part: str = ""  # the condition of the rows that are being copied again, which alone are counted; "" for the table
 
     def as_dict(self) -> dict[str, Any]:
         progress = self.progress
         measured = [dict(zip(("server", "signal", "value", "note"), one, strict=True)) for one in self.measured]
         figures = {"seconds_left": progress.seconds_left if self.running else None, "skew": skew_of(self.places)}
-        seen = {"running": self.running, "updated": self.updated}
+        seen = {"running": self.running, "updated": self.updated, "part": self.part}
         return {**asdict(progress), **figures, **seen, "measured": measured, "places": dict(self.places)}
 
     @property
@@ -99,13 +101,15 @@ def copies(connection: sa.Connection, plan: Plan) -> dict[TableId, Copying]:
     """How far the copy of each table is that has begun."""
     now = connection.execute(sa.select(database.now)).scalar_one()
     found: dict[TableId, Copying] = {}
+    again = parts.every(connection, plan.settings.name)
     for id_, (progress, updated) in copy_progress.every(connection, plan.settings.name).items():
         if id_ not in plan.tables:
             continue
         places = {str(place): 0 for place in plan.tables[id_].places}
         places |= copy_progress.places(connection, plan.settings.name, id_)
         running = progress.pace != COPIED and (now - updated).total_seconds() < _SILENT
-        found[id_] = Copying(progress, in_utc(updated, "seconds"), running, places)
+        part = again[id_].condition if id_ in again else ""
+        found[id_] = Copying(progress, in_utc(updated, "seconds"), running, places, part)
     return found
 
 

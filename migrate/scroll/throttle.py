@@ -27,6 +27,16 @@ class Signal(StrEnum):
     HISTORY = "history list length"
     LAG = "seconds of replica lag"
 
+    @property
+    def option(self) -> str:
+        """Of `migrate throttle`, that sets its limit."""
+        named = {
+            Signal.THREADS: "--max-threads-running",
+            Signal.HISTORY: "--max-history-length",
+            Signal.LAG: "--max-replica-lag-seconds",
+        }
+        return named[self]
+
 
 @dataclass(frozen=True, slots=True)
 class Reading:
@@ -82,8 +92,9 @@ def decide(before: int, limits: Limits, load: Iterable[Reading]) -> Decision:
     reading, ratio = _worst(limits, load)
     reason = "" if reading is None else f"{reading}, limit {limits.of(reading.signal):,.0f}"
     least = min(limits.min_chunks, limits.chunks)
-    if ratio >= FAR:
-        return Decision(0, Pace.HELD, reason)
+    if reading is not None and ratio >= FAR:
+        told = "N` sets another" if ratio < inf else "0` has it count no more"
+        return Decision(0, Pace.HELD, f"{reason}; `migrate throttle {reading.signal.option} {told}")
     if ratio > 1.0:
         chunks = max(least, before // 2)
     elif ratio > ROOM:

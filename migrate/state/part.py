@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import sqlalchemy as sa
 
-from migrate.model.table import Table
+from migrate.model.table import Table, TableId
 from migrate.state.columns import is_table, of_table, table_row
 from migrate.state.database import metadata, now
 
@@ -34,6 +34,13 @@ def current(connection: sa.Connection, migration: str, definition: Table) -> Par
     wanted = sa.select(table.c.part, table.c.condition_text)
     row = connection.execute(wanted.where(*_of(migration, definition), table.c.ended.is_(None))).one_or_none()
     return Part(int(row[0]), str(row[1])) if row else None
+
+
+def every(connection: sa.Connection, migration: str) -> dict[TableId, Part]:
+    """The parts that are being copied, or were when their copies ended halfway, by (source, database, table)."""
+    wanted = [table.c[name] for name in ("source", "table_schema", "table_name", "part", "condition_text")]
+    rows = connection.execute(sa.select(*wanted).where(table.c.migration == migration, table.c.ended.is_(None)))
+    return {(row[0], row[1], row[2]): Part(int(row[3]), str(row[4])) for row in rows}
 
 
 def begin(connection: sa.Connection, migration: str, definition: Table, condition: str) -> Part:

@@ -59,10 +59,15 @@ def test_lost_rows_come_back_and_deleted_ones_do_not(box: Sandbox, kafka: KafkaB
 
         part = "id BETWEEN 100 AND 150 OR id % 400 = 6"
         killed_copy(flow, 2, "--table", table, "--where", part)
-        assert flow.migration.ask("status")["tables"][table] == "copying"
+        status = flow.migration.ask("status")
+        assert (status["tables"][table], status["copies"][table]["part"]) == ("copying", part)
+        assert status["copies"][table]["rows_read"] < 52
+        assert f"table {table}: copying, a part again ({part}): " in flow.migration.do("status")
         assert flow.migration.run("copy", "--table", table, "--where", "id > 7").returncode == 2
         flow.migration.do("copy")  # goes on with the part
-        found = flow.migration.ask("status")["tables"][table]
+        status = flow.migration.ask("status")
+        assert (status["copies"][table]["part"], status["copies"][table]["rows_read"]) == ("", 500)
+        found = status["tables"][table]
         assert found in ("copied", "caught up", "catching up"), found
         missing = {line for line in flow.differences(box.source) if line.startswith("missing")}
         lost = {f"missing {key}" for key in range(800, 851, 2)} - {"missing 806"}

@@ -225,7 +225,7 @@ def test_a_busy_server_holds_the_copy_which_says_so_and_goes_on_when_it_is_quiet
     assert now.running
     assert now.progress.pace == "held"
     assert now.progress.reason.startswith(f"{name}: 3")
-    assert now.progress.reason.endswith(" threads running, limit 12")
+    assert " threads running, limit 12; `migrate throttle --max-threads-running N`" in now.progress.reason
     reasons = [entry["reason"] for entry in logs if entry["event"] == "the copy is held"]
     assert len(reasons) == 1
     assert reasons[0].startswith(name)

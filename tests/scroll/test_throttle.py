@@ -5,7 +5,9 @@ from __future__ import annotations
 from math import inf
 
 import pytest
+from typer.main import get_command
 
+from migrate.cli import app
 from migrate.scroll.throttle import Decision, Limits, Owed, Pace, Reading, Signal, decide, higher, most_rows
 
 LIMITS = Limits(8, 2, max_threads_running=50, max_history_length=1000, max_replica_lag_seconds=10)
@@ -67,7 +69,16 @@ def test_one_chunk_that_is_both_least_and_most_is_slowed_above_a_limit() -> None
 
 def test_the_reason_names_server_signal_value_and_limit() -> None:
     assert decide(8, LIMITS, [threads(51)]).reason == "target 't0': 51 threads running, limit 50"
-    assert decide(8, LIMITS, [lag(inf)]).reason == "replica r:3306: replication stands still, limit 10"
+
+
+def test_what_holds_a_copy_names_the_option_that_changes_the_limit() -> None:
+    way = "`migrate throttle --max-threads-running N` sets another"
+    assert decide(8, LIMITS, [threads(100)]).reason == f"target 't0': 100 threads running, limit 50; {way}"
+    way = "`migrate throttle --max-replica-lag-seconds 0` has it count no more"
+    assert decide(8, LIMITS, [lag(inf)]).reason == f"replica r:3306: replication stands still, limit 10; {way}"
+    command = get_command(app).commands["throttle"]  # type: ignore[attr-defined]
+    options = {option for parameter in command.params for option in parameter.opts}
+    assert {signal.option for signal in Signal} <= options
 
 
 def test_the_highest_reading_of_each_server_and_signal_is_kept() -> None:
