@@ -10,8 +10,10 @@ import os
 import shutil
 import socket
 import sys
+import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory, gettempdir
@@ -62,12 +64,39 @@ def lost(error: Exception) -> str | None:
 
 
 @contextmanager
-def spark_session(settings: Settings, master: str) -> Iterator[SparkSession]:
+def spark_session(
+    settings: Settings, master: str, meanwhile: Sequence[Callable[[], object]] = ()
+) -> Iterator[SparkSession]:
     """The session this process has, or a new one that ends with the block.
 
-    Args: master: Spark's master URL, e.g. "local[*]"; under spark-submit its own wins.
-    Raises: PreflightError when Spark does not start.
+    Args: master: Spark's master URL, e.g. "local[*]"; under spark-submit its own wins. meanwhile: done while Spark
+    starts, and waited for only once it has. Raises: PreflightError when Spark does not start; what those steps raise.
     """
+    beside = _beside(meanwhile)
+    with _session(settings, master) as session:
+        beside.result()
+        yield session
+
+
+def _beside(steps: Sequence[Callable[[], object]]) -> Future[None]:
+    """The outcome of steps that a thread does. An executor's thread would be waited for wherever the process ends."""
+    outcome: Future[None] = Future()
+
+    def work() -> None:
+        try:
+            for step in steps:
+                step()
+        except BaseException as error:
+            outcome.set_exception(error)
+        else:
+            outcome.set_result(None)
+
+    threading.Thread(target=work, name="beside-spark", daemon=True).start()
+    return outcome
+
+
+@contextmanager
+def _session(settings: Settings, master: str) -> Iterator[SparkSession]:
     global _open
     if _open is not None:
         yield _open

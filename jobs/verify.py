@@ -12,7 +12,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from contextlib import closing
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from functools import partial
@@ -154,10 +154,8 @@ def run(
     away; OwnershipLost when another process went on with it.
     """
     asked = settings
-    with (
-        database.opened(settings.state) as state,
-        closing(Sessions(settings := position.where_read(state, settings))) as sessions,
-    ):
+    with database.opened(settings.state) as state:
+        sessions = Sessions(settings := position.where_read(state, settings))
         with state.connect() as connection:
             leading.refuse_unless(connection, settings.name, "verify")
         every = chosen_tables(settings, state, None)
@@ -174,7 +172,9 @@ def run(
                 return stood.resume(TableCheck(settings, one, sessions, refresh=refresh, hurry=hurry))
 
             ahead = [made(one) for one in left[:1]]
-            with _session(settings, ahead) as spark:
+            plans = [partial(check.plan, _FIRST_CHUNKS) for check in ahead]
+            # Not closed where Spark does not start: a plan that is not waited for would have to end first.
+            with spark_session(settings, settings.verify.master, plans) as spark, closing(sessions):
                 started = time.monotonic()
                 unmended: list[MigrateError] = []
                 for one in left:
@@ -222,17 +222,6 @@ def _paper(
         json_types=settings.verify.json_types,
         resumed=stood.resumed,
     )
-
-
-@contextmanager
-def _session(settings: Settings, ahead: Sequence[TableCheck]) -> Iterator[SparkSession]:
-    """Spark's session; while it starts, first chunks are planned."""
-    with ThreadPoolExecutor(1) as aside:
-        planned = [aside.submit(check.plan, _FIRST_CHUNKS) for check in ahead]
-        with spark_session(settings, settings.verify.master) as spark:
-            for done in planned:
-                done.result()
-            yield spark
 
 
 def _together(every: Sequence[PlannedTable], chosen: Sequence[PlannedTable]) -> list[list[PlannedTable]]:

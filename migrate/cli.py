@@ -35,6 +35,8 @@ from migrate.settings import Settings, load_with_text
 from migrate.state import database
 from migrate.state.position import Position
 
+_INTERRUPTED = 130
+"""Typer's exit code where Ctrl-C ends a command that has nothing to finish first."""
 app = typer.Typer(
     name="migrate",
     no_args_is_help=True,
@@ -273,6 +275,10 @@ def main(arguments: list[str] | None = None) -> None:
         sys.stdout.flush()
         sys.stderr.write(f"migrate: {error.message}\n" + (f"  hint: {error.hint}\n" if error.hint else ""))
         raise SystemExit(error.exit_code) from None
+    except SystemExit as ended:
+        if ended.code == _INTERRUPTED:
+            sys.stderr.write("migrate: ended by Ctrl-C\n")
+        raise
     except Exception:
         traceback.print_exc()  # a defect; its exit code must not look like an outcome
         raise SystemExit(MigrateError.exit_code) from None

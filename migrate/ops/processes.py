@@ -35,6 +35,7 @@ from migrate.state.lease import Leases
 from migrate.state.schema_history import Reading
 from migrate.state.skip import Skips
 from migrate.target.requeue import AftermathSender
+from migrate.verify import units
 from migrate.verify.checking import Outcome
 from migrate.verify.scheduled import LEASE as CHECK_LEASE
 from migrate.verify.scheduled import Ending, ScheduledCheck
@@ -175,6 +176,13 @@ def check_once(settings: Settings) -> Outcome:
                 "another process checks this migration already",
                 hint="`migrate run` has one; `migrate status` shows what it finds",
             )
+        plan = stored_plan(settings, state)
+        with state.connect() as connection:
+            if not units.begun(connection, plan):
+                raise PreflightError(
+                    "nothing can be compared yet: no table is being copied or was",
+                    hint="`migrate run`, then `migrate copy`; of a group every table must be copied",
+                )
         try:
             return ScheduledCheck(settings, partial(stored_plan, settings, state), state, leases, held, stop).run_once()
         except Ending as ending:

@@ -179,7 +179,8 @@ class Comparison:
         """
         sources = {one.table.source for tables in everything for one in tables}
         deadline = time.monotonic() + self.settings.check.wait_seconds
-        log.info("waits for the stream", sources=sorted(sources))
+        most = self.settings.check.wait_seconds
+        log.info("waits for the stream; `migrate run` must be running", sources=sorted(sources), seconds_at_most=most)
         passing = self.call(lambda: Passing(self._asked, self._state, sources))
         while not self.call(passing.passed):
             if time.monotonic() > deadline:

@@ -19,7 +19,7 @@ from migrate.scroll import counts
 from migrate.scroll.keyrange import KeyRange, dump, load
 from migrate.scroll.tables import chosen_tables
 from migrate.settings import Settings
-from migrate.state import detail, leading, replay
+from migrate.state import detail, leading, position, replay
 from migrate.target.plan import Plan, PlannedTable
 from migrate.verify.comparing import Comparison, Tables
 from migrate.verify.units import Unit, copied, together
@@ -117,7 +117,7 @@ def run(
         if tables[0].table.id not in done:
             raise PreflightError(
                 f"{tables[0].table.full_name}: its copy is not done, and rows that are to come would be missing",
-                hint="`migrate copy`, then again; --table looks at others alone",
+                hint=f"{_way(state, settings, tables)}, then again; --table looks at others alone",
             )
     sources = [one.table.source for tables in chosen for one in tables]
     for source, until in replay.sources(state, settings.name, sources).items():
@@ -134,6 +134,13 @@ def run(
         finally:
             comparison.close()
     return Report(mode, found, round(time.monotonic() - began, 1))
+
+
+def _way(state: sa.Engine, settings: Settings, tables: Tables) -> str:
+    """To their copy."""
+    with state.connect() as connection:
+        begun = [position.load(connection, settings.name, one.table.source) for one in tables]
+    return "`migrate copy`" if all(begun) else "start `migrate run`, then `migrate copy`"
 
 
 def _table(comparison: Comparison, state: sa.Engine, tables: Tables, mode: Mode, chunks: int | None) -> TableLooked:

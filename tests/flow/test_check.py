@@ -297,3 +297,16 @@ def test_each_mode_finds_what_it_looks_at_and_no_live_write(flow: Flow) -> None:
     flow.state("UPDATE phase SET phase = 'copying'")
     for mode in ("order", "sample", "count"):
         assert flow.migration.run("verify", "--mode", mode).returncode == 3
+
+
+def test_before_anything_was_copied_it_says_what_is_missing(box: Sandbox, kafka: KafkaBroker, tmp_path: Path) -> None:
+    with closing(Flow(box, kafka, tmp_path, unique("early"), box.source)) as flow:
+        flow.migration.do("init")
+        asked = {("check", "--once"): "nothing can be compared yet: no table is being copied or was"}
+        asked |= {("verify", "--mode", mode): "its copy is not done" for mode in ("order", "sample", "count")}
+        for number, (words, told) in enumerate(asked.items()):
+            child = flow.child(f"early-{number}", *words)
+            assert child.wait(SLOW)
+            message, hint = child.log.read_text("utf-8").splitlines()
+            assert (child.returncode, told in message) == (3, True), message
+            assert "`migrate run`, then `migrate copy`" in hint

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import sys
 from collections.abc import Callable
 from contextlib import closing, suppress
 from dataclasses import dataclass
@@ -26,13 +29,14 @@ from migrate.verify.certificate_page import html_page
 from migrate.verify.standing import standing
 from sandbox.stack import Sandbox
 from tests.jobs.cluster import wait
-from tests.jobs.commands import config_of, held, started
+from tests.jobs.commands import config_of, ended, held, run, started
 from tests.scroll.setup import Laid, lay, spread
 
 ROWS = 600
 CREATE = "CREATE TABLE {t} (id BIGINT PRIMARY KEY, v VARCHAR(50))"
 NUMBERS = f"WITH RECURSIVE seq (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM seq WHERE n < {ROWS}) SELECT n FROM seq"
 FILL = f"INSERT INTO {{t}} SELECT n, CONCAT('v', n) FROM ({NUMBERS}) AS numbers"
+LOCKED = "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE STATE LIKE 'Waiting for table%lock'"
 pytestmark = pytest.mark.timeout(300)
 
 
@@ -253,3 +257,25 @@ def test_a_run_is_heard_of_while_the_state_breaks_connections_and_not_after(two:
                     server.execute(f"KILL {id_}")
     assert touched() is None
     state.dispose()
+
+
+def test_a_start_of_spark_that_fails_and_ctrl_c_wait_for_no_server(two: Two, tmp_path: Path) -> None:
+    """The first chunks are planned beside it; a lock at the source holds that up."""
+    config = config_of(two.laid, tmp_path, tables=two.raw["tables"])
+    command = [sys.executable, "-m", "migrate", "--config", str(config), "verify"]
+    with closing(two.laid.box.source.connect(two.laid.source)) as session, session.cursor() as cursor:
+        cursor.execute("LOCK TABLES t WRITE, u WRITE")
+        told = ended(run(command, tmp_path, {**os.environ, "JAVA_HOME": str(tmp_path / "nowhere")}), code=3)
+        assert "Spark did not start: " in told
+        ((left,),) = two.laid.box.source.query(LOCKED)  # a server does not see at once that its client is gone
+        process = run(command, tmp_path)
+
+        def waits() -> bool:
+            return two.laid.box.source.query(LOCKED)[0][0] > left or process.poll() is not None
+
+        wait(waits, "the planning to wait for the lock")
+        process.send_signal(signal.SIGINT)
+        told = ended(process, code=130)
+        assert told.splitlines()[-1] == "migrate: ended by Ctrl-C"
+        assert "Traceback" not in told
+    assert two.verify().clean
