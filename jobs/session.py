@@ -8,6 +8,7 @@ from __future__ import annotations
 import errno
 import os
 import shutil
+import signal
 import socket
 import sys
 import threading
@@ -190,8 +191,24 @@ def started(name: str, options: Mapping[str, str], directory: Path) -> SparkSess
     builder = SparkSession.builder.appName(name)
     for key, value in options.items():
         builder = builder.config(key, value)
-    with _stderr_to(directory / "spark.log"):
+    with _stderr_to(directory / "spark.log"), _interrupts_later():
         return builder.getOrCreate()
+
+
+@contextmanager
+def _interrupts_later() -> Iterator[None]:
+    """Ctrl-C only after the block: a JVM whose launch is broken off stays, for good, without its parent."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    came: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, _: came.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if came:
+        signal.raise_signal(signal.SIGINT)
 
 
 def _options(settings: Settings, master: str, directory: Path, sockets: str) -> dict[str, str]:
