@@ -44,44 +44,9 @@ class Orders(Protocol):
 
 
 class OneTable:
-    """The old way: one table, plain SQL."""
+    """The old way: one table, plain SQL. One shard is a table too."""
 
-    def __init__(self, server: Server, database: str) -> None:
-        self._server, self._database = server, database
-
-    def save(self, order: int, user: int, value: int, note: str) -> None:
-        self._run(
-            "INSERT INTO orders (id, user_id, value, history) VALUES (%s, %s, %s, %s)"
-            " ON DUPLICATE KEY UPDATE value = VALUES(value), history = VALUES(history)",
-            (order, user, value, note),
-        )
-
-    def delete(self, order: int, user: int) -> None:
-        self._run("DELETE FROM orders WHERE id = %s AND user_id = %s", (order, user))
-
-    def _run(self, statement: str, values: tuple[Any, ...]) -> None:
-        with closing(self._server.connect(self._database)) as connection, connection.cursor() as cursor:
-            cursor.execute(statement, values)
-            connection.commit()
-
-
-class Shards:
-    """The new way: the database by the user, the table by the order, as the migration's sharding rule has it."""
-
-    def __init__(self, databases: list[tuple[Server, str]], tables: int) -> None:
-        self._databases, self._tables = databases, tables
-
-    def save(self, order: int, user: int, value: int, note: str) -> None:
-        server, database = self._databases[user % len(self._databases)]
-        OneShard(server, database, f"orders_{order % self._tables}").save(order, user, value, note)
-
-    def delete(self, order: int, user: int) -> None:
-        server, database = self._databases[user % len(self._databases)]
-        OneShard(server, database, f"orders_{order % self._tables}").delete(order, user)
-
-
-class OneShard:
-    def __init__(self, server: Server, database: str, table: str) -> None:
+    def __init__(self, server: Server, database: str, table: str = "orders") -> None:
         self._server, self._database, self._table = server, database, table
 
     def save(self, order: int, user: int, value: int, note: str) -> None:
@@ -98,6 +63,24 @@ class OneShard:
         with closing(self._server.connect(self._database)) as connection, connection.cursor() as cursor:
             cursor.execute(statement, values)
             connection.commit()
+
+
+class Shards:
+    """The new way: the database by the user, the table by the order, as the migration's sharding rule has it."""
+
+    def __init__(self, databases: list[tuple[Server, str]], tables: int, table: str = "orders") -> None:
+        """tables: how many each database has, named table_0, table_1 and so on."""
+        self._databases, self._tables, self._table = databases, tables, table
+
+    def save(self, order: int, user: int, value: int, note: str) -> None:
+        self._at(order, user).save(order, user, value, note)
+
+    def delete(self, order: int, user: int) -> None:
+        self._at(order, user).delete(order, user)
+
+    def _at(self, order: int, user: int) -> OneTable:
+        server, database = self._databases[user % len(self._databases)]
+        return OneTable(server, database, f"{self._table}_{order % self._tables}")
 
 
 class Switch:

@@ -12,7 +12,7 @@ import typer
 
 from migrate.cli_bundle import bundle
 from migrate.cli_copy import copy
-from migrate.cli_cutover import cutover, rollback, show_switch, web
+from migrate.cli_cutover import cutover, finish, rollback, show_switch, web
 from migrate.cli_explain import explain
 from migrate.cli_options import Json, SourceOfTable, Table, Timeout, out, print_json
 from migrate.cli_parked import parked
@@ -58,6 +58,7 @@ app.command()(check)
 app.command()(throttle)
 app.command()(cutover)
 app.command()(rollback)
+app.command()(finish)
 app.command("switch")(show_switch)
 app.command()(web)
 app.command()(status)
@@ -140,7 +141,8 @@ def init(context: typer.Context) -> None:
     """Create the state database, the topics and the target tables. Running it again changes nothing that is there."""
     settings = context.obj.load()
     done = initialising.initialise(settings, context.obj.text, out.print, reverse_of=context.obj.reverse_of)
-    out.print(f"migration {settings.name} is ready; next: `migrate run`, then `migrate copy`")
+    following = "`migrate --reverse run`" if context.obj.reverse else "`migrate run`, then `migrate copy`"
+    out.print(f"migration {settings.name} is ready; next: {following}")
     tables, topics = counted(done.tables_created, "target table"), counted(done.topics_created, "topic")
     out.print(f"{tables} and {topics} created")
 

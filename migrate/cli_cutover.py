@@ -1,4 +1,4 @@
-"""`migrate cutover`, `migrate rollback` and `migrate switch`."""
+"""`migrate cutover`, `migrate rollback`, `migrate finish`, `migrate switch` and `migrate web`."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import typer
 from migrate.cli_options import Json, out, print_json
 from migrate.model.errors import ConfigError, PreflightError
 from migrate.model.words import counted
+from migrate.ops import finish as finishing
 from migrate.ops import switching
 from migrate.ops import web as serving
 from migrate.ops.cutover import Report
@@ -76,6 +77,41 @@ def _told(report: Report | None) -> None:
     out.print(f"{counted(report.keys, 'key')} compared inside; the way back is `migrate {way}`")
 
 
+def finish(
+    context: typer.Context,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Do it. Without it nothing is changed; what would be is told.")
+    ] = False,
+    abandon: Annotated[
+        bool, typer.Option("--abandon", help="Give the migration up, with applications at the sources.")
+    ] = False,
+    keep_topics: Annotated[bool, typer.Option("--keep-topics", help="Leave its topics in Kafka.")] = False,
+    as_json: Json = False,
+) -> None:
+    """End a migration for good: no way back any more, what an auditor needs is kept, the rest is cleaned."""
+    if context.obj.reverse:
+        raise ConfigError("a migration is finished with its way back", hint="say it without --reverse")
+    settings = context.obj.load("finish")
+
+    def say(line: str) -> None:
+        if not as_json:
+            out.print(line, markup=False)
+
+    with database.opened(settings.state) as state:
+        plans = finishing.finish(settings, state, say, abandon=abandon, keep_topics=keep_topics, do=yes)
+    if as_json:
+        print_json(asdict(plans))
+        return
+    if not plans.done:
+        where = ", ".join(f"{database} ({target})" for target, database in plans.databases)
+        say(f"applications stay at the {plans.side}s, and there will be no way back")
+        say(f"the service's tables leave: {where}")
+        say(f"topics deleted: {', '.join(plans.topics) or 'none'}")
+    for block in plans.blocks:
+        say(f"{block.side} '{block.server}': writes stay stopped ({block.method}), until: {'; '.join(block.ending)}")
+    say("finished" if plans.done else "nothing was changed; `migrate finish --yes` does it")
+
+
 def web(context: typer.Context) -> None:
     """Serve the switch over HTTP, for applications that do not reach the state database."""
     serving.serve(context.obj.load("web"), lambda address: out.print(f"listening on {address}"))
@@ -91,7 +127,7 @@ def show_switch(
     """Show the switch that applications read, and by which version of it each of them goes."""
     settings = context.obj.load("switch")
     with database.opened(settings.state) as state, state.begin() as connection:
-        migrations.get(connection, settings.name)
+        migrations.get(connection, settings.name, finished=True)
         if forget is not None and not switch.forget_application(connection, settings.name, forget):
             raise PreflightError(f"no application is known as '{forget}'", hint="`migrate switch` lists them")
         now = switch.get(connection, settings.name)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from typing import Annotated
+from dataclasses import asdict
+from typing import Annotated, Any
 
 import sqlalchemy as sa
 import typer
@@ -18,10 +19,10 @@ from migrate.cli_verify import shown_check
 from migrate.model.errors import ConfigError, MigrateError
 from migrate.model.words import counted
 from migrate.ops import status as statuses
-from migrate.ops.stage import Whole, whole
+from migrate.ops.stage import Stage, Whole, whole
 from migrate.ops.status import Status
 from migrate.settings import Settings
-from migrate.state import database
+from migrate.state import cutover, database, finished, verification
 
 _SECONDS = 2.0
 
@@ -39,6 +40,10 @@ def status(
         if watch:
             _watch(settings, state, reverse=context.obj.reverse)
             return
+        ended = _ended(settings, state)
+        if ended is not None:
+            print_json(ended) if as_json else out.print(_told_ended(ended), markup=False)
+            return
         now = statuses.read(settings, state)
         stands = None if context.obj.reverse else whole(settings, state, now)
     if as_json:
@@ -46,6 +51,44 @@ def status(
         print_json({**about, **now.as_dict()})
         return
     out.print(page(now, stands))
+
+
+def _ended(settings: Settings, state: sa.Engine) -> dict[str, Any] | None:
+    """What is kept of a finished migration; None of one that is not."""
+    with state.connect() as connection:
+        found = finished.find(connection, settings.name)
+        if found is None:
+            return None
+        last = verification.latest(connection, settings.name)
+        switched = cutover.latest(connection, settings.name)
+    return {
+        "stage": Stage.FINISHED,
+        "holds_back": [] if found.done else ["`migrate finish` was interrupted: what it cleans is not all clean"],
+        "next": "" if found.done else "migrate finish --yes",
+        "migration": settings.name,
+        "finished": found.at,
+        "summary": found.summary,
+        "last_cutover": asdict(switched) if switched is not None else None,
+        "last_verification": asdict(last) if last is not None else None,
+    }
+
+
+def _told_ended(about: dict[str, Any]) -> str:
+    ended, side = about["finished"], about["summary"]["side"]
+    lines = [f"stage: finished, {ended:%Y-%m-%d %H:%M:%S} UTC; applications are at the {side}s"]
+    lines += [f"  held back: {reason} (`{about['next']}` goes on)" for reason in about["holds_back"]]
+    if switched := about["last_cutover"]:
+        lines.append(f"last switch: run {switched['number']}, {switched['direction']}, {switched['outcome']}")
+    for table in about["summary"]["copied"]:
+        rows, began, ended = table["rows_inserted"], table["began"], table["ended"]
+        lines.append(f"table {table['table']}: {rows:,} rows copied, {began} to {ended}")
+    lines.append(f"{about['summary']['changes']:,} changes applied")
+    if last := about["last_verification"]:
+        lines.append(
+            f"last verification: {last['finished']}, {last['rows']:,} rows, {last['differences']:,} differences;"
+            " `migrate verify --show`"
+        )
+    return "\n".join(lines)
 
 
 def _watch(settings: Settings, state: sa.Engine, *, reverse: bool) -> None:

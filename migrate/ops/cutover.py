@@ -58,6 +58,8 @@ class Cutover:
     """One run in one direction. `settings` are of the way there. For one thread, with the lease held."""
 
     def __init__(self, settings: Settings, state: sa.Engine, direction: Direction, say: Say) -> None:
+        with state.connect() as connection:
+            migrations.get(connection, settings.name)
         there = stored_plan(settings, state)
         back = reversed_settings(settings, there)
         self._settings, self._state, self._say = settings, state, say

@@ -53,6 +53,9 @@ def initialise(
     plan = Plan(settings, report.tables)
     applied = database.create(settings.state)
     say(f"state database {settings.state.database}: {'version ' + str(applied[-1]) if applied else 'up to date'}")
+    with database.opened(settings.state) as state, state.connect() as connection:
+        for name in filter(None, (settings.name, reverse_of)):
+            migrations.refuse_finished(connection, name)
     topics = _create_topics(settings, say)
     with database.opened(settings.state) as state, ExitStack() as until:
         with state.connect() as connection:

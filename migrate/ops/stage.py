@@ -30,6 +30,7 @@ class Stage(StrEnum):
     SWITCHING = "switching"  # a cutover or rollback is under way, or was killed
     SWITCHED = "switched"  # applications are at the targets
     REVERSED = "reversed"  # they were, and are at the sources again
+    FINISHED = "finished"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,7 @@ def whole(settings: Settings, state: sa.Engine, now: Status) -> Whole:
         done = "has switched; the rest is to be done" if last.outcome is Outcome.SWITCHED else "is under way"
         return Whole(Stage.SWITCHING, [f"run {last.number}, a {command}, {done}"], f"migrate {command}")
     if side is Side.TARGET:
-        return Whole(Stage.SWITCHED, [*problems, *back], "migrate rollback" if not back else back_hint(back))
+        return Whole(Stage.SWITCHED, [*problems, *back], "migrate finish" if not back else back_hint(back))
     before = _before_verified(now, problems)
     if before is not None:
         return before

@@ -12,7 +12,10 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from migrate.model.errors import ServerError
 from migrate.settings import Settings
+from migrate.state import database
+from migrate.state import migration as migrations
 
 STAY_DOWN = (0, 2, 3, 5)
 _STOP_SECONDS = 30
@@ -71,7 +74,16 @@ def _value(value: Path | str) -> str:
 
 
 def run(settings: Settings, config: Path, options: Sequence[str] = ()) -> None:
-    """Become supervisord; returns only by exception."""
+    """Become supervisord; returns only by exception. Raises PreflightError, ServerError before init and after finish.
+
+    A state server that is away does not matter: the processes wait for it.
+    """
+    try:
+        with database.opened(settings.state) as state, state.connect() as connection:
+            migrations.get(connection, settings.name)
+    except ServerError as error:
+        if error.hint == database.FIRST:
+            raise
     directory = settings.run_dir.resolve()
     path = write_config(settings, config, directory, options)
     os.execv(sys.executable, [sys.executable, "-m", "supervisor.supervisord", "-c", str(path)])  # noqa: S606 - fixed words

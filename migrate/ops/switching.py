@@ -25,7 +25,7 @@ def switch_over(
 
     Raises: PreflightError, CutoverAborted, ServerError, DifferenceFound.
     """
-    with _alone(settings, state):
+    with alone(settings, state):
         if _end_earlier(settings, state, direction, say):
             return None
         with closing(Cutover(settings, state, direction, say)) as run:
@@ -37,7 +37,7 @@ def switch_over(
 
 def abort(settings: Settings, state: sa.Engine, say: Say) -> None:
     """Give writes back after a run that was killed before its switch. Raises PreflightError when there is none."""
-    with _alone(settings, state):
+    with alone(settings, state):
         last = latest(settings, state)
         if last is None or not last.open:
             raise PreflightError("no cutover is under way", hint="`migrate status` says where applications are")
@@ -51,7 +51,8 @@ def abort(settings: Settings, state: sa.Engine, say: Say) -> None:
 
 
 @contextmanager
-def _alone(settings: Settings, state: sa.Engine) -> Iterator[None]:
+def alone(settings: Settings, state: sa.Engine) -> Iterator[None]:
+    """With the lease of cutovers. Raises PreflightError while another one has it."""
     with closing(Leases(state, settings.name, settings.lease.seconds, quiet=True).start()) as leases:
         if leases.acquire(LEASE) is None:
             raise PreflightError(

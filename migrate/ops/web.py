@@ -51,7 +51,7 @@ def serve(settings: Settings, ready: Callable[[str], None] = lambda _address: No
     host, port = parse_address(settings.web.listen, 0)
     with database.opened(settings.state) as state, stop_on_signals() as stop:
         with state.begin() as connection:
-            migrations.get(connection, settings.name)
+            migrations.get(connection, settings.name, finished=True)
             switch.make(connection, settings.name)
         handler = _handler(settings.name, state, token.get_secret_value())
         try:

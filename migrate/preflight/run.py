@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -10,11 +12,13 @@ import pymysql
 from migrate.model.errors import MigrateError, PreflightError
 from migrate.model.table import Table, TableId
 from migrate.mysql.catalog import base_tables
-from migrate.mysql.connection import connect
+from migrate.mysql.connection import Connection, connect
 from migrate.mysql.errors import explain
 from migrate.preflight import (
     binlog,
     cascades,
+    charsets,
+    clocks,
     counters,
     existing,
     foreign_keys,
@@ -24,11 +28,20 @@ from migrate.preflight import (
     kafka,
     loading,
     mixed,
+    modes,
+    packet,
+    retention,
+    shards,
+    space,
     state,
     tables,
     triggers,
+    unique_keys,
+    versions,
 )
+from migrate.preflight import volume as volumes
 from migrate.preflight.result import Result, Verdict, guarded
+from migrate.preflight.volume import Volume
 from migrate.settings import Settings, Source, TableSettings
 from migrate.state.migration import Migration
 from migrate.target.plan import Plan
@@ -66,7 +79,10 @@ def run(settings: Settings, *, services: bool = False) -> Report:
     for target in settings.targets:
         look = partial(_target, settings, target.name, plan, report)
         report.results += guarded("target", target.name, look)
+    if services and plan is not None:
+        _at_leisure(settings, report, plan)
     if services:
+        report.results += space.check_here(settings.run_dir)
         report.results += guarded("state", "state", lambda: state.check(settings, report.flavours))
         report.results += guarded("kafka", "kafka", lambda: kafka.check(settings, _known(settings)))
     return report
@@ -100,11 +116,77 @@ def _source(settings: Settings, source: Source, report: Report) -> None:
         report.results += foreign_keys.check(connection, there)
         report.results += triggers.check(connection, there)
         report.results += generated.check(report.tables[source.name, *pair] for pair in there)
-        report.results += counters.check(connection, there)
     except pymysql.MySQLError as error:
         raise explain(error, name) from error
     finally:
         connection.close()
+
+
+def _at_leisure(settings: Settings, report: Report, plan: Plan) -> None:
+    """What init would not ask for: advice, and what takes longer to see."""
+    report.results += unique_keys.check(plan)
+    packets: list[int] = []
+    modes_of: set[str] = set()
+    total = Volume()
+    for source in settings.sources:
+        name = f"source '{source.name}'"
+        planned = [one for key, one in plan.tables.items() if key[0] == source.name]
+        connection = connect(source, name)
+        try:
+            report.results += versions.check(connection, _version(connection))
+            report.results += clocks.check(connection)
+            packets.append(packet.allowed(connection))
+            modes_of |= modes.of(connection)
+            volume = volumes.of(connection, (one.table for one in planned))
+            total += volume
+            report.results += retention.check(connection, volume)
+            for one in planned:
+                report.results += counters.check(connection, one)
+                report.results += shards.check(connection, one)
+        except pymysql.MySQLError as error:
+            raise explain(error, name) from error
+        finally:
+            connection.close()
+    report.results += retention.check_kafka(settings.kafka.retention_hours, total)
+    shares = Counter(place.database.target for one in plan.tables.values() for place in one.places)
+    needed = space.needed(total, shares)
+    for target in settings.targets:
+        look = partial(
+            _target_at_leisure, settings, target.name, plan, report, max(packets), frozenset(modes_of), needed
+        )
+        report.results += guarded("target", target.name, look)
+
+
+def _target_at_leisure(
+    settings: Settings,
+    name: str,
+    plan: Plan,
+    report: Report,
+    packets: int,
+    modes_of: frozenset[str],
+    needed: Mapping[str, int],
+) -> list[Result]:
+    where = f"target '{name}'"
+    connection = connect(settings.target(name), where)
+    tables = [one for one in plan.tables.values() if any(place.database.target == name for place in one.places)]
+    try:
+        return [
+            *versions.check(connection, _version(connection)),
+            *clocks.check(connection),
+            *packet.check_target(connection, packets),
+            *modes.check_target(connection, modes_of),
+            *charsets.check_target(connection, tables, report.flavours),
+            *space.check_target(connection, needed.get(name, 0)),
+        ]
+    except pymysql.MySQLError as error:
+        raise explain(error, where) from error
+    finally:
+        connection.close()
+
+
+def _version(connection: Connection) -> str:
+    row = connection.one("SELECT VERSION()")
+    return str(row[0] if row else "")
 
 
 def _plan(settings: Settings, report: Report, *, told: bool) -> Plan | None:

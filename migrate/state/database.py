@@ -33,6 +33,8 @@ locks, on its lease among others; without this nobody could take over from it be
 
 _STEP = re.compile(r"^(\d{3})_[a-z_]+\.sql$")
 
+FIRST = "run `migrate init` first"
+
 
 def engine(settings: State, *, pool: int = 5) -> sa.Engine:
     """An engine on the state database; connections open on first use."""
@@ -182,5 +184,5 @@ def explain_state(error: DBAPIError, settings: State) -> ServerError:
     original = error.orig if error.orig is not None else error
     told = explain(original, f"state database '{settings.database}' at {settings.host}:{settings.port}")
     if getattr(original, "args", [0])[0] in (1049, 1054, 1146):  # or its tables are of an earlier version
-        return ServerError(told.message, hint="run `migrate init` first")
+        return ServerError(told.message, hint=FIRST)
     return ServerError(told.message, hint=told.hint)

@@ -18,7 +18,11 @@ def leads(connection: sa.Connection, name: str) -> bool:
 
 
 def refuse_unless(connection: sa.Connection, name: str, what: str) -> None:
-    """Raise PreflightError where what is read as the truth is the side that follows. what: a command's name."""
+    """Raise PreflightError where what is read as the truth is the side that follows, and of a finished migration.
+
+    what: a command's name.
+    """
+    migrations.refuse_finished(connection, name)
     if leads(connection, name):
         return
     back = migrations.reverse_of(connection, name)

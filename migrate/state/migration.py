@@ -22,6 +22,8 @@ table = sa.Table(
     sa.Column("retry_asked", sa.DateTime),
     sa.Column("hurry_until", sa.DateTime),
     sa.Column("reverse_of", sa.String(48)),
+    sa.Column("finished", sa.DateTime),
+    sa.Column("summary", sa.Text),
     sa.Column("created", sa.DateTime),
 )
 
@@ -132,12 +134,25 @@ def lock(connection: sa.Connection, name: str) -> None:
     connection.execute(sa.select(table.c.name).where(table.c.name == name).with_for_update())
 
 
-def get(connection: sa.Connection, name: str) -> Migration:
-    """The stored migration. Raises PreflightError when `migrate init` has not run."""
+def get(connection: sa.Connection, name: str, *, finished: bool = False) -> Migration:
+    """The stored migration. Raises PreflightError when `migrate init` has not run, and, unless asked for, when it is
+    finished."""
     found = find(connection, name)
     if found is None:
         raise PreflightError(f"migration '{name}' is not there yet", hint="run `migrate init` first")
+    if not finished:
+        refuse_finished(connection, name)
     return found
+
+
+def refuse_finished(connection: sa.Connection, name: str) -> None:
+    """Raise PreflightError for a migration that `migrate finish` has ended."""
+    ended = connection.execute(sa.select(table.c.finished).where(table.c.name == name)).scalar()
+    if ended is not None:
+        raise PreflightError(
+            f"migration '{name}' is finished, since {ended:%Y-%m-%d %H:%M:%S} UTC",
+            hint="`migrate status` shows what was kept of it; a new one needs another `name`",
+        )
 
 
 def note_reverse(connection: sa.Connection, name: str, of: str) -> None:

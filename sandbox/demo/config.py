@@ -7,6 +7,8 @@ from pathlib import Path
 from sandbox import snippet
 from sandbox.stack import Sandbox
 
+STATE = "migrate_state"
+
 _DATABASES = """\
 databases:
   ds_0: {target: target1, database: shop_0}
@@ -22,6 +24,7 @@ consume: {merge_interval_seconds: 1, idle_seconds: 1}
 commit: {idle_seconds: 1, cleanup_interval_seconds: 15, cleanup_age_seconds: 30}
 delay: {tiers_seconds: [3, 6]}
 lease: {seconds: 4}
+cutover: {stop: application, freeze_seconds: 10}
 verify: {recheck_seconds: 1, rechecks: 4}
 """
 
@@ -31,6 +34,11 @@ _SHARDED = """\
       nodes: "ds_${0..3}.orders_${0..3}"
       database: {column: user_id, algorithm: INLINE, props: {algorithm-expression: "ds_${user_id % 4}"}}
       table: {column: id, algorithm: INLINE, props: {algorithm-expression: "orders_${id % 4}"}}
+  - name: shop.carts
+    sharding:
+      nodes: "ds_${0..3}.carts_${0..3}"
+      database: {column: user_id, algorithm: MOD, props: {sharding-count: 4}}
+      table: {column: id, algorithm: MOD, props: {sharding-count: 4}}
   - name: sakila.payment
     sharding:
       nodes: "ds_${0..3}.payment_${0..3}"
@@ -39,7 +47,7 @@ _SHARDED = """\
   - name: sakila.rental
     sharding:
       nodes: "ds_${0..3}.rental_${0..3}"
-      database: {column: rental_id, algorithm: BOUNDARY_RANGE, props: {sharding-ranges: "4000,8000,12000"}}
+      database: {column: customer_id, algorithm: BOUNDARY_RANGE, props: {sharding-ranges: "150,300,450"}}
       table: {column: customer_id, algorithm: MOD, props: {sharding-count: 4}}
 """
 

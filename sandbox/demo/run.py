@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 import time
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,8 @@ from migrate.settings import load
 from migrate.state import database
 from sandbox.demo import config
 from sandbox.demo.migration import Migration
+from sandbox.demo.shop import CREATE
+from sandbox.demo.there_and_back import Moves, ThereAndBack
 from sandbox.demo.writer import Writer
 from sandbox.demo_data import create_orders, load_sakila
 from sandbox.stack import Sandbox
@@ -66,6 +69,7 @@ class Demo:
     def load(self) -> None:
         load_sakila(self.box.source)
         create_orders(self.box.source, self._orders)
+        self.box.source.execute(CREATE)
 
     def prepare(self) -> None:
         """Preflight, init, and the processes."""
@@ -134,10 +138,37 @@ def run(box: Sandbox, directory: Path, orders: int, keep_writing_seconds: float 
         drained = demo.drain()
         drain_seconds = time.monotonic() - began
         verified = demo.verify()
+        _report(demo, copied, changed, drained, drain_seconds, verified)
+        if differences := int(verified["differences"]) + int(verified["in_motion"]):
+            return differences
+        moves = there_and_back(demo)
     finally:
         demo.migration.stop()
-    _report(demo, copied, changed, drained, drain_seconds, verified)
-    return int(verified["differences"]) + int(verified["in_motion"])
+    say(demo.migration.do("finish", "--yes"))
+    say(demo.migration.do("status"))
+    _moved(moves)
+    return moves.differences + len(moves.lost)
+
+
+def there_and_back(demo: Demo) -> Moves:
+    """Cutover, rollback and a second cutover under the application; `migrate run` has to be running."""
+    say()
+    say("the way back is made; then the application writes, and goes through a cutover, a rollback and a cutover")
+    with closing(ThereAndBack(demo.box, demo.migration, say)) as second:
+        second.prepare()
+        return second.go()
+
+
+def _moved(moves: Moves) -> None:
+    say(f"freeze, predicted   {moves.rehearsed:>12.2f} s")
+    for command, seconds in moves.freezes:
+        say(f"freeze, {command:12}{seconds:>12.2f} s")
+    say(f"carts written       {moves.writes:>12,}   acknowledged by the side that was open")
+    say(f"writes lost         {len(moves.lost):>12,}")
+    say(f"differences after   {moves.differences:>12,}")
+    for line in moves.lost[:20]:
+        say(f"  {line}")
+    sys.stdout.flush()
 
 
 def _report(

@@ -260,7 +260,7 @@ def test_a_source_without_a_binlog(tmp_path: Path, run_root: Path, mariadb_box: 
 # -- what has to run first
 
 
-@pytest.mark.parametrize("command", ["status", "drain", "publish", "consume", "commit", "requeue"])
+@pytest.mark.parametrize("command", ["status", "drain", "run", "publish", "consume", "commit", "requeue"])
 def test_before_init_every_command_says_what_to_run(tmp_path: Path, mariadb_box: Sandbox, command: str) -> None:
     path = written(tmp_path, config_of(mariadb_box, unique("never")))
     outcome = migrate(path, command)

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import os
-import random
 import signal
 import subprocess
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pymysql
 import pytest
 
-from examples.application import Application, OneTable, Orders, Server, Shards, Switch
+from examples.application import Application, OneTable, Server, Shards, Switch
 from sandbox.broker import KafkaBroker
 from sandbox.database import DatabaseServer
+from sandbox.demo.shop import Working
 from sandbox.errors import SandboxError
 from sandbox.process import Child
 from sandbox.stack import Sandbox
@@ -148,7 +146,7 @@ def test_there_and_back_and_there_again_loses_no_write(box: Sandbox, kafka: Kafk
         report = ask("cutover")
         assert report["freeze_seconds"] < 10
         assert one.side() == "target"
-        assert one.stage() == ("switched", "migrate rollback")
+        assert one.stage() == ("switched", "migrate finish")
         assert one.writable() == ["target"]
         assert flow.differences(box.source) == []
         one.write_at_target(0, "INSERT INTO orders_1 VALUES (5001, 2, 7, 'new side')")
@@ -169,6 +167,44 @@ def test_there_and_back_and_there_again_loses_no_write(box: Sandbox, kafka: Kafk
         assert (one.side(), one.writable()) == ("target", ["target"])
         assert flow.differences(box.source) == []
         assert 5003 in flow.source_rows(box.source)
+        finished(one)
+
+
+def finished(one: Switched) -> None:
+    """It ends for good: refused while it runs, gone on with after a kill, and the rows and what was found are kept."""
+    flow, ask = one.flow, one.flow.migration.ask
+    topics = {f"migrate.{flow.name}", f"migrate.{flow.name}-reverse"}
+    refused = flow.child("finish-early", "finish", "--yes")
+    assert refused.wait(SLOW)
+    assert (refused.returncode, "it still runs: " in refused.log.read_text("utf-8")) == (3, True)
+    certificate = ask("verify", "--show")
+    for label in ("publish", "consume", "commit", "requeue"):
+        for child in (*flow.children(label), *flow.children(f"back-{label}")):
+            child.stop(SLOW)
+    for source in ("t0", "t1"):
+        flow.children(f"back-{source}")[0].stop(SLOW)
+    planned = ask("finish")
+    assert (planned["done"], topics <= set(planned["topics"])) == (False, True)
+    assert one.stage()[0] == "switched"
+    launcher.run_killed(flow.migration, "after", "migrate.ops.finish:_clean", 1, "finish", "--yes")
+    assert one.stage() == ("finished", "migrate finish --yes")
+    open_leases = "SELECT COUNT(*) FROM lease WHERE name = 'cutover' AND expires > NOW(6)"
+    wait(lambda: flow.state_of(open_leases)[0][0] == 0, "the lease of the one that was killed")
+    done = ask("finish", "--yes")
+    assert (done["done"], done["details"] > 0) == (True, True)
+    assert "read_only" in {block["method"] for block in done["blocks"]}
+    assert one.stage() == ("finished", "")
+    assert "stage: finished" in flow.migration.do("status")
+    assert (one.side(), one.writable()) == ("target", ["target"])
+    assert flow.differences(one.box.source) == []
+    assert ask("verify", "--show") == certificate
+    for server in (one.box.source, *one.box.targets):
+        ours = server.query("SELECT TABLE_SCHEMA FROM information_schema.TABLES WHERE TABLE_NAME = '_migrate_fence'")
+        assert not [name for (name,) in ours if str(name).startswith(flow.name)]
+    for command in (("init",), ("run",), ("cutover",), ("rollback",), ("verify",), ("--reverse", "init")):
+        refused = flow.child(f"ended-{'-'.join(command)}", *command)
+        assert refused.wait(SLOW)
+        assert (refused.returncode, "is finished, since" in refused.log.read_text("utf-8")) == (3, True), command
 
 
 @pytest.mark.timeout(900)
@@ -322,50 +358,3 @@ def test_the_example_application_goes_there_and_back_and_loses_no_write(
         for key, value in working.values.items():
             assert (rows[key][2] if key in rows else None) == value, key
         assert ask("switch")["applications"] == []
-
-
-def _saved(key: int, value: int, orders: Orders) -> None:
-    orders.save(key, key % 7, value, "written")
-
-
-def _deleted(key: int, orders: Orders) -> None:
-    orders.delete(key, key % 7)
-
-
-class Working(threading.Thread):
-    """Saves and deletes orders; `values`: what was acknowledged last of each."""
-
-    def __init__(self, application: Application, keys: range) -> None:
-        super().__init__(daemon=True)
-        self._application = application
-        self._keys = keys
-        self._ended = threading.Event()
-        self.values: dict[int, int | None] = {}
-        self.done = 0
-        self.failure: BaseException | None = None
-
-    def run(self) -> None:
-        chosen = random.Random(7)  # noqa: S311 - which row to write
-        try:
-            while not self._ended.wait(0.005):
-                key, value = chosen.choice(self._keys), self.done
-                if chosen.random() < 0.2:
-                    self._application.do(partial(_deleted, key))
-                    self.values[key] = None
-                else:
-                    self._application.do(partial(_saved, key, value))
-                    self.values[key] = value
-                self.done += 1
-        except BaseException as error:
-            self.failure = error
-
-    def wait_for(self, more: int) -> None:
-        """Until so many more pieces of work are done."""
-        wanted = self.done + more
-        wait(lambda: self.failure is not None or self.done >= wanted, f"{more} more orders")
-
-    def stop(self) -> None:
-        self._ended.set()
-        self.join(SLOW)
-        assert self.failure is None, self.failure
-        assert not self.is_alive()

@@ -1,0 +1,172 @@
+"""`migrate finish`: the end of a migration. What an auditor needs is kept, the rest is cleaned (DESIGN §9)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+
+from migrate.cutover.reverse import SUFFIX, reversed_settings
+from migrate.kafka import admin
+from migrate.model.errors import PreflightError
+from migrate.model.words import counted
+from migrate.mysql.connection import Connection
+from migrate.mysql.errors import explained
+from migrate.mysql.quoting import quote
+from migrate.ops.runtime import stored_plan
+from migrate.ops.switching import alone
+from migrate.settings import Settings
+from migrate.state import cutover, database, finished, lease, switch
+from migrate.state import migration as migrations
+from migrate.state.cutover import Block
+from migrate.state.switch import Side
+from migrate.target import parked
+from migrate.target.plan import Plan, TargetDatabase, connect_database
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """One of the two streams: its settings, its plan and the names of its topics."""
+
+    settings: Settings
+    plan: Plan
+    topics: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Plans:
+    """What a finish will do, or has done. blocks: writes that stay stopped at the side that was left."""
+
+    side: Side
+    databases: tuple[tuple[str, str], ...]  # target and database
+    topics: tuple[str, ...]
+    blocks: tuple[Block, ...]
+    done: bool = False
+    details: int = 0
+
+
+def finish(settings: Settings, state: sa.Engine, say: Say, *, abandon: bool, keep_topics: bool, do: bool) -> Plans:
+    """End a migration and its way back; again after a kill it goes on.
+
+    abandon: it is given up, with applications at the sources. do: without it nothing is changed.
+    Raises: PreflightError where it must not end yet, ServerError when a server does not answer: then again.
+    """
+    with state.connect() as connection:
+        migrations.get(connection, settings.name, finished=True)
+        begun = finished.find(connection, settings.name)
+        if begun is not None and begun.done:
+            migrations.refuse_finished(connection, settings.name)
+        names = [settings.name]
+        if migrations.find(connection, settings.name + SUFFIX) is not None:
+            names.append(settings.name + SUFFIX)
+        side = switch.get(connection, settings.name).side
+        if begun is None:
+            _refuse(connection, settings, names, abandon=abandon)
+    ways = _ways(settings, state, names)
+    plans = _plans(state, ways, side, keep_topics=keep_topics)
+    if begun is None and not abandon:
+        _refuse_parked(ways)
+    if not do:
+        return plans
+    with alone(settings, state):
+        with state.begin() as connection:
+            for name in names if begun is None else ():
+                finished.mark(connection, name, {**finished.totals(connection, name), "side": side.value})
+        for way in ways:
+            for used in way.plan.used_databases:
+                _clean(way.settings, used, say)
+        if plans.topics:
+            admin.delete_topics(settings.kafka, list(plans.topics))
+            say(f"{counted(len(plans.topics), 'topic')} deleted")
+        removed = sum(finished.clean(state, name) for name in reversed(names))
+        say(f"{counted(removed, 'row')} of detail removed from the state; what is kept: docs/cutover.md")
+    return Plans(plans.side, plans.databases, plans.topics, plans.blocks, done=True, details=removed)
+
+
+def _refuse(connection: sa.Connection, settings: Settings, names: Sequence[str], *, abandon: bool) -> None:
+    """Raise PreflightError, with the reason, while it must not end."""
+    last = cutover.latest(connection, settings.name)
+    if last is not None and last.open:
+        raise PreflightError(
+            f"run {last.number}, a cutover or rollback, is not done", hint="`migrate status` says how to go on"
+        )
+    side = switch.get(connection, settings.name).side
+    if side is Side.SOURCE and not abandon:
+        raise PreflightError(
+            "applications are at the sources: nothing is to be finished yet",
+            hint="`migrate cutover` first; `migrate finish --abandon` gives the migration up",
+        )
+    if side is Side.TARGET and abandon:
+        raise PreflightError(
+            "applications are at the targets: the migration cannot be given up",
+            hint="`migrate rollback` first; or `migrate finish`, without --abandon",
+        )
+    running = [f"{one} ({who})" for name in names for one, who in lease.holders(connection, name).items()]
+    if running:
+        more = f" and {len(running) - 3} more" if len(running) > 3 else ""
+        raise PreflightError(
+            f"it still runs: {', '.join(running[:3])}{more}",
+            hint=f"stop `migrate run` and `migrate --reverse run`; after a kill wait {settings.lease.seconds:g} s",
+        )
+
+
+def _refuse_parked(ways: Sequence[_Way]) -> None:
+    """What was set aside would be lost without a word."""
+    for way in ways:
+        for used in way.plan.used_databases:
+            with closing(connect_database(way.settings, used)) as connection, explained(f"target '{used.target}'"):
+                count = parked.count(connection, way.settings.name) if _present(connection) else 0
+            if count:
+                back = "--reverse " if way is not ways[0] else ""
+                raise PreflightError(
+                    f"{counted(count, 'change')} that {used.target}, database {used.database}, refused"
+                    f" {'are' if count > 1 else 'is'} parked",
+                    hint=f"`migrate {back}parked list` names them; retry or drop them",
+                )
+
+
+def _ways(settings: Settings, state: sa.Engine, names: Sequence[str]) -> list[_Way]:
+    there = stored_plan(settings, state)
+    found = [settings] if len(names) == 1 else [settings, reversed_settings(settings, there)]
+    ways = []
+    for one in found:
+        with state.connect() as connection:
+            topics = [topic.name for topic in migrations.get(connection, one.name, finished=True).topics]
+        every = tuple(name for topic in topics for name in (topic, *one.delay_topics(topic)))
+        ways.append(_Way(one, there if one is settings else stored_plan(one, state), every))
+    return ways
+
+
+def _plans(state: sa.Engine, ways: Sequence[_Way], side: Side, *, keep_topics: bool) -> Plans:
+    name = ways[0].settings.name
+    with state.connect() as connection:
+        kept = finished.shared(connection, [way.settings.name for way in ways])
+        blocks = tuple(block for one in Side for block in cutover.blocked(connection, name, one))
+    topics = [topic for way in ways for topic in way.topics if topic.partition(".delay.")[0] not in kept]
+    used = [(one.target, one.database) for way in ways for one in way.plan.used_databases]
+    return Plans(side, tuple(used), () if keep_topics else tuple(topics), blocks)
+
+
+def _present(connection: Connection) -> list[str]:
+    """Those of the service's own tables that the database has."""
+    ours = [part.split("(", 1)[0].split()[-1] for _, parts in database.sql_steps("target") for part in parts]
+    there = {str(row[0]) for row in connection.query("SHOW TABLES LIKE %s", ["\\_migrate\\_%"])}
+    return [name for name in ours if name in there]
+
+
+def _clean(settings: Settings, used: TargetDatabase, say: Say) -> None:
+    """Take the migration out of the service's own tables in a target database; drop those that nobody uses."""
+    with closing(connect_database(settings, used)) as connection, explained(f"target '{used.target}'"):
+        left = _present(connection)
+        for name in left:
+            connection.execute(f"DELETE FROM {quote(name)} WHERE migration = %s", [settings.name])
+        if not any(connection.query(f"SELECT 1 FROM {quote(name)} LIMIT 1") for name in left):
+            for name in left:
+                connection.execute(f"DROP TABLE {quote(name)}")
+            say(f"{used.target}, database {used.database}: the service's tables are dropped")
+        else:
+            say(f"{used.target}, database {used.database}: its rows are removed; another migration uses the tables")

@@ -1,0 +1,70 @@
+"""The sharding rule against real rows: how they spread, and rows that no place takes."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from migrate.model.errors import MigrateError
+from migrate.model.message import Row
+from migrate.mysql.connection import Connection
+from migrate.mysql.quoting import table as full_name
+from migrate.mysql.rowfilter import and_rows
+from migrate.mysql.values import compared, from_server
+from migrate.preflight.result import Result, Verdict
+from migrate.scroll.keyrange import order
+from migrate.target.plan import Place, PlannedTable
+
+SAMPLE = 5_000
+"""Rows from each end of the key; a table is never read as a whole for this."""
+
+_SKEWED = 2.0
+_ENOUGH = 100
+"""Rows a place, on average, below which a skew says nothing."""
+
+
+def check(connection: Connection, planned: PlannedTable) -> list[Result]:
+    """Route a sample of a table's rows. Raises nothing of the rule's: what it refuses is a problem."""
+    name = planned.table.full_name
+    found: Counter[Place] = Counter()
+    for row in _sample(connection, planned):
+        try:
+            found[planned.route(row)] += 1
+        except MigrateError as error:
+            told = f"{name}: the sharding rule takes no row like {_shown(row, planned)}: {error.message}"
+            return [
+                Result("sharding", name, Verdict.PROBLEM, told, "mend the rule, the rows, or leave them out by `rows`")
+            ]
+    rows = found.total()
+    if not rows:
+        return [Result("sharding", name, Verdict.PASS, f"{name}: has no rows yet")]
+    skew = max(found.values()) * len(planned.places) / rows
+    told = f"{name}: {rows:,} rows looked at go to {len(found)} of {len(planned.places)} tables, skew {skew:.2f}"
+    if len(planned.places) > 1 and skew > _SKEWED and rows >= _ENOUGH * len(planned.places):
+        most = max(found, key=lambda place: found[place])
+        message = f"{told}: {most} takes {found[most] / rows:.0%}"
+        return [Result("sharding", name, Verdict.NOTE, message, "see that the sharding column has many, even values")]
+    return [Result("sharding", name, Verdict.PASS, told)]
+
+
+def _sample(connection: Connection, planned: PlannedTable) -> list[Row]:
+    table = planned.table
+    columns = [table.by_name[name] for name in dict.fromkeys((*table.key, *planned.rule.columns))]
+    readers = [from_server(column) for column in columns]
+    where, arguments = and_rows("TRUE", [], planned.rows)
+    fields = ", ".join(map(compared, columns))
+    rows: dict[tuple[str | None, ...], Row] = {}
+    for descending in (False, True):
+        sql = (
+            f"SELECT {fields} FROM {full_name(table.database, table.name)} WHERE {where}"
+            f" ORDER BY {order(table, descending=descending)} LIMIT {SAMPLE}"
+        )
+        for values in connection.query(sql, arguments):
+            texts = [read(value) for read, value in zip(readers, values, strict=True)]
+            row: Row = dict(zip((column.name for column in columns), texts, strict=True))
+            rows[tuple(texts[: len(table.key)])] = row
+    return list(rows.values())
+
+
+def _shown(row: Row, planned: PlannedTable) -> str:
+    names = dict.fromkeys((*planned.table.key, *planned.rule.columns))
+    return ", ".join(f"{name} = {row.get(name)}" for name in names)

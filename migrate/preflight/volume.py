@@ -1,0 +1,42 @@
+"""How much there is to move, by the servers' statistics, and how long that may take."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from migrate.model.table import Table
+from migrate.mysql.connection import Connection
+
+ROWS_PER_SECOND = 20_000
+"""A careful rate for one machine: a third of what `docs/benchmarks.md` measured."""
+
+
+@dataclass(frozen=True, slots=True)
+class Volume:
+    """rows and bytes (with indexes): estimates, as InnoDB's statistics are."""
+
+    rows: int = 0
+    bytes: int = 0
+
+    def __add__(self, other: Volume) -> Volume:
+        return Volume(self.rows + other.rows, self.bytes + other.bytes)
+
+    @property
+    def copy_seconds(self) -> float:
+        """What a full copy may take at ROWS_PER_SECOND."""
+        return self.rows / ROWS_PER_SECOND
+
+
+def of(connection: Connection, tables: Iterable[Table]) -> Volume:
+    """Of tables of one source."""
+    total = Volume()
+    for table in tables:
+        row = connection.one(
+            "SELECT TABLE_ROWS, DATA_LENGTH + INDEX_LENGTH FROM information_schema.TABLES"
+            " WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s",
+            (table.database, table.name),
+        )
+        if row is not None:
+            total += Volume(int(row[0] or 0), int(row[1] or 0))
+    return total

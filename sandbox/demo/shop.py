@@ -1,0 +1,124 @@
+"""The shop: the example application with its carts, which goes through the cutovers of the demo."""
+
+from __future__ import annotations
+
+import random
+import threading
+from functools import partial
+
+from examples.application import Application, OneTable, Orders, Server, Shards, Switch
+from sandbox.database import DatabaseServer
+from sandbox.demo.migration import Migration
+from sandbox.errors import SandboxError
+from sandbox.stack import Sandbox
+
+CREATE = (
+    "CREATE TABLE shop.carts (id BIGINT UNSIGNED NOT NULL PRIMARY KEY, user_id BIGINT UNSIGNED NOT NULL,"
+    " value BIGINT NOT NULL, history TEXT NOT NULL) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4"
+)
+DATABASES, TABLES = 4, 4
+_SLOW = 120.0
+
+
+class Working(threading.Thread):
+    """Saves and deletes orders; `values`: what was acknowledged last of each."""
+
+    def __init__(self, application: Application, keys: range) -> None:
+        super().__init__(daemon=True)
+        self._application = application
+        self._keys = keys
+        self._ended = threading.Event()
+        self.values: dict[int, int | None] = {}
+        self.done = 0
+        self.failure: BaseException | None = None
+
+    def run(self) -> None:
+        chosen = random.Random(self._keys.start)
+        try:
+            while not self._ended.wait(0.005):
+                key, value = chosen.choice(self._keys), self.done
+                if chosen.random() < 0.2:
+                    self._application.do(partial(_deleted, key))
+                    self.values[key] = None
+                else:
+                    self._application.do(partial(_saved, key, value))
+                    self.values[key] = value
+                self.done += 1
+        except BaseException as error:
+            self.failure = error
+
+    def wait_for(self, more: int) -> None:
+        """Until so many more pieces of work are done."""
+        wanted = self.done + more
+        Migration.wait(lambda: self.failure is not None or self.done >= wanted, _SLOW, f"{more} more orders")
+
+    def stop(self) -> None:
+        self._ended.set()
+        self.join(_SLOW)
+        if self.failure is not None:
+            raise self.failure
+        if self.is_alive():
+            raise SandboxError("the application does not end")
+
+
+def _saved(key: int, value: int, orders: Orders) -> None:
+    orders.save(key, key % 7, value, "written")
+
+
+def _deleted(key: int, orders: Orders) -> None:
+    orders.delete(key, key % 7)
+
+
+class Shop:
+    """Processes of the application, each with a switch of its own, as threads."""
+
+    def __init__(self, box: Sandbox, state: str, migration: str, processes: int = 2) -> None:
+        """state: the database of the migration's state, at the first target."""
+        self._box = box
+        servers = [(_server(box.targets[number // 2]), f"shop_{number}") for number in range(DATABASES)]
+        shards = Shards(servers, TABLES, "carts")
+        self._switches = [
+            Switch(_server(box.targets[0]), state, migration, f"shop-{number}") for number in range(processes)
+        ]
+        self.working = [
+            Working(
+                Application(switch, OneTable(_server(box.source), "shop", "carts"), shards),
+                range(1000 * number + 1, 1000 * number + 201),
+            )
+            for number, switch in enumerate(self._switches)
+        ]
+
+    def start(self) -> None:
+        for one in self.working:
+            one.start()
+
+    def wait_for(self, more: int) -> None:
+        """Until each process has done so many more pieces of work."""
+        for one in self.working:
+            one.wait_for(more)
+
+    def stop(self) -> int:
+        """End; returns how many writes were acknowledged."""
+        for one in self.working:
+            one.stop()
+        for switch in self._switches:
+            switch.close()
+        return sum(one.done for one in self.working)
+
+    def lost(self) -> list[str]:
+        """Acknowledged writes that the shards do not have as they were acknowledged last."""
+        found: dict[int, int] = {}
+        for number in range(DATABASES):
+            for table in range(TABLES):
+                rows = self._box.targets[number // 2].query(f"SELECT id, value FROM shop_{number}.carts_{table}")
+                found |= {int(key): int(value) for key, value in rows}
+        return [
+            f"cart {key}: {found.get(key)} instead of {value}"
+            for one in self.working
+            for key, value in one.values.items()
+            if found.get(key) != value
+        ]
+
+
+def _server(server: DatabaseServer) -> Server:
+    return Server(server.host, server.port, server.user, server.password)

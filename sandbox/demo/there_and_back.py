@@ -1,0 +1,84 @@
+"""The demo's second half: cutover, writes on the new side, rollback, and a second cutover, under the application."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from sandbox.demo import config
+from sandbox.demo.migration import Migration
+from sandbox.demo.shop import Shop
+from sandbox.errors import SandboxError
+from sandbox.process import Child
+from sandbox.stack import Sandbox
+
+Say = Callable[[str], None]
+_PIECES = 150
+"""Pieces of work that each process of the application does between two moves."""
+
+
+@dataclass(slots=True)
+class Moves:
+    """rehearsed, freezes: seconds for which nobody could write, as predicted and as measured for each move."""
+
+    rehearsed: float = 0.0
+    freezes: list[tuple[str, float]] = field(default_factory=list)
+    writes: int = 0
+    lost: list[str] = field(default_factory=list)
+    differences: int = 0
+
+
+class ThereAndBack:
+    """The way back beside a verified migration, and the moves. Close it."""
+
+    def __init__(self, box: Sandbox, migration: Migration, say: Say) -> None:
+        self._box, self._migration, self._say = box, migration, say
+        self._back = Child("migrate --reverse run", migration.directory / "reverse.log", Path.cwd())
+        self.moves = Moves()
+
+    def close(self) -> None:
+        self._back.stop(60.0)
+
+    def prepare(self) -> None:
+        """The way back. Triggers of the source would do again what arrives over it: the application does without."""
+        for schema, trigger in self._triggers():
+            self._box.source.execute(f"DROP TRIGGER {schema}.{trigger}")
+        self._say(self._migration.do("--reverse", "init").splitlines()[-2])
+        self._back.start(self._migration.command("--reverse", "run"), self._migration.environment)
+        self._migration.wait(self._ready, 300.0, "the way back to run")
+
+    def _triggers(self) -> list[tuple[str, str]]:
+        rows = self._box.source.query(
+            "SELECT TRIGGER_SCHEMA, TRIGGER_NAME FROM information_schema.TRIGGERS"
+            " WHERE TRIGGER_SCHEMA IN ('sakila', 'shop')"
+        )
+        return [(str(schema), str(name)) for schema, name in rows]
+
+    def _ready(self) -> bool:
+        if not self._back.running:
+            raise SandboxError(f"`migrate --reverse run` has ended; see {self._back.log}")
+        return bool(self._migration.ask("status")["stage"] == "ready")
+
+    def go(self) -> Moves:
+        """There, back, and there, while the application writes; then both sides are compared."""
+        shop = Shop(self._box, config.STATE, "demo")
+        shop.start()
+        try:
+            shop.wait_for(_PIECES)
+            self.moves.rehearsed = float(self._migration.ask("cutover", "--rehearse")["freeze_seconds"])
+            self._say(f"rehearsed: the freeze would take {self.moves.rehearsed:.2f} s")
+            for command, side in (("cutover", "new"), ("rollback", "old"), ("cutover", "new")):
+                frozen = float(self._migration.ask(command)["freeze_seconds"])
+                self.moves.freezes.append((command, frozen))
+                self._say(
+                    f"migrate {command}: nobody could write for {frozen:.2f} s; the application is on the {side} side"
+                )
+                shop.wait_for(_PIECES)
+        finally:
+            self.moves.writes = shop.stop()
+        self.moves.lost = shop.lost()
+        self._migration.ask("--reverse", "drain", "--timeout", "300")
+        found = self._migration.ask("--reverse", "verify", accept=(0, 1))
+        self.moves.differences = int(found["differences"]) + int(found["in_motion"])
+        return self.moves

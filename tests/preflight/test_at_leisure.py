@@ -1,0 +1,244 @@
+"""What `migrate preflight` looks at beyond what init needs, at real servers: each thing planted, found, and mended."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from migrate.mysql.connection import Connection, connect
+from migrate.preflight import charsets, clocks, counters, modes, packet, retention, space, unique_keys, versions
+from migrate.preflight import run as preflight
+from migrate.preflight import shards as sharding
+from migrate.preflight.result import Result, Verdict
+from migrate.preflight.volume import Volume
+from migrate.settings import Settings, parse
+from migrate.target.plan import Plan, PlannedTable
+from sandbox.broker import KafkaBroker
+from sandbox.database import DatabaseServer
+from sandbox.stack import Sandbox
+from tests.helpers import address, globally, raw_settings, scratch
+
+_BY_USER = {
+    "nodes": "ds_${0..1}.t_${0..1}",
+    "database": {"column": "user_id", "algorithm": "MOD", "props": {"sharding-count": 2}},
+    "table": {"column": "id", "algorithm": "MOD", "props": {"sharding-count": 2}},
+}
+
+
+class Case:
+    """A source table `t` of two columns, over two databases × two tables."""
+
+    def __init__(self, box: Sandbox, database: str, bootstrap: str) -> None:
+        self.box, self.database = box, database
+        self.raw: dict[str, Any] = raw_settings(
+            state={**address(box.targets[0]), "database": f"{database}_state"},
+            sources=[{"name": "s", **address(box.source)}],
+            targets=[{"name": f"t{number}", **address(box.targets[number])} for number in range(2)],
+            databases={f"ds_{number}": {"target": f"t{number}", "database": database} for number in range(2)},
+            kafka={"bootstrap": bootstrap},
+            tables=[{"name": f"{database}.t", "sharding": _BY_USER}],
+        )
+
+    @property
+    def settings(self) -> Settings:
+        return parse(self.raw, {})
+
+    def at_source(self, *statements: str) -> None:
+        self.box.source.execute(*statements, database=self.database)
+
+    def report(self, services: bool = False) -> preflight.Report:
+        return preflight.run(self.settings, services=services)
+
+    def plan(self) -> Plan:
+        return Plan(self.settings, self.report().tables)
+
+    def table(self) -> PlannedTable:
+        return self.plan().tables["s", self.database, "t"]
+
+
+@pytest.fixture
+def case(box: Sandbox, kafka: KafkaBroker) -> Iterator[Case]:
+    with scratch(box.source, "leisure") as database:
+        made = Case(box, database, kafka.bootstrap)
+        made.at_source(
+            "CREATE TABLE t (id BIGINT UNSIGNED AUTO_INCREMENT PRIMARY KEY, user_id BIGINT, v VARCHAR(40))",
+            "INSERT INTO t (user_id) WITH RECURSIVE seq (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM seq WHERE n < 900)"
+            " SELECT n DIV 2 FROM seq",
+        )
+        yield made
+
+
+@contextmanager
+def session(server: DatabaseServer, name: str = "target 't0'") -> Iterator[Connection]:
+    reached = parse(raw_settings(sources=[{"name": "x", **address(server)}]), {}).sources[0]
+    with closing(connect(reached, name)) as connection:
+        yield connection
+
+
+def one(results: list[Result]) -> Result:
+    (found,) = results
+    return found
+
+
+def test_every_check_runs_and_all_of_it_passes_or_is_advice(case: Case) -> None:
+    report = case.report(services=True)
+    assert not report.problems
+    assert {
+        *("binlog", "charset", "clock", "counters", "kafka", "packet", "retention", "sharding", "space", "sql_mode"),
+        *("state", "table", "target", "unique keys", "version"),
+    } <= {result.check for result in report.results}
+    assert {result.check for result in case.report().results}.isdisjoint(
+        {"sharding", "space", "version"}
+    )  # as for init
+
+
+def test_versions_that_are_too_old_are_a_problem_and_untested_ones_are_told(case: Case) -> None:
+    said = {
+        "mysql": {"5.7.44-log": "problem", "8.0.36": "note", "9.7.4": "pass"},
+        "mariadb": {"5.5.5-10.4.2-MariaDB": "problem", "11.4.2-MariaDB": "note", "10.11.6-MariaDB-log": "pass"},
+    }
+    with session(case.box.source) as connection:
+        for reported, verdict in said[connection.flavour].items():
+            assert one(versions.check(connection, reported)).verdict == verdict, reported
+
+
+@pytest.mark.parametrize(("seconds", "verdict"), [(0, Verdict.PASS), (20, Verdict.NOTE), (-7200, Verdict.PROBLEM)])
+def test_a_clock_that_is_wrong_is_told_with_how_much(case: Case, seconds: int, verdict: Verdict) -> None:
+    with session(case.box.source) as connection:
+        connection.execute("SET timestamp = UNIX_TIMESTAMP(NOW(6)) + %s", [seconds] if seconds else [0])
+        found = one(clocks.check(connection))
+    assert found.verdict is verdict, found.message
+    assert f"{abs(seconds)} s from" in found.message or not seconds
+
+
+def test_a_target_with_a_smaller_packet_is_a_problem_that_the_statement_mends(case: Case) -> None:
+    target = case.box.targets[1]
+    before = int(target.query("SELECT @@GLOBAL.max_allowed_packet")[0][0])
+    with globally(target, "max_allowed_packet", before // 2):
+        with session(target) as connection:
+            found = one(packet.check_target(connection, before))
+        assert found.verdict is Verdict.PROBLEM
+        target.execute(found.mend.partition(",")[0])
+        with session(target) as connection:
+            assert one(packet.check_target(connection, before)).verdict is Verdict.PASS
+
+
+def test_modes_that_applications_would_miss_are_noted_with_the_statement(case: Case) -> None:
+    target = case.box.targets[1]
+    with session(case.box.source) as connection:
+        wanted = modes.of(connection)
+    with globally(target, "sql_mode", "ANSI_QUOTES"):
+        with session(target) as connection:
+            found = one(modes.check_target(connection, wanted))
+        assert found.verdict is Verdict.NOTE
+        assert "ANSI_QUOTES only at the target; " in found.message
+        target.execute(found.mend.partition(", for good")[0])
+        with session(target) as connection:
+            assert one(modes.check_target(connection, wanted)).verdict is Verdict.PASS
+
+
+def test_a_collation_that_the_target_has_not_is_a_problem(case: Case) -> None:
+    planned, flavours = case.table(), case.report().flavours
+    with session(case.box.targets[0]) as connection:
+        assert one(charsets.check_target(connection, [planned], flavours)).verdict is Verdict.PASS
+        other = {"s": "mysql" if flavours["s"] == "mariadb" else "mariadb"}
+        column = planned.table.by_name["v"]
+        object.__setattr__(column, "collation", "utf8mb4_0900_of_tomorrow_ci")
+        found = one(charsets.check_target(connection, [planned], flavours))
+        assert (found.verdict, found.subject) == (Verdict.PROBLEM, "utf8mb4_0900_of_tomorrow_ci")
+        assert one(charsets.check_target(connection, [planned], other)).verdict is Verdict.PASS  # told by `mixed`
+
+
+def test_unique_keys_that_target_tables_cannot_hold_to_are_named(case: Case) -> None:
+    case.at_source(
+        "ALTER TABLE t ADD UNIQUE KEY apart (v), ADD UNIQUE KEY together (v, user_id, id)",
+    )
+    told = [result.message for result in unique_keys.check(case.plan())]
+    assert [line.partition(" lacks ")[0].partition(": ")[2] for line in told] == ["key (id)", "unique key (v)"]
+    assert "lacks id, user_id, which the sharding rule goes by: 4 target tables" in told[1]
+    case.raw["tables"][0]["sharding"] = {"nodes": "ds_0.t"}
+    assert one(unique_keys.check(case.plan())).verdict is Verdict.PASS
+
+
+def test_ranges_of_ids_keep_target_tables_apart(case: Case) -> None:
+    """The statements that are advised, run at the targets: four tables give ids that differ from all others."""
+    with session(case.box.source) as connection:
+        found = one(counters.check(connection, case.table()))
+    statements = found.mend.partition(": ")[2].split("; ")[:3]
+    given: set[int] = set()
+    for server in case.box.targets:
+        server.execute(f"CREATE DATABASE {case.database}")
+    try:
+        for text in statements:
+            target, _, statement = text.partition(": ")
+            server, table = case.box.targets[int(target[1:])], "t_0" if "t_0" in statement else "t_1"
+            server.execute(f"CREATE TABLE {case.database}.{table} (id BIGINT UNSIGNED AUTO_INCREMENT PRIMARY KEY)")
+            server.execute(statement, f"INSERT INTO {case.database}.{table} VALUES ()")
+            given.add(int(server.query(f"SELECT MAX(id) FROM {case.database}.{table}")[0][0]))
+    finally:
+        for server in case.box.targets:
+            server.execute(f"DROP DATABASE {case.database}")
+    assert len(given) == 3
+    assert min(given) > 900
+    case.at_source("ALTER TABLE t MODIFY id SMALLINT UNSIGNED AUTO_INCREMENT")
+    with session(case.box.source) as connection:
+        assert "SMALLINT" in one(counters.check(connection, case.table())).mend.upper()
+
+
+def test_a_binlog_that_is_kept_for_less_than_the_copy_takes_is_a_problem(case: Case) -> None:
+    name = "binlog_expire_logs_seconds"
+    copy = Volume(rows=20_000 * 86_400 * 3)  # three days
+    for seconds, verdict in ((86_400, Verdict.PROBLEM), (4 * 86_400, Verdict.NOTE), (0, Verdict.PASS)):
+        with globally(case.box.source, name, seconds), session(case.box.source) as connection:
+            found = one(retention.check(connection, copy))
+            assert found.verdict is verdict, found.message
+            if found.mend:
+                case.box.source.execute(found.mend.partition(",")[0])
+                assert one(retention.check(connection, copy)).verdict is Verdict.PASS
+    assert one(retention.check_kafka(24, copy)).mend == "kafka.retention_hours: 145"
+    assert one(retention.check_kafka(145, copy)).verdict is Verdict.PASS
+
+
+def test_what_the_targets_need_is_told_and_a_full_disk_of_this_machine_too(
+    case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert space.needed(Volume(bytes=1000), {"a": 3, "b": 1}) == {"a": 975, "b": 325}
+    with session(case.box.targets[0]) as connection:
+        assert "needs about 5.0 GiB" in one(space.check_target(connection, 5 * 1024**3)).message
+    free = shutil.disk_usage(tmp_path).free
+    monkeypatch.setattr(space, "_LEAST", free * 2)
+    assert one(space.check_here(tmp_path / "not" / "there")).verdict is Verdict.NOTE
+    monkeypatch.setattr(space, "_LEAST", 1)
+    assert one(space.check_here(tmp_path)).verdict is Verdict.PASS
+
+
+def _looked(case: Case) -> Result:
+    with session(case.box.source) as connection:
+        return one(sharding.check(connection, case.table()))
+
+
+PLANTED: list[tuple[str, Verdict, str]] = [
+    ("SET user_id = user_id", Verdict.PASS, "900 rows looked at go to 4 of 4 tables, skew 1."),
+    ("SET user_id = 7", Verdict.NOTE, "go to 2 of 4 tables, skew 2.00"),
+    ("SET user_id = NULL WHERE id = 5", Verdict.PROBLEM, "takes no row like id = 5, user_id = None"),
+]
+
+
+@pytest.mark.parametrize(("change", "verdict", "told"), PLANTED)
+def test_how_rows_spread_and_those_that_no_table_takes(case: Case, change: str, verdict: Verdict, told: str) -> None:
+    case.at_source(f"UPDATE t {change}")
+    if verdict is Verdict.NOTE:
+        case.at_source("DELETE FROM t WHERE id % 2 = 0")
+        told = "go to 1 of 4 tables, skew 4.00"
+    found = _looked(case)
+    assert (found.verdict, told in found.message) == (verdict, True), found.message
+    if verdict is Verdict.PROBLEM:
+        case.raw["tables"][0]["rows"] = [{"column": "user_id", "test": "is not", "values": [None]}]
+        case.at_source("UPDATE t SET user_id = 1 WHERE id = 5")
+        case.raw["tables"][0].pop("rows")
+        assert _looked(case).verdict is Verdict.PASS
