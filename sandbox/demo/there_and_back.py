@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -46,7 +46,11 @@ class ThereAndBack:
             self._box.source.execute(f"DROP TRIGGER {schema}.{trigger}")
         self._say(self._migration.do("--reverse", "init").splitlines()[-2])
         self._back.start(self._migration.command("--reverse", "run"), self._migration.environment)
-        self._migration.wait(self._ready, 300.0, "the way back to run")
+        try:
+            self._migration.wait(self._ready, 120.0, "the way back to run")
+        except SandboxError as error:
+            now = self._migration.ask("status")
+            raise SandboxError(f"{error}: {now['stage']}, held back by {now['holds_back']}") from error
 
     def _triggers(self) -> list[tuple[str, str]]:
         rows = self._box.source.query(
@@ -60,7 +64,7 @@ class ThereAndBack:
             raise SandboxError(f"`migrate --reverse run` has ended; see {self._back.log}")
         return bool(self._migration.ask("status")["stage"] == "ready")
 
-    def go(self) -> Moves:
+    def go(self, commands: Sequence[str] = ("cutover", "rollback", "cutover")) -> Moves:
         """There, back, and there, while the application writes; then both sides are compared."""
         shop = Shop(self._box, config.STATE, "demo")
         shop.start()
@@ -68,17 +72,21 @@ class ThereAndBack:
             shop.wait_for(_PIECES)
             self.moves.rehearsed = float(self._migration.ask("cutover", "--rehearse")["freeze_seconds"])
             self._say(f"rehearsed: the freeze would take {self.moves.rehearsed:.2f} s")
-            for command, side in (("cutover", "new"), ("rollback", "old"), ("cutover", "new")):
-                frozen = float(self._migration.ask(command)["freeze_seconds"])
+            for command in commands:
+                report = self._migration.ask(command)
+                frozen = float(report["freeze_seconds"])
                 self.moves.freezes.append((command, frozen))
+                side = "new" if command == "cutover" else "old"
                 self._say(
                     f"migrate {command}: nobody could write for {frozen:.2f} s; the application is on the {side} side"
                 )
+                self._say("  " + ", ".join(f"{name} {seconds:.2f} s" for name, seconds in report["parts"].items()))
                 shop.wait_for(_PIECES)
         finally:
             self.moves.writes = shop.stop()
+        way = ["--reverse"] if commands[-1] == "cutover" else []
+        self._migration.ask(*way, "drain", "--timeout", "300")
         self.moves.lost = shop.lost()
-        self._migration.ask("--reverse", "drain", "--timeout", "300")
-        found = self._migration.ask("--reverse", "verify", accept=(0, 1))
+        found = self._migration.ask(*way, "verify", accept=(0, 1))
         self.moves.differences = int(found["differences"]) + int(found["in_motion"])
         return self.moves

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 
 from sandbox.demo.migration import PROCESSES
 from sandbox.demo.run import Demo, named
+from sandbox.demo.there_and_back import ThereAndBack
 from sandbox.settings import Flavour
 from sandbox.stack import Sandbox
 
@@ -62,8 +64,18 @@ def test_with_every_process_killed_twice_while_writers_wrote_nothing_differs(dem
     found = demo.verify()
     assert named(found) == []
     assert (found["clean"], found["differences"], found["in_motion"]) == (True, 0, 0)
-    assert len(found["tables"]) == 17
+    assert len(found["tables"]) == 18
     assert sum(table["rows"] for table in found["tables"]) > 47_000
+
+
+def test_the_application_goes_there_and_back_and_loses_no_acknowledged_write(demo: Demo) -> None:
+    said: list[str] = []
+    with closing(ThereAndBack(demo.box, demo.migration, said.append)) as second:
+        second.prepare()
+        moves = second.go(("cutover", "rollback"))
+    assert (moves.lost, moves.differences) == ([], 0)
+    assert [command for command, _ in moves.freezes] == ["cutover", "rollback"]
+    assert moves.writes > 500
 
 
 def _first_order(demo: Demo) -> tuple[Any, str, str, int]:
