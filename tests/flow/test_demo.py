@@ -70,6 +70,8 @@ def test_with_every_process_killed_twice_while_writers_wrote_nothing_differs(dem
 
 def test_the_application_goes_there_and_back_and_loses_no_acknowledged_write(demo: Demo) -> None:
     said: list[str] = []
+    if demo.migration.ask("status")["next"] == "migrate verify":  # no test before this one did
+        demo.verify()
     with closing(ThereAndBack(demo.box, demo.migration, said.append)) as second:
         second.prepare()
         moves = second.go(("cutover", "rollback"))
