@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory, gettempdir
 
@@ -102,14 +103,19 @@ def _session(settings: Settings, master: str) -> Iterator[SparkSession]:
     if _open is not None:
         yield _open
         return
-    with TemporaryDirectory(prefix="migrate-", dir=_short(), ignore_cleanup_errors=True) as sockets:
-        _open = _start(settings, master, sockets)
-        try:
-            yield _open
-        finally:
-            session, _open = _open, None
-            session.stop()
-            shutil.rmtree(_scratch((settings.run_dir / "spark").resolve()), ignore_errors=True)
+    _open = _start(settings, master, _sockets().name)
+    try:
+        yield _open
+    finally:
+        session, _open = _open, None
+        session.stop()
+        shutil.rmtree(_scratch((settings.run_dir / "spark").resolve()), ignore_errors=True)
+
+
+@cache
+def _sockets() -> TemporaryDirectory[str]:
+    """A directory that ends with this process: a JVM keeps to the one of its first session."""
+    return TemporaryDirectory(prefix="migrate-", dir=_short(), ignore_cleanup_errors=True)
 
 
 def _short() -> str | None:

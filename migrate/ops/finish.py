@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 
+import pymysql
 import sqlalchemy as sa
 
 from migrate.cutover.reverse import SUFFIX, reversed_settings
@@ -13,8 +14,9 @@ from migrate.kafka import admin
 from migrate.model.errors import PreflightError
 from migrate.model.words import counted
 from migrate.mysql.connection import Connection
-from migrate.mysql.errors import explained
+from migrate.mysql.errors import ACCESS_DENIED, explained, number
 from migrate.mysql.quoting import quote
+from migrate.mysql.quoting import table as full_name
 from migrate.ops.runtime import stored_plan
 from migrate.ops.switching import alone
 from migrate.settings import Settings
@@ -26,6 +28,7 @@ from migrate.target import parked
 from migrate.target.plan import Plan, TargetDatabase, connect_database
 
 Say = Callable[[str], None]
+_BATCH = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,13 +163,29 @@ def _present(connection: Connection) -> list[str]:
 
 def _clean(settings: Settings, used: TargetDatabase, say: Say) -> None:
     """Take the migration out of the service's own tables in a target database; drop those that nobody uses."""
+    where = f"{used.target}, database {used.database}"
     with closing(connect_database(settings, used)) as connection, explained(f"target '{used.target}'"):
         left = _present(connection)
-        for name in left:
-            connection.execute(f"DELETE FROM {quote(name)} WHERE migration = %s", [settings.name])
-        if not any(connection.query(f"SELECT 1 FROM {quote(name)} LIMIT 1") for name in left):
+        others = "SELECT 1 FROM {} WHERE migration <> %s LIMIT 1"
+        if any(connection.query(others.format(quote(name)), [settings.name]) for name in left):
+            _empty(connection, left, settings.name)
+            say(f"{where}: its rows are removed; another migration uses the tables")
+            return
+        try:
             for name in left:
                 connection.execute(f"DROP TABLE {quote(name)}")
-            say(f"{used.target}, database {used.database}: the service's tables are dropped")
+        except pymysql.MySQLError as error:
+            if number(error) not in ACCESS_DENIED:
+                raise
+            _empty(connection, _present(connection), settings.name)
+            names = ", ".join(full_name(used.database, name) for name in _present(connection))
+            say(f"{where}: its rows are removed; this account may not drop the tables: DROP TABLE {names}")
         else:
-            say(f"{used.target}, database {used.database}: its rows are removed; another migration uses the tables")
+            say(f"{where}: the service's tables are dropped")
+
+
+def _empty(connection: Connection, names: Sequence[str], migration: str) -> None:
+    for name in names:
+        statement = f"DELETE FROM {quote(name)} WHERE migration = %s LIMIT {_BATCH}"
+        while connection.execute(statement, [migration]):
+            pass

@@ -133,7 +133,7 @@ def _at_leisure(settings: Settings, report: Report, plan: Plan) -> None:
         planned = [one for key, one in plan.tables.items() if key[0] == source.name]
         connection = connect(source, name)
         try:
-            report.results += versions.check(connection, _version(connection))
+            report.results += versions.check(connection, _version(connection), source=True)
             report.results += clocks.check(connection)
             packets.append(packet.allowed(connection))
             modes_of |= modes.of(connection)

@@ -8,14 +8,17 @@ from migrate.mysql.connection import Connection
 from migrate.preflight.result import Result, Verdict
 
 LEAST = {"mysql": (8, 0), "mariadb": (10, 5)}
-"""Older ones lack what is needed: full row metadata in the binlog, window functions, CHECK constraints by name."""
+"""Older ones lack what is needed: window functions, CHECK constraints by name."""
+
+LEAST_SOURCE = {"mysql": (8, 2), "mariadb": (10, 5)}
+"""Older ones have no SHOW BINARY LOG STATUS, or no full row metadata in the binlog."""
 
 TESTED = {"mysql": (9, 7), "mariadb": (10, 11)}
 
 
-def check(connection: Connection, reported: str) -> list[Result]:
-    """reported: what the server says of its version, e.g. 10.11.6-MariaDB-log."""
-    least, tested = LEAST[connection.flavour], TESTED[connection.flavour]
+def check(connection: Connection, reported: str, *, source: bool = False) -> list[Result]:
+    """reported: what the server says of its version, e.g. 10.11.6-MariaDB-log; source: whether its binlog is read."""
+    least, tested = (LEAST_SOURCE if source else LEAST)[connection.flavour], TESTED[connection.flavour]
     version = _numbers(reported)
     told = f"{connection.name}: {connection.flavour} {reported}"
     if version < least:

@@ -130,3 +130,7 @@ def test_a_whole_migration_needs_no_more_than_the_documented_grants(
         for row in box.targets[0].query(f"SELECT id, user_id, doubled FROM {name}_{number}.orders_{table}")
     }
     assert rows == {(2, 2, 4), (5, 4, 8), (9, 9, 18), (20, 20, 40)}
+    told = migration.do("finish", "--abandon", "--yes")
+    assert "this account may not drop the tables: DROP TABLE" in told
+    left = "SELECT COUNT(*) FROM _migrate_fence"
+    assert [box.targets[0].query(left, database=f"{name}_{number}") for number in (0, 1)] == [((0,),), ((0,),)]

@@ -105,6 +105,8 @@ def test_versions_that_are_too_old_are_a_problem_and_untested_ones_are_told(case
     with session(case.box.source) as connection:
         for reported, verdict in said[connection.flavour].items():
             assert one(versions.check(connection, reported)).verdict == verdict, reported
+        if connection.flavour == "mysql":
+            assert one(versions.check(connection, "8.0.36", source=True)).verdict is Verdict.PROBLEM
 
 
 @pytest.mark.parametrize(("seconds", "verdict"), [(0, Verdict.PASS), (20, Verdict.NOTE), (-7200, Verdict.PROBLEM)])
