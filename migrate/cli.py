@@ -118,7 +118,7 @@ def _options(
 def preflight(context: typer.Context, as_json: Json = False) -> None:
     """Look at sources, tables, targets, state and Kafka; say what must be mended, and how. Changes nothing."""
     settings = context.obj.load()
-    report = preflights.run(settings, services=True)
+    report = preflights.run(settings, services=True, filled=bool(context.obj.reverse_of))
     if as_json:
         rows = [
             {"check": r.check, "subject": r.subject, "verdict": r.verdict, "message": r.message, "mend": r.mend}

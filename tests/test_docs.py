@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 import shlex
@@ -293,6 +294,19 @@ def test_exit_codes_are_the_codes() -> None:
     table = re.findall(r"^\| (\d+) \|", (ROOT / "docs/operations.md").read_text("utf-8"), re.M)
     classes = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, MigrateError)]
     assert [int(code) for code in table] == sorted({0, *(kind.exit_code for kind in classes)})
+
+
+def test_the_checks_of_preflight_are_those_that_the_page_lists() -> None:
+    page = (ROOT / "docs/preflight.md").read_text("utf-8")
+    _, _, table = page.partition("| check |")
+    listed = {name for row in re.findall(r"^\| ([a-z_, ]+) \|", table, re.M) for name in row.split(", ")}
+    made = set()
+    for module in (ROOT / "migrate/preflight").glob("*.py"):
+        for node in ast.walk(ast.parse(module.read_text("utf-8"))):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("Result", "guarded"):
+                first = node.args[0]
+                made |= {first.value} if isinstance(first, ast.Constant) else set()
+    assert listed == made
 
 
 def test_decisions_are_numbered_and_have_their_parts() -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, ConfigResource  # type: ignore[attr-defined]  # documented there
 from confluent_kafka.cimpl import NewPartitions, NewTopic
 
 from migrate.model.errors import PreflightError, ServerError
@@ -73,17 +73,27 @@ def refusal(settings: Kafka, name: str, partitions: int) -> str:
 
 
 def _new_topic(settings: Kafka, name: str, partitions: int) -> NewTopic:
-    config = {
+    return NewTopic(
+        name, num_partitions=partitions, replication_factor=settings.replication, config=topic_config(settings)
+    )
+
+
+def topic_config(settings: Kafka) -> dict[str, str]:
+    """The settings that topics are made with."""
+    return {
         "retention.ms": str(settings.retention_hours * 3_600_000),
         "max.message.bytes": str(settings.max_message_bytes),
         "cleanup.policy": "delete",
-        # acks=all means little when one replica is enough
-        "min.insync.replicas": str(max(1, settings.replication - 1)),
+        "min.insync.replicas": str(least_in_sync(settings)),
         "unclean.leader.election.enable": "false",
         # by the broker: retention goes by it, and a time far ahead of the broker's would be refused
         "message.timestamp.type": "LogAppendTime",
     }
-    return NewTopic(name, num_partitions=partitions, replication_factor=settings.replication, config=config)
+
+
+def least_in_sync(settings: Kafka) -> int:
+    """Replicas that must have a message: acks=all means little when one of three is enough."""
+    return max(1, settings.replication - 1)
 
 
 def create_topic(settings: Kafka, name: str, partitions: int) -> bool:
@@ -127,6 +137,29 @@ def describe(settings: Kafka, name: str) -> Topic | None:
             return None
         raise explain(error, settings) from error
     return Topic(name, str(found.topic_id), len(found.partitions))
+
+
+def topic_settings(settings: Kafka, name: str) -> dict[str, str]:
+    """A topic's settings in force, by name. Raises ServerError, also where the user may not see them."""
+    return _described(settings, ConfigResource(ConfigResource.Type.TOPIC, name))
+
+
+def broker_settings(settings: Kafka) -> dict[int, dict[str, str]]:
+    """Each broker's settings in force, by its id. Raises ServerError, also where the user may not see them."""
+    try:
+        ids = AdminClient(client_options(settings)).list_topics(timeout=_TIMEOUT).brokers
+    except KafkaException as error:
+        raise explain(error, settings) from error
+    return {id_: _described(settings, ConfigResource(ConfigResource.Type.BROKER, str(id_))) for id_ in sorted(ids)}
+
+
+def _described(settings: Kafka, resource: ConfigResource) -> dict[str, str]:
+    admin = AdminClient(client_options(settings))
+    try:
+        found = admin.describe_configs([resource], request_timeout=_TIMEOUT)[resource].result(_TIMEOUT * 2)
+    except KafkaException as error:
+        raise explain(error, settings) from error
+    return {name: str(entry.value) for name, entry in found.items() if entry.value is not None}
 
 
 def require(settings: Kafka, name: str, patience: float = 0.0) -> Topic:

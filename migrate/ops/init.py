@@ -14,12 +14,13 @@ from migrate.kafka import admin
 from migrate.model.errors import ConfigError, PreflightError
 from migrate.model.table import Table, TableId
 from migrate.model.words import counted
-from migrate.mysql import catalog, definition, flavours
+from migrate.mysql import definition, flavours
 from migrate.mysql.connection import Connection, connect
 from migrate.mysql.errors import ACCESS_DENIED, explained, number, passes, text
 from migrate.mysql.quoting import quote
 from migrate.ops import conditions, delayed, groups, leftovers
 from migrate.ops.tables import Changes
+from migrate.preflight import existing
 from migrate.preflight import run as preflight
 from migrate.settings import Settings
 from migrate.state import database, phase, position, schema_history, switch
@@ -241,7 +242,7 @@ def _create_places(settings: Settings, planned: PlannedTable, first: bool, fille
             for place in places:
                 with explained(str(place)):
                     if place.table in present:
-                        _check_existing(connection, planned, place, first, flavour)
+                        existing.refuse_unlike(connection, planned.table, place, flavour, first=first)
                     elif filled:
                         raise PreflightError(
                             f"{place} is gone, and rows of {table.full_name} were copied into it",
@@ -271,21 +272,4 @@ def _create_place(connection: Connection, planned: PlannedTable, place: Place, s
             f" {flavour}: {text(error)}",
             hint="create its target tables by hand, with the same columns; `migrate init` takes those that are there",
         ) from error
-    _check_existing(connection, planned, place, True, flavour)
-
-
-def _check_existing(connection: Connection, planned: PlannedTable, place: Place, first: bool, flavour: str) -> None:
-    """An existing table must have the source's columns; when its source table is new here it must be empty too.
-
-    flavour: the source's.
-    """
-    there = catalog.load_table(
-        connection, planned.table.source, place.database.database, place.table, planned.table.key
-    )
-    if wrong := flavours.unlike(planned.table, there.columns, (flavour, connection.flavour)):
-        raise PreflightError(
-            f"{place} has other columns than {planned.table.full_name}: {', '.join(wrong)}",
-            hint=f"{'drop it, so that init creates it, or ' if first else '`migrate drain`, then '}alter it to match",
-        )
-    if first and connection.one(f"SELECT 1 FROM {quote(place.table)} LIMIT 1") is not None:
-        raise PreflightError(f"{place} has rows already", hint="empty it, or name other target tables")
+    existing.refuse_unlike(connection, planned.table, place, flavour, first=True)

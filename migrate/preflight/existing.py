@@ -1,12 +1,17 @@
-"""The target tables that are there already: what `init` makes has no foreign keys and triggers, these may."""
+"""The target tables that are there already: what `init` makes is as the source's table and empty, these may not be."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from migrate.model.table import Table
+from migrate.model.errors import MigrateError, PreflightError
+from migrate.model.table import Table, TableId
+from migrate.model.words import counted
+from migrate.mysql import catalog, flavours
 from migrate.mysql.connection import Connection
+from migrate.mysql.quoting import quote
+from migrate.preflight.result import Result, Verdict
 from migrate.target.plan import Place, Plan
 
 
@@ -32,3 +37,39 @@ def find(connection: Connection, plan: Plan, target: str) -> list[Existing]:
         if present := {name: table for name, table in tables.items() if name in there}:
             found.append(Existing(database, present))
     return found
+
+
+def check_target(
+    connection: Connection, plan: Plan, target: str, filled: Collection[TableId], kinds: Mapping[str, str]
+) -> list[Result]:
+    """A problem for each table that init would refuse, or one line that passes; none where there are no tables yet.
+
+    filled: source tables whose target tables may have rows; kinds: the flavour of each source.
+    """
+    results = []
+    there = [pair for existing in find(connection, plan, target) for pair in existing.tables.values()]
+    for place, table in there:
+        try:
+            refuse_unlike(connection, table, place, kinds[table.source], first=table.id not in filled)
+        except MigrateError as error:
+            results.append(Result("target table", str(place), Verdict.PROBLEM, error.message, error.hint))
+    if there and not results:
+        told = f"{connection.name}: {counted(len(there), 'target table')} there already, as the source's"
+        results.append(Result("target table", target, Verdict.PASS, told))
+    return results
+
+
+def refuse_unlike(connection: Connection, table: Table, place: Place, kind: str, *, first: bool) -> None:
+    """An existing target table must have the source's columns; when its source table is new here it must be empty too.
+
+    connection: to the target server; kind: the source's flavour. Raises PreflightError, StopError for an unknown type.
+    """
+    database = place.database.database
+    there = catalog.load_table(connection, table.source, database, place.table, table.key)
+    if wrong := flavours.unlike(table, there.columns, (kind, connection.flavour)):
+        raise PreflightError(
+            f"{place} has other columns than {table.full_name}: {', '.join(wrong)}",
+            hint=f"{'drop it, so that init creates it, or ' if first else '`migrate drain`, then '}alter it to match",
+        )
+    if first and connection.one(f"SELECT 1 FROM {quote(database)}.{quote(place.table)} LIMIT 1") is not None:
+        raise PreflightError(f"{place} has rows already", hint="empty it, or name other target tables")

@@ -35,6 +35,7 @@ from migrate.preflight import (
     space,
     state,
     tables,
+    topics,
     triggers,
     unique_keys,
     versions,
@@ -65,10 +66,11 @@ class Report:
             raise PreflightError(problems[0].message + more, hint=problems[0].mend)
 
 
-def run(settings: Settings, *, services: bool = False) -> Report:
+def run(settings: Settings, *, services: bool = False, filled: bool = False) -> Report:
     """Look at every source, its tables, and every target. Raises ServerError only when a source does not answer.
 
-    services: at the state server and Kafka too, which init need not: it uses them at once.
+    services: at the state server and Kafka too, which init need not: it uses them at once. filled: the target tables
+    have the rows already, as those of a way back.
     """
     report = Report()
     for source in settings.sources:
@@ -80,11 +82,12 @@ def run(settings: Settings, *, services: bool = False) -> Report:
         look = partial(_target, settings, target.name, plan, report)
         report.results += guarded("target", target.name, look)
     if services and plan is not None:
-        _at_leisure(settings, report, plan)
+        _at_leisure(settings, report, plan, filled=filled)
     if services:
         report.results += space.check_here(settings.run_dir)
         report.results += guarded("state", "state", lambda: state.check(settings, report.flavours))
         report.results += guarded("kafka", "kafka", lambda: kafka.check(settings, _known(settings)))
+        report.results += guarded("topic", "topics", lambda: topics.check(settings))
     return report
 
 
@@ -93,6 +96,16 @@ def _known(settings: Settings) -> Migration | None:
         return state.known(settings)
     except MigrateError:  # told by the check of the state server
         return None
+
+
+def _begun(settings: Settings, plan: Plan) -> frozenset[TableId]:
+    """The tables that init takes with rows at their places: it knows them, or one of the group that they join."""
+    try:
+        known = state.tables(settings)
+    except MigrateError:  # told by the check of the state server
+        return frozenset(plan.tables)
+    joined = (one for one in plan.tables.values() if any(member.table.id in known for member in plan.members(one)))
+    return frozenset(one.table.id for one in joined)
 
 
 def _source(settings: Settings, source: Source, report: Report) -> None:
@@ -122,8 +135,19 @@ def _source(settings: Settings, source: Source, report: Report) -> None:
         connection.close()
 
 
-def _at_leisure(settings: Settings, report: Report, plan: Plan) -> None:
-    """What init would not ask for: advice, and what takes longer to see."""
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """What the checks of a target go by: the sources' largest packet in bytes and their modes, bytes needed by target,
+    and the source tables whose target tables may have rows."""
+
+    packet: int
+    modes: frozenset[str]
+    needed: Mapping[str, int]
+    begun: frozenset[TableId]
+
+
+def _at_leisure(settings: Settings, report: Report, plan: Plan, *, filled: bool) -> None:
+    """What init would not ask for, or says later: advice, and what takes longer to see."""
     report.results += unique_keys.check(plan)
     packets: list[int] = []
     modes_of: set[str] = set()
@@ -149,11 +173,10 @@ def _at_leisure(settings: Settings, report: Report, plan: Plan) -> None:
             connection.close()
     report.results += retention.check_kafka(settings.kafka.retention_hours, total)
     shares = Counter(place.database.target for one in plan.tables.values() for place in one.places)
-    needed = space.needed(total, shares)
+    begun = frozenset(plan.tables) if filled else _begun(settings, plan)
+    seen = _Seen(max(packets), frozenset(modes_of), space.needed(total, shares), begun)
     for target in settings.targets:
-        look = partial(
-            _target_at_leisure, settings, target.name, plan, report, max(packets), frozenset(modes_of), needed
-        )
+        look = partial(_target_at_leisure, settings, target.name, plan, report, seen)
         report.results += guarded("target", target.name, look)
 
 
@@ -162,21 +185,20 @@ def _target_at_leisure(
     name: str,
     plan: Plan,
     report: Report,
-    packets: int,
-    modes_of: frozenset[str],
-    needed: Mapping[str, int],
+    seen: _Seen,
 ) -> list[Result]:
     where = f"target '{name}'"
     connection = connect(settings.target(name), where)
     tables = [one for one in plan.tables.values() if any(place.database.target == name for place in one.places)]
     try:
         return [
+            *existing.check_target(connection, plan, name, seen.begun, report.flavours),
             *versions.check(connection, _version(connection)),
             *clocks.check(connection),
-            *packet.check_target(connection, packets),
-            *modes.check_target(connection, modes_of),
+            *packet.check_target(connection, seen.packet),
+            *modes.check_target(connection, seen.modes),
             *charsets.check_target(connection, tables, report.flavours),
-            *space.check_target(connection, needed.get(name, 0)),
+            *space.check_target(connection, seen.needed.get(name, 0)),
         ]
     except pymysql.MySQLError as error:
         raise explain(error, where) from error
@@ -212,7 +234,6 @@ def _target(settings: Settings, name: str, plan: Plan | None, report: Report) ->
         for found in there:
             results += foreign_keys.check_target(connection, found)
             results += triggers.check_target(connection, found)
-            results += generated.check_target(connection, found)
         if settings.copy_.load == "auto":
             results += loading.check_target(connection, name)
         return results

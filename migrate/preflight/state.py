@@ -8,11 +8,12 @@ from typing import TypeVar
 import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError
 
+from migrate.model.table import TableId
 from migrate.mysql.connection import connect
 from migrate.mysql.errors import explained, number
 from migrate.preflight.result import Result, Verdict
 from migrate.settings import Settings
-from migrate.state import database
+from migrate.state import database, schema_history
 from migrate.state import migration as migrations
 from migrate.state.migration import Migration
 
@@ -68,6 +69,11 @@ def version_of(settings: Settings) -> int | None:
     """The version of the state database; None when there is none."""
     sql = "SELECT MAX(version) FROM schema_version"
     return _read(settings, lambda connection: connection.exec_driver_sql(sql).scalar())
+
+
+def tables(settings: Settings) -> frozenset[TableId]:
+    """The source tables that an earlier init has taken. Raises ServerError."""
+    return frozenset(_read(settings, lambda connection: schema_history.first(connection, settings.name)) or ())
 
 
 def known(settings: Settings) -> Migration | None:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from migrate.mysql.connection import Connection, connect
+from migrate.ops.init import initialise
 from migrate.preflight import charsets, clocks, counters, modes, packet, retention, space, unique_keys, versions
 from migrate.preflight import run as preflight
 from migrate.preflight import shards as sharding
@@ -21,7 +22,7 @@ from migrate.target.plan import Plan, PlannedTable
 from sandbox.broker import KafkaBroker
 from sandbox.database import DatabaseServer
 from sandbox.stack import Sandbox
-from tests.helpers import address, globally, raw_settings, scratch
+from tests.helpers import address, globally, raw_settings, scratch, unique
 
 _BY_USER = {
     "nodes": "ds_${0..1}.t_${0..1}",
@@ -70,7 +71,11 @@ def case(box: Sandbox, kafka: KafkaBroker) -> Iterator[Case]:
             "INSERT INTO t (user_id) WITH RECURSIVE seq (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM seq WHERE n < 900)"
             " SELECT n DIV 2 FROM seq",
         )
-        yield made
+        try:
+            yield made
+        finally:
+            for server in box.targets:
+                server.execute(f"DROP DATABASE IF EXISTS {database}")
 
 
 @contextmanager
@@ -107,6 +112,30 @@ def test_versions_that_are_too_old_are_a_problem_and_untested_ones_are_told(case
             assert one(versions.check(connection, reported)).verdict == verdict, reported
         if connection.flavour == "mysql":
             assert one(versions.check(connection, "8.0.36", source=True)).verdict is Verdict.PROBLEM
+
+
+def test_target_tables_that_init_would_refuse_are_named_all_of_them(case: Case) -> None:
+    def told(*, filled: bool = False) -> dict[str, str]:
+        results = preflight.run(case.settings, services=True, filled=filled).results
+        found = [one for one in results if one.check == "target table"]
+        return {one.subject: one.message if one.verdict is Verdict.PROBLEM else str(one.verdict) for one in found}
+
+    fine = {"t0": "pass", "t1": "pass"}
+    case.raw["name"] = unique("first")
+    assert told() == {}, "none is there"
+    initialise(case.settings)
+    assert told() == fine
+    database, (first, second) = case.database, case.box.targets
+    first.execute("INSERT INTO t_0 (id, user_id) VALUES (2, 2)", database=database)
+    assert told() == fine, "they have rows since the copy"
+    case.raw["name"] = unique("second")  # a migration for which they are somebody else's
+    assert told() == {f"t0/{database}.t_0": f"t0/{database}.t_0 has rows already", "t1": "pass"}
+    assert told(filled=True) == fine, "the places of a way back have rows"
+    second.execute("ALTER TABLE t_0 MODIFY v VARCHAR(39)", "ALTER TABLE t_1 DROP v", database=database)
+    found = told()
+    assert sorted(found) == [f"t0/{database}.t_0", f"t1/{database}.t_0", f"t1/{database}.t_1"]
+    assert "has other columns than" in found[f"t1/{database}.t_0"]
+    assert "has other columns than" in found[f"t1/{database}.t_1"]
 
 
 @pytest.mark.parametrize(("seconds", "verdict"), [(0, Verdict.PASS), (20, Verdict.NOTE), (-7200, Verdict.PROBLEM)])
