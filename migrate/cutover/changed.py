@@ -80,6 +80,7 @@ class ChangedKeys:
     def read(self, starts: Mapping[Partition, int], ends: Mapping[Partition, int]) -> Keys:
         """Keys of the messages from `starts` to `ends`. Raises PreflightError when they are too many, or gone."""
         keys = Keys()
+        spans: dict[tuple[str, int], tuple[int, int]] = {}
         for partition, end in ends.items():
             start = starts.get(partition, 0)
             topic = self._names[partition.topic_id]
@@ -92,18 +93,19 @@ class ChangedKeys:
                     " keys changed since the last verification is not known",
                     hint="`migrate verify`, all tables, then again",
                 )
-            for raw in self._reader.between(topic, partition.number, start, end):
-                message = decode(raw.value, raw.where, raw.offset)
-                if not message.data:
-                    continue
-                planned = self._plan.find(message.source, message.database, message.table)
-                tables = tuple(self._plan.members(planned))
-                keys.add(tables, (key_of(row, planned.table.key, planned.table.full_name) for row in message.data))
-                if len(keys) > self._most:
-                    raise PreflightError(
-                        f"more than {self._most:,} keys changed since they were compared last (cutover.max_keys)",
-                        hint="`migrate verify`, all tables, then again; or raise cutover.max_keys",
-                    )
+            spans[topic, partition.number] = start, end
+        for raw in self._reader.spans(spans):
+            message = decode(raw.value, raw.where, raw.offset)
+            if not message.data:
+                continue
+            planned = self._plan.find(message.source, message.database, message.table)
+            tables = tuple(self._plan.members(planned))
+            keys.add(tables, (key_of(row, planned.table.key, planned.table.full_name) for row in message.data))
+            if len(keys) > self._most:
+                raise PreflightError(
+                    f"more than {self._most:,} keys changed since they were compared last (cutover.max_keys)",
+                    hint="`migrate verify`, all tables, then again; or raise cutover.max_keys",
+                )
         return keys
 
     def settle(self, keys: Keys, say: Callable[[str], None]) -> Keys:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -114,16 +114,31 @@ class PartitionReader:
 
     def between(self, topic: str, partition: int, start: int, end: int) -> Iterator[Raw]:
         """The messages of a partition that is not assigned, from one offset to another. Raises as `poll`."""
-        self.assign(topic, partition, start)
+        return self.spans({(topic, partition): (start, end)})
+
+    def spans(self, wanted: Mapping[tuple[str, int], tuple[int, int]]) -> Iterator[Raw]:
+        """The messages of partitions that are not assigned, from one offset of each to another; in order within each.
+
+        All at once, as the first message of a partition takes the broker some time. Raises as `poll`.
+        """
+        left = {part: span for part, span in wanted.items() if span[0] < span[1]}
         try:
-            at = start
-            while at < end:
+            for part, (start, _) in left.items():
+                self.assign(*part, start)
+            while left:
                 for raw in self.poll(_BLOCK, 1.0):
-                    at = raw.offset + 1
+                    part = raw.topic, raw.partition
+                    if part not in left:
+                        continue
+                    end = left[part][1]
+                    if raw.offset + 1 >= end:
+                        del left[part]
+                        self.unassign(*part)
                     if raw.offset < end:
                         yield raw
         finally:
-            self.unassign(topic, partition)
+            for part in left:
+                self.unassign(*part)
 
     def bounds(self, topic: str, partition: int) -> tuple[int, int]:
         """(first offset at the broker, one past the last). Raises NoSuchTopic, ServerError."""

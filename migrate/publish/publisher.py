@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -207,15 +208,17 @@ class Publisher:
         scheme = "GTID" if self._resume.by_gtid else "file"
         log.info("publishing", source=self._source.name, file=position.file, pos=position.pos, by=scheme)
         next_flush = time.monotonic() + settings.flush_seconds
+        again = math.inf  # a source that is idle sends heartbeats, which are often enough but for somebody in a hurry
 
-        def pause() -> bool:
-            nonlocal next_flush
+        def pause() -> float:
+            nonlocal next_flush, again
             self._outbox.pause()
             self._producer.poll()
             if time.monotonic() >= next_flush:
-                wait = _HURRY if self._flush_position(idle=reader.idle) else settings.flush_seconds
-                next_flush = time.monotonic() + wait
-            return not self._stop.is_set()
+                hurried = self._flush_position(idle=reader.idle)
+                again = _HURRY if hurried else math.inf
+                next_flush = time.monotonic() + (_HURRY if hurried else settings.flush_seconds)
+            return 0.0 if self._stop.is_set() else again
 
         try:
             for events in binlog.reads(pause):

@@ -15,7 +15,7 @@ import pytest
 from migrate.model.errors import ServerError, StopError
 from migrate.publish.log import binlog
 from migrate.publish.log.binlog import BinlogReader, Event
-from migrate.publish.log.packets import packets
+from migrate.publish.log.packets import packets, patient
 from migrate.settings import Source
 
 FULL = 0xFFFFFF
@@ -48,7 +48,7 @@ def received(data: bytes, step: int, count: int, *, sequence: int = 1) -> list[b
         sender = threading.Thread(target=send)
         sender.start()
         try:
-            reads = packets(ours, sequence, lambda: True)
+            reads = packets(ours, sequence, patient)
             return list(itertools.islice(itertools.chain.from_iterable(reads), count))
         finally:
             ours.close()
@@ -89,7 +89,32 @@ def test_a_silent_connection_ends_after_its_time_out() -> None:
     with ours, theirs:
         ours.settimeout(0.05)
         with pytest.raises(pymysql.OperationalError, match="timed out"):
-            next(packets(ours, 1, lambda: True))
+            next(packets(ours, 1, patient))
+
+
+def test_a_pause_comes_again_after_the_seconds_that_it_asked_for_until_it_ends_the_reading() -> None:
+    """Also in the middle of a message, of which nothing is lost; and the time-out counts over all of them."""
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        ours.settimeout(20)
+        message = b"\0" + bytes(70_000)
+        sent = wire(message, b"\0last")
+        waits = iter([0.01] * 3 + [20.0] + [0.01] * 2 + [20.0, 0.01, 0.0])
+        calls: list[int] = []
+
+        def pause() -> float:
+            calls.append(len(calls))
+            if len(calls) == 4:
+                theirs.sendall(sent[:40_000])
+            if len(calls) == 7:
+                theirs.sendall(sent[40_000:])
+            return next(waits)
+
+        assert list(itertools.chain.from_iterable(packets(ours, 1, pause))) == [message, b"\0last"]
+        assert len(calls) == 9
+        ours.settimeout(0.2)
+        with pytest.raises(pymysql.OperationalError, match="timed out"):
+            next(packets(ours, 1, lambda: 0.05))
 
 
 # -- events
@@ -135,7 +160,7 @@ def test_what_comes_before_a_damaged_event_comes_out(line: tuple[BinlogReader, s
     reader, server = line
     good = [event(7, binlog.XID, 3, 0, end, 0, b"12345678") for end in (1000, 1031)]
     server.sendall(wire(*good, good[0][:-1] + b"x"))
-    reads = reader.reads(lambda: True)
+    reads = reader.reads(patient)
     assert [one.end for one in next(reads)] == [1000, 1031]
     with pytest.raises(StopError, match="wrong checksum"):
         next(reads)

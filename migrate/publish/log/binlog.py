@@ -22,7 +22,7 @@ from migrate.mysql.connection import driver_options
 from migrate.mysql.errors import explain, number, text
 from migrate.publish.log import dump
 from migrate.publish.log.gtid import GtidSet
-from migrate.publish.log.packets import Pause, packets
+from migrate.publish.log.packets import Pause, packets, patient
 from migrate.settings import Source
 
 QUERY, STOP, ROTATE, INTVAR, RAND, USER_VAR, FORMAT_DESCRIPTION, XID = 2, 3, 4, 5, 13, 14, 15, 16
@@ -136,13 +136,13 @@ class BinlogReader:
         dump.prepare(connection, self._heartbeat)
         dump.by_gtid(connection, self._replica_id, gtids)
 
-    def events(self, pause: Pause = lambda: True) -> Iterator[Event]:
+    def events(self, pause: Pause = patient) -> Iterator[Event]:
         """`reads`, event by event."""
         for events in self.reads(pause):
             yield from events
 
     def reads(self, pause: Pause) -> Iterator[list[Event]]:
-        """The events that one read of the socket brought, and so on until `pause` says False.
+        """The events that one read of the socket brought, and so on until `pause` says 0.
 
         Raises: StopError when the source no longer has what we need or an event is damaged; NotByGtid; ServerError when
         the connection ends. The events before come first.

@@ -6,6 +6,7 @@ as packets are full (MySQL source documentation, "MySQL Packets").
 
 from __future__ import annotations
 
+import math
 import socket
 from collections.abc import Callable, Iterator
 from struct import Struct
@@ -19,9 +20,14 @@ _FULL: Final = 0xFFFFFF
 _head = Struct("<I").unpack_from
 
 
-Pause = Callable[[], bool]
+Pause = Callable[[], float]
 """Called before each read of the socket, which may wait: there other things are looked at, however many events one
-read brings. False ends the reading."""
+read brings. Returns after how many seconds without a byte it wants to be called again, at most; 0 ends the reading."""
+
+
+def patient() -> float:
+    """A `Pause` that has nothing to look at."""
+    return math.inf
 
 
 def packets(sock: socket.socket, sequence: int, pause: Pause) -> Iterator[list[bytes]]:
@@ -30,6 +36,8 @@ def packets(sock: socket.socket, sequence: int, pause: Pause) -> Iterator[list[b
 
     Raises pymysql.OperationalError when the connection ends, is silent for its time-out, or a packet is missing.
     """
+    longest = sock.gettimeout() or math.inf
+    silent = 0.0
     data, at = b"", 0
     parts: list[bytes] = []  # of a message in several packets
     while True:
@@ -58,24 +66,35 @@ def packets(sock: socket.socket, sequence: int, pause: Pause) -> Iterator[list[b
             at = end
         if found:
             yield found
-        if not pause():
+        wait = min(pause(), longest)
+        if not wait:
             return
-        data, at = _more(sock, data[at:], wanted), 0
+        data, at = data[at:], 0
+        more = _more(sock, data, wanted, wait)
+        silent = silent + wait if more is data else 0.0
+        if silent >= longest:
+            raise _lost("timed out")
+        data = more
 
 
-def _more(sock: socket.socket, data: bytes, wanted: int) -> bytes:
-    """``data`` and what follows it, at least ``wanted`` bytes together."""
+def _more(sock: socket.socket, data: bytes, wanted: int, wait: float) -> bytes:
+    """``data`` and what follows it, at least ``wanted`` bytes together, or as many as came before ``wait`` seconds
+    without any: ``data`` itself when there were none."""
     parts, missing = [data], wanted - len(data)
+    if sock.gettimeout() != wait:
+        sock.settimeout(None if wait == math.inf else wait)
     while missing > 0:
         try:
             part = sock.recv(max(_READ, missing))
+        except TimeoutError:
+            break
         except OSError as error:
             raise _lost(str(error)) from error
         if not part:
             raise _lost("it was closed")
         parts.append(part)
         missing -= len(part)
-    return b"".join(parts)
+    return b"".join(parts) if len(parts) > 1 else data
 
 
 def _lost(why: str) -> pymysql.OperationalError:
