@@ -15,7 +15,7 @@ from migrate.model.message import decode
 from migrate.model.partition import Partition
 from migrate.model.table import TableId
 from migrate.model.words import counted
-from migrate.scroll.lookup import look_up
+from migrate.scroll.lookup import Seen, look_up
 from migrate.scroll.sessions import Sessions
 from migrate.settings import Settings
 from migrate.state import migration as migrations
@@ -145,10 +145,13 @@ class ChangedKeys:
             say(f"{counted(len(moving), 'key')} kept changing; looked at again in the freeze")
         return moving
 
+    def look(self, keys: Keys) -> list[tuple[Tables, Mapping[Key, Seen]]]:
+        """What is at both sides now."""
+        return [(tables, look_up(self._sessions, tables, some)) for tables, some in keys]
+
     def compare(self, keys: Keys) -> None:
         """Compare keys at rest, once. Raises DifferenceFound."""
-        for tables, some in keys:
-            found = look_up(self._sessions, tables, some)
+        for tables, found in self.look(keys):
             differing = {key: verdict for key, seen in found.items() if (verdict := judge(seen)) is not None}
             if differing:
                 first = [

@@ -102,9 +102,9 @@ class Cutover:
                 self._drain(self._settings.check.wait_seconds)
             with self._part("compare"):
                 keys = self._since(changed, offsets, moving)
+                changed.look(keys)
+            with self._part("settle"):  # as rows change meanwhile
                 changed.settle(keys, self._say)
-            with self._part("look up"):
-                changed.compare(Keys())
         self._report.keys = len(keys)
         self._report.freeze_seconds = sum(self._report.parts[name] for name in ("drain", "compare"))
         return self._report
