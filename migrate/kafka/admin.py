@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +25,8 @@ class Topic:
     name: str
     id: str
     partitions: int
+    replicas: int
+    """Of the partition that has the fewest."""
 
 
 def client_options(settings: Kafka) -> dict[str, Any]:
@@ -84,16 +87,16 @@ def topic_config(settings: Kafka) -> dict[str, str]:
         "retention.ms": str(settings.retention_hours * 3_600_000),
         "max.message.bytes": str(settings.max_message_bytes),
         "cleanup.policy": "delete",
-        "min.insync.replicas": str(least_in_sync(settings)),
+        "min.insync.replicas": str(least_in_sync(settings.replication)),
         "unclean.leader.election.enable": "false",
         # by the broker: retention goes by it, and a time far ahead of the broker's would be refused
         "message.timestamp.type": "LogAppendTime",
     }
 
 
-def least_in_sync(settings: Kafka) -> int:
-    """Replicas that must have a message: acks=all means little when one of three is enough."""
-    return max(1, settings.replication - 1)
+def least_in_sync(replicas: int) -> int:
+    """How many of a topic's replicas must have a message: acks=all means little when one of three is enough."""
+    return max(1, replicas - 1)
 
 
 def create_topic(settings: Kafka, name: str, partitions: int) -> bool:
@@ -136,30 +139,35 @@ def describe(settings: Kafka, name: str) -> Topic | None:
         if error_code(error) == KafkaError.UNKNOWN_TOPIC_OR_PART:
             return None
         raise explain(error, settings) from error
-    return Topic(name, str(found.topic_id), len(found.partitions))
+    replicas = min(len(partition.replicas) for partition in found.partitions)
+    return Topic(name, str(found.topic_id), len(found.partitions), replicas)
 
 
-def topic_settings(settings: Kafka, name: str) -> dict[str, str]:
-    """A topic's settings in force, by name. Raises ServerError, also where the user may not see them."""
-    return _described(settings, ConfigResource(ConfigResource.Type.TOPIC, name))
+def topic_settings(settings: Kafka, name: str, wanted: Iterable[str]) -> dict[str, str]:
+    """A topic's settings in force. Raises ServerError, also where the user may not see one or the broker has it not."""
+    return _described(settings, ConfigResource(ConfigResource.Type.TOPIC, name), wanted)
 
 
-def broker_settings(settings: Kafka) -> dict[int, dict[str, str]]:
-    """Each broker's settings in force, by its id. Raises ServerError, also where the user may not see them."""
+def broker_settings(settings: Kafka, wanted: Iterable[str]) -> dict[int, dict[str, str]]:
+    """Settings in force of each broker, by its id. Raises as `topic_settings`."""
     try:
         ids = AdminClient(client_options(settings)).list_topics(timeout=_TIMEOUT).brokers
     except KafkaException as error:
         raise explain(error, settings) from error
-    return {id_: _described(settings, ConfigResource(ConfigResource.Type.BROKER, str(id_))) for id_ in sorted(ids)}
+    resources = {id_: ConfigResource(ConfigResource.Type.BROKER, str(id_)) for id_ in sorted(ids)}
+    return {id_: _described(settings, resource, wanted) for id_, resource in resources.items()}
 
 
-def _described(settings: Kafka, resource: ConfigResource) -> dict[str, str]:
+def _described(settings: Kafka, resource: ConfigResource, wanted: Iterable[str]) -> dict[str, str]:
     admin = AdminClient(client_options(settings))
     try:
         found = admin.describe_configs([resource], request_timeout=_TIMEOUT)[resource].result(_TIMEOUT * 2)
     except KafkaException as error:
         raise explain(error, settings) from error
-    return {name: str(entry.value) for name, entry in found.items() if entry.value is not None}
+    told = {name: entry.value for name, entry in found.items()}
+    if missing := [name for name in wanted if told.get(name) is None]:
+        raise ServerError(f"Kafka at {settings.bootstrap} does not tell {', '.join(missing)}")
+    return {name: str(told[name]) for name in wanted}
 
 
 def require(settings: Kafka, name: str, patience: float = 0.0) -> Topic:
