@@ -14,6 +14,7 @@ import structlog
 
 from migrate.cutover.server import Server, Session, settled
 from migrate.model.errors import PreflightError, ServerError
+from migrate.mysql.grants import covers
 from migrate.settings import Cutover, Settings
 from migrate.state import cutover, switch
 from migrate.state.cutover import Block
@@ -150,7 +151,7 @@ class Blocks:
                 if found is None:
                     continue
                 what = _writes(found["what"])
-                if not what or not (found["on"] == "*.*" or _covers(found["on"], self._databases[server.name])):
+                if not what or not (found["on"] == "*.*" or _on_any(found["on"], self._databases[server.name])):
                     continue
                 if found["on"] == "*.*":
                     raise PreflightError(
@@ -221,13 +222,10 @@ def _writes(what: str) -> str:
     return ", ".join(part for part in parts if part.split("(", 1)[0].strip() in _WRITES)
 
 
-def _covers(on: str, databases: Collection[str]) -> bool:
-    """Whether a grant is on one of these databases, or on something in it; `_` and `%` in its name are wildcards."""
-    name = on.split("`")[1] if on.startswith("`") else on.split(".")[0]
-    signs = re.findall(r"\\.|.", name, re.S)
-    parts = (".*" if one == "%" else "." if one == "_" else re.escape(one[-1]) for one in signs)
-    pattern = re.compile("".join(parts), re.S)
-    return any(pattern.fullmatch(database) for database in databases)
+def _on_any(on: str, databases: Collection[str]) -> bool:
+    """Whether a grant is on one of these databases, or on something in it."""
+    name = f"`{on.split('`')[1]}`" if on.startswith("`") else on.split(".")[0]
+    return any(covers(name, database) for database in databases)
 
 
 def _account(text: str) -> tuple[str, str]:

@@ -117,7 +117,7 @@ def _source(settings: Settings, source: Source, report: Report) -> None:
         report.flavours[source.name] = connection.flavour
         report.results += tables.unmatched(settings, source.name, wanted)
         report.results += binlog.check(connection)
-        report.results += grants.check(connection)
+        report.results += grants.check(connection, {table.database for table in wanted})
         for table_settings in wanted:
             table, results = tables.check(connection, source.name, table_settings)
             report.results += results
@@ -192,6 +192,7 @@ def _target_at_leisure(
     tables = [one for one in plan.tables.values() if any(place.database.target == name for place in one.places)]
     try:
         return [
+            *grants.check_databases(connection, _needed_at(plan, name, seen.begun)),
             *existing.check_target(connection, plan, name, seen.begun, report.flavours),
             *versions.check(connection, _version(connection)),
             *clocks.check(connection),
@@ -204,6 +205,19 @@ def _target_at_leisure(
         raise explain(error, where) from error
     finally:
         connection.close()
+
+
+def _needed_at(plan: Plan, target: str, begun: frozenset[TableId]) -> dict[str, tuple[str, ...]]:
+    """Grants by database; CREATE only while something is to be made."""
+    here = [
+        (place.database.database, one.table.id)
+        for one in plan.tables.values()
+        for place in one.places
+        if place.database.target == target
+    ]
+    needed: dict[str, tuple[str, ...]] = {name: grants.ROWS for name, _ in here}
+    needed |= {name: ("CREATE", *grants.ROWS) for name, id_ in here if id_ not in begun}
+    return needed
 
 
 def _version(connection: Connection) -> str:

@@ -11,6 +11,7 @@ from sqlalchemy.exc import DBAPIError
 from migrate.model.table import TableId
 from migrate.mysql.connection import connect
 from migrate.mysql.errors import explained, number
+from migrate.preflight import grants
 from migrate.preflight.result import Result, Verdict
 from migrate.settings import Settings
 from migrate.state import database, schema_history
@@ -29,9 +30,12 @@ def check(settings: Settings, flavours: Mapping[str, str]) -> list[Result]:
         with explained(where):
             version = connection.one("SELECT VERSION()")
             flavour, found = connection.flavour, version_of(settings)
+            name, newest = settings.state.database, max(number for number, _ in database.sql_steps("state"))
+            make = () if found == newest else ("CREATE", "ALTER")
+            wanted = {name: (*make, *grants.ROWS), settings.state.shadow: grants.SHADOW}
+            held = grants.check_databases(connection, wanted)
     finally:
         connection.close()
-    name, newest = settings.state.database, max(number for number, _ in database.sql_steps("state"))
     answers = f"{where} answers: {flavour} {version[0] if version else ''}"
     told = f"database {name} " + (
         "is not there yet; init makes it"
@@ -48,7 +52,7 @@ def check(settings: Settings, flavours: Mapping[str, str]) -> list[Result]:
         tried = "statements on selected tables are judged only where the log names the columns"
         mend = "put the state on a server of the source's kind, or set binlog_row_metadata=FULL at the source"
         results.append(Result("state", name, Verdict.NOTE, f"{kinds}: {tried}", mend))
-    return results
+    return results + held
 
 
 def _read(settings: Settings, read: Callable[[sa.Connection], T]) -> T | None:

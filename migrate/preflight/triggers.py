@@ -5,12 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from migrate.mysql import grants
 from migrate.mysql.connection import Connection
 from migrate.mysql.quoting import table as quoted
 from migrate.preflight.existing import Existing
 from migrate.preflight.result import Result, Verdict
-
-_GRANT = re.compile(r"^GRANT (.*?) ON (\*|`(?:[^`]|``)+`)\.\* TO ", re.I)
 
 
 def check(connection: Connection, tables: Sequence[tuple[str, str]]) -> list[Result]:
@@ -83,11 +82,7 @@ def _speaks_of(body: str, name: str) -> bool:
 
 def _hidden(connection: Connection, existing: Existing) -> list[Result]:
     """What an account without these grants does not get to see."""
-    held: set[str] = set()
-    for (line,) in connection.query("SHOW GRANTS"):
-        if (match := _GRANT.match(str(line))) and _covers(match.group(2), existing.database):
-            held |= {part.strip().upper() for part in match.group(1).split(",")}
-    missing = [] if "ALL PRIVILEGES" in held else [name for name in ("TRIGGER", "EVENT") if name not in held]
+    missing = grants.read(connection).lacking(existing.database, ("TRIGGER", "EVENT"))
     if not missing:
         return []
     what = " and ".join(f"{name.lower()}s" for name in missing)
@@ -96,12 +91,3 @@ def _hidden(connection: Connection, existing: Existing) -> list[Result]:
     )
     mend = f"make sure that there are none, or GRANT {', '.join(missing)} on it for the time of preflight"
     return [Result("triggers", existing.database, Verdict.NOTE, told, mend)]
-
-
-def _covers(pattern: str, database: str) -> bool:
-    """Whether the database of a GRANT, in which _ and % stand for any characters, takes this one."""
-    if pattern == "*":
-        return True
-    parts = re.findall(r"\\.|.", pattern[1:-1].replace("``", "`"))
-    wild = {"_": ".", "%": ".*"}
-    return re.fullmatch("".join(wild.get(part) or re.escape(part[-1]) for part in parts), database) is not None
