@@ -22,7 +22,7 @@ from sandbox.demo.shop import Working
 from sandbox.errors import SandboxError
 from sandbox.process import Child
 from sandbox.stack import Sandbox
-from tests.failover.support import SLOW, Flow, wait
+from tests.failover.support import SLOW, Flow, frozen, wait
 from tests.flow import launcher
 from tests.helpers import unique
 
@@ -140,6 +140,7 @@ def test_there_and_back_and_there_again_loses_no_write(box: Sandbox, kafka: Kafk
         ask("verify")
         assert one.stage() == ("ready", "migrate cutover --rehearse")
         one.write_at_source("UPDATE orders SET value = -1, user_id = user_id + 1 WHERE id <= 20")
+        refused_behind(one)
         rehearsed = ask("cutover", "--rehearse")
         assert rehearsed["freeze_seconds"] < 5
         assert one.writable() == ["source", "target"]
@@ -169,6 +170,26 @@ def test_there_and_back_and_there_again_loses_no_write(box: Sandbox, kafka: Kafk
         assert flow.differences(box.source) == []
         assert 5003 in flow.source_rows(box.source)
         finished(one)
+
+
+def refused_behind(one: Switched) -> None:
+    """Above the limit of the lag nothing is begun (FAULTS F27)."""
+    flow = one.flow
+    text = flow.migration.config.read_text("utf-8")
+    flow.migration.config.write_text(text.replace("freeze_seconds: 10", "freeze_seconds: 10, max_lag_seconds: 1"))
+    before = flow.migration.ask("switch")["switch"]
+    with frozen(flow.children("consume")[0].pid):
+        one.write_at_source("UPDATE orders SET value = value + 1 WHERE id = 30")
+        wait(lambda: flow.migration.ask("status")["lag_seconds"] > 1, "a lag")
+        behind = flow.child("behind", "cutover")
+        assert behind.wait(SLOW)
+    said = behind.log.read_text("utf-8")
+    assert (behind.returncode, "s behind, above cutover.max_lag_seconds (1)" in said) == (3, True), said
+    assert flow.migration.ask("switch")["switch"] == before
+    assert one.writable() == ["source", "target"]
+    flow.migration.config.write_text(text)
+    flow.drain()
+    wait(lambda: one.stage()[0] == "ready", "the consumer to work again")
 
 
 def finished(one: Switched) -> None:
