@@ -55,6 +55,10 @@ _GEOMETRY_TYPES = frozenset(
 _PLAIN_CHARSETS = frozenset({"utf8mb4", "utf8mb3", "utf8", "ascii"})
 
 
+class NoSuchKey(PreflightError):  # noqa: N818 - what it says is what is so
+    """A table has no unique key of the columns that were asked for."""
+
+
 def base_tables(connection: Connection) -> list[tuple[str, str]]:
     """(database, table) of every table of the server that we may see; no views, nothing of the server's own."""
     rows = connection.query(
@@ -80,8 +84,8 @@ def load_table(
     """One base table from the catalog.
 
     Args: the server, the source's name, the table, and the key named in the config if any.
-    Raises: PreflightError when the table is missing, is no InnoDB base table, or has no usable key;
-    StopError when a column's type is not known.
+    Raises: PreflightError when the table is missing, is no InnoDB base table, or has no usable key, NoSuchKey for one
+    asked for; StopError when a column's type is not known.
     """
     found = connection.one(
         "SELECT TABLE_TYPE, ENGINE, TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES"
@@ -157,7 +161,7 @@ def _choose_key(
         for key in usable:
             if set(key) == set(wanted):
                 return key
-        raise PreflightError(
+        raise NoSuchKey(
             f"{where}: ({', '.join(wanted)}) is not a NOT NULL unique key",
             hint="name the columns of the primary key or of a unique key without NULL in tables[].key",
         )

@@ -110,13 +110,15 @@ def unlike(mine: Table, theirs: Sequence[Column], flavours: tuple[str, str]) -> 
     flavours: the source's and the target's.
     """
     names, there = [column.name for column in mine.columns], {column.name: column for column in theirs}
-    wrong = [column.name for column in mine.columns if column.name not in there]
-    wrong += [column.name for column in theirs if column.name not in mine.by_name]
-    if wrong or names != [*there]:
-        return wrong or ["in another order"]
-    pairs = [(column, there[column.name]) for column in mine.columns]
+    wrong = [f"{name} (missing)" for name in names if name not in there]
+    wrong += [f"{name} (not at the source)" for name in there if name not in mine.by_name]
+    if not wrong and names != [*there]:
+        moved = [other for one, other in zip(names, there, strict=True) if one != other]
+        wrong = [f"in another order: {', '.join(moved)}"]
     unique = {*mine.key, *(name for key in mine.unique_keys for name in key)}
-    return [f"{one.name} ({why})" for one, other in pairs if (why := _why(one, other, one.name in unique, flavours))]
+    pairs = [(column, there[column.name]) for column in mine.columns if column.name in there]
+    whys = [(one.name, _why(one, other, one.name in unique, flavours)) for one, other in pairs]
+    return wrong + [f"{name} ({why})" for name, why in whys if why]
 
 
 def _why(mine: Column, theirs: Column, in_key: bool, flavours: tuple[str, str]) -> str:

@@ -47,29 +47,56 @@ def check_target(
     filled: source tables whose target tables may have rows; kinds: the flavour of each source.
     """
     results = []
-    there = [pair for existing in find(connection, plan, target) for pair in existing.tables.values()]
-    for place, table in there:
-        try:
-            refuse_unlike(connection, table, place, kinds[table.source], first=table.id not in filled)
-        except MigrateError as error:
-            results.append(Result("target table", str(place), Verdict.PROBLEM, error.message, error.hint))
+    there = {(one.database, name) for one in find(connection, plan, target) for name in one.tables}
+    for planned in plan.tables.values():
+        table = planned.table
+        for place in planned.places:
+            if place.database.target != target or (place.database.database, place.table) not in there:
+                continue
+            try:
+                found = refuse_unlike(connection, table, place, kinds[table.source], first=table.id not in filled)
+                results += _looser(place, table, found)
+            except MigrateError as error:
+                results.append(Result("target table", str(place), Verdict.PROBLEM, error.message, error.hint))
     if there and not results:
         told = f"{connection.name}: {counted(len(there), 'target table')} there already, as the source's"
         results.append(Result("target table", target, Verdict.PASS, told))
     return results
 
 
-def refuse_unlike(connection: Connection, table: Table, place: Place, kind: str, *, first: bool) -> None:
-    """An existing target table must have the source's columns; when its source table is new here it must be empty too.
+def refuse_unlike(connection: Connection, table: Table, place: Place, kind: str, *, first: bool) -> Table:
+    """An existing target table must have the source's columns and key, and no unique key that the source's has not;
+    when its source table is new here it must be empty too. Returns it as it is.
 
     connection: to the target server; kind: the source's flavour. Raises PreflightError, StopError for an unknown type.
     """
     database = place.database.database
-    there = catalog.load_table(connection, table.source, database, place.table, table.key)
+    mend = f"{'drop it, so that init creates it, or ' if first else '`migrate drain`, then '}alter it to match"
+    try:
+        there = catalog.load_table(connection, table.source, database, place.table, table.key)
+    except catalog.NoSuchKey as error:
+        key = ", ".join(table.key)
+        raise PreflightError(f"{place} has no key ({key}), which {table.full_name} goes by", hint=mend) from error
     if wrong := flavours.unlike(table, there.columns, (kind, connection.flavour)):
-        raise PreflightError(
-            f"{place} has other columns than {table.full_name}: {', '.join(wrong)}",
-            hint=f"{'drop it, so that init creates it, or ' if first else '`migrate drain`, then '}alter it to match",
-        )
+        raise PreflightError(f"{place} has other columns than {table.full_name}: {', '.join(wrong)}", hint=mend)
+    if stricter := _keys_only_of(there, table):
+        told = f"{place} has unique keys that {table.full_name} has not: {stricter}"
+        raise PreflightError(f"{told}; it would refuse rows that the source takes", hint=mend)
     if first and connection.one(f"SELECT 1 FROM {quote(database)}.{quote(place.table)} LIMIT 1") is not None:
         raise PreflightError(f"{place} has rows already", hint="empty it, or name other target tables")
+    return there
+
+
+def _keys_only_of(one: Table, other: Table) -> str:
+    """Unique keys that keep out rows which the other table takes: not those with all columns of a unique key there."""
+    theirs = [{*key} for key in (other.key, *other.unique_keys)]
+    own = [key for key in (one.key, *one.unique_keys) if not any(columns <= {*key} for columns in theirs)]
+    return ", ".join(f"({', '.join(name or 'a part or an expression' for name in key)})" for key in own)
+
+
+def _looser(place: Place, table: Table, there: Table) -> list[Result]:
+    """A note where the target table takes rows that the source's does not: nothing is lost until the switch."""
+    if not (missing := _keys_only_of(table, there)):
+        return []
+    told = f"{place} has not the unique keys {missing} of {table.full_name}: after the switch it takes a value twice"
+    return [Result("target table", str(place), Verdict.NOTE, told, "add them before the switch")]

@@ -126,6 +126,12 @@ def test_columns_that_cannot_hold_them_as_they_are_are_named_with_the_reason() -
 def test_columns_that_are_missing_or_in_another_order_are_named() -> None:
     one, two = text_column("c"), text_column("d")
     table = Table("s", "shop", "t", (KEY, one, two), ("id",))
-    assert unlike(table, (KEY, one), WITHIN) == ["d"]
-    assert unlike(table, (KEY, one, two, text_column("e")), WITHIN) == ["e"]
-    assert unlike(table, (KEY, two, one), WITHIN) == ["in another order"]
+    other = replace(one, nullable=not one.nullable)
+    assert unlike(table, (KEY, one), WITHIN) == ["d (missing)"]
+    assert unlike(table, (KEY, one, two, text_column("e")), WITHIN) == ["e (not at the source)"]
+    assert unlike(table, (KEY, two, one), WITHIN) == ["in another order: d, c"]
+    assert unlike(table, (KEY, other, text_column("e")), WITHIN) == [
+        "d (missing)",
+        "e (not at the source)",
+        "c (NOT NULL on one side only)",
+    ]

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from migrate.model.errors import PreflightError
 from migrate.mysql.connection import Connection, connect
 from migrate.ops.init import initialise
 from migrate.preflight import charsets, clocks, counters, modes, packet, retention, space, unique_keys, versions
@@ -131,11 +132,46 @@ def test_target_tables_that_init_would_refuse_are_named_all_of_them(case: Case) 
     case.raw["name"] = unique("second")  # a migration for which they are somebody else's
     assert told() == {f"t0/{database}.t_0": f"t0/{database}.t_0 has rows already", "t1": "pass"}
     assert told(filled=True) == fine, "the places of a way back have rows"
-    second.execute("ALTER TABLE t_0 MODIFY v VARCHAR(39)", "ALTER TABLE t_1 DROP v", database=database)
-    found = told()
-    assert sorted(found) == [f"t0/{database}.t_0", f"t1/{database}.t_0", f"t1/{database}.t_1"]
-    assert "has other columns than" in found[f"t1/{database}.t_0"]
-    assert "has other columns than" in found[f"t1/{database}.t_1"]
+    second.execute("ALTER TABLE t_0 MODIFY v VARCHAR(39)", "ALTER TABLE t_1 DROP v, ADD w INT", database=database)
+    source, found = f"{database}.t", told()
+    assert found == {
+        f"t0/{database}.t_0": f"t0/{database}.t_0 has rows already",
+        f"t1/{database}.t_0": f"t1/{database}.t_0 has other columns than {source}: v (varchar(39) for varchar(40))",
+        f"t1/{database}.t_1": f"t1/{database}.t_1 has other columns than {source}: v (missing), w (not at the source)",
+    }
+
+
+def test_target_tables_with_other_keys_are_named_and_refused_where_they_would_refuse_rows(case: Case) -> None:
+    case.at_source("ALTER TABLE t ADD UNIQUE KEY of_source (v)")
+    case.raw["name"] = unique("keys")
+    initialise(case.settings)
+    (first, second), database = case.box.targets, case.database
+    first.execute(
+        "ALTER TABLE t_0 MODIFY id BIGINT UNSIGNED NOT NULL, DROP PRIMARY KEY, ADD PRIMARY KEY (user_id)",
+        "ALTER TABLE t_1 ADD UNIQUE KEY wider (user_id, id), ADD UNIQUE KEY apart (user_id)",
+        database=database,
+    )
+    second.execute(
+        "ALTER TABLE t_0 DROP KEY of_source",
+        "ALTER TABLE t_1 ADD UNIQUE KEY wider (user_id, v), ADD KEY plain (user_id)",
+        database=database,
+    )
+    results = [one for one in case.report(services=True).results if one.check == "target table"]
+    stricter = f"has unique keys that {database}.t has not: (user_id); it would refuse rows that the source takes"
+    looser = f"has not the unique keys (v) of {database}.t: after the switch it takes a value twice"
+    assert {one.subject: (one.verdict, one.message.removeprefix(f"{one.subject} ")) for one in results} == {
+        f"t0/{database}.t_0": (Verdict.PROBLEM, f"has no key (id), which {database}.t goes by"),
+        f"t0/{database}.t_1": (Verdict.PROBLEM, stricter),
+        f"t1/{database}.t_0": (Verdict.NOTE, looser),
+    }
+    assert {one.mend for one in results} == {"`migrate drain`, then alter it to match", "add them before the switch"}
+    with pytest.raises(PreflightError, match=r"has no key \(id\)"):
+        initialise(case.settings)
+    first.execute("ALTER TABLE t_0 DROP PRIMARY KEY, MODIFY user_id BIGINT, ADD PRIMARY KEY (id)", database=database)
+    with pytest.raises(PreflightError, match=r"has unique keys .*: \(user_id\);"):
+        initialise(case.settings)
+    first.execute("ALTER TABLE t_1 DROP KEY apart", database=database)
+    initialise(case.settings)
 
 
 @pytest.mark.parametrize(("seconds", "verdict"), [(0, Verdict.PASS), (20, Verdict.NOTE), (-7200, Verdict.PROBLEM)])
