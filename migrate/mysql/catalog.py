@@ -192,6 +192,12 @@ def server_facts(connection: Connection) -> ServerFacts:
     )
 
 
+def place(connection: Connection) -> tuple[str, int, str]:
+    """Host name, port and data directory: what tells a server from another, by whatever address it is reached."""
+    ((host, port, directory),) = connection.query("SELECT @@hostname, @@port, @@datadir")
+    return str(host), int(str(port)), str(directory)
+
+
 def show_variables(connection: Connection, *names: str) -> dict[str, str]:
     """Global variables by lower-case name; those the server does not have are absent."""
     marks = ", ".join(["%s"] * len(names))

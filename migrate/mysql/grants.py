@@ -9,9 +9,24 @@ from dataclasses import dataclass
 from migrate.mysql.connection import Connection
 
 _NAME = r"\*|`(?:[^`]|``)+`"
-_GRANT = re.compile(rf"^GRANT (?P<what>.+?) ON (?P<database>{_NAME})\.(?P<table>{_NAME}) TO ", re.I | re.S)
+_GRANT = re.compile(
+    rf"^GRANT (?P<what>.+?) ON (?P<database>{_NAME})\.(?P<table>{_NAME}) TO .*?(?P<option> WITH GRANT OPTION.*)?$",
+    re.I | re.S,
+)
+_ALIASES = {
+    "REPLICATION SLAVE": {"REPLICATION REPLICA"},
+    "BINLOG MONITOR": {"REPLICATION CLIENT"},
+    "READ ONLY ADMIN": {"READ_ONLY ADMIN"},
+}
+_OF_SUPER = frozenset({"REPLICATION CLIENT", "CONNECTION_ADMIN", "SYSTEM_VARIABLES_ADMIN"})
+"""What SUPER stands for: MySQL's words. On MariaDB that depends on the version, and it is not counted on."""
+OPTION = "GRANT OPTION"
+WRITES_WHEN_READ_ONLY = {"mariadb": "READ ONLY ADMIN", "mysql": "CONNECTION_ADMIN"}
+"""By flavour, what lets an account write where read_only is set (the manuals, "read_only")."""
 _SIGNS = re.compile(r"\\.|.", re.S)
 _ALL = "ALL PRIVILEGES"
+_WHOLE = frozenset({"LOCK TABLES", "EVENT", "CREATE ROUTINE", "ALTER ROUTINE", "EXECUTE", "CREATE TEMPORARY TABLES"})
+"""Privileges that no grant on a table gives (MySQL manual, "Privileges Provided by MySQL")."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,11 +45,22 @@ class Grants:
         for name, privileges in self._databases:
             if covers(name, database):
                 held |= privileges
-        return [] if _ALL in held else [one for one in wanted if one not in held]
+        return [one for one in wanted if one not in held and (one == OPTION or _ALL not in held)]
 
-    def unclear(self, database: str) -> bool:
-        """Whether it may have more on a database than `lacking` sees, or less."""
-        return self._uncertain or database in self._single
+    def lacking_everywhere(self, wanted: Iterable[str]) -> list[str]:
+        """What the account lacks on *.*, of those wanted, in their order and by the words of the server's flavour."""
+        held = self.everywhere
+        if _ALL in held:
+            return []
+        return [
+            one
+            for one in wanted
+            if one not in held and not _ALIASES.get(one, set()) & held and not (one in _OF_SUPER and "SUPER" in held)
+        ]
+
+    def unclear(self, database: str, wanted: Iterable[str]) -> bool:
+        """Whether it may have more of these on a database than `lacking` sees, or less."""
+        return self._uncertain or (database in self._single and not _WHOLE.issuperset(wanted))
 
 
 def read(connection: Connection) -> Grants:
@@ -57,6 +83,7 @@ def read(connection: Connection) -> Grants:
             continue
         database, table = found["database"], found["table"]
         what = frozenset(part.strip().upper() for part in found["what"].split(","))
+        what |= {OPTION} if found["option"] else set()
         if database == "*":
             everywhere |= what
         elif table == "*":

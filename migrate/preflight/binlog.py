@@ -6,11 +6,12 @@ from migrate.mysql.catalog import show_variables
 from migrate.mysql.connection import Connection
 from migrate.preflight.result import Result, Verdict
 
+_TO_LAST = "in the server's option file too, and open sessions keep the old value until they are ended"
 _WANTED = {
     "log_bin": ("ON", "start the server with log_bin"),
-    "binlog_format": ("ROW", "SET GLOBAL binlog_format = 'ROW'"),
-    "binlog_row_image": ("FULL", "SET GLOBAL binlog_row_image = 'FULL'"),
-    "binlog_row_value_options": ("", "SET GLOBAL binlog_row_value_options = ''"),
+    "binlog_format": ("ROW", f"SET GLOBAL binlog_format = 'ROW'; {_TO_LAST}"),
+    "binlog_row_image": ("FULL", f"SET GLOBAL binlog_row_image = 'FULL'; {_TO_LAST}"),
+    "binlog_row_value_options": ("", f"SET GLOBAL binlog_row_value_options = ''; {_TO_LAST}"),
 }
 _OPTIONAL = frozenset({"binlog_row_value_options", "binlog_format"})
 """Absent on one of the flavours or in some versions; absent is as wanted."""

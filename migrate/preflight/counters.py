@@ -12,6 +12,8 @@ _BITS = {"tinyint": 8, "smallint": 16, "mediumint": 24, "int": 32, "bigint": 64}
 _SHOWN = 3
 _LEAST = 1_000_000
 """Ids a table, below which ranges would be used up too soon."""
+_ENOUGH = 10**12
+"""Not more: after a rollback the source counts on from the highest id of all, and the next ranges begin above that."""
 
 
 def check(connection: Connection, planned: PlannedTable) -> list[Result]:
@@ -28,12 +30,16 @@ def check(connection: Connection, planned: PlannedTable) -> list[Result]:
     if len(places) == 1:
         mend = "the one target table counts on from its own highest value: nothing is to be done"
         return [Result("counters", table.full_name, Verdict.NOTE, told, mend)]
+    if row[0] in planned.rule.columns:
+        told += ", and chooses the target table, none of which would give ids that belong to it"
+        mend = f"have the application make values of {row[0]} before the cutover"
+        return [Result("counters", table.full_name, Verdict.NOTE, told, mend)]
     told += f"; each of {len(places)} target tables counts on from its own highest one, so two would give the same"
     column = table.by_name[str(row[0])]
     name = full_name(table.database, table.name)
     found = connection.one(f"SELECT COALESCE(MAX({quote(column.name)}), 0) FROM {name}")
     base = 2 * int(found[0] if found else 0) + 1  # room for what the source still gives
-    span = (_most(column.type) - base) // len(places)
+    span = min((_most(column.type) - base) // len(places), _ENOUGH)
     if span < _LEAST:
         mend = f"{column.type} is too small for ranges: have the application make ids"
     else:

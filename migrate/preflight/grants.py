@@ -2,48 +2,78 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import pymysql
 
 from migrate.mysql import grants
 from migrate.mysql.connection import Connection
 from migrate.mysql.errors import explain
-from migrate.mysql.grants import Grants
+from migrate.mysql.grants import OPTION, Grants
 from migrate.preflight.result import Result, Verdict
+from migrate.settings import Cutover
 
 ROWS = ("SELECT", "INSERT", "UPDATE", "DELETE")
 SHADOW = ("CREATE", "ALTER", "DROP", "INDEX", "SELECT", "INSERT", "REFERENCES")
+_LOCK = "LOCK TABLES"
 
 
-def check(connection: Connection, databases: Iterable[str]) -> list[Result]:
-    """At a source: to replicate, and on MySQL to lock tables of these databases for the first position."""
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """What an account needs: on *.*, and by database."""
+
+    everywhere: tuple[str, ...] = ()
+    databases: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+    def __or__(self, other: Needs) -> Needs:
+        databases = {
+            name: _both(self.databases.get(name, ()), other.databases.get(name, ()))
+            for name in (*self.databases, *other.databases)
+        }
+        return Needs(_both(self.everywhere, other.everywhere), databases)
+
+
+def of_source(flavour: str, databases: Iterable[str]) -> Needs:
+    """To replicate, and on MySQL to lock tables of these databases for the first position."""
+    if flavour == "mariadb":
+        return Needs(("REPLICATION SLAVE", "BINLOG MONITOR"))
+    return Needs(("REPLICATION SLAVE", "REPLICATION CLIENT"), dict.fromkeys(databases, (_LOCK,)))
+
+
+def of_cutover(flavour: str, databases: Collection[str], cutover: Cutover) -> Needs:
+    """To stop writes at a side, to end who holds on, and to lock its tables; there the other way writes then."""
+    mariadb = flavour == "mariadb"
+    everywhere = ["PROCESS", "CONNECTION ADMIN" if mariadb else "CONNECTION_ADMIN"]
+    needed: dict[str, tuple[str, ...]] = dict.fromkeys(databases, (_LOCK,))
+    if cutover.stop == "read_only":
+        everywhere.append("READ ONLY ADMIN" if mariadb else "SYSTEM_VARIABLES_ADMIN")
+    elif cutover.stop == "revoke":
+        needed = {**dict.fromkeys(databases, (_LOCK, *ROWS[1:], OPTION)), "mysql": ("SELECT",)}
+    return Needs(tuple(everywhere), needed)
+
+
+def check(connection: Connection, needs: Needs, told: str) -> list[Result]:
+    """Everything that is missing, at once. told: what may be done where nothing is."""
     try:
         held = grants.read(connection)
     except pymysql.MySQLError as error:
-        told = explain(error, connection.name)
-        return [Result("grants", connection.name, Verdict.UNKNOWN, told.message, told.hint)]
-    mariadb = connection.flavour == "mariadb"
-    monitor = "BINLOG MONITOR" if mariadb else "REPLICATION CLIENT"
-    wanted = {
-        "REPLICATION SLAVE": {"REPLICATION SLAVE", "REPLICATION REPLICA"},  # SUPER does not stand for it
-        monitor: {monitor, "REPLICATION CLIENT", *(() if mariadb else ("SUPER",))},
-    }
-    missing = [name for name, any_of in wanted.items() if not (any_of | {"ALL PRIVILEGES"}) & held.everywhere]
-    if missing:
+        explained = explain(error, connection.name)
+        return [Result("grants", connection.name, Verdict.UNKNOWN, explained.message, explained.hint)]
+    found: list[Result] = []
+    if missing := held.lacking_everywhere(needs.everywhere):
         names = ", ".join(missing)
         message = f"{connection.name}: grant {names} is missing"
-        return [Result("grants", connection.name, Verdict.PROBLEM, message, f"GRANT {names} ON *.* TO {held.account}")]
-    if not mariadb and (lacking := _lacking(connection, held, dict.fromkeys(databases, ("LOCK TABLES",)))):
-        return lacking
-    return [Result("grants", connection.name, Verdict.PASS, f"{connection.name}: the user may replicate")]
+        mend = f"GRANT {names} ON *.* TO {held.account}"
+        found.append(Result("grants", connection.name, Verdict.PROBLEM, message, mend))
+    found += _lacking(connection, held, needs.databases)
+    return found or [Result("grants", connection.name, Verdict.PASS, f"{connection.name}: {told}")]
 
 
 def check_databases(connection: Connection, wanted: Mapping[str, Sequence[str]]) -> list[Result]:
     """wanted: by database, what the account needs on it."""
-    found = _lacking(connection, grants.read(connection), wanted)
-    told = f"{connection.name}: the user may do what is needed in {', '.join(sorted(wanted))}"
-    return found or [Result("grants", connection.name, Verdict.PASS, told)]
+    told = f"the user may do what is needed in {', '.join(sorted(wanted))}"
+    return check(connection, Needs(databases=wanted), told)
 
 
 def _lacking(connection: Connection, held: Grants, wanted: Mapping[str, Sequence[str]]) -> list[Result]:
@@ -54,12 +84,18 @@ def _lacking(connection: Connection, held: Grants, wanted: Mapping[str, Sequence
             continue
         told = f"{connection.name}: {held.account} lacks {', '.join(missing)} on database {database}"
         verdict = Verdict.PROBLEM
-        if held.unclear(database):
+        if held.unclear(database, missing):
             told, verdict = (
                 f"{told}, unless single grants or revokes, which are not looked at, say otherwise",
                 Verdict.NOTE,
             )
         name = database.replace("`", "``").replace("_", "\\_").replace("%", "\\%")
-        mend = f"GRANT {', '.join(missing)} ON `{name}`.* TO {held.account}"
+        option = " WITH GRANT OPTION" if OPTION in missing else ""
+        plain = ", ".join(one for one in missing if one != OPTION) or "USAGE"
+        mend = f"GRANT {plain} ON `{name}`.* TO {held.account}{option}"
         results.append(Result("grants", f"{connection.name}, {database}", verdict, told, mend))
     return results
+
+
+def _both(first: Sequence[str], second: Sequence[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys((*first, *second)))

@@ -6,12 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import pymysql
 
-from migrate.model.errors import MigrateError
 from migrate.model.table import Column, Table
-from migrate.mysql.catalog import load_table
 from migrate.mysql.connection import Connection
 from migrate.mysql.errors import number
-from migrate.mysql.flavours import collation_on, only_here, sorts_alike, unlike
+from migrate.mysql.flavours import collation_on, only_here, sorts_alike
 from migrate.preflight.existing import Existing
 from migrate.preflight.result import Result, Verdict
 from migrate.target.plan import Plan, PlannedTable
@@ -24,7 +22,7 @@ _UNKNOWN = frozenset({_NO_CHARSET, 1253, 1273})
 def check_target(
     connection: Connection, plan: Plan, target: str, flavours: Mapping[str, str], existing: Sequence[Existing]
 ) -> list[Result]:
-    """flavours: of the sources. existing: the target tables that are there; what they lack is told of them alone."""
+    """flavours: of the sources. existing: the target tables that are there; what they lack is told by `existing`."""
     there = {(one.database, name) for one in existing for name in one.tables}
     found: list[Result] = []
     for planned in plan.tables.values():
@@ -35,14 +33,6 @@ def check_target(
         found += _problems(planned.table, connection.flavour)
         if any((place.database.database, place.table) not in there for place in places):
             found += _missing(connection, planned, source)
-    for one in existing:
-        for name, (place, table) in one.tables.items():
-            source = flavours[table.source]
-            if source != connection.flavour and (wrong := _unlike(connection, one.database, name, table, source)):
-                told = f"{place} cannot take the values of {table.full_name} as they are: {', '.join(wrong)}"
-                found.append(
-                    Result("flavour", str(place), Verdict.PROBLEM, told, f"alter it, or drop {place} for init")
-                )
     return found
 
 
@@ -90,11 +80,3 @@ def _refused(connection: Connection, column: Column) -> int:
             raise
         return number(error)
     return 0
-
-
-def _unlike(connection: Connection, database: str, name: str, table: Table, source: str) -> list[str]:
-    try:
-        found = load_table(connection, table.source, database, name, table.key)
-    except MigrateError as error:
-        return [error.message]
-    return unlike(table, found.columns, (source, connection.flavour))

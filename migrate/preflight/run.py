@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -41,6 +41,7 @@ from migrate.preflight import (
     versions,
 )
 from migrate.preflight import volume as volumes
+from migrate.preflight import way_back as ways_back
 from migrate.preflight.result import Result, Verdict, guarded
 from migrate.preflight.volume import Volume
 from migrate.settings import Settings, Source, TableSettings
@@ -53,7 +54,8 @@ class Report:
     results: list[Result] = field(default_factory=list)
     tables: dict[TableId, Table] = field(default_factory=dict)
     chosen: list[TableSettings] = field(default_factory=list)
-    flavours: dict[str, str] = field(default_factory=dict)  # by source
+    flavours: dict[str, str] = field(default_factory=dict)  # by source that answers
+    away: set[str] = field(default_factory=set)  # targets that do not
 
     @property
     def problems(self) -> list[Result]:
@@ -66,29 +68,42 @@ class Report:
             raise PreflightError(problems[0].message + more, hint=problems[0].mend)
 
 
-def run(settings: Settings, *, services: bool = False, filled: bool = False) -> Report:
-    """Look at every source, its tables, and every target. Raises ServerError only when a source does not answer.
+def run(settings: Settings, *, services: bool = False, way_back: bool = False) -> Report:
+    """Look at every source, its tables, and every target.
 
-    services: at the state server and Kafka too, which init need not: it uses them at once. filled: the target tables
-    have the rows already, as those of a way back.
+    services: at the state server and Kafka too, which init need not: it uses them at once; without it ServerError is
+    raised when a source does not answer. way_back: the target tables have the rows already, and a cutover is to come.
     """
     report = Report()
     for source in settings.sources:
-        _source(settings, source, report)
+        look = partial(_source, settings, source, report, way_back=way_back)
+        report.results += guarded("source", source.name, look) if services else look()
     report.results += tables.unmatched_topics(settings, report.chosen)
-    plan = _plan(settings, report, told=services and not report.problems)
+    plan = _plan(settings, report, told=services)
     report.results += groups.check(plan) if plan is not None else []
     for target in settings.targets:
-        look = partial(_target, settings, target.name, plan, report)
-        report.results += guarded("target", target.name, look)
+        report.results += _answered(report, target.name, partial(_target, settings, target.name, plan, report))
     if services and plan is not None:
-        _at_leisure(settings, report, plan, filled=filled)
+        _at_leisure(settings, report, plan, way_back=way_back)
     if services:
         report.results += space.check_here(settings.run_dir)
-        report.results += guarded("state", "state", lambda: state.check(settings, report.flavours))
-        report.results += guarded("kafka", "kafka", lambda: kafka.check(settings, _known(settings)))
-        report.results += guarded("topic", "topics", lambda: topics.check(settings))
+        look_at_state = partial(state.check, settings, report.flavours, closed=way_back)
+        report.results += guarded("state", "state", look_at_state)
+        at_broker = guarded("kafka", "kafka", lambda: kafka.check(settings, _known(settings)))
+        if all(one.verdict is not Verdict.UNKNOWN for one in at_broker):
+            at_broker += guarded("topic", "topics", lambda: topics.check(settings))
+        report.results += at_broker
     return report
+
+
+def _answered(report: Report, target: str, look: Callable[[], list[Result]]) -> list[Result]:
+    """Look at a target, unless it is known to be away: that is told once."""
+    if target in report.away:
+        return []
+    results = guarded("target", target, look)
+    if any(one.check == "target" and one.verdict is Verdict.UNKNOWN for one in results):
+        report.away.add(target)
+    return results
 
 
 def _known(settings: Settings) -> Migration | None:
@@ -108,7 +123,8 @@ def _begun(settings: Settings, plan: Plan) -> frozenset[TableId]:
     return frozenset(one.table.id for one in joined)
 
 
-def _source(settings: Settings, source: Source, report: Report) -> None:
+def _source(settings: Settings, source: Source, report: Report, *, way_back: bool) -> list[Result]:
+    """What is not in the report: nothing. Raises ServerError."""
     name = f"source '{source.name}'"
     connection = connect(source, name)
     try:
@@ -117,7 +133,10 @@ def _source(settings: Settings, source: Source, report: Report) -> None:
         report.flavours[source.name] = connection.flavour
         report.results += tables.unmatched(settings, source.name, wanted)
         report.results += binlog.check(connection)
-        report.results += grants.check(connection, {table.database for table in wanted})
+        databases = {table.database for table in wanted}
+        needs = grants.of_source(connection.flavour, databases)
+        needs |= grants.of_cutover(connection.flavour, databases, settings.cutover) if way_back else grants.Needs()
+        report.results += grants.check(connection, needs, "the user may replicate")
         for table_settings in wanted:
             table, results = tables.check(connection, source.name, table_settings)
             report.results += results
@@ -129,55 +148,79 @@ def _source(settings: Settings, source: Source, report: Report) -> None:
         report.results += foreign_keys.check(connection, there)
         report.results += triggers.check(connection, there)
         report.results += generated.check(report.tables[source.name, *pair] for pair in there)
+        return []
     except pymysql.MySQLError as error:
         raise explain(error, name) from error
     finally:
         connection.close()
 
 
+@dataclass(slots=True)
+class _Sources:
+    """What was seen at the sources together."""
+
+    packet: int = 0  # the largest allowed, in bytes
+    modes: set[str] = field(default_factory=set)
+    volume: Volume = field(default_factory=Volume)
+
+
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """What the checks of a target go by: the sources' largest packet in bytes and their modes, bytes needed by target,
-    and the source tables whose target tables may have rows."""
+    """What the checks of a target go by: the sources, bytes needed by target, the source tables that init has taken,
+    and those whose target tables may have rows."""
 
-    packet: int
-    modes: frozenset[str]
+    sources: _Sources
     needed: Mapping[str, int]
     begun: frozenset[TableId]
+    filled: frozenset[TableId]
+    way_back: bool
 
 
-def _at_leisure(settings: Settings, report: Report, plan: Plan, *, filled: bool) -> None:
+def _at_leisure(settings: Settings, report: Report, plan: Plan, *, way_back: bool) -> None:
     """What init would not ask for, or says later: advice, and what takes longer to see."""
     report.results += unique_keys.check(plan)
-    packets: list[int] = []
-    modes_of: set[str] = set()
-    total = Volume()
+    report.results += ways_back.check(plan) if not way_back else []
+    all_of = _Sources()
     for source in settings.sources:
-        name = f"source '{source.name}'"
-        planned = [one for key, one in plan.tables.items() if key[0] == source.name]
-        connection = connect(source, name)
-        try:
-            report.results += versions.check(connection, _version(connection), source=True)
-            report.results += clocks.check(connection)
-            packets.append(packet.allowed(connection))
-            modes_of |= modes.of(connection)
-            volume = volumes.of(connection, (one.table for one in planned))
-            total += volume
-            report.results += retention.check(connection, volume)
-            for one in planned:
-                report.results += counters.check(connection, one)
-                report.results += shards.check(connection, one)
-        except pymysql.MySQLError as error:
-            raise explain(error, name) from error
-        finally:
-            connection.close()
+        if source.name in report.flavours:
+            report.results += guarded("source", source.name, partial(_source_at_leisure, source, plan, all_of))
+    total = all_of.volume
     report.results += retention.check_kafka(settings.kafka.retention_hours, total)
     shares = Counter(place.database.target for one in plan.tables.values() for place in one.places)
-    begun = frozenset(plan.tables) if filled else _begun(settings, plan)
-    seen = _Seen(max(packets), frozenset(modes_of), space.needed(total, shares), begun)
+    begun = _begun(settings, plan)
+    seen = _Seen(
+        all_of,
+        space.needed(total, shares),
+        begun,
+        frozenset(plan.tables) if way_back else begun,
+        way_back,
+    )
     for target in settings.targets:
         look = partial(_target_at_leisure, settings, target.name, plan, report, seen)
-        report.results += guarded("target", target.name, look)
+        report.results += _answered(report, target.name, look)
+
+
+def _source_at_leisure(source: Source, plan: Plan, all_of: _Sources) -> list[Result]:
+    """all_of: what is seen on the way is added to it."""
+    name = f"source '{source.name}'"
+    planned = [one for key, one in plan.tables.items() if key[0] == source.name]
+    connection = connect(source, name)
+    try:
+        results = versions.check(connection, _version(connection), source=True)
+        results += clocks.check(connection)
+        all_of.packet = max(all_of.packet, packet.allowed(connection))
+        all_of.modes |= modes.of(connection)
+        volume = volumes.of(connection, (one.table for one in planned))
+        all_of.volume += volume
+        results += retention.check(connection, volume)
+        for one in planned:
+            results += counters.check(connection, one)
+            results += shards.check(connection, one)
+        return results
+    except pymysql.MySQLError as error:
+        raise explain(error, name) from error
+    finally:
+        connection.close()
 
 
 def _target_at_leisure(
@@ -192,12 +235,12 @@ def _target_at_leisure(
     tables = [one for one in plan.tables.values() if any(place.database.target == name for place in one.places)]
     try:
         return [
-            *grants.check_databases(connection, _needed_at(plan, name, seen.begun)),
-            *existing.check_target(connection, plan, name, seen.begun, report.flavours),
+            *_grants(connection, plan, name, seen),
+            *existing.check_target(connection, plan, name, seen.filled, report.flavours),
             *versions.check(connection, _version(connection)),
             *clocks.check(connection),
-            *packet.check_target(connection, seen.packet),
-            *modes.check_target(connection, seen.modes),
+            *packet.check_target(connection, seen.sources.packet),
+            *modes.check_target(connection, frozenset(seen.sources.modes)),
             *charsets.check_target(connection, tables, report.flavours),
             *space.check_target(connection, seen.needed.get(name, 0)),
         ]
@@ -205,6 +248,15 @@ def _target_at_leisure(
         raise explain(error, where) from error
     finally:
         connection.close()
+
+
+def _grants(connection: Connection, plan: Plan, target: str, seen: _Seen) -> list[Result]:
+    needed = _needed_at(plan, target, seen.begun)
+    needs = grants.Needs(databases=needed)
+    if seen.way_back:
+        needs |= grants.of_cutover(connection.flavour, needed.keys(), plan.settings.cutover)
+    told = f"the user may do what is needed in {', '.join(sorted(needed))}"
+    return grants.check(connection, needs, told)
 
 
 def _needed_at(plan: Plan, target: str, begun: frozenset[TableId]) -> dict[str, tuple[str, ...]]:
@@ -226,13 +278,23 @@ def _version(connection: Connection) -> str:
 
 
 def _plan(settings: Settings, report: Report, *, told: bool) -> Plan | None:
-    """None when the sharding rules do not fit. told: that is a problem of its own; else init says so."""
+    """Of the tables that were found; None without any, and when the sharding rules do not fit.
+
+    told: that they do not is a result of its own; else init says so.
+    """
+    there = [one for one in settings.tables if one.is_pattern or _is_there(settings, one, report)]
+    if not report.tables:
+        return None
     try:
-        return Plan(settings, report.tables)
+        return Plan(settings.model_copy(update={"tables": tuple(there)}), report.tables)
     except MigrateError as error:
         if told:
             report.results.append(Result("sharding", "tables", Verdict.PROBLEM, error.message, error.hint))
         return None
+
+
+def _is_there(settings: Settings, wanted: TableSettings, report: Report) -> bool:
+    return (settings.source_of(wanted), wanted.database, wanted.table) in report.tables
 
 
 def _target(settings: Settings, name: str, plan: Plan | None, report: Report) -> list[Result]:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import closing, suppress
 from typing import TypeVar
 
 import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError
 
+from migrate.model.errors import MigrateError
 from migrate.model.table import TableId
-from migrate.mysql.connection import connect
+from migrate.mysql.catalog import place
+from migrate.mysql.connection import Connection, connect
 from migrate.mysql.errors import explained, number
+from migrate.mysql.grants import WRITES_WHEN_READ_ONLY
 from migrate.preflight import grants
 from migrate.preflight.result import Result, Verdict
 from migrate.settings import Settings
@@ -22,8 +26,8 @@ _ABSENT = frozenset({1049, 1146})  # database, table
 T = TypeVar("T")
 
 
-def check(settings: Settings, flavours: Mapping[str, str]) -> list[Result]:
-    """flavours: of each source's server. Raises ServerError."""
+def check(settings: Settings, flavours: Mapping[str, str], *, closed: bool = False) -> list[Result]:
+    """flavours: of each source's server. closed: a cutover may set servers read-only. Raises ServerError."""
     where = "state server"
     connection = connect(settings.state, where)
     try:
@@ -33,7 +37,9 @@ def check(settings: Settings, flavours: Mapping[str, str]) -> list[Result]:
             name, newest = settings.state.database, max(number for number, _ in database.sql_steps("state"))
             make = () if found == newest else ("CREATE", "ALTER")
             wanted = {name: (*make, *grants.ROWS), settings.state.shadow: grants.SHADOW}
-            held = grants.check_databases(connection, wanted)
+            read_only = closed and settings.cutover.stop == "read_only" and _is_closed(settings, connection)
+            needs = grants.Needs((WRITES_WHEN_READ_ONLY[flavour],) if read_only else (), wanted)
+            held = grants.check(connection, needs, f"the user may do what is needed in {', '.join(sorted(wanted))}")
     finally:
         connection.close()
     answers = f"{where} answers: {flavour} {version[0] if version else ''}"
@@ -53,6 +59,17 @@ def check(settings: Settings, flavours: Mapping[str, str]) -> list[Result]:
         mend = "put the state on a server of the source's kind, or set binlog_row_metadata=FULL at the source"
         results.append(Result("state", name, Verdict.NOTE, f"{kinds}: {tried}", mend))
     return results + held
+
+
+def _is_closed(settings: Settings, connection: Connection) -> bool:
+    """Whether the state's server is a source or a target, too. One that does not answer is told by its own checks."""
+    here = place(connection)
+    servers = {f"source '{one.name}'": one for one in settings.sources}
+    for where, server in {**servers, **{f"target '{one.name}'": one for one in settings.targets}}.items():
+        with suppress(MigrateError), closing(connect(server, where)) as other:
+            if place(other) == here:
+                return True
+    return False
 
 
 def _read(settings: Settings, read: Callable[[sa.Connection], T]) -> T | None:

@@ -21,5 +21,7 @@ def check(plan: Plan) -> list[Result]:
                 f" sharding rule goes by: {len(planned.places)} target tables can each take the same value"
             )
             mend = "rows that are brought keep apart; after the switch have the application make values that are unique"
+            if key != table.key and not planned.unique_apart:
+                mend += ", and say so by `unique_apart: true`"
             results.append(Result("unique keys", table.full_name, Verdict.NOTE, told, mend))
     return results or [Result("unique keys", "tables", Verdict.PASS, "every unique key holds within its target table")]

@@ -38,6 +38,7 @@ def bring(
     """
     with state.connect() as connection:
         leading.refuse_unless(connection, settings.name, "refresh")
+        leading.refuse_in_cutover(connection, settings.name)
         topic = migrations.get(connection, settings.name).topic(planned.topic or settings.topic)
     by_partition: dict[Partition, list[Key]] = {}
     for key in keys:

@@ -56,7 +56,7 @@ class PlannedTable:
     ddl: str = "stop"  # what a statement in the log that may change the table does: stop, ignore
     first: Table | None = None  # the table as init found it; None: as it is here
     group: str = ""  # whose tables share their places; "" for a table with places of its own
-    unique_apart: bool = False  # of a group: no two of its tables hold the same values of a further unique key
+    unique_apart: bool = False  # no two tables of the group, or of the places, hold the same values of a unique key
 
     @cached_property
     def _by_name(self) -> dict[tuple[str, str], Place]:
@@ -155,7 +155,10 @@ class Plan:
         rule = build_rule(wanted.sharding, wanted.name, column_types(table))
         for name in rule.columns:
             if name not in table.by_name:
-                raise ConfigError(f"tables: {wanted.name}: sharding column '{name}' is not a column of the table")
+                raise ConfigError(
+                    f"tables: {wanted.name}: sharding column '{name}' is not a column of the table",
+                    hint=f"its columns: {', '.join(table.by_name)}",
+                )
         places = []
         for place in rule.places:
             if place.database not in self.databases:

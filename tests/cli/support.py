@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import re
 import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import yaml
 
 from sandbox.paths import PROJECT
 from sandbox.stack import Sandbox
+from tests import forked
 from tests.helpers import address
 
 SECRET = "canary-pw-0815"
@@ -46,42 +45,16 @@ class Outcome:
 
 
 def migrate(config: Path | None, *arguments: str, **environment: str) -> Outcome:
-    """Run a command to its end in a process of its own. `environment` comes on top of ours.
-
-    The process is forked off one that has imported everything: importing takes longer than most commands.
-    """
+    """Run a command to its end in a process of its own. `environment` comes on top of ours."""
     line = [*([] if config is None else ["--config", str(config)]), *arguments]
-    env = {**os.environ, "NO_COLOR": "1", "COLUMNS": "200", **environment}
-    with TemporaryDirectory() as directory:
-        out, err = Path(directory, "out"), Path(directory, "err")
-        process = _context.Process(target=_command, args=(line, env, str(out), str(err)))
-        process.start()
-        process.join(100)
-        if process.exitcode is None:
-            process.kill()
-            raise AssertionError(f"{line} did not end: {err.read_text()}")
-        return Outcome(process.exitcode, out.read_text(), err.read_text())
+    done = forked.run(line, {**os.environ, "NO_COLOR": "1", "COLUMNS": "200", **environment}, 100)
+    return Outcome(done.returncode, done.stdout, done.stderr)
 
 
 def python_m_migrate(*arguments: str) -> Outcome:
     """As `migrate`, by `python -m migrate`."""
     done = subprocess.run([*MIGRATE, *arguments], cwd=PROJECT, capture_output=True, text=True, timeout=100, check=False)
     return Outcome(done.returncode, done.stdout, done.stderr)
-
-
-_context = multiprocessing.get_context("forkserver")
-_context.set_forkserver_preload(["migrate.cli"])
-
-
-def _command(line: list[str], env: dict[str, str], out: str, err: str) -> None:
-    os.environ.clear()
-    os.environ.update(env)
-    os.chdir(PROJECT)
-    for number, path in ((1, out), (2, err)):
-        os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600), number)
-    from migrate.cli import main
-
-    main(line)
 
 
 def config_of(box: Sandbox, database: str, **changes: Any) -> dict[str, Any]:

@@ -8,10 +8,10 @@ from pathlib import Path
 from jobs import full_copy, verify
 from migrate.settings import load
 from sandbox.broker import KafkaBroker
-from sandbox.demo.migration import Migration
 from sandbox.process import Child
 from sandbox.settings import Flavour
 from sandbox.stack import Sandbox
+from tests.forked import Migration
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "grants.md"
 PASSWORD = "a-password-of-this-test"
@@ -33,6 +33,7 @@ def statements(section: str, flavour: Flavour, name: str) -> list[str]:
     escaped = name.replace("_", r"\_")
     text = text.replace("`shop`", f"`{name}`").replace(r"`shop\_", rf"`{escaped}\_")
     text = text.replace(r"`migrate\_state", rf"`{escaped}\_state")
+    text = text.replace("`migrate_state`", f"`{name}_state`").replace("'shop_app'@", f"'{name}_app'@")
     text = re.sub(r"'migrate_(\w+)'@", rf"'{name}_\1'@", text)
     return [line.removesuffix(";") for line in text.splitlines() if line.strip()]
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from migrate.model.errors import PreflightError
+from migrate.model.errors import PreflightError, ServerError
 from migrate.mysql.connection import Connection, connect
 from migrate.ops.init import initialise
 from migrate.preflight import charsets, clocks, counters, modes, packet, retention, space, unique_keys, versions
@@ -25,7 +25,7 @@ from sandbox.database import DatabaseServer
 from sandbox.stack import Sandbox
 from tests.helpers import address, globally, raw_settings, scratch, unique
 
-_BY_USER = {
+_BY_USER: dict[str, Any] = {
     "nodes": "ds_${0..1}.t_${0..1}",
     "database": {"column": "user_id", "algorithm": "MOD", "props": {"sharding-count": 2}},
     "table": {"column": "id", "algorithm": "MOD", "props": {"sharding-count": 2}},
@@ -103,6 +103,22 @@ def test_every_check_runs_and_all_of_it_passes_or_is_advice(case: Case) -> None:
     )  # as for init
 
 
+def test_a_server_that_refuses_and_a_table_that_is_not_there_hide_no_other_check(case: Case) -> None:
+    case.raw["tables"].append({"name": f"{case.database}.missspelt", "sharding": {"nodes": "ds_0.missspelt"}})
+    results = case.report(services=True).results
+    assert [one.subject for one in results if one.verdict is Verdict.PROBLEM] == [f"{case.database}.missspelt"]
+    assert {"sharding", "retention", "state", "topic", "grants"} <= {one.check for one in results}
+
+    for section, index in (("targets", 1), ("sources", 0)):
+        case.raw[section][index]["password"] = "wrong-one"
+        report = case.report(services=True)
+        refused = [one for one in report.results if one.verdict is Verdict.UNKNOWN and one.check == section[:-1]]
+        assert [one.subject for one in refused] == [case.raw[section][index]["name"]], "once"
+        assert {"target", "state", "kafka", "topic", "space"} <= {one.check for one in report.results}
+    with pytest.raises(ServerError, match="wrong user or password"):
+        case.report()  # as for init
+
+
 def test_versions_that_are_too_old_are_a_problem_and_untested_ones_are_told(case: Case) -> None:
     said = {
         "mysql": {"5.7.44-log": "problem", "8.0.36": "note", "9.7.4": "pass"},
@@ -116,8 +132,8 @@ def test_versions_that_are_too_old_are_a_problem_and_untested_ones_are_told(case
 
 
 def test_target_tables_that_init_would_refuse_are_named_all_of_them(case: Case) -> None:
-    def told(*, filled: bool = False) -> dict[str, str]:
-        results = preflight.run(case.settings, services=True, filled=filled).results
+    def told(*, way_back: bool = False) -> dict[str, str]:
+        results = preflight.run(case.settings, services=True, way_back=way_back).results
         found = [one for one in results if one.check == "target table"]
         return {one.subject: one.message if one.verdict is Verdict.PROBLEM else str(one.verdict) for one in found}
 
@@ -131,7 +147,7 @@ def test_target_tables_that_init_would_refuse_are_named_all_of_them(case: Case) 
     assert told() == fine, "they have rows since the copy"
     case.raw["name"] = unique("second")  # a migration for which they are somebody else's
     assert told() == {f"t0/{database}.t_0": f"t0/{database}.t_0 has rows already", "t1": "pass"}
-    assert told(filled=True) == fine, "the places of a way back have rows"
+    assert told(way_back=True) == fine, "the places of a way back have rows"
     second.execute("ALTER TABLE t_0 MODIFY v VARCHAR(39)", "ALTER TABLE t_1 DROP v, ADD w INT", database=database)
     source, found = f"{database}.t", told()
     assert found == {
@@ -234,6 +250,10 @@ def test_unique_keys_that_target_tables_cannot_hold_to_are_named(case: Case) -> 
 
 def test_ranges_of_ids_keep_target_tables_apart(case: Case) -> None:
     """The statements that are advised, run at the targets: four tables give ids that differ from all others."""
+    with session(case.box.source) as connection:
+        by_id = one(counters.check(connection, case.table()))
+    assert "have the application make values of id" in by_id.mend, "the table is chosen by it"
+    case.raw["tables"][0]["sharding"] = {**_BY_USER, "table": {**_BY_USER["table"], "column": "user_id"}}
     with session(case.box.source) as connection:
         found = one(counters.check(connection, case.table()))
     statements = found.mend.partition(": ")[2].split("; ")[:3]

@@ -10,7 +10,9 @@ import pytest
 from migrate.mysql.connection import Connection, connect
 from migrate.preflight import grants
 from migrate.preflight.result import Result, Verdict
-from migrate.settings import parse
+from migrate.preflight.run import run
+from migrate.settings import Cutover, parse
+from sandbox.broker import KafkaBroker
 from sandbox.database import DatabaseServer
 from sandbox.stack import Sandbox
 from tests.flow.test_grants import PASSWORD, statements
@@ -34,6 +36,10 @@ class Account:
             return [
                 one for one in grants.check_databases(connection, {database: wanted}) if one.verdict is not Verdict.PASS
             ]
+
+
+def at_source(connection: Connection, *databases: str) -> list[Result]:
+    return grants.check(connection, grants.of_source(connection.flavour, databases), "it may")
 
 
 @pytest.fixture
@@ -90,10 +96,14 @@ def test_locking_tables_at_a_mysql_source_is_asked_for(mysql_box: Sandbox) -> No
     mysql_box.source.execute(f"CREATE DATABASE {name}", *tables)
     account = Account(mysql_box.source, "Source", name)
     with closing(account.session()) as connection:
-        (found,) = grants.check(connection, [account.name])
+        (found,) = at_source(connection, account.name)
         assert found.verdict is Verdict.PASS
-        (found,) = grants.check(connection, [account.name, "elsewhere"])
+        (found,) = at_source(connection, account.name, "elsewhere")
     assert (found.verdict, "lacks LOCK TABLES on database elsewhere" in found.message) == (Verdict.PROBLEM, True)
+    mysql_box.source.execute(f"REVOKE LOCK TABLES ON `{account.name}`.* FROM '{account.user}'@'%'")
+    with closing(account.session()) as connection:
+        (found,) = at_source(connection, account.name)
+    assert found.verdict is Verdict.PROBLEM, "the grants on its tables cannot give it"
     mysql_box.source.execute(f"DROP USER '{account.user}'@'%'", f"DROP DATABASE {name}")
 
 
@@ -104,3 +114,70 @@ def test_the_state_account_has_what_its_two_databases_need(box: Sandbox) -> None
     (found,) = account.lacks(f"{account.name}_state", "DROP")
     assert found.verdict is Verdict.PROBLEM
     box.targets[0].execute(f"DROP USER '{account.user}'@'%'")
+
+
+def lacking(account: Account, needs: grants.Needs) -> list[Result]:
+    with closing(account.session()) as connection:
+        return [one for one in grants.check(connection, needs, "it may") if one.verdict is not Verdict.PASS]
+
+
+def test_what_a_cutover_needs_is_named_all_at_once_and_given_by_what_is_advised(target: Account) -> None:
+    flavour, database = target.server.flavour, f"{target.name}_0"
+    pattern = database.replace("_", "\\_")
+
+    def given(section: str) -> None:
+        ours = [line for line in statements(section, flavour, target.name) if f"'{target.user}'@" in line]
+        target.server.execute(*ours)
+
+    needs = grants.of_source(flavour, [database]) | grants.of_cutover(flavour, [database], Cutover())
+    everywhere, locks = lacking(target, needs)
+    assert everywhere.mend == f"GRANT {', '.join(needs.everywhere)} ON *.* TO '{target.user}'@'%'"
+    assert f"lacks LOCK TABLES on database {database}" in locks.message
+    given("Cutover at the targets")
+    assert lacking(target, needs) == []
+    for privilege in needs.everywhere:
+        target.server.execute(f"REVOKE {privilege} ON *.* FROM '{target.user}'@'%'")
+        (found,) = lacking(target, needs)
+        assert found.message.endswith(f"grant {privilege} is missing")
+        target.server.execute(found.mend)
+        assert lacking(target, needs) == []
+
+    needs = grants.of_cutover(flavour, [database], Cutover(stop="revoke", accounts=("app@%",)))
+    option, catalog = lacking(target, needs)
+    assert option.message.endswith(f"lacks GRANT OPTION on database {database}")
+    assert catalog.mend == f"GRANT SELECT ON `mysql`.* TO '{target.user}'@'%'"
+    target.server.execute(option.mend, catalog.mend)
+    assert lacking(target, needs) == []
+    target.server.execute(f"REVOKE GRANT OPTION ON `{pattern}`.* FROM '{target.user}'@'%'")
+    assert [one.mend for one in lacking(target, needs)] == [option.mend]
+    given("Cutover by REVOKE")
+    assert lacking(target, needs) == []
+
+
+def test_all_privileges_are_no_right_to_give_them(target: Account) -> None:
+    target.server.execute(f"GRANT ALL ON *.* TO '{target.user}'@'%'")
+    needs = grants.of_cutover(target.server.flavour, ["x"], Cutover(stop="revoke", accounts=("app@%",)))
+    assert [one.message.rpartition("lacks ")[2] for one in lacking(target, needs)] == ["GRANT OPTION on database x"]
+    assert lacking(target, grants.of_cutover(target.server.flavour, ["x"], Cutover())) == []
+
+
+def test_a_way_back_that_is_not_begun_needs_create_for_the_services_own_tables(
+    target: Account, kafka: KafkaBroker
+) -> None:
+    server, name = target.server, target.name
+    server.execute(f"CREATE DATABASE {name}_0", f"CREATE TABLE {name}_0.t (id INT PRIMARY KEY)")
+    reached = {**address(server), "user": target.user, "password": PASSWORD}
+    raw = raw_settings(
+        state={**address(server), "database": f"{name}_state"},
+        sources=[{"name": "s", **address(server)}],
+        targets=[{"name": "x", **reached}],
+        databases={"ds": {"target": "x", "database": f"{name}_0"}},
+        kafka={"bootstrap": kafka.bootstrap},
+        tables=[{"name": f"{name}_0.t", "sharding": {"nodes": "ds.t"}}],
+    )
+    pattern = f"{name}_0".replace("_", "\\_")
+    server.execute(f"REVOKE CREATE ON `{pattern}`.* FROM '{target.user}'@'%'")
+    results = run(parse(raw, {}), services=True, way_back=True).results
+    (found,) = [one for one in results if one.check == "grants" and one.subject == f"target 'x', {name}_0"]
+    assert found.message.endswith(f"lacks CREATE, LOCK TABLES on database {name}_0")
+    server.execute(f"DROP DATABASE {name}_0")
