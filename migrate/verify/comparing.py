@@ -36,9 +36,14 @@ from migrate.verify.units import Unit, first_page
 log = structlog.get_logger("migrate.check")
 MAX_SUSPECTS = 4000
 """Keys that are looked at again; at more no further range is compared."""
+_ASK_SECONDS = 1.0
 _LEAST_LOOKS = 2  # after the stream has passed: a row that changes all the time is seen to
 T = TypeVar("T")
 Tables = tuple[PlannedTable, ...]
+
+
+class _Behind(Exception):  # noqa: N818 - an answer, and no error
+    """The stream did not come to what a look saw."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,8 +132,8 @@ class Comparison:
         return Looks(keys, self.look(tables), partial(self.fail, tables))
 
     def settle(self) -> tuple[bool, list[Settled]]:
-        """Look at the suspects until they agree or are judged; False: none is judged, as the stream did not pass, or a
-        publisher reads another server by now than the rows were read at.
+        """Look at the suspects until they agree or are judged, the stream passing between any two looks; False: none is
+        judged, as it did not pass, or a publisher reads another server by now than the rows were read at.
 
         Tables that failed are left out.
         """
@@ -136,17 +141,28 @@ class Comparison:
         verify, looks = self.settings.verify, [one for _, one in everything]
         for one in looks:
             one.take()
-        waiting = [tables for tables, some in everything if some.left]
-        judged = not waiting or self.passes(waiting)
-        for tables, some in everything:
-            if tables[0].table.id in self.failed:
-                some.drop()
-        if judged and any(one.left for one in looks):
-            self.sleep(verify.recheck_seconds)
-            settle(looks, max(_LEAST_LOOKS, verify.rechecks), verify.recheck_seconds, self.sleep, self.hurry)
-            judged = not self.moved()
-            if not judged:
-                log.warning("a publisher reads another server by now, nothing is judged")
+
+        def pause(seconds: float) -> None:
+            """So that at the next look everything is there that the sources had at the last one."""
+            self.sleep(seconds)
+            if not self.passes([tables for tables, some in everything if some.left]):
+                raise _Behind
+            for tables, some in everything:
+                if tables[0].table.id in self.failed:
+                    some.drop()
+
+        judged = True
+        if any(one.left for one in looks):
+            try:
+                pause(verify.recheck_seconds)
+                rechecks = max(_LEAST_LOOKS, verify.rechecks)
+                settle(looks, rechecks, verify.recheck_seconds, self.sleep, self.hurry, pause)
+            except _Behind:
+                judged = False
+            else:
+                judged = not self.moved()
+                if not judged:
+                    log.warning("a publisher reads another server by now, nothing is judged")
         return judged, [
             Settled(tables, one.agreed, one.outcome() if judged else Looked(in_motion=one.left))
             for tables, one in everything
@@ -178,15 +194,17 @@ class Comparison:
         Tables whose topic is gone fail.
         """
         sources = {one.table.source for tables in everything for one in tables}
-        deadline = time.monotonic() + self.settings.check.wait_seconds
         most = self.settings.check.wait_seconds
-        log.info("waits for the stream; `migrate run` must be running", sources=sorted(sources), seconds_at_most=most)
+        deadline, told = time.monotonic() + most, False
         passing = self.call(lambda: Passing(self._asked, self._state, sources))
         while not self.call(passing.passed):
+            if not told:
+                log.info("waits for the stream; `migrate run` must be running", sources=sorted(sources), at_most=most)
+                told = True
             if time.monotonic() > deadline:
                 log.warning("the stream is behind, nothing is judged", sources=sorted(sources))
                 return False
-            self.sleep(min(1.0, self.settings.verify.recheck_seconds))
+            self.sleep(min(_ASK_SECONDS, self.settings.verify.recheck_seconds))
         for tables in everything:
             if gone := passing.gone.get(tables[0].topic or self.settings.topic):
                 self.fail(tables, StopError(f"{tables[0].table.full_name}: {gone.message}", hint=gone.hint))

@@ -58,9 +58,9 @@ class Looks:
         return len(self._history)
 
     @property
-    def moving(self) -> list[Key]:
-        """Those left that are behind, not different."""
-        return [key for key, history in self._history.items() if history and _moves(history)]
+    def changing(self) -> list[Key]:
+        """Those left that changed between looks, at the source or at their places."""
+        return [key for key, history in self._history.items() if any(seen != history[0] for seen in history)]
 
     def take(self, keys: Sequence[Key] | None = None) -> None:
         """Look at what is left, or at some of it."""
@@ -123,24 +123,27 @@ def settle(
     seconds: float,
     sleep: Callable[[float], None],
     hurry: Hurry | None = None,
+    pause: Callable[[float], None] | None = None,
 ) -> None:
     """Look at once, then up to `rechecks` times, `seconds` apart; ends early when nothing is left.
 
     hurry: has the stream bring everything at once for so many seconds; with it rows that kept changing are then looked
-    at in quick succession, until each was seen to follow or their time is over.
+    at in quick succession, until each was seen to follow or their time is over. A row that comes and goes at the source
+    may be away from its place at every look, and only that tells it from one that is lost.
+    pause: instead of `sleep`, between two looks but for those.
     """
     for left in range(rechecks, -1, -1):
         for looks in all_looks:
             looks.take()
         if left == 0 or not any(looks.left for looks in all_looks):
             break
-        sleep(seconds)
+        (pause or sleep)(seconds)
     if hurry is not None:
         _watch(all_looks, sleep, hurry)
 
 
 def _watch(all_looks: Sequence[Looks], sleep: Callable[[float], None], hurry: Hurry) -> None:
-    moving = {looks: keys for looks in all_looks if (keys := looks.moving)}
+    moving = {looks: keys for looks in all_looks if (keys := looks.changing)}
     if not moving:
         return
     if sum(map(len, moving.values())) > _WATCHED:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from contextlib import closing
 
 import sqlalchemy as sa
 
 from migrate.kafka.reader import NoSuchTopic, PartitionReader
+from migrate.model.errors import ServerError
 from migrate.model.partition import Partition
 from migrate.publish.start import SourceEnd, source_end
 from migrate.settings import Settings
@@ -21,14 +22,29 @@ class Passing:
     Topics that are not at the broker are waited for no longer: `gone` has them by name.
     """
 
-    def __init__(self, settings: Settings, state: sa.Engine, sources: Collection[str]) -> None:
-        """Raises ServerError when a source does not answer."""
+    def __init__(
+        self,
+        settings: Settings,
+        state: sa.Engine,
+        sources: Collection[str],
+        ends: Mapping[str, SourceEnd] | None = None,
+    ) -> None:
+        """ends: of these sources, where their logs end for good; a publisher must not read another server then.
+
+        Raises ServerError when a source does not answer.
+        """
         self._sources = sources
         self._settings = settings
         self._state = state
-        self._ends = self._source_ends()
+        self._fixed = ends is not None
+        self._ends = dict(ends) if ends is not None else self._source_ends()
         self._topic_ends: dict[Partition, int] | None = None
         self.gone: dict[str, NoSuchTopic] = {}
+
+    def again(self) -> Passing:
+        """The topics may have got longer since: up to where they end then."""
+        self._topic_ends = None
+        return self
 
     def passed(self) -> bool:
         """Ask again. Raises ServerError."""
@@ -47,6 +63,9 @@ class Passing:
         for name, end in self._ends.items():
             where = stored[name]
             if where is not None and (where.server_id, where.server_uuid) != end.server:
+                if self._fixed:
+                    told = f"the publisher of source '{name}' reads another server by now"
+                    raise ServerError(told, hint="`migrate verify`, and again")
                 self._ends = self._source_ends()  # the publisher reads another server by now
                 return False
             if where is None or not end.reached_by(where):

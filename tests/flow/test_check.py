@@ -20,15 +20,21 @@ from tests.helpers import unique
 ROWS = 40
 MORE = (
     "check: {{interval_seconds: 1, chunks: {chunks}, wait_seconds: {wait}, repair: {repair}}}\n"
-    "verify: {{rechecks: 3, recheck_seconds: 0.4, chunk_rows: 15}}\n"
+    "verify: {{rechecks: 3, recheck_seconds: {recheck}, chunk_rows: 15}}\n"
 )
 
 
 def made(
-    box: Sandbox, kafka: KafkaBroker, directory: Path, chunks: int = 100, wait_seconds: float = 60, repair: bool = False
+    box: Sandbox,
+    kafka: KafkaBroker,
+    directory: Path,
+    chunks: int = 100,
+    wait_seconds: float = 60,
+    repair: bool = False,
+    recheck_seconds: float = 0.4,
 ) -> Flow:
     """A migration of 40 rows that are at the target, in chunks of ten as a copy leaves them; nothing writes yet."""
-    more = MORE.format(chunks=chunks, wait=wait_seconds, repair=str(repair).lower())
+    more = MORE.format(chunks=chunks, wait=wait_seconds, repair=str(repair).lower(), recheck=recheck_seconds)
     flow = Flow(box, kafka, directory, unique("check"), box.source, lease=30, more=more)
     flow.migration.do("init")
     flow.child("publish", "publish", "--source", "main")
@@ -166,6 +172,30 @@ def test_one_run_that_is_stopped_while_it_waits_is_no_outcome(box: Sandbox, kafk
             os.kill(runs.pid, signal.SIGTERM)
             assert runs.wait(SLOW)
             assert (runs.returncode, "stopped before it was done" in runs.log_tail()) == (4, True)
+
+
+def test_a_row_that_comes_again_while_the_stream_stands_after_it_had_passed_is_no_difference(
+    box: Sandbox, kafka: KafkaBroker, tmp_path: Path
+) -> None:
+    """At every look it is away, of another insert each time: the stream must pass between any two."""
+    with closing(made(box, kafka, tmp_path, recheck_seconds=4)) as flow:
+        (consumer,) = flow.children("consume")
+
+        def times() -> int:
+            return runs.log.read_text("utf-8").count("waits for the stream")
+
+        with frozen(consumer.pid):
+            box.source.execute("INSERT INTO orders VALUES (9001, 1, 1, 'once')", database=flow.database)
+            runs = flow.child("once", "check", "--once")
+            wait(times, "it to wait for the stream")
+            box.source.execute("DELETE FROM orders WHERE id = 9001", database=flow.database)
+        flow.drain()
+        with frozen(consumer.pid):
+            box.source.execute("INSERT INTO orders VALUES (9001, 1, 1, 'again')", database=flow.database)
+            wait(lambda: times() > 1 or not runs.running, "it to wait again")
+        assert runs.wait(SLOW)
+        assert runs.returncode == 0, runs.log_tail()
+        assert flow.migration.ask("status")["check"]["named"] == []
 
 
 def test_a_table_that_cannot_be_compared_is_named_and_compared_again_once_it_can(flow: Flow) -> None:

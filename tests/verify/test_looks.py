@@ -143,3 +143,18 @@ def test_a_difference_is_not_watched_and_a_row_that_is_never_seen_to_follow_stay
     assert list(looked.verdicts) == [differing]
     assert looked.moving == [moving]
     assert count > 100
+
+
+def test_a_row_that_comes_and_goes_and_was_never_there_when_looked_at_is_watched_until_it_is() -> None:
+    away = [Seen((0, each), {}) for each in "abc"]
+    look, asked = looks(*away, Seen((0, "d"), {}), Seen((0, "e"), {0: "d"}))
+    assert look_again([KEY], look, 2, 0, lambda _: None, lambda _seconds: None) == Looked()
+    assert len(asked) == 5
+
+
+def test_between_two_looks_the_stream_is_waited_for() -> None:
+    paused: list[float] = []
+    slept: list[float] = []
+    look, _ = looks(*[MISSING] * 3)
+    settle([Looks([KEY], look)], 2, 3.0, slept.append, lambda _seconds: None, paused.append)
+    assert (paused, slept) == ([3.0, 3.0], [])
