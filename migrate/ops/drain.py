@@ -31,11 +31,13 @@ def drain(
     progress: Callable[[Status], None] = lambda _status: None,
 ) -> Status:
     """Wait until the target has what the sources had logged when this was called, and no delete waits to come back.
+    What is written meanwhile is not waited for.
 
     Asks the consumer to merge at once. Raises: StopError when a process stopped or a partition stands still,
     ServerError on time-out.
     """
     ends = status.source_ends(settings, state)
+    goal = _Goal()
     began = time.monotonic()
     deadline = began + timeout_seconds
     from_before: set[tuple[str, datetime]] | None = None
@@ -45,7 +47,7 @@ def drain(
             migrations.ask_drain(connection, settings.name)
         now = status.read(settings, state, ends)
         progress(now)
-        if now.drained:
+        if goal.reached(now):
             return now
         with state.connect() as connection:
             stopped = halt.settled(connection, settings.name)
@@ -63,12 +65,29 @@ def drain(
             raise StopError(f"{process} stands still: {reason}", hint=hint)
         if time.monotonic() > deadline:
             raise ServerError(
-                f"not drained within {timeout_seconds:.0f} s: {_left(now)}", hint="is `migrate run` running?"
+                f"not drained within {timeout_seconds:.0f} s: {left(now)}", hint="is `migrate run` running?"
             )
         time.sleep(_POLL)
 
 
-def _left(now: Status) -> str:
+class _Goal:
+    """Up to where the target must have come: known once the publishers have come to the sources' ends."""
+
+    def __init__(self) -> None:
+        self._ends: dict[tuple[str, int], int] = {}  # of partitions
+
+    def reached(self, now: Status) -> bool:
+        """Whether everything is there. Deletes wait only while a copy is open, so that they become no more after it."""
+        if now.gone or not all(source.caught_up for source in now.sources):
+            return False
+        if self._ends.keys() != {(part.topic, part.partition) for part in now.partitions}:
+            self._ends = {(part.topic, part.partition): part.end for part in now.partitions}
+        behind = any(part.consumed < self._ends[part.topic, part.partition] for part in now.partitions)
+        return not behind and not now.empty_deletes
+
+
+def left(now: Status) -> str:
+    """What is not at the target yet, in a line."""
     parts = [
         f"source '{item.name}' is published to {item.published or 'nothing'}"
         for item in now.sources

@@ -12,6 +12,19 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn
 _LINE_EVERY = 5.0
 
 
+class Waiting:
+    """Says on stderr what is waited for: a line every few seconds, and none where it is soon over."""
+
+    def __init__(self) -> None:
+        self._console = Console(stderr=True, highlight=False)
+        self._next = time.monotonic() + _LINE_EVERY
+
+    def say(self, line: str) -> None:
+        if time.monotonic() >= self._next:
+            self._next = time.monotonic() + _LINE_EVERY
+            self._console.print(f"waiting: {line}", markup=False, soft_wrap=True)
+
+
 class RowsBar:
     """Shows rows done of rows expected, a line a table."""
 
