@@ -45,7 +45,7 @@ from migrate.scroll.marks import Mark
 from migrate.scroll.marks import load as load_mark
 from migrate.scroll.outcome import End, Problem
 from migrate.scroll.sessions import Sessions
-from migrate.scroll.table_copy import Attempt, ChunkResult, TableCopy
+from migrate.scroll.table_copy import Attempt, ChunkResult, TableCopy, refuse_before_incremental
 from migrate.scroll.tables import chosen_tables
 from migrate.scroll.tasks import CopyJob, WriteChunk, read_chunk
 from migrate.settings import Settings, load
@@ -124,6 +124,9 @@ def run(
             leading.refuse_unless(connection, settings.name, "copy")
         chosen = chosen_tables(settings, state, tables)
         check_again(settings, chosen, tables, again)
+        with state.connect() as connection:
+            for planned in chosen:
+                refuse_before_incremental(connection, settings.name, planned.table)
         began = time.monotonic()
         copied: list[TableCopied] = []
         with spark_session(settings, settings.copy_.master) as spark:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import traceback
 from importlib import metadata
@@ -28,6 +29,7 @@ from migrate.ops import refresh as refreshing
 from migrate.ops import repartition as repartitioning
 from migrate.ops import rewind as rewinding
 from migrate.ops.parent import follow_parent
+from migrate.ops.progress import Waiting
 from migrate.ops.reverse import way_back
 from migrate.preflight import run as preflights
 from migrate.publish.compiled import compiled
@@ -64,6 +66,9 @@ app.command()(web)
 app.command()(status)
 
 
+_OF_A_STREAM = re.compile(r"`migrate (?!--|cutover|rollback|finish|switch|web)")
+
+
 class _Context:
     """The config file, read when a command first needs it; with `reverse`, as the way back has it."""
 
@@ -71,6 +76,10 @@ class _Context:
         self.path = path
         self.reverse = reverse
         self._loaded: tuple[Settings, str] | None = None
+
+    def meant(self, hint: str) -> str:
+        """A hint that names commands, as they are to be typed for what was loaded."""
+        return _OF_A_STREAM.sub("`migrate --reverse ", hint) if self.reverse and self._loaded else hint
 
     @property
     def reverse_of(self) -> str:
@@ -87,6 +96,10 @@ class _Context:
     @property
     def text(self) -> str:
         return self._loaded[1] if self._loaded else ""
+
+
+_typed: list[_Context] = []
+"""Of the command line that was read last; errors leave typer's own context behind."""
 
 
 def _version(asked: bool) -> None:
@@ -111,14 +124,15 @@ def _options(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and leave.")
     ] = False,
 ) -> None:
-    context.obj = _Context(config, reverse)
+    _typed.append(_Context(config, reverse))
+    context.obj = _typed[-1]
 
 
 @app.command()
 def preflight(context: typer.Context, as_json: Json = False) -> None:
     """Look at sources, tables, targets, state and Kafka; say what must be mended, and how. Changes nothing."""
     settings = context.obj.load()
-    report = preflights.run(settings, services=True, filled=bool(context.obj.reverse_of))
+    report = preflights.run(settings, services=True, way_back=bool(context.obj.reverse_of))
     if as_json:
         rows = [
             {"check": r.check, "subject": r.subject, "verdict": r.verdict, "message": r.message, "mend": r.mend}
@@ -230,12 +244,16 @@ def drain(
 ) -> None:
     """Wait until everything the sources have logged up to now is at the target."""
     settings = context.obj.load("drain")
+    waiting = Waiting()
     with database.opened(settings.state) as state:
-        now = draining.drain(settings, state, timeout)
+        now = draining.drain(settings, state, timeout, lambda now: waiting.say(draining.left(now)))
     if as_json:
-        print_json(now.as_dict())
+        print_json({**now.as_dict(), "drained": True})
     else:
-        out.print(f"drained: {counted(now.rows_applied, 'row change')} applied, none waiting")
+        out.print(
+            f"drained: {counted(now.rows_applied, 'row change')} applied, "
+            + ("none waiting" if now.drained else f"since then {draining.left(now)}")
+        )
 
 
 @app.command()
@@ -275,7 +293,8 @@ def main(arguments: list[str] | None = None) -> None:
         app(arguments, standalone_mode=True)
     except MigrateError as error:
         sys.stdout.flush()
-        sys.stderr.write(f"migrate: {error.message}\n" + (f"  hint: {error.hint}\n" if error.hint else ""))
+        hint = _typed[-1].meant(error.hint) if _typed else error.hint
+        sys.stderr.write(f"migrate: {error.message}\n" + (f"  hint: {hint}\n" if hint else ""))
         raise SystemExit(error.exit_code) from None
     except SystemExit as ended:
         if ended.code == _INTERRUPTED:

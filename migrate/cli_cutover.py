@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Annotated
 
 import typer
@@ -22,41 +22,90 @@ Rehearse = Annotated[
     bool, typer.Option("--rehearse", help="Do all that stops nobody, and say how long the freeze would be.")
 ]
 Abort = Annotated[bool, typer.Option("--abort", help="Give writes back after a run that was killed before its switch.")]
+Without = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="SERVER",
+        help="Leave a server that is gone for good, without its last writes; says what is known of them. Repeatable.",
+    ),
+]
+Yes = Annotated[bool, typer.Option("--yes", help="With --without: do it. Without it nothing is changed.")]
 
 
 def cutover(
     context: typer.Context,
     rehearse: Rehearse = False,
     abort: Abort = False,
+    without: Without = None,
+    yes: Yes = False,
     as_json: Json = False,
 ) -> None:
     """Switch applications to the targets: stop writes at the sources, drain, compare, switch, release."""
-    _go(context, Direction.THERE, rehearse=rehearse, abort=abort, as_json=as_json)
+    asked = _Asked(rehearse, abort, tuple(without or ()), yes, as_json)
+    _go(context, Direction.THERE, asked)
 
 
-def rollback(context: typer.Context, rehearse: Rehearse = False, abort: Abort = False, as_json: Json = False) -> None:
+def rollback(
+    context: typer.Context,
+    rehearse: Rehearse = False,
+    abort: Abort = False,
+    without: Without = None,
+    yes: Yes = False,
+    as_json: Json = False,
+) -> None:
     """Switch applications back to the sources, which have what was written at the targets meanwhile."""
-    _go(context, Direction.BACK, rehearse=rehearse, abort=abort, as_json=as_json)
+    asked = _Asked(rehearse, abort, tuple(without or ()), yes, as_json)
+    _go(context, Direction.BACK, asked)
 
 
-def _go(context: typer.Context, direction: Direction, *, rehearse: bool, abort: bool, as_json: bool) -> None:
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """The options of `migrate cutover` and `migrate rollback`."""
+
+    rehearse: bool
+    abort: bool
+    without: tuple[str, ...]
+    yes: bool
+    as_json: bool
+
+    def check(self) -> None:
+        """Raises ConfigError for options that exclude each other."""
+        named = {"--rehearse": self.rehearse, "--abort": self.abort, "--without": bool(self.without)}
+        given = [name for name, there in named.items() if there]
+        if len(given) > 1 and given != ["--abort", "--without"]:
+            raise ConfigError(f"{given[0]} and {given[1]} exclude each other")
+        if self.yes and not self.without:
+            raise ConfigError("--yes goes with --without only")
+
+
+def _go(context: typer.Context, direction: Direction, asked: _Asked) -> None:
     if context.obj.reverse:
         raise ConfigError("cutover and rollback are of the migration itself", hint="say it without --reverse")
-    if rehearse and abort:
-        raise ConfigError("--rehearse and --abort exclude each other")
+    asked.check()
     settings = context.obj.load("cutover")
 
     def say(line: str) -> None:
-        if not as_json:
+        if not asked.as_json:
             out.print(line, markup=False)
 
     with database.opened(settings.state) as state:
-        if abort:
-            switching.abort(settings, state, say)
+        if asked.abort:
+            switching.abort(settings, state, say, asked.without)
             say("writes are given back; applications are where they were")
             return
-        report = switching.switch_over(settings, state, context.obj.path, direction, say, rehearse=rehearse)
-    if as_json:
+        if asked.without:
+            delivered = switching.delivered(settings, state, direction, asked.without, say)
+            for server, upto in delivered.items():
+                say(f"'{server}': {upto} is on its way or at the other side; what it took after that is lost")
+            if not asked.yes:
+                say("nothing was changed; with --yes it is done, without a comparison")
+                if asked.as_json:
+                    print_json({"delivered": delivered})
+                return
+        report = switching.switch_over(
+            settings, state, context.obj.path, direction, say, rehearse=asked.rehearse, without=asked.without
+        )
+    if asked.as_json:
         print_json(asdict(report) if report is not None else {"finished": "an earlier run"})
     else:
         _told(report)
@@ -109,7 +158,8 @@ def finish(
         say(f"topics deleted: {', '.join(plans.topics) or 'none'}")
     for block in plans.blocks:
         say(f"{block.side} '{block.server}': writes stay stopped ({block.method}), until: {'; '.join(block.ending)}")
-    say("finished" if plans.done else "nothing was changed; `migrate finish --yes` does it")
+    options = "--abandon --yes" if abandon else "--yes"
+    say("finished" if plans.done else f"nothing was changed; `migrate finish {options}` does it")
 
 
 def web(context: typer.Context) -> None:

@@ -166,4 +166,7 @@ def page(now: Status, stands: Whole | None) -> RenderableType:
         told = f"STOPPED {halted['process']} since {halted['since']}{since}: {halted['reason']}"
         told += f"\n        → {halted['hint']}"
         say(told)
+    for ended in now.ended:
+        say(f"ENDED {ended['process']} at {ended['at']}, `migrate run` starts it again: {ended['reason']}")
+        say(f"        → {ended['hint'] or 'its log, below run_dir, says more'}")
     return Group(*lines)

@@ -6,19 +6,27 @@ What ends a block is noted in the state before anything is done, so that whoever
 from __future__ import annotations
 
 import re
-import subprocess
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
+from contextlib import closing
 
 import sqlalchemy as sa
 import structlog
 
+from migrate.cutover import hook
 from migrate.cutover.server import Server, Session, settled
-from migrate.model.errors import PreflightError, ServerError
-from migrate.mysql.grants import covers
+from migrate.model.errors import MigrateError, PreflightError, ServerError
+from migrate.mysql import grants
+from migrate.mysql.catalog import place
+from migrate.mysql.connection import connect
+from migrate.mysql.errors import explained, number
+from migrate.mysql.grants import WRITES_WHEN_READ_ONLY, covers
+from migrate.preflight import grants as needed
+from migrate.preflight.result import Verdict
 from migrate.settings import Cutover, Settings
 from migrate.state import cutover, switch
 from migrate.state.cutover import Block
 from migrate.state.switch import Side, Switch, Writes
+from migrate.target.plan import Plan
 
 log = structlog.get_logger("migrate.cutover")
 Say = Callable[[str], None]
@@ -26,6 +34,9 @@ _WRITES = ("INSERT", "UPDATE", "DELETE")
 _ALL = "ALL PRIVILEGES"
 _GRANT = re.compile(r"GRANT (?P<what>.+?) ON (?P<on>\S+) TO ", re.S)
 _HOOK = "hook"
+_READ_ONLY = "SET GLOBAL read_only = 1"
+_NO_ACCOUNT = frozenset({1133, 1141, 1410})
+_DENIED = frozenset({1044, 1045, 1142, 1227, 1290})
 
 
 class Blocks:
@@ -37,26 +48,36 @@ class Blocks:
         state: sa.Engine,
         side: Side,
         servers: Sequence[Server],
-        databases: Mapping[str, Collection[str]],
+        plan: Plan,
         say: Say,
+        without: Collection[str] = (),
     ) -> None:
-        """settings: of the way there; databases: of each server, those with tables of ours."""
+        """settings: of the way there; plan: with the tables of that side; without: servers that are
+        gone, at which nothing can be ended: that stays noted."""
         self._name = settings.name
         self._cutover: Cutover = settings.cutover
+        self._run_dir = settings.run_dir
+        self._reached = settings.state
         self._state = state
         self._side = side
         self._servers = servers
-        self._databases = databases
+        self._databases = _databases(plan)
         self._say = say
+        self._without = without
+        self._placed: list[Block] = []  # by this process
+        self._lifted: set[str] = set()  # of which servers, again
 
     def probe(self) -> None:
         """See that writes could be stopped, without doing so. Raises PreflightError, ServerError."""
         for server in self._servers:
+            self._refuse_denied(server)
             match self._cutover.stop:
                 case "read_only":
                     _probe_read_only(server)
+                    self._refuse_closed_state(server)
                 case "revoke":
-                    self._revocations(server)
+                    for statement in self._revocations(server)[1]:  # they have it: it changes nothing
+                        server.execute(statement)
                 case _:
                     pass
         if self._cutover.stop == "application":
@@ -69,9 +90,13 @@ class Blocks:
                     " docs/cutover.md",
                 )
 
-    def stop(self) -> None:
-        """Stop writes. Raises PreflightError, ServerError; what was done until then is noted and can be ended."""
+    def stop(self, still_ours: Callable[[sa.Connection], None]) -> None:
+        """Stop writes. Raises PreflightError, ServerError; what was done until then is noted and can be ended.
+
+        still_ours: raises when this run is not the one that may; asked in the transaction that begins it.
+        """
         with self._state.begin() as connection:
+            still_ours(connection)
             now = switch.put(connection, self._name, self._side, Writes.CLOSED)
         match self._cutover.stop:
             case "read_only":
@@ -93,40 +118,101 @@ class Blocks:
         """
         with self._state.connect() as connection:
             found = cutover.blocked(connection, self._name, self._side)
-        by_name = {server.name: server for server in self._servers}
+        failed: dict[str, ServerError] = {}
         for block in found:
-            if block.method == "hook":
-                self._hook("open")
-            elif block.server in by_name:
-                for statement in block.ending:
-                    by_name[block.server].execute(statement)
-            else:
-                raise ServerError(
-                    f"writes are stopped at '{block.server}', which is not in the config any more",
-                    hint="put it back; or run there: " + "; ".join(block.ending),
-                )
+            if block.server in self._without:
+                continue
+            try:
+                if block.server not in self._lifted:
+                    self._end(block)
+            except ServerError as error:  # the others are not to wait for this one
+                failed[block.server] = error
+                continue
             with self._state.begin() as connection:
                 cutover.drop_block(connection, self._name, block)
             self._say(f"{self._side} '{block.server}': writes given back")
+        if failed:
+            first = next(iter(failed.values()))
+            names = ", ".join(f"'{name}'" for name in failed)
+            by_hand = "; ".join(statement for block in found if block.server in failed for statement in block.ending)
+            denied = first.__cause__ is not None and number(first.__cause__) in _DENIED
+            hint = f"with an account that may, run there: {by_hand}; and say the same again" if denied else first.hint
+            raise ServerError(f"writes are still stopped at {names}: {first.message}", hint=hint)
         return bool(found)
 
+    def lift(self) -> None:
+        """End what this process put in place, without the state; `give_back` takes the notes away."""
+        for block in reversed(self._placed):
+            try:
+                self._end(block)
+                self._lifted.add(block.server)
+            except MigrateError as error:
+                log.warning("writes are not given back yet", server=block.server, reason=error.message)
+
+    def _end(self, block: Block) -> None:
+        if block.method == "hook":
+            self._hook("open")
+            return
+        server = next((one for one in self._servers if one.name == block.server), None)
+        if server is None:
+            raise ServerError(
+                f"'{block.server}' is not in the config any more",
+                hint="put it back; or run there: " + "; ".join(block.ending),
+            )
+        needless: Collection[str] = ()
+        if block.method == "read_only":
+            server.end_statement(_READ_ONLY)  # one that still waits, of a process that was killed, would come after
+            needless = () if _is_read_only(server) else block.ending
+        elif block.method == "revoke":  # which may have been refused, as the GRANT would be
+            needless = self._standing(server)
+        for statement in block.ending:
+            if statement in needless:
+                continue
+            try:
+                server.execute(statement)
+            except ServerError as error:
+                if error.__cause__ is None or number(error.__cause__) not in _NO_ACCOUNT:
+                    raise
+                self._say(f"{self._side} '{block.server}': an account is not there any more: {statement}")
+
     def _note(self, block: Block) -> None:
+        self._placed.append(block)
         with self._state.begin() as connection:
             cutover.note_block(connection, self._name, block)
 
     # -- read_only
 
     def _read_only(self, server: Server) -> None:
-        ((on,),) = server.query("SELECT @@GLOBAL.read_only")
-        if str(on) in ("0", "OFF"):
+        if not _is_read_only(server):
             self._note(Block(self._side, server.name, "read_only", ("SET GLOBAL read_only = 0",)))
         # It waits for open transactions that have written: they are ended after a while.
         server.execute(f"SET SESSION lock_wait_timeout = {max(1, round(self._cutover.wait_seconds))}")
         try:
-            server.execute("SET GLOBAL read_only = 1")
+            server.execute(_READ_ONLY)
         except ServerError:
             self.end(server, server.writers())
-            server.execute("SET GLOBAL read_only = 1")
+            server.execute(_READ_ONLY)
+
+    def _refuse_denied(self, server: Server) -> None:
+        """Raise PreflightError for grants that are missing; nothing is tried without them."""
+        needs = needed.of_cutover(server.acts.flavour, self._databases[server.name], self._cutover)
+        lacking = [one for one in needed.check(server.acts, needs, "") if one.verdict is Verdict.PROBLEM]
+        if lacking:
+            raise PreflightError(
+                "; ".join(one.message for one in lacking),
+                hint="; ".join(one.mend for one in lacking) + " (docs/grants.md)",
+            )
+
+    def _refuse_closed_state(self, server: Server) -> None:
+        """Raise PreflightError when the state could not be written once its server is read-only."""
+        name = WRITES_WHEN_READ_ONLY[server.acts.flavour]
+        with closing(connect(self._reached, "state server")) as state, explained("state server"):
+            if place(state) != place(server.acts) or not (held := grants.read(state)).lacking_everywhere([name]):
+                return
+        raise PreflightError(
+            f"the state database is at '{server.name}', and its account could not write there once that is read-only",
+            hint=f"GRANT {name} ON *.* TO {held.account}; or cutover.stop: revoke",
+        )
 
     # -- revoke
 
@@ -137,35 +223,53 @@ class Blocks:
             server.execute(statement)
         accounts = [_account(text) for text in self._cutover.accounts]
         # REVOKE does not reach what a session may do in the database it has chosen, nor an open transaction.
-        self.end(server, server.sessions_of(accounts))
+        self.end(server, server.sessions_of([*accounts, *server.members(accounts)]))
 
     def _revocations(self, server: Server) -> tuple[list[str], list[str]]:
-        """Statements that take writes from the applications' accounts, and those that give them back."""
-        taken: list[str] = []
-        back: list[str] = []
+        """As `_grants`. Raises PreflightError when no account may write, or one whose writes cannot be taken."""
         for text in self._cutover.accounts:
-            user, host = _account(text)
-            account = f"'{user}'@'{host}'"
-            for (line,) in server.query(f"SHOW GRANTS FOR {account}"):
-                found = _GRANT.match(str(line))
-                if found is None:
-                    continue
-                what = _writes(found["what"])
-                if not what or not (found["on"] == "*.*" or _on_any(found["on"], self._databases[server.name])):
-                    continue
-                if found["on"] == "*.*":
-                    raise PreflightError(
-                        f"{account} may write by a grant on *.*, which cannot be taken from single databases",
-                        hint="give it grants by database, or use cutover.stop: read_only",
-                    )
-                taken.append(f"REVOKE {what} ON {found['on']} FROM {account}")
-                back.append(f"GRANT {what} ON {found['on']} TO {account}")
+            if any(on == "*.*" for _, on in self._writes_of(server, text)):
+                raise PreflightError(
+                    f"{_quoted(text)} may write by a grant on *.*, which cannot be taken from single databases",
+                    hint="give it grants by database, or use cutover.stop: read_only",
+                )
+        taken, back = self._grants(server)
         if not taken:
             raise PreflightError(
                 f"'{server.name}': none of {', '.join(self._cutover.accounts)} may write by a grant of its own",
                 hint="name the accounts, or roles, that hold the grants in cutover.accounts",
             )
         return taken, back
+
+    def _standing(self, server: Server) -> list[str]:
+        """Those statements that would give back what nobody has taken, where all accounts are there."""
+        try:
+            return self._grants(server)[1]
+        except ServerError as error:
+            if error.__cause__ is None or number(error.__cause__) not in _NO_ACCOUNT:
+                raise
+            return []
+
+    def _grants(self, server: Server) -> tuple[list[str], list[str]]:
+        """Statements that take writes from the applications' accounts, and those that give them back."""
+        found = [
+            (what, on, _quoted(text)) for text in self._cutover.accounts for what, on in self._writes_of(server, text)
+        ]
+        return (
+            [f"REVOKE {what} ON {on} FROM {account}" for what, on, account in found],
+            [f"GRANT {what} ON {on} TO {account}" for what, on, account in found],
+        )
+
+    def _writes_of(self, server: Server, account: str) -> list[tuple[str, str]]:
+        """(Privileges that write, what they are on), as the server shows what an account was granted."""
+        lines = server.query(f"SHOW GRANTS FOR {_quoted(account)}")
+        grants_ = [found for (line,) in lines if (found := _GRANT.match(str(line))) is not None]
+        ours = self._databases[server.name]
+        return [
+            (what, one["on"])
+            for one in grants_
+            if (what := _writes(one["what"])) and (one["on"] == "*.*" or _on_any(one["on"], ours))
+        ]
 
     # -- application, hook
 
@@ -186,18 +290,8 @@ class Blocks:
             )
 
     def _hook(self, what: str) -> None:
-        command = [*self._cutover.hooks.writes, what, self._side.value]
-        try:
-            done = subprocess.run(
-                command, capture_output=True, text=True, timeout=self._cutover.hooks.seconds, check=False
-            )
-        except (OSError, subprocess.TimeoutExpired) as error:
-            raise ServerError(f"hook {' '.join(command)}: {error}") from error
-        if done.returncode:
-            told = (done.stderr or done.stdout).strip().splitlines()
-            raise ServerError(
-                f"hook {' '.join(command)}: exit status {done.returncode}{': ' + told[-1] if told else ''}"
-            )
+        hooks = self._cutover.hooks
+        hook.run([*hooks.writes, what, self._side.value], hooks.seconds, self._run_dir / "hook.lock")
 
     # -- sessions
 
@@ -208,10 +302,22 @@ class Blocks:
         server.end(sessions)
 
 
+def _databases(plan: Plan) -> dict[str, set[str]]:
+    """Of each source the databases with tables of a plan."""
+    found: dict[str, set[str]] = {}
+    for source, database, _ in plan.tables:
+        found.setdefault(source, set()).add(database)
+    return found
+
+
 def _probe_read_only(server: Server) -> None:
     """Setting it to what it is needs the same grant, and changes nothing."""
+    server.execute(f"SET GLOBAL read_only = {int(_is_read_only(server))}")
+
+
+def _is_read_only(server: Server) -> bool:
     ((on,),) = server.query("SELECT @@GLOBAL.read_only")
-    server.execute(f"SET GLOBAL read_only = {'0' if str(on) in ('0', 'OFF') else '1'}")
+    return str(on) not in ("0", "OFF")
 
 
 def _writes(what: str) -> str:
@@ -226,6 +332,11 @@ def _on_any(on: str, databases: Collection[str]) -> bool:
     """Whether a grant is on one of these databases, or on something in it."""
     name = f"`{on.split('`')[1]}`" if on.startswith("`") else on.split(".")[0]
     return any(covers(name, database) for database in databases)
+
+
+def _quoted(text: str) -> str:
+    user, host = _account(text)
+    return f"'{user}'@'{host}'"
 
 
 def _account(text: str) -> tuple[str, str]:

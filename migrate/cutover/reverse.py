@@ -7,11 +7,10 @@ way there wrote are marked by its fence, so that they do not come back (rule 18)
 
 from __future__ import annotations
 
-from collections import Counter
-
 from migrate.model.errors import ConfigError
 from migrate.settings import Database, Settings, Source, TableSettings, Target
-from migrate.target.plan import Plan, PlannedTable
+from migrate.target import way_back
+from migrate.target.plan import Plan
 
 SUFFIX = "-reverse"
 _LONGEST = 48 - len(SUFFIX)
@@ -60,33 +59,8 @@ def _refuse(settings: Settings, plan: Plan) -> None:
             f"name: '{settings.name}' leaves no room for the way back's, which is {settings.name}{SUFFIX}",
             hint=f"names of migrations that are to be switched have up to {_LONGEST} characters",
         )
-    members = Counter(one.group for one in plan.tables.values() if one.group)
-    for planned in plan.tables.values():
-        name = planned.table.full_name
-        if members[planned.group] > 1:
-            raise ConfigError(
-                f"tables: {name} has no way back: it shares its target tables with others, and where a row belongs at"
-                " the sources is not told",
-                hint="a migration with such a group can be verified, and not be cut over by `migrate cutover` yet",
-            )
-        if planned.rows is not None:
-            raise ConfigError(
-                f"tables: {name} has no way back: only part of its rows belongs to the migration ('rows')",
-                hint="a part of a table can be verified, and not be cut over by `migrate cutover`",
-            )
-        if len(planned.places) > 1 and (unheld := _unheld(planned)):
-            columns = ", ".join(unheld)
-            raise ConfigError(
-                f"tables: {name} has no way back: its unique key ({columns}) holds in each of its"
-                f" {len(planned.places)} target tables, and not over all of them",
-                hint="make the sharding columns part of it, or drop it at the source before `migrate init`",
-            )
-
-
-def _unheld(planned: PlannedTable) -> tuple[str, ...]:
-    """A further unique key that two places may break together: one without all the columns that choose the place."""
-    choosing = set(planned.rule.columns)
-    return next((key for key in planned.table.unique_keys if not choosing <= set(key)), ())
+    for table, why, mend in way_back.obstacles(plan):
+        raise ConfigError(f"tables: {table.full_name} has no way back: {why}", hint=mend)
 
 
 def _reached(server: Source | Target) -> dict[str, object]:

@@ -19,6 +19,7 @@ from migrate.publish.start import SourceEnd
 from migrate.settings import Source, Target
 
 _NO_SUCH_THREAD = 1094
+_END_SECONDS = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +51,10 @@ class Server:
         """A session to look and act with."""
         if self._acts is None or not self._acts.open:
             self._acts = connect(self._settings, self._where)
+            if (
+                self._acts.flavour == "mariadb"
+            ):  # a GRANT to an account that was dropped would make it, with no password
+                self._acts.query("SET SESSION sql_mode = CONCAT(@@SESSION.sql_mode, ',NO_AUTO_CREATE_USER')")
         return self._acts
 
     def close(self) -> None:
@@ -86,6 +91,33 @@ class Server:
         names = ", ".join(f"'{_escaped(user)}'" for user, _ in accounts)
         statement = f"SELECT ID, USER, HOST, TIME FROM information_schema.PROCESSLIST WHERE USER IN ({names})"
         return [session for row in self.query(statement) if (session := _session(row)).id not in self._own()]
+
+    def members(self, accounts: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+        """Accounts that may act as these, where these are roles of a MySQL server."""
+        if self.acts.flavour == "mariadb":  # whose roles have no host, and are no accounts here
+            return []
+        edges = self.query("SELECT FROM_USER, FROM_HOST, TO_USER, TO_HOST FROM mysql.role_edges")
+        found: list[tuple[str, str]] = []
+        of = {*accounts}
+        while of:
+            of = {(str(to), str(at)) for user, host, to, at in edges if (user, host) in of} - {*found}
+            found += sorted(of)
+        return found
+
+    def end_statement(self, statement: str) -> None:
+        """End sessions that run exactly this statement, and wait until none does. Raises ServerError."""
+        waiting = (
+            "SELECT ID, USER, HOST, TIME FROM information_schema.PROCESSLIST"
+            f" WHERE INFO = '{_escaped(statement)}' AND ID <> CONNECTION_ID()"
+        )
+
+        def none() -> bool:
+            sessions = [_session(row) for row in self.query(waiting)]
+            self.end(sessions)
+            return not sessions
+
+        if not settled(none, _END_SECONDS):
+            raise ServerError(f"{self._where}: a session does not end that runs {statement}")
 
     def end(self, sessions: Sequence[Session]) -> None:
         """End sessions; their open transactions roll back."""

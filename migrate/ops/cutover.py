@@ -1,42 +1,41 @@
 """`migrate cutover` and `migrate rollback`: numbered, journalled steps, each re-runnable after a kill (DESIGN §9).
 
 Before the switch everything can be undone, and any error does: writes are given back. The switch is one transaction of
-the state; after it there is only the way on.
+the state; after it there is only the way on. The freeze has an end (`migrate.cutover.budget`), whatever hangs.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Collection, Mapping
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 
 import sqlalchemy as sa
-import structlog
-from sqlalchemy.exc import DBAPIError
 
+from migrate.cutover import budget, gone
+from migrate.cutover.alone import Alone
 from migrate.cutover.blocking import Blocks
-from migrate.cutover.changed import ChangedKeys, Keys, consumed
+from migrate.cutover.budget import Watch
+from migrate.cutover.changed import consumed
+from migrate.cutover.comparing import Comparing
+from migrate.cutover.journal import Journal
 from migrate.cutover.reverse import reversed_settings
 from migrate.cutover.server import Server, Session, settled
 from migrate.model.errors import CutoverAborted, MigrateError, PreflightError, ServerError
-from migrate.model.partition import Partition
-from migrate.model.words import counted
 from migrate.ops import readiness
 from migrate.ops.runtime import stored_plan
+from migrate.publish.start import SourceEnd
 from migrate.settings import Settings
 from migrate.state import compared, cutover, position, switch
 from migrate.state import migration as migrations
 from migrate.state.cutover import Direction, Outcome, Stage
 from migrate.state.switch import Side, Writes
-from migrate.target.plan import Plan
+from migrate.verify.looks import hurrier
 from migrate.verify.passing import Passing
 
-log = structlog.get_logger("migrate.cutover")
-LEASE = "cutover"
-STEPS = ("check", "catch up", "stop writes", "lock", "drain", "compare", "switch", "release")
-_ROUNDS = 10
 _NOTICED = 1.5  # seconds until every process has noticed that somebody is in a hurry
+_PATIENCE = 5.0  # seconds that a stream may be behind, once it hurries
 _POLL = 0.02
 Say = Callable[[str], None]
 
@@ -57,7 +56,17 @@ class Report:
 class Cutover:
     """One run in one direction. `settings` are of the way there. For one thread, with the lease held."""
 
-    def __init__(self, settings: Settings, state: sa.Engine, direction: Direction, say: Say) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        state: sa.Engine,
+        direction: Direction,
+        say: Say,
+        without: Collection[str] = (),
+        alone: Alone | None = None,
+    ) -> None:
+        """without: servers of the side that is left that are gone for good (`migrate.cutover.gone`). alone: what a run
+        needs, and what ends one does not."""
         with state.connect() as connection:
             migrations.get(connection, settings.name)
         there = stored_plan(settings, state)
@@ -74,13 +83,21 @@ class Cutover:
                 )
         self._plan = there if direction is Direction.THERE else stored_plan(back, state)
         self._side = Side.SOURCE if direction is Direction.THERE else Side.TARGET
-        self._servers = [Server(source, self._side.value) for source in self._stream.sources]
+        gone.known(without, self._stream)
+        self._without = frozenset(without)
+        self._alone = alone
+        self._servers = [
+            Server(source, self._side.value) for source in self._stream.sources if source.name not in self._without
+        ]
         self._others = [Server(source, self._side.other.value) for source in self._other.sources]
         other = stored_plan(back, state) if direction is Direction.THERE else there
-        self._blocks = Blocks(settings, state, self._side, self._servers, _databases(self._plan), say)
-        self._other_blocks = Blocks(settings, state, self._side.other, self._others, _databases(other), say)
-        self._report = Report(direction)
+        self._blocks = Blocks(settings, state, self._side, self._servers, self._plan, say, self._without)
+        self._other_blocks = Blocks(settings, state, self._side.other, self._others, other, say)
+        self._ends: dict[str, SourceEnd] = {}  # of the logs, while the tables are locked
         self._stops_at = 0.0
+        self._switching = False  # from here on only the state knows whether it has switched
+        self._journal = Journal(settings.name, state, say)
+        self._report = Report(direction, parts=self._journal.parts)
 
     def close(self) -> None:
         for server in (*self._servers, *self._others):
@@ -91,52 +108,85 @@ class Cutover:
     def rehearse(self) -> Report:
         """All that stops nobody, and how long the freeze would be."""
         self._report.rehearsed = True
-        with self._part("check"):
+        with self._journal.part("check"):
             self._check()
         with ExitStack() as until:
-            changed = until.enter_context(self._changed())
-            with self._part("catch up"):
-                offsets, moving = self._catch_up(changed)
-            self._hurry()
-            with self._part("drain"):
+            comparing = until.enter_context(closing(self._comparing()))
+            with self._journal.part("catch up"):
+                comparing.catch_up()
+            self._hurry(self._stream)
+            with self._journal.part("drain"):
                 self._drain(self._settings.check.wait_seconds)
-            with self._part("compare"):
-                keys = self._since(changed, offsets, moving)
-                changed.look(keys)
-            with self._part("settle"):  # as rows change meanwhile
-                changed.settle(keys, self._say)
+            with self._journal.part("compare"):
+                keys = comparing.look()
+            with self._journal.part("settle"):  # as rows change meanwhile
+                comparing.settle(keys)
         self._report.keys = len(keys)
         self._report.freeze_seconds = sum(self._report.parts[name] for name in ("drain", "compare"))
         return self._report
 
-    def run(self) -> Report:
-        """Switch. Raises: PreflightError before anything was done, CutoverAborted when writes were given back."""
-        with self._part("check"):
+    def run(self, watch: Watch) -> Report:
+        """Switch. Raises: PreflightError before anything was done, CutoverAborted when writes were given back.
+
+        watch: of the guardian, which ends the freeze should this process not be able to.
+        """
+        with self._journal.part("check"):
             self._check()
         with ExitStack() as until:
-            changed = until.enter_context(self._changed())
-            with self._part("catch up"):
-                offsets, moving = self._catch_up(changed)
-            with self._state.begin() as connection:
-                self._report.run = cutover.begin(connection, self._settings.name, self._direction)
-            self._hurry()
+            comparing = None if self._without else until.enter_context(closing(self._comparing()))
+            if comparing is not None:
+                with self._journal.part("catch up"):
+                    comparing.catch_up()
+            self._begin()
+            watch.run(self._report.run)
+            self._hurry(self._stream)
             began = time.monotonic()
             self._stops_at = began + self._settings.cutover.freeze_seconds
             try:
-                self._freeze(changed, offsets, moving)
+                watch.until(self._settings.cutover.freeze_seconds)
+                with budget.interrupting(self._settings.cutover.freeze_seconds):
+                    self._freeze(comparing)
             except BaseException as error:
+                watch.until(self._settings.cutover.hooks.seconds)
                 self._abort(error)
                 raise
+            watch.settled()
             self.finish(self._report.run, began)
         return self._report
 
+    def _begin(self) -> None:
+        """The run, if everything is still as it was checked; that may have been long ago."""
+        name = self._settings.name
+        with self._state.begin() as connection:
+            self._still_ours(connection)
+            last = cutover.latest(connection, name)
+            if switch.get(connection, name, lock=True).side is not self._side or (last is not None and last.open):
+                raise PreflightError("another cutover came first", hint="`migrate status` says where it stands")
+            self._report.run = self._journal.run = cutover.begin(connection, name, self._direction)
+
+    def _still_ours(self, connection: sa.Connection) -> None:
+        """Raises OwnershipLost when another run may be under way."""
+        if self._alone is None:
+            raise ServerError("a run needs to be alone")
+        self._alone.still_ours(connection)
+
+    def delivered(self) -> dict[str, str]:
+        """Of the servers that are gone, up to where their writes were published."""
+        gone.refuse_answering(self._stream, self._without)
+        with self._state.connect() as connection:
+            return gone.delivered(connection, self._stream, self._without)
+
     def finish(self, run: int, began: float | None = None) -> None:
         """What is left after the switch: the other side is opened for good. Raises ServerError; then again."""
-        self._report.run = run
-        with self._step("release"):
-            self._other_blocks.give_back()
-            with self._state.begin() as connection:
-                switch.put(connection, self._settings.name, self._side.other, Writes.OPEN)
+        self._report.run = self._journal.run = run
+        try:
+            with self._journal.step("release"):
+                self._other_blocks.give_back()
+                with self._state.begin() as connection:
+                    switch.put(connection, self._settings.name, self._side.other, Writes.OPEN)
+        except BaseException:
+            self._journal.write_failed()
+            raise
         if began is not None:
             self._report.freeze_seconds = time.monotonic() - began
         for server in self._servers:
@@ -151,34 +201,40 @@ class Cutover:
         """
         name = self._settings.name
         with self._state.begin() as connection:
-            if cutover.lock(connection, name, run) is not Outcome.RUNNING:
-                return cutover.lock(connection, name, run) is Outcome.ABORTED
+            if (outcome := cutover.lock(connection, name, run)) not in (Outcome.RUNNING, Outcome.ABORTING):
+                return outcome is Outcome.ABORTED
+            cutover.came_to(connection, name, run, Outcome.ABORTING)  # it cannot switch any more
         self._blocks.give_back()
         with self._state.begin() as connection:
-            if cutover.lock(connection, name, run) is Outcome.RUNNING:
+            if cutover.lock(connection, name, run) is Outcome.ABORTING:
                 switch.put(connection, name, self._side, Writes.OPEN)
                 cutover.write(connection, name, run, "give back", Stage.DONE, why)
                 cutover.came_to(connection, name, run, Outcome.ABORTED)
         return True
 
-    def _freeze(self, changed: ChangedKeys, offsets: dict[Partition, int], moving: Keys) -> None:
-        with self._step("stop writes"):
-            self._blocks.stop()
-        with self._step("lock"):
+    def _freeze(self, comparing: Comparing | None) -> None:
+        """comparing: None when a server is gone with which nothing can be compared."""
+        with self._journal.step("stop writes"):
+            self._blocks.stop(self._still_ours)
+        with self._journal.step("lock"):
             self._lock()
-        with self._step("drain"):
-            self._drain(self._left())
-        with self._step("compare"):
-            keys = self._since(changed, offsets, moving)
-            self._report.keys = len(keys)
-            changed.compare(keys)
-        with self._step("switch"):
+        with self._journal.step("drain"):
+            passing = self._drain(self._left(), self._ends)
+        if comparing is not None:
+            with self._journal.step("compare"):
+                self._report.keys = comparing.compare()
+        with self._journal.step("switch"):
+            self._pass(passing.again(), self._left())  # a row may have been asked for meanwhile
             self._left()
             for server in self._servers:
                 server.still_locked()
+            self._switching = True
             self._switch()
 
     # -- steps
+
+    def _comparing(self) -> Comparing:
+        return Comparing(self._stream, self._state, self._plan, self._settings.cutover, self._say)
 
     def _check(self) -> None:
         with self._state.connect() as connection:
@@ -189,57 +245,33 @@ class Cutover:
                 f"applications are at the {now.side} already (version {now.version} of the switch)",
                 hint=f"the way back is `migrate {other}`",
             )
-        problems = readiness.problems(self._stream, self._state, self._plan, self._settings.cutover.max_lag_seconds)
-        problems += [
-            f"{'the way back' if self._direction is Direction.THERE else 'the way there'}: {one}"
-            for one in readiness.problems(self._other, self._state, None, self._settings.cutover.max_lag_seconds)
-        ]
-        with self._state.connect() as connection:
-            if not compared.load(connection, self._stream.name):
-                problems.append("no clean verification of all tables since rows came by another way than the stream")
+        self._hurry(self._stream, self._other)
+        lag = self._settings.cutover.max_lag_seconds
+        problems = readiness.problems(self._stream, self._state, self._plan, lag, self._without, _PATIENCE)
+        if self._without:
+            self.delivered()  # they do not answer
+        else:
+            way = "the way back" if self._direction is Direction.THERE else "the way there"
+            others = readiness.problems(self._other, self._state, None, lag, patience_seconds=_PATIENCE)
+            problems += [f"{way}: {one}" for one in others]
+            with self._state.connect() as connection:
+                if not compared.load(connection, self._stream.name):
+                    told = "no clean verification of all tables since rows came by another way than the stream"
+                    problems.append(told)
         if problems:
             more = "".join(f"\n  - {one}" for one in problems[1:])
             raise PreflightError(
-                f"not ready: {problems[0]}{more}", hint="`migrate status` says more; mend it, and again"
+                f"not ready: {problems[0]}{more}",
+                hint=f"`migrate {'' if self._direction is Direction.THERE else '--reverse '}status` says more; mend it,"
+                " and again",
             )
         self._blocks.probe()
 
-    @contextmanager
-    def _changed(self) -> Iterator[ChangedKeys]:
-        changed = ChangedKeys(self._stream, self._state, self._plan, self._settings.cutover.max_keys)
-        try:
-            yield changed
-        finally:
-            changed.close()
-
-    def _catch_up(self, changed: ChangedKeys) -> tuple[dict[Partition, int], Keys]:
-        """Compare what changed since it was compared last, until little is left; returns up to where, and the keys that
-        kept changing."""
-        with self._state.connect() as connection:
-            offsets = compared.load(connection, self._stream.name)
-        moving = Keys()
-        for _ in range(_ROUNDS):
-            with self._state.connect() as connection:
-                ends = consumed(connection, self._stream.name)
-            keys = changed.read(offsets, ends)
-            keys.merge(moving)
-            self._say(f"{counted(len(keys), 'key')} changed since they were compared last")
-            moving = changed.settle(keys, self._say) if len(keys) else Keys()
-            offsets = ends
-            if not len(moving):
-                with self._state.begin() as connection:
-                    compared.note(connection, self._stream.name, offsets)
-            if len(keys) <= self._settings.cutover.max_keys_frozen:
-                return offsets, moving
-        raise PreflightError(
-            f"between two looks more than {self._settings.cutover.max_keys_frozen:,} keys change",
-            hint="at a quieter time; or raise cutover.max_keys_frozen and cutover.freeze_seconds",
-        )
-
-    def _hurry(self) -> None:
-        seconds = self._settings.cutover.freeze_seconds + 2 * _NOTICED
-        with self._state.begin() as connection:
-            migrations.hurry(connection, self._stream.name, seconds)
+    def _hurry(self, *streams: Settings) -> None:
+        """Have streams bring everything at once, so that a long `consume.merge_interval_seconds` is no lag."""
+        seconds = self._settings.cutover.freeze_seconds + 2 * _PATIENCE
+        for stream in streams:
+            hurrier(stream, self._state)(seconds)
         time.sleep(_NOTICED)
 
     def _lock(self) -> None:
@@ -252,12 +284,17 @@ class Cutover:
                     self._say(f"{self._side} '{server.name}': ended {session}, which had an open transaction")
 
             wait = min(self._settings.cutover.wait_seconds, self._left())
-            end = server.lock(tables, wait, ended)
+            end = self._ends[server.name] = server.lock(tables, wait, ended)
             self._report.ends[server.name] = f"{end.at.file}:{end.at.pos}"
 
-    def _drain(self, seconds: float) -> None:
-        sources = [source.name for source in self._stream.sources]
-        passing = Passing(self._stream, self._state, sources)
+    def _drain(self, seconds: float, ends: Mapping[str, SourceEnd] | None = None) -> Passing:
+        passing = Passing(self._stream, self._state, [server.name for server in self._servers], ends)
+        self._pass(passing, seconds)
+        if left := readiness.left_behind(self._stream, self._state, self._plan):
+            raise ServerError(left, hint="`migrate status` says more")
+        return passing
+
+    def _pass(self, passing: Passing, seconds: float) -> None:
         if not settled(passing.passed, seconds, _POLL):
             raise ServerError(
                 f"the stream did not come to the end of the log within {seconds:.1f} s",
@@ -265,31 +302,32 @@ class Cutover:
             )
         if passing.gone:
             raise next(iter(passing.gone.values()))
-        if left := readiness.left_behind(self._stream, self._plan):
-            raise ServerError(left, hint="`migrate status` says more")
-
-    def _since(self, changed: ChangedKeys, offsets: dict[Partition, int], moving: Keys) -> Keys:
-        with self._state.connect() as connection:
-            ends = consumed(connection, self._stream.name)
-        keys = changed.read(offsets, ends)
-        keys.merge(moving)
-        return keys
 
     def _switch(self) -> None:
         name = self._settings.name
+        self.delivered()  # servers that are gone still do not answer
         with self._state.begin() as connection:
+            self._still_ours(connection)
             if cutover.lock(connection, name, self._report.run) is not Outcome.RUNNING:
                 raise ServerError("this run was ended meanwhile by another `migrate cutover`")
             held = cutover.blocked(connection, name, self._side.other)
             switch.put(connection, name, self._side.other, Writes.CLOSED if held else Writes.OPEN)
             cutover.came_to(connection, name, self._report.run, Outcome.SWITCHED)
             for settings in (self._stream, self._other):
-                compared.note(connection, settings.name, consumed(connection, settings.name))
+                if self._without:
+                    compared.forget(connection, settings.name)
+                else:
+                    compared.note(connection, settings.name, consumed(connection, settings.name))
+            for server, upto in gone.delivered(connection, self._stream, self._without).items():
+                cutover.write(connection, name, self._report.run, f"without {server}", Stage.DONE, upto)
 
     def _abort(self, error: BaseException) -> None:
         why = error.message if isinstance(error, MigrateError) else type(error).__name__
         for server in self._servers:
             server.close()
+        if not self._switching and self._alone is not None and self._alone.surely:
+            self._blocks.lift()  # first of all, and without the state, which may be what hangs
+        self._journal.write_failed()
         took = self.give_back(self._report.run, why)
         if took and isinstance(error, MigrateError):
             raise CutoverAborted(f"writes are given back: {why}", hint=error.hint) from error
@@ -298,49 +336,9 @@ class Cutover:
                 f"it has switched, and the rest is to be done: {why}", hint="say the same again: it goes on from there"
             ) from error
 
-    # -- the journal
-
     def _left(self) -> float:
         """Seconds that the freeze may still take. Raises ServerError when it is over."""
         left = self._stops_at - time.monotonic()
         if left <= 0:
-            raise ServerError(
-                f"the freeze took longer than {self._settings.cutover.freeze_seconds:g} s (cutover.freeze_seconds)",
-                hint="`--rehearse` predicts it",
-            )
+            raise budget.over(self._settings.cutover.freeze_seconds)
         return left
-
-    @contextmanager
-    def _part(self, name: str) -> Iterator[None]:
-        self._say(f"{STEPS.index(name) + 1 if name in STEPS else '-'}. {name}")
-        began = time.monotonic()
-        yield
-        self._report.parts[name] = time.monotonic() - began
-
-    @contextmanager
-    def _step(self, name: str) -> Iterator[None]:
-        self._journal(name, Stage.BEGUN)
-        try:
-            with self._part(name):
-                yield
-        except BaseException as error:
-            self._journal(name, Stage.FAILED, str(error) or type(error).__name__)
-            raise
-        self._journal(name, Stage.DONE)
-
-    def _journal(self, step: str, stage: Stage, detail: str = "") -> None:
-        try:
-            with self._state.begin() as connection:
-                cutover.write(connection, self._settings.name, self._report.run, step, stage, detail)
-        except DBAPIError as error:
-            if stage is not Stage.FAILED:
-                raise
-            log.warning("not noted in the journal", step=step, error=str(error.orig))
-
-
-def _databases(plan: Plan) -> dict[str, set[str]]:
-    """Of each source the databases with tables of a plan."""
-    found: dict[str, set[str]] = {}
-    for source, database, _ in plan.tables:
-        found.setdefault(source, set()).add(database)
-    return found

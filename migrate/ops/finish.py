@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 
 import pymysql
 import sqlalchemy as sa
 
+from migrate.cutover.alone import LEASE, alone
 from migrate.cutover.reverse import SUFFIX, reversed_settings
 from migrate.kafka import admin
+from migrate.kafka.reader import NoSuchTopic, PartitionReader
 from migrate.model.errors import PreflightError
 from migrate.model.words import counted
 from migrate.mysql.connection import Connection
@@ -18,9 +20,8 @@ from migrate.mysql.errors import ACCESS_DENIED, explained, number
 from migrate.mysql.quoting import quote
 from migrate.mysql.quoting import table as full_name
 from migrate.ops.runtime import stored_plan
-from migrate.ops.switching import alone
 from migrate.settings import Settings
-from migrate.state import cutover, database, finished, lease, switch
+from migrate.state import cutover, database, finished, lease, record, switch
 from migrate.state import migration as migrations
 from migrate.state.cutover import Block
 from migrate.state.switch import Side
@@ -73,10 +74,15 @@ def finish(settings: Settings, state: sa.Engine, say: Say, *, abandon: bool, kee
     plans = _plans(state, ways, side, keep_topics=keep_topics)
     if begun is None and not abandon:
         _refuse_parked(ways)
+        _refuse_unread(ways[0], state)
     if not do:
         return plans
     with alone(settings, state):
         with state.begin() as connection:
+            if begun is None:  # a cutover, or a process, may have begun since
+                _refuse(connection, settings, names, abandon=abandon, ours=LEASE)
+                if switch.get(connection, settings.name).side is not side:
+                    raise PreflightError("applications were switched meanwhile", hint="`migrate status`, and again")
             for name in names if begun is None else ():
                 finished.mark(connection, name, {**finished.totals(connection, name), "side": side.value})
         for way in ways:
@@ -90,8 +96,10 @@ def finish(settings: Settings, state: sa.Engine, say: Say, *, abandon: bool, kee
     return Plans(plans.side, plans.databases, plans.topics, plans.blocks, done=True, details=removed)
 
 
-def _refuse(connection: sa.Connection, settings: Settings, names: Sequence[str], *, abandon: bool) -> None:
-    """Raise PreflightError, with the reason, while it must not end."""
+def _refuse(
+    connection: sa.Connection, settings: Settings, names: Sequence[str], *, abandon: bool, ours: str = ""
+) -> None:
+    """Raise PreflightError, with the reason, while it must not end. ours: the lease that we hold ourselves."""
     last = cutover.latest(connection, settings.name)
     if last is not None and last.open:
         raise PreflightError(
@@ -108,7 +116,9 @@ def _refuse(connection: sa.Connection, settings: Settings, names: Sequence[str],
             "applications are at the targets: the migration cannot be given up",
             hint="`migrate rollback` first; or `migrate finish`, without --abandon",
         )
-    running = [f"{one} ({who})" for name in names for one, who in lease.holders(connection, name).items()]
+    running = [
+        f"{one} ({who})" for name in names for one, who in lease.holders(connection, name).items() if one != ours
+    ]
     if running:
         more = f" and {len(running) - 3} more" if len(running) > 3 else ""
         raise PreflightError(
@@ -130,6 +140,24 @@ def _refuse_parked(ways: Sequence[_Way]) -> None:
                     f" {'are' if count > 1 else 'is'} parked",
                     hint=f"`migrate {back}parked list` names them; retry or drop them",
                 )
+
+
+def _refuse_unread(there: _Way, state: sa.Engine) -> None:
+    """Changes of the sources, by whoever still wrote there, that would never come to the targets."""
+    name, unread = there.settings.name, 0
+    with state.connect() as connection:
+        known = migrations.get(connection, name, finished=True)
+        totals = record.totals(connection, name)
+    with closing(PartitionReader(there.settings.kafka, f"{there.settings.group}.finish")) as reader:
+        for partition in known.partitions:
+            with suppress(NoSuchTopic):
+                _, end = reader.bounds(known.topic_names[partition.topic_id], partition.number)
+                unread += max(0, end - totals.get(partition, record.Total()).next_offset)
+    if unread:
+        raise PreflightError(
+            f"{counted(unread, 'message')} of changes at the sources never came to the targets",
+            hint="`migrate run`, `migrate drain`, stop it, and again",
+        )
 
 
 def _ways(settings: Settings, state: sa.Engine, names: Sequence[str]) -> list[_Way]:

@@ -1,16 +1,21 @@
 """The guardian of a cutover: a process that outlives it, and ends what it left open, as when it was killed.
 
-`python -m migrate.ops.guardian CONFIG` waits for its standard input to end, which its parent holds.
+`python -m migrate.ops.guardian CONFIG` waits for its standard input to end, which its parent holds. A word there says
+within how many seconds a freeze is to be over (`migrate.cutover.budget`): a parent that then says nothing is killed.
 """
 
 from __future__ import annotations
 
+import os
+import select
+import signal
 import sys
 import time
 from pathlib import Path
 
 import structlog
 
+from migrate.cutover.budget import RUN, UNTIL
 from migrate.model.errors import MigrateError
 from migrate.ops import logs, switching
 from migrate.settings import Settings, load
@@ -25,23 +30,43 @@ def watch(settings: Settings) -> None:
     """Wait for the parent to end; if that left a run open, end that. Raises MigrateError when it cannot for long."""
     sys.stdout.write("ready\n")
     sys.stdout.flush()
-    sys.stdin.read()
+    number = _await_end(os.getppid())
+    if number is None:
+        return
     deadline = time.monotonic() + _PATIENCE
     while True:
         try:
             with database.opened(settings.state) as state:
-                last = switching.latest(settings, state)
-                if last is not None and last.open:
-                    log.warning(
-                        "a cutover ended early, what it left open is ended", run=last.number, outcome=last.outcome
-                    )
-                    switching.end(settings, state, last, lambda line: log.warning(line))
+                switching.end_if_open(settings, state, number, lambda line: log.warning(line))
             return
         except MigrateError as error:
             log.error("what it left could not be ended yet", reason=error.message)
             if time.monotonic() > deadline:
                 raise
         time.sleep(_AGAIN)
+
+
+def _await_end(parent: int) -> int | None:
+    """Wait for the parent to end; kill it when its freeze has had its time. Returns its run, if it began one."""
+    pipe = sys.stdin.fileno()
+    number: int | None = None
+    ends: float | None = None
+    while True:
+        seconds = None if ends is None else max(0.0, ends - time.monotonic())
+        if not select.select([pipe], [], [], seconds)[0]:
+            ends = None
+            if os.getppid() == parent:
+                log.error("the freeze had its time and the cutover said nothing: it is killed", process=parent)
+                os.kill(parent, signal.SIGKILL)
+            continue
+        if not (said := os.read(pipe, 4096)):
+            return number
+        for line in said.decode().splitlines():
+            word, _, value = line.partition(" ")
+            if word == RUN:
+                number = int(value)
+            else:
+                ends = time.monotonic() + float(value) if word == UNTIL else None
 
 
 def main(config: str) -> int:

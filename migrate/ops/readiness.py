@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Collection
 from contextlib import closing
 
 import sqlalchemy as sa
@@ -14,39 +16,59 @@ from migrate.ops.runtime import stored_plan
 from migrate.ops.status import Status
 from migrate.publish.publisher import lease_name
 from migrate.settings import Settings
+from migrate.state import failover, left_out, oversized
 from migrate.state.phase import Phase
 from migrate.target import ledger, parked
 from migrate.target.plan import Plan, TargetPool
 
+_AGAIN = 0.2  # seconds between two looks at a stream that is behind
 
-def problems(settings: Settings, state: sa.Engine, plan: Plan | None, max_lag_seconds: float) -> list[str]:
-    """Each in one line; none when the stream is ready."""
+
+def problems(
+    settings: Settings,
+    state: sa.Engine,
+    plan: Plan | None,
+    max_lag_seconds: float,
+    without: Collection[str] = (),
+    patience_seconds: float = 0.0,
+) -> list[str]:
+    """Each in one line; none when the stream is ready. without: sources that are gone, and not asked about.
+    patience_seconds: how long it may be behind before that is one."""
     plan = plan or stored_plan(settings, state)
+    deadline = time.monotonic() + patience_seconds
     try:
         now = status.read(settings, state, plan=plan)
+        while _lag(now, without) > max_lag_seconds and time.monotonic() < deadline:
+            time.sleep(_AGAIN)
+            now = status.read(settings, state, plan=plan)
     except MigrateError as error:
         return [error.message]
-    return standing_in_the_way(settings, now, max_lag_seconds) + [
+    return standing_in_the_way(settings, now, max_lag_seconds, without) + [
         f"table {name} is {stage}" for name, stage in now.tables.items() if stage != Phase.COPIED.value
     ]
 
 
-def standing_in_the_way(settings: Settings, now: Status, max_lag_seconds: float) -> list[str]:
+def standing_in_the_way(
+    settings: Settings, now: Status, max_lag_seconds: float, without: Collection[str] = ()
+) -> list[str]:
     """What keeps a stream from being at its target, by its status."""
-    found = [f"{one['process']} stands still: {one['reason']}" for one in now.halted]
-    found += [f"source '{one.name}': {one.problem}" for one in now.sources if one.problem]
+    sources = [one for one in now.sources if one.name not in without]
+    halting = {lease_name(name) for name in without}
+    lag = _lag(now, without)
+    found = [f"{one['process']} stands still: {one['reason']}" for one in now.halted if one["process"] not in halting]
+    found += [f"source '{one.name}': {one.problem}" for one in sources if one.problem]
     found += [f"topic {name} is not at the broker" for name in sorted(now.gone)]
     found += [
-        f"no publisher reads source '{source.name}'"
-        for source in settings.sources
+        f"no publisher reads source '{source.name}'{_ended(now, lease_name(source.name))}"
+        for source in sources
         if lease_name(source.name) not in now.leading
     ]
     if idle := [part for part in now.partitions if not part.owner]:
-        found.append(f"no consumer works on {counted(len(idle), 'partition')}")
-    found += [f"source '{one.name}' is replayed up to {one.replaying}" for one in now.sources if one.replaying]
-    found += [f"source '{one.name}': {one.doubt}" for one in now.sources if one.doubt]
-    if now.lag_seconds > max_lag_seconds:
-        found.append(f"it is {now.lag_seconds:.1f} s behind, above cutover.max_lag_seconds ({max_lag_seconds:g})")
+        found.append(f"no consumer works on {counted(len(idle), 'partition')}{_ended(now, 'consume')}")
+    found += [f"source '{one.name}' is replayed up to {one.replaying}" for one in sources if one.replaying]
+    found += [f"source '{one.name}': {one.doubt}" for one in sources if one.doubt]
+    if lag > max_lag_seconds:
+        found.append(f"it is {lag:.1f} s behind, above cutover.max_lag_seconds ({max_lag_seconds:g})")
     aside = {
         "empty delete waits": now.empty_deletes,
         "change is parked": now.parked,
@@ -58,8 +80,26 @@ def standing_in_the_way(settings: Settings, now: Status, max_lag_seconds: float)
     return found
 
 
-def left_behind(settings: Settings, plan: Plan) -> str:
+def _lag(now: Status, without: Collection[str]) -> float:
+    return max([now.lag_of_consumers, *(one.lag_seconds for one in now.sources if one.name not in without)])
+
+
+def _ended(now: Status, process: str) -> str:
+    """How the last one of a process ended, where that is known."""
+    return "".join(
+        f": the last one ended at {one['at']}: {one['reason']}" for one in now.ended if one["process"] == process
+    )
+
+
+def left_behind(settings: Settings, state: sa.Engine, plan: Plan) -> str:
     """What is not at the places although its messages are consumed; "" for nothing. Raises ServerError."""
+    with state.connect() as known:
+        if rows := len(oversized.every(known, settings.name)):
+            return f"{counted(rows, 'row')} left out of the stream, too large for Kafka"
+        if messages := left_out.count(known, settings.name):
+            return f"{counted(messages, 'message')} left out"
+        if doubts := failover.in_doubt(known, settings.name):
+            return f"source '{next(iter(doubts))}' is another server since the last verification"
     with closing(TargetPool(settings)) as pool, explained("targets"):
         for database in plan.used_databases:
             connection = pool.get(database)

@@ -12,10 +12,10 @@ import sqlalchemy as sa
 import structlog
 from sqlalchemy.exc import DBAPIError
 
-from migrate.model.errors import ConfigError, MigrateError, PreflightError, StopError
+from migrate.model.errors import ConfigError, MigrateError, PreflightError, ServerError, StopError
 from migrate.model.stopping import stop_on_signals
 from migrate.settings import Settings
-from migrate.state import database, halt, phase, schema_history
+from migrate.state import database, ending, halt, phase, schema_history
 from migrate.state import migration as migrations
 from migrate.state.lease import Held, Leases
 from migrate.target.plan import Plan
@@ -89,9 +89,14 @@ def run_process(settings: Settings, process: str, body: Callable[[Runtime], None
                 _note(settings, state, process, None)
                 log.info("started", pid=os.getpid())
                 body(Runtime(settings, process, state, leases, stop))
+                with state.begin() as connection:
+                    ending.clear(connection, settings.name, process)
                 log.info("stopped")
         except FOR_GOOD as error:
             log.error("stopped for good", reason=error.message, hint=error.hint)
+            _note(settings, state, process, error)
+            raise
+        except ServerError as error:
             _note(settings, state, process, error)
             raise
 
@@ -101,8 +106,11 @@ def _note(settings: Settings, state: sa.Engine, process: str, error: MigrateErro
         with state.begin() as connection:
             if error is None:
                 halt.clear(connection, settings.name, process)
-            else:
+            elif isinstance(error, FOR_GOOD):
                 halt.note(connection, settings.name, process, error)
+                ending.clear(connection, settings.name, process)
+            else:
+                ending.note(connection, settings.name, process, error)
     except DBAPIError as refused:
         if error is None:
             raise

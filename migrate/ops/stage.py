@@ -7,15 +7,16 @@ from enum import StrEnum
 
 import sqlalchemy as sa
 
+from migrate.cutover import holding
 from migrate.cutover.reverse import SUFFIX
 from migrate.model.words import counted
 from migrate.ops.readiness import standing_in_the_way
 from migrate.ops.status import Status
 from migrate.publish.publisher import lease_name
 from migrate.settings import Settings
-from migrate.state import compared, cutover, halt, lease, switch
+from migrate.state import compared, cutover, halt, lease, switch, verification
 from migrate.state import migration as migrations
-from migrate.state.cutover import Direction, Outcome
+from migrate.state.cutover import Direction, Outcome, Run
 from migrate.state.phase import Phase
 from migrate.state.switch import Side
 
@@ -49,13 +50,20 @@ def whole(settings: Settings, state: sa.Engine, now: Status) -> Whole:
         last = cutover.latest(connection, settings.name)
         verified = bool(compared.load(connection, settings.name))
         back = _way_back(connection, settings)
+        followed = last is not None and _followed(connection, settings, last)
     problems = standing_in_the_way(settings, now, settings.cutover.max_lag_seconds)
     if last is not None and last.open:
         command = "cutover" if last.direction is Direction.THERE else "rollback"
         done = "has switched; the rest is to be done" if last.outcome is Outcome.SWITCHED else "is under way"
         return Whole(Stage.SWITCHING, [f"run {last.number}, a {command}, {done}"], f"migrate {command}")
     if side is Side.TARGET:
-        return Whole(Stage.SWITCHED, [*problems, *back], "migrate finish" if not back else back_hint(back))
+        problems += holding.ended(settings, state, Side.SOURCE)
+        if back:
+            return Whole(Stage.SWITCHED, [*problems, *back], back_hint(back))
+        if not followed:
+            told = "not yet compared since the switch: whether the sources follow, as a rollback needs"
+            return Whole(Stage.SWITCHED, [*problems, told], "migrate --reverse verify")
+        return Whole(Stage.SWITCHED, problems, "migrate finish")
     before = _before_verified(now, problems)
     if before is not None:
         return before
@@ -67,7 +75,8 @@ def whole(settings: Settings, state: sa.Engine, now: Status) -> Whole:
             "migrate verify",
         )
     if was_back:
-        return Whole(Stage.REVERSED, back, "migrate cutover" if not back else back_hint(back))
+        open_again = holding.ended(settings, state, Side.TARGET)
+        return Whole(Stage.REVERSED, [*open_again, *back], "migrate cutover" if not back else back_hint(back))
     if back:
         return Whole(Stage.VERIFIED, back, back_hint(back))
     return Whole(Stage.READY, [], "migrate cutover --rehearse")
@@ -75,18 +84,21 @@ def whole(settings: Settings, state: sa.Engine, now: Status) -> Whole:
 
 def _before_verified(now: Status, problems: list[str]) -> Whole | None:
     stages = list(now.tables.values())
+    read = all(lease_name(source.name) in now.leading for source in now.sources)
+    start = "migrate preflight" if now.ended else "migrate run"  # which starts again what ended, by itself
     if any(not source.published for source in now.sources):
         waiting = ", ".join(f"'{source.name}'" for source in now.sources if not source.published)
-        return Whole(Stage.CREATED, [f"no publisher has begun with source {waiting}", *problems], "migrate run")
+        return Whole(Stage.CREATED, [f"no publisher has begun with source {waiting}", *problems], start)
     if all(stage == Phase.CREATED.value for stage in stages):
-        return Whole(Stage.CAPTURING, problems, "migrate copy")
+        return Whole(Stage.CAPTURING, problems, "migrate copy" if read else start)
     left = [name for name, stage in now.tables.items() if stage in (Phase.CREATED.value, Phase.COPYING.value)]
     if left:
         told = f"{counted(len(left), 'table')} not copied yet: {', '.join(left[:3])}{' …' if len(left) > 3 else ''}"
-        return Whole(Stage.COPYING, [told, *problems], "migrate copy")
+        return Whole(Stage.COPYING, [told, *problems], "migrate copy" if read else start)
     if problems:
         doubt = any(source.doubt for source in now.sources)
-        return Whole(Stage.CATCHING_UP, problems, "migrate verify" if doubt and len(problems) == 1 else "migrate drain")
+        mend = "migrate verify" if doubt and len(problems) == 1 else "migrate drain"
+        return Whole(Stage.CATCHING_UP, problems, mend if read else start)
     return None
 
 
@@ -102,6 +114,15 @@ def _way_back(connection: sa.Connection, settings: Settings) -> list[str]:
     if not publishing or not all(part.lease in leading for part in known.partitions):
         found.append("the way back does not run")
     return found
+
+
+def _followed(connection: sa.Connection, settings: Settings, switched: Run) -> bool:
+    """Whether the way back was found without a difference since a switch, all tables of it."""
+    found = verification.latest(connection, settings.name + SUFFIX)
+    since = switched.finished
+    return (
+        found is not None and since is not None and found.started > since and not (found.differences or found.in_motion)
+    )
 
 
 def back_hint(missing: list[str]) -> str:

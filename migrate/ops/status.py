@@ -25,6 +25,7 @@ from migrate.state import (
     check,
     database,
     detail,
+    ending,
     failover,
     halt,
     lease,
@@ -97,10 +98,12 @@ class Status:
         default_factory=dict
     )  # phase of each one's copy, with its source where others have the name
     halted: list[dict[str, str]] = field(default_factory=list)
+    endings: list[dict[str, Any]] = field(default_factory=list)  # the last one of processes that may run again by now
     leading: dict[str, str] = field(default_factory=dict)  # host and process id, by what there is one of at a time
     gone: set[str] = field(default_factory=set)  # topics that the broker does not have
     oversized: list[dict[str, Any]] = field(default_factory=list)  # rows left out of the stream
     lag_seconds: float = 0.0
+    lag_of_consumers: float = 0.0  # seconds, a part of it
     check: dict[str, Any] = field(default_factory=dict)  # what the scheduled check found
     copies: dict[str, dict[str, Any]] = field(default_factory=dict)  # how far the copy of each of `tables` is
 
@@ -111,6 +114,12 @@ class Status:
     @property
     def rows_applied(self) -> int:
         return sum(part.rows for part in self.partitions)
+
+    @property
+    def ended(self) -> list[dict[str, Any]]:
+        """Of `endings` those whose process does not work now."""
+        working = {*self.leading, *(() if any(not part.owner for part in self.partitions) else ("consume",))}
+        return [one for one in self.endings if one["process"] not in working]
 
     @property
     def drained(self) -> bool:
@@ -149,6 +158,9 @@ def read(
             {**one._asdict(), "at": in_utc(one.at), "since": in_utc(one.since)}
             for one in halt.every(connection, settings.name)
         ]
+        status.endings = [
+            {**one._asdict(), "at": in_utc(one.at, "seconds")} for one in ending.every(connection, settings.name)
+        ]
         phases = phase.every(connection, settings.name)
         members = membership.every(connection, settings.name)
         status.left_out = left_out.count(connection, settings.name)
@@ -177,6 +189,7 @@ def read(
     behind = _partitions(settings, known, totals, status, now)
     for part, partition in zip(status.partitions, known.partitions, strict=True):
         part.owner = holders.get(partition.lease, "")
+    status.lag_of_consumers = round(behind, 1)
     status.lag_seconds = round(max([behind, *(source.lag_seconds for source in status.sources)]), 1)
     plan = plan or stored_plan(settings, state)
     with state.connect() as connection:

@@ -4,39 +4,59 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
 import sqlalchemy as sa
 
+from migrate.cutover.alone import alone
+from migrate.cutover.budget import Watch
 from migrate.model.errors import PreflightError, ServerError
-from migrate.ops.cutover import LEASE, Cutover, Report, Say
+from migrate.ops.cutover import Cutover, Report, Say
 from migrate.settings import Settings
 from migrate.state import cutover
 from migrate.state.cutover import Direction, Outcome, Run
-from migrate.state.lease import Leases
 
 
 def switch_over(
-    settings: Settings, state: sa.Engine, config: Path, direction: Direction, say: Say, *, rehearse: bool = False
+    settings: Settings,
+    state: sa.Engine,
+    config: Path,
+    direction: Direction,
+    say: Say,
+    *,
+    rehearse: bool = False,
+    without: Collection[str] = (),
 ) -> Report | None:
     """Do what is left of an earlier run, then switch; None when there was nothing left but to release.
 
+    without: servers that are gone for good.
     Raises: PreflightError, CutoverAborted, ServerError, DifferenceFound.
     """
-    with alone(settings, state):
-        if _end_earlier(settings, state, direction, say):
+    with alone(settings, state) as mine:
+        if _end_earlier(settings, state, direction, say, without):
             return None
-        with closing(Cutover(settings, state, direction, say)) as run:
+        with closing(Cutover(settings, state, direction, say, without, mine)) as run:
             if rehearse:
                 return run.rehearse()
-            with _guarded(config):
-                return run.run()
+            with _guarded(config) as watch:
+                return run.run(watch)
 
 
-def abort(settings: Settings, state: sa.Engine, say: Say) -> None:
-    """Give writes back after a run that was killed before its switch. Raises PreflightError when there is none."""
+def delivered(
+    settings: Settings, state: sa.Engine, direction: Direction, without: Collection[str], say: Say
+) -> dict[str, str]:
+    """Of servers that are gone for good, up to where their writes were published. Raises PreflightError for others."""
+    with closing(Cutover(settings, state, direction, say, without)) as run:
+        return run.delivered()
+
+
+def abort(settings: Settings, state: sa.Engine, say: Say, without: Collection[str] = ()) -> None:
+    """Give writes back after a run that was killed before its switch; without servers that are gone for good.
+
+    Raises PreflightError when there is none.
+    """
     with alone(settings, state):
         last = latest(settings, state)
         if last is None or not last.open:
@@ -47,32 +67,20 @@ def abort(settings: Settings, state: sa.Engine, say: Say) -> None:
                 f"run {last.number} has switched; nothing is given back any more",
                 hint=f"`migrate {_command(last.direction)}` again does the rest; `migrate {way}` is the way back",
             )
-        _give_back(settings, state, last, say)
+        end(settings, state, last, say, without)
 
 
 @contextmanager
-def alone(settings: Settings, state: sa.Engine) -> Iterator[None]:
-    """With the lease of cutovers. Raises PreflightError while another one has it."""
-    with closing(Leases(state, settings.name, settings.lease.seconds, quiet=True).start()) as leases:
-        if leases.acquire(LEASE) is None:
-            raise PreflightError(
-                "another cutover is under way, or one was killed a moment ago",
-                hint=f"wait {settings.lease.seconds:g} s after a kill; `migrate status` says where it stands",
-            )
-        yield
-
-
-@contextmanager
-def _guarded(config: Path) -> Iterator[None]:
-    """A process of its own outlives this one, and gives writes back should this one be killed."""
+def _guarded(config: Path) -> Iterator[Watch]:
+    """A process of its own outlives this one, and gives writes back should this one be killed, or hang."""
     command = [sys.executable, "-P", "-m", "migrate.ops.guardian", str(config.resolve())]
     guardian = subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True
     )
     try:
-        if guardian.stdout is None or guardian.stdout.readline() != "ready\n":
+        if guardian.stdin is None or guardian.stdout is None or guardian.stdout.readline() != "ready\n":
             raise ServerError("the process that would give writes back after a kill does not start", hint="see above")
-        yield
+        yield Watch(guardian.stdin)
     finally:
         guardian.communicate()  # it looks, and ends what is still open
 
@@ -82,28 +90,31 @@ def latest(settings: Settings, state: sa.Engine) -> Run | None:
         return cutover.latest(connection, settings.name)
 
 
-def _end_earlier(settings: Settings, state: sa.Engine, direction: Direction, say: Say) -> bool:
+def end_if_open(settings: Settings, state: sa.Engine, number: int, say: Say) -> None:
+    """End a run that its process left. Raises ServerError; then again."""
+    with state.connect() as connection:
+        run = cutover.latest(connection, settings.name, number)
+    if run is not None and run.open:
+        say(f"a cutover ended early, what it left open is ended: run {run.number}, {run.outcome}")
+        end(settings, state, run, say)
+
+
+def _end_earlier(
+    settings: Settings, state: sa.Engine, direction: Direction, say: Say, without: Collection[str]
+) -> bool:
     """End a run that was killed; whether that is all that was asked for."""
     last = latest(settings, state)
     if last is None or not last.open:
         return False
     say(f"run {last.number} was interrupted ({last.outcome})")
-    end(settings, state, last, say)
+    end(settings, state, last, say, without if last.direction is direction else ())
     return last.outcome is Outcome.SWITCHED and last.direction is direction
 
 
-def end(settings: Settings, state: sa.Engine, run: Run, say: Say) -> None:
+def end(settings: Settings, state: sa.Engine, run: Run, say: Say, without: Collection[str] = ()) -> None:
     """Before the switch writes are given back, after it what is blocked is released. Raises ServerError; then again."""
-    if run.outcome is Outcome.RUNNING:
-        _give_back(settings, state, run, say)
-    else:
-        with closing(Cutover(settings, state, run.direction, say)) as interrupted:
-            interrupted.finish(run.number)
-
-
-def _give_back(settings: Settings, state: sa.Engine, run: Run, say: Say) -> None:
-    with closing(Cutover(settings, state, run.direction, say)) as interrupted:
-        if not interrupted.give_back(run.number, "it was interrupted"):
+    with closing(Cutover(settings, state, run.direction, say, without)) as interrupted:
+        if run.outcome is Outcome.SWITCHED or not interrupted.give_back(run.number, "it was interrupted"):
             interrupted.finish(run.number)
 
 

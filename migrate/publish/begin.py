@@ -15,6 +15,8 @@ import structlog
 from migrate.model.coordinate import file_number, in_log
 from migrate.model.errors import StopError
 from migrate.model.place import Place, parse_place
+from migrate.model.table import Table
+from migrate.mysql.catalog import load_table
 from migrate.mysql.connection import Connection
 from migrate.mysql.errors import explained
 from migrate.mysql.readable import BinlogPosition, log_end
@@ -59,6 +61,19 @@ def first(
         )
     log.info("starting as configured", source=source.name, start=str(place), file=found.file, pos=found.pos)
     return replace(here, file=found.file, pos=found.pos, gtid_set=found.gtid_set)
+
+
+def check_definition(connection: Connection, table: Table) -> None:
+    """A statement between init and the first position is not in the log that is read, so look at what it would leave.
+
+    Raises StopError.
+    """
+    now = load_table(connection, *table.id, table.key)
+    if now != table:
+        raise StopError(
+            f"{connection.name}: {table.full_name} has another definition than at init",
+            hint="undo the change, or start a new migration",
+        )
 
 
 @dataclass(frozen=True, slots=True)

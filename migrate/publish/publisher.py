@@ -17,8 +17,7 @@ from migrate.kafka.producer import DeliveryFailed, OrderedProducer
 from migrate.model.coordinate import in_log
 from migrate.model.errors import MigrateError, ServerError, StopError
 from migrate.model.table import Table
-from migrate.mysql.catalog import collation_charsets, load_table
-from migrate.mysql.connection import Connection
+from migrate.mysql.catalog import collation_charsets
 from migrate.mysql.errors import explained
 from migrate.publish import begin, start
 from migrate.publish.batches import Batches, Boundary
@@ -121,7 +120,7 @@ class Publisher:
             first = begin.first(with_source, self._settings, self._source, list(self._tables), self._stop)
             self._resume = start.resume(with_source, first)
             for table in self._tables.values():
-                self._check_definition(with_source, table)
+                begin.check_definition(with_source, table)
         self._save(first, check=self._refuse_other_tables)
         log.info("first start", source=self._source.name, file=first.file, pos=first.pos, gtid_set=first.gtid_set)
         return first
@@ -132,15 +131,6 @@ class Publisher:
         known = schema_history.latest(connection, self._settings.name)
         if {key[1:] for key in known if key[0] == self._source.name} != self._tables.keys():
             raise ServerError(f"source '{self._source.name}': its tables changed meanwhile", hint="start again")
-
-    def _check_definition(self, connection: Connection, table: Table) -> None:
-        """A statement between init and our first position is not in the log we read, so look at what it would leave."""
-        now = load_table(connection, *table.id, table.key)
-        if now != table:
-            raise StopError(
-                f"{connection.name}: {table.full_name} has another definition than at init",
-                hint="undo the change, or start a new migration",
-            )
 
     def run(self) -> None:
         """Publish until stopped. Raises StopError, OwnershipLost, ServerError; the position stays where it is safe.

@@ -13,6 +13,7 @@ import structlog
 from migrate.model.change import Key
 from migrate.model.errors import ConfigError, OwnershipLost, PreflightError, ServerError
 from migrate.model.stopping import stop_on_signals
+from migrate.model.table import Table
 from migrate.scroll import again
 from migrate.scroll.again import Again
 from migrate.scroll.keyrange import KeyRange, load
@@ -51,6 +52,15 @@ class ChunkResult:
     problem: Problem | None = None
     seconds: float = 0.0  # from its first rows to its last commit
     places: Mapping[int, int] = field(default_factory=dict)  # rows by place, as an index
+
+
+def refuse_before_incremental(connection: sa.Connection, migration: str, table: Table) -> None:
+    """Raises PreflightError while nobody keeps the changes that are made during a copy (rule 1)."""
+    if position.load(connection, migration, table.source) is None:
+        raise PreflightError(
+            f"copy of {table.full_name}: the incremental of source '{table.source}' has not begun",
+            hint="start `migrate run` first, and copy once `migrate status` shows a position",
+        )
 
 
 class TableCopy:
@@ -101,11 +111,7 @@ class TableCopy:
         """
         table, name = self.planned.table, self._settings.name
         with self._state.begin() as connection:
-            if position.load(connection, name, table.source) is None:
-                raise PreflightError(
-                    f"copy of {table.full_name}: the incremental of source '{table.source}' has not begun",
-                    hint="start `migrate run` first, and copy once `migrate status` shows a position",
-                )
+            refuse_before_incremental(connection, name, table)
             self._refuse_before_its_place(connection)
             before = phase.lock(connection, name, table)
             self._check_rule(before)

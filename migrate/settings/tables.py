@@ -63,7 +63,7 @@ class TableSettings(Section):
     group: Name | None = None
     """Tables of one group, at one source or several, share their target tables."""
     unique_apart: bool = False
-    """Of a group whose tables have further unique keys: no two of its tables ever hold the same values of one."""
+    """No two tables of its group, nor target tables of it after the switch, hold the same values of a unique key."""
     sharding: dict[str, Any]
 
     @field_validator("name")

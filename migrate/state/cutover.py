@@ -23,6 +23,7 @@ class Direction(StrEnum):
 
 class Outcome(StrEnum):
     RUNNING = "running"
+    ABORTING = "aborting"  # it will not switch; writes are being given back
     SWITCHED = "switched"  # applications are told; what is left must be done
     DONE = "done"
     ABORTED = "aborted"
@@ -78,7 +79,7 @@ class Run:
 
     @property
     def open(self) -> bool:
-        return self.outcome in (Outcome.RUNNING, Outcome.SWITCHED)
+        return self.outcome in (Outcome.RUNNING, Outcome.ABORTING, Outcome.SWITCHED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,12 +111,12 @@ def begin(connection: sa.Connection, migration: str, direction: Direction) -> in
     return number
 
 
-def latest(connection: sa.Connection, migration: str) -> Run | None:
-    """The newest run."""
+def latest(connection: sa.Connection, migration: str, number: int | None = None) -> Run | None:
+    """The newest run, or the one of a number."""
     names = ("run", "direction", "outcome", "started", "finished", "freeze_seconds")
     row = connection.execute(
         sa.select(*(runs.c[name] for name in names))
-        .where(runs.c.migration == migration)
+        .where(runs.c.migration == migration, runs.c.run == number if number is not None else sa.true())
         .order_by(runs.c.run.desc())
         .limit(1)
     ).one_or_none()
@@ -126,7 +127,7 @@ def came_to(
     connection: sa.Connection, migration: str, run: int, outcome: Outcome, freeze_seconds: float | None = None
 ) -> bool:
     """Note a run's outcome; False when it is over already."""
-    finished = None if outcome is Outcome.SWITCHED else now
+    finished = None if outcome in (Outcome.SWITCHED, Outcome.ABORTING) else now
     values: dict[str, Any] = {"outcome": outcome.value, "finished": finished}
     if freeze_seconds is not None:
         values["freeze_seconds"] = freeze_seconds

@@ -17,7 +17,16 @@ from migrate.state.record import consumed
 
 DETAILS = (
     *("record", "consumed", "watermark", "copy_detail", "copy_progress", "copy_place", "copy_part"),
-    *("verification_progress", "check_run", "check_rest", "check_difference", "outstanding", "halt", "skip_request"),
+    *(
+        "verification_progress",
+        "check_run",
+        "check_rest",
+        "check_difference",
+        "outstanding",
+        "halt",
+        "ending",
+        "skip_request",
+    ),
     *("throttle", "compared"),
 )
 """What only running processes need, or only those that would go on with a copy. What is kept tells an auditor what was

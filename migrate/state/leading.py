@@ -5,8 +5,8 @@ from __future__ import annotations
 import sqlalchemy as sa
 
 from migrate.model.errors import PreflightError
+from migrate.state import cutover, switch
 from migrate.state import migration as migrations
-from migrate.state import switch
 from migrate.state.switch import Side
 
 
@@ -31,3 +31,10 @@ def refuse_unless(connection: sa.Connection, name: str, what: str) -> None:
         f"`{what}` would read the {here}, and applications are at the {there}: newer rows would count as wrong",
         hint=f"the other direction is `migrate {'' if back else '--reverse '}{what}`",
     )
+
+
+def refuse_in_cutover(connection: sa.Connection, name: str) -> None:
+    """Raise PreflightError while a cutover is under way: what is asked for now could be done after its switch."""
+    run = cutover.latest(connection, migrations.reverse_of(connection, name) or name)
+    if run is not None and run.open:
+        raise PreflightError("a cutover is under way", hint="once it is over; `migrate status` says where it stands")

@@ -84,6 +84,12 @@ def test_a_unique_key_with_all_columns_that_choose_the_place_has_a_way_back() ->
     assert {one.unique_apart for one in way.tables if one.group} == {True}
 
 
+def test_a_unique_key_that_the_application_keeps_apart_has_a_way_back() -> None:
+    apart = {"name": "shop.orders", "sharding": RULE, "unique_apart": True}
+    countries = {"name": "shop.countries", "sharding": {"nodes": "ds_2.countries"}}
+    assert back(configured(tables=[apart, countries]), unique_keys=(("code",),)).tables
+
+
 @pytest.mark.parametrize(
     ("settings", "of_orders", "told"),
     [

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ from sandbox.process import Child
 from sandbox.stack import Sandbox
 from tests.failover.support import SLOW, Flow, frozen, wait
 from tests.flow import launcher
+from tests.flow.test_grants import statements
 from tests.helpers import unique
 
 READ_ONLY = 1290
@@ -90,6 +91,15 @@ class Switched:
         now = self.flow.migration.ask("status")
         return now["stage"], now["next"]
 
+    def source_writable(self) -> bool:
+        try:
+            self.write_at_source("UPDATE orders SET value = value WHERE id = 0")
+        except pymysql.MySQLError as error:
+            if error.args[0] != READ_ONLY:
+                raise
+            return False
+        return True
+
     def writable(self) -> list[str]:
         """The sides at which an application can write now."""
         found = []
@@ -120,8 +130,10 @@ SEAMS = (  # where it is killed, and on which side applications are then
 
 
 @contextmanager
-def switched(box: Sandbox, kafka: KafkaBroker, tmp_path: Path, more: str = MORE) -> Iterator[Switched]:
-    with closing(Flow(box, kafka, tmp_path, unique("cut"), box.source, lease=3, more=more)) as flow:
+def switched(
+    box: Sandbox, kafka: KafkaBroker, tmp_path: Path, more: str = MORE, lease: float = 3
+) -> Iterator[Switched]:
+    with closing(Flow(box, kafka, tmp_path, unique("cut"), box.source, lease=lease, more=more)) as flow:
         try:
             yield Switched(flow)
         finally:
@@ -137,6 +149,9 @@ def test_there_and_back_and_there_again_loses_no_write(box: Sandbox, kafka: Kafk
         refused = flow.child("early", "cutover")
         assert refused.wait(SLOW)
         assert (refused.returncode, "no clean verification" in refused.log.read_text("utf-8")) == (3, True)
+        never = flow.child("never", "--reverse", "verify", "--show")
+        assert never.wait(SLOW)
+        assert (never.returncode, "hint: `migrate --reverse verify`" in never.log.read_text("utf-8")) == (3, True)
         ask("verify")
         assert one.stage() == ("ready", "migrate cutover --rehearse")
         one.write_at_source("UPDATE orders SET value = -1, user_id = user_id + 1 WHERE id <= 20")
@@ -148,8 +163,12 @@ def test_there_and_back_and_there_again_loses_no_write(box: Sandbox, kafka: Kafk
         report = ask("cutover")
         assert report["freeze_seconds"] < 10
         assert one.side() == "target"
-        assert one.stage() == ("switched", "migrate finish")
+        assert one.stage() == ("switched", "migrate --reverse verify")
         assert one.writable() == ["target"]
+        box.source.execute("SET GLOBAL read_only = 0")  # as after a start
+        held = ask("status")["holds_back"]
+        assert any("source 'main' is read-only no more" in line for line in held), held
+        box.source.execute("SET GLOBAL read_only = 1")
         assert flow.differences(box.source) == []
         one.write_at_target(0, "INSERT INTO orders_1 VALUES (5001, 2, 7, 'new side')")
         one.write_at_target(1, "UPDATE orders_0 SET value = 99 WHERE id = 2 AND user_id = 1")
@@ -170,6 +189,29 @@ def test_there_and_back_and_there_again_loses_no_write(box: Sandbox, kafka: Kafk
         assert flow.differences(box.source) == []
         assert 5003 in flow.source_rows(box.source)
         finished(one)
+
+
+@pytest.mark.timeout(600)
+def test_a_consumer_that_gathers_for_long_is_hurried_and_no_lag(
+    box: Sandbox, kafka: KafkaBroker, tmp_path: Path
+) -> None:
+    with switched(box, kafka, tmp_path) as one:
+        flow = one.flow
+        flow.migration.ask("verify")
+        text = flow.migration.config.read_text("utf-8")
+        slow = text.replace("merge_interval_seconds: 0.3", "merge_interval_seconds: 60")
+        flow.migration.config.write_text(slow.replace("freeze_seconds: 10", "freeze_seconds: 10, max_lag_seconds: 2"))
+        for label, way in (("consume", ()), ("back-consume", ("--reverse",))):
+            flow.children(label)[0].stop(SLOW)
+            flow.child(f"slow-{label}", *way, "consume")
+        one.write_at_source("INSERT INTO orders VALUES (5001, 1, 1, 'merged at once')")
+        one.write_at_target(0, "UPDATE orders_0 SET value = value WHERE id = 0")
+        wait(lambda: not flow.state_of("SELECT 1 FROM record WHERE state = 0"), "the first merges")
+        one.write_at_source("UPDATE orders SET value = 2 WHERE id = 5001")
+        wait(lambda: flow.migration.ask("status")["lag_seconds"] > 2.5, "a lag")
+        report = flow.migration.ask("cutover")
+        assert report["freeze_seconds"] < 10
+        assert flow.differences(box.source) == []
 
 
 def refused_behind(one: Switched) -> None:
@@ -200,18 +242,31 @@ def finished(one: Switched) -> None:
     assert refused.wait(SLOW)
     assert (refused.returncode, "it still runs: " in refused.log.read_text("utf-8")) == (3, True)
     certificate = ask("verify", "--show")
-    for label in ("publish", "consume", "commit", "requeue"):
+    flow.children("consume")[0].stop(SLOW)
+    # by somebody whom read_only does not stop, at the side that was left
+    one.box.source.execute("INSERT INTO orders VALUES (5011, 1, 8, 'a forgotten job')", database=flow.database)
+    wait(lambda: sum(part["end"] - part["consumed"] for part in ask("status")["partitions"]), "its message")
+    for label in ("publish", "commit", "requeue"):
         for child in (*flow.children(label), *flow.children(f"back-{label}")):
             child.stop(SLOW)
-    for source in ("t0", "t1"):
-        flow.children(f"back-{source}")[0].stop(SLOW)
+    for child in (*flow.children("back-consume"), *flow.children("back-t0"), *flow.children("back-t1")):
+        child.stop(SLOW)
+    unread = flow.child("finish-unread", "finish", "--yes")
+    assert unread.wait(SLOW)
+    said = unread.log.read_text("utf-8")
+    assert (unread.returncode, "1 message of changes at the sources never came to the targets" in said) == (3, True), (
+        said
+    )
+    again = [flow.child(f"again-{label}", label) for label in ("publish", "consume")]
+    flow.drain()
+    for child in again:
+        child.stop(SLOW)
     planned = ask("finish")
     assert (planned["done"], topics <= set(planned["topics"])) == (False, True)
     assert one.stage()[0] == "switched"
     launcher.run_killed(flow.migration, "after", "migrate.ops.finish:_clean", 1, "finish", "--yes")
     assert one.stage() == ("finished", "migrate finish --yes")
-    open_leases = "SELECT COUNT(*) FROM lease WHERE name = 'cutover' AND expires > NOW(6)"
-    wait(lambda: flow.state_of(open_leases)[0][0] == 0, "the lease of the one that was killed")
+    flow.nobody_switches()
     done = ask("finish", "--yes")
     assert (done["done"], done["details"] > 0) == (True, True)
     assert "read_only" in {block["method"] for block in done["blocks"]}
@@ -245,12 +300,7 @@ def test_killed_at_any_step_one_side_is_open_and_the_next_cutover_ends_it(
             assert one.side() == side, (when, where)
             assert side in open_sides, (when, where)
             assert len(open_sides) == 1 or side == "source", (when, where)  # nobody has closed the target yet
-            wait(
-                lambda: (
-                    flow.state_of("SELECT COUNT(*) FROM lease WHERE name = 'cutover' AND expires > NOW(6)")[0][0] == 0
-                ),
-                "the lease of the one that was killed",
-            )
+            flow.nobody_switches()
             if side == "target":
                 ask("rollback")
                 assert one.writable() == ["source"]
@@ -279,12 +329,7 @@ def test_without_its_guardian_writes_are_given_back_by_abort_or_by_the_next_cuto
             killed.kill()
             killed.wait()
             assert "source" not in one.writable()
-            wait(
-                lambda: (
-                    flow.state_of("SELECT COUNT(*) FROM lease WHERE name = 'cutover' AND expires > NOW(6)")[0][0] == 0
-                ),
-                "the lease of the one that was killed",
-            )
+            flow.nobody_switches()
             if again == "abort":
                 flow.migration.do("cutover", "--abort")
                 assert (one.side(), one.writable()) == ("source", ["source", "target"])
@@ -332,6 +377,44 @@ def test_open_transactions_are_ended_and_named_and_a_freeze_that_is_too_long_giv
         assert (late.returncode, "writes are given back" in said) == (7, True), said
         assert (one.side(), one.writable()) == ("source", ["source"])
         ask("cutover")
+        assert flow.differences(box.source) == []
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("hangs", ["target", "state", "cutover"])
+def test_whatever_hangs_in_the_freeze_writes_are_given_back_in_time(
+    box: Sandbox, kafka: KafkaBroker, tmp_path: Path, hangs: str
+) -> None:
+    more = MORE.replace("freeze_seconds: 10", "freeze_seconds: 3")
+    with switched(box, kafka, tmp_path, more, lease=10) as one:  # seconds, longer than the state hangs
+        flow, ask = one.flow, one.flow.migration.ask
+        ask("verify")
+        held = tmp_path / "held"
+        command = launcher.command(flow.migration, "hold", "migrate.ops.cutover:Cutover._drain", 1, "cutover")
+        late = Child("hung cutover", tmp_path / "late.log", Path.cwd())
+        late.start(command, {**flow.migration.environment, "HELD_AT": str(held)})
+        wait(held.exists, "the cutover to come to its drain")
+        pids = {"target": box.targets[1].pid, "state": box.targets[0].pid, "cutover": late.pid}
+        with frozen(pids[hangs]) if hangs != "cutover" else nullcontext():
+            if hangs == "cutover":
+                os.kill(late.pid, signal.SIGSTOP)  # as by Ctrl-Z
+            held.unlink()
+            wait(one.source_writable, "writes to be given back, whatever hangs")
+            assert hangs == "cutover" or late.running or late.returncode == 7
+        assert late.wait(SLOW)
+        said = late.log.read_text("utf-8")
+        if hangs == "target":
+            assert (late.returncode, "the freeze took longer than 3 s" in said) == (7, True), said
+        if hangs == "cutover":
+            assert (late.returncode, "it is killed" in said) == (-signal.SIGKILL, True), said
+        ended = "SELECT outcome FROM cutover ORDER BY run DESC LIMIT 1"
+        wait(lambda: flow.state_of(ended)[0][0] == "aborted", "the run to be over")
+        assert (one.side(), "source" in one.writable()) == ("source", True)
+        flow.drain()
+        flow.nobody_switches()
+        wait(lambda: one.stage()[1] == "migrate cutover --rehearse", "the stream and the way back to go on")
+        ask("cutover")
+        assert (one.side(), one.writable()) == ("target", ["target"])
         assert flow.differences(box.source) == []
 
 
@@ -385,15 +468,15 @@ def test_the_example_application_goes_there_and_back_and_loses_no_write(
         flow, ask = one.flow, one.flow.migration.ask
         ask("verify")
         # the same account at every server, as an application has it
-        user = f"app{flow.name[-20:]}"
-        for server, databases in (
-            (box.source, [flow.database]),
-            (box.targets[0], [f"{flow.name}_0", f"{flow.name}_state"]),
-            (box.targets[1], [f"{flow.name}_1"]),
+        user = f"{flow.name}_app"
+        for server, database in (
+            (box.source, flow.database),
+            (box.targets[0], f"{flow.name}_0"),
+            (box.targets[1], f"{flow.name}_1"),
         ):
             server.execute(f"CREATE USER '{user}'@'%' IDENTIFIED BY 'App-secret-1'")
-            for database in databases:
-                server.execute(f"GRANT SELECT, INSERT, UPDATE, DELETE ON {database}.* TO '{user}'@'%'")
+            server.execute(f"GRANT SELECT, INSERT, UPDATE, DELETE ON {database}.* TO '{user}'@'%'")
+        box.targets[0].execute(*statements("Applications", box.source.flavour, flow.name))
         text = flow.migration.config.read_text("utf-8")
         accounts = f", accounts: ['{user}@%']" if stop == "revoke" else ""
         flow.migration.config.write_text(text.replace("stop: read_only", f"stop: {stop}{accounts}"))

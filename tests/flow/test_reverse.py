@@ -13,26 +13,27 @@ from tests.helpers import unique
 PROCESSES = ("consume", "commit", "requeue")
 
 
+def start_both_ways(flow: Flow, insert: str) -> None:
+    """The way there, with its first rows at the targets, and the way back."""
+    flow.migration.do("init")
+    flow.child("publish", "publish")
+    wait(flow.position, "the publisher to begin")
+    flow.start_targets()
+    flow.box.source.execute(insert, database=flow.database)
+    flow.drain()
+    flow.migration.do("--reverse", "init")
+    for source in ("t0", "t1"):
+        flow.child(f"back-{source}", "--reverse", "publish", "--source", source)
+    for process in PROCESSES:
+        flow.child(f"back-{process}", "--reverse", process)
+    flow.migration.ask("--reverse", "drain", "--timeout", str(SLOW))
+
+
 def test_what_is_written_at_the_targets_comes_back_and_nothing_goes_round(
     box: Sandbox, kafka: KafkaBroker, tmp_path: Path
 ) -> None:
     with closing(Flow(box, kafka, tmp_path, unique("round"), box.source)) as flow:
-        flow.migration.do("init")
-        flow.child("publish", "publish")
-        wait(flow.position, "the publisher to begin")
-        flow.start_targets()
-        box.source.execute(
-            "INSERT INTO orders VALUES (1, 1, 1, ''), (2, 2, 2, ''), (3, 3, 3, ''), (4, 4, 4, '')",
-            database=flow.database,
-        )
-        flow.drain()
-
-        flow.migration.do("--reverse", "init")
-        for source in ("t0", "t1"):
-            flow.child(f"back-{source}", "--reverse", "publish", "--source", source)
-        for process in PROCESSES:
-            flow.child(f"back-{process}", "--reverse", process)
-        flow.migration.ask("--reverse", "drain", "--timeout", str(SLOW))
+        start_both_ways(flow, "INSERT INTO orders VALUES (1, 1, 1, ''), (2, 2, 2, ''), (3, 3, 3, ''), (4, 4, 4, '')")
         there = flow.migration.ask("status")["rows_applied"]
 
         def at(number: int, statement: str) -> None:
@@ -56,4 +57,26 @@ def test_what_is_written_at_the_targets_comes_back_and_nothing_goes_round(
         back = flow.migration.ask("--reverse", "status")["rows_applied"]
         flow.migration.ask("--reverse", "drain", "--timeout", str(SLOW))
         assert flow.migration.ask("--reverse", "status")["rows_applied"] == back
+        assert flow.differences(box.source) == []
+
+
+def test_a_value_that_moves_between_shards_ends_where_the_application_has_it(
+    box: Sandbox, kafka: KafkaBroker, tmp_path: Path
+) -> None:
+    """`unique_apart`: the row that takes the value comes before the one that gave it up."""
+    table, columns = "    unique_apart: true\n", ", email VARCHAR(40) NULL UNIQUE"
+    with closing(Flow(box, kafka, tmp_path, unique("apart"), box.source, table=table, columns=columns)) as flow:
+        assert "after a cutover every table has a way back" in flow.migration.do("preflight")
+        rows = "(1, 1, 1, '', 'a@x'), (2, 2, 2, '', 'b@x'), (3, 3, 3, '', 'c@x')"
+        start_both_ways(flow, f"INSERT INTO orders VALUES {rows}")
+
+        flow.children("back-t0")[0].stop(SLOW)
+        box.targets[0].execute("UPDATE orders_0 SET email = 'other@x' WHERE id = 2", database=f"{flow.name}_0")
+        box.targets[1].execute("UPDATE orders_1 SET email = 'b@x' WHERE id = 1", database=f"{flow.name}_1")
+        wait(lambda: flow.source_rows(box.source)[1][4] == "b@x", "the row that takes the value")
+        flow.child("back-t0-again", "--reverse", "publish", "--source", "t0")
+        flow.migration.ask("--reverse", "drain", "--timeout", str(SLOW))
+        emails = {key: row[4] for key, row in flow.source_rows(box.source).items()}
+        assert emails == {1: "b@x", 2: "other@x", 3: "c@x"}
+        flow.drain()
         assert flow.differences(box.source) == []

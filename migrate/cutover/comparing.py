@@ -1,0 +1,84 @@
+"""From the last verification to the freeze: what changed is compared until little is left, and that again at rest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import sqlalchemy as sa
+
+from migrate.cutover.changed import ChangedKeys, Keys, consumed
+from migrate.model.errors import PreflightError
+from migrate.model.words import counted
+from migrate.settings import Cutover, Settings
+from migrate.state import compared
+from migrate.target.plan import Plan
+from migrate.verify.looks import hurrier
+
+_ROUNDS = 10
+
+
+class Comparing:
+    """Of one stream; knows up to which messages it has compared. For one thread; close it."""
+
+    def __init__(
+        self, stream: Settings, state: sa.Engine, plan: Plan, limits: Cutover, say: Callable[[str], None]
+    ) -> None:
+        self._name = stream.name
+        self._state = state
+        self._limits = limits
+        self._say = say
+        self._changed = ChangedKeys(stream, state, plan, limits.max_keys)
+        with state.connect() as connection:
+            self._offsets = compared.load(connection, self._name)
+        self._hurry, self._wait_seconds = hurrier(stream, state), stream.check.wait_seconds
+        self._moving = Keys()  # that kept changing while they were compared
+
+    def close(self) -> None:
+        self._changed.close()
+
+    def catch_up(self) -> None:
+        """Compare what changed since it was compared last, until little is left.
+
+        Raises: PreflightError when it never is, DifferenceFound.
+        """
+        for _ in range(_ROUNDS):
+            self._hurry(self._wait_seconds)
+            with self._state.connect() as connection:
+                ends = consumed(connection, self._name)
+            keys = self._changed.read(self._offsets, ends)
+            keys.merge(self._moving)
+            self._say(f"{counted(len(keys), 'key')} changed since they were compared last")
+            self._moving = self._changed.settle(keys, self._say) if len(keys) else Keys()
+            self._offsets = ends
+            if not len(self._moving):
+                with self._state.begin() as connection:
+                    compared.note(connection, self._name, ends)
+            if len(keys) <= self._limits.max_keys_frozen:
+                return
+        raise PreflightError(
+            f"between two looks more than {self._limits.max_keys_frozen:,} keys change",
+            hint="at a quieter time; or raise cutover.max_keys_frozen and cutover.freeze_seconds",
+        )
+
+    def look(self) -> Keys:
+        """Read what is left at both sides, as `compare` does, and say nothing of it. Returns the keys."""
+        keys = self._left()
+        self._changed.look(keys)
+        return keys
+
+    def settle(self, keys: Keys) -> None:
+        """Compare keys while rows change. Raises DifferenceFound."""
+        self._changed.settle(keys, self._say)
+
+    def compare(self) -> int:
+        """Compare what is left, at rest. Returns how many keys. Raises DifferenceFound."""
+        keys = self._left()
+        self._changed.compare(keys)
+        return len(keys)
+
+    def _left(self) -> Keys:
+        with self._state.connect() as connection:
+            ends = consumed(connection, self._name)
+        keys = self._changed.read(self._offsets, ends)
+        keys.merge(self._moving)
+        return keys

@@ -1,0 +1,55 @@
+"""A server of the side that is left that will not come back: applications leave without its last writes.
+
+What its binlog had to say and was not published is lost with it: it is asked for by name, and told (docs/rollback.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from contextlib import closing
+
+import sqlalchemy as sa
+
+from migrate.model.errors import PreflightError, ServerError
+from migrate.model.times import in_utc
+from migrate.mysql.connection import connect
+from migrate.mysql.errors import unreachable
+from migrate.settings import Settings
+from migrate.state import position
+
+
+def known(names: Collection[str], stream: Settings) -> None:
+    """Raises PreflightError for a name that is no server of the side that is left."""
+    servers = [source.name for source in stream.sources]
+    if unknown := [name for name in names if name not in servers]:
+        raise PreflightError(f"no server there is named '{unknown[0]}'", hint=f"there are: {', '.join(servers)}")
+
+
+def refuse_answering(stream: Settings, names: Collection[str]) -> None:
+    """Raises PreflightError when a server that is said to be gone answers: applications may still write to it."""
+    for source in stream.sources:
+        if source.name not in names:
+            continue
+        try:
+            connection = connect(source, f"'{source.name}'")
+        except ServerError as error:
+            if unreachable(error.__cause__):
+                continue
+            raise PreflightError(
+                f"'{source.name}' is there and refuses: {error.message}", hint="it is gone only when nothing answers"
+            ) from error
+        with closing(connection):
+            raise PreflightError(
+                f"'{source.name}' answers: what was written there can still be brought back",
+                hint=f"without `--without {source.name}`; if it must not come back, shut it down first",
+            )
+
+
+def delivered(connection: sa.Connection, stream: Settings, names: Collection[str]) -> dict[str, str]:
+    """Of each of the servers, up to where its writes are on their way or at the other side."""
+    found = {}
+    for name in names:
+        where = position.load(connection, stream.name, name)
+        time = f", committed {in_utc(where.event_time)}" if where and where.event_time else ""
+        found[name] = f"up to {where.file}:{where.pos}{time}" if where else "nothing"
+    return found

@@ -1,0 +1,63 @@
+"""What a run of a cutover writes down: each step as it begins and as it ends, and how long it took (DESIGN §9)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import sqlalchemy as sa
+import structlog
+from sqlalchemy.exc import DBAPIError
+
+from migrate.state import cutover
+from migrate.state.cutover import Stage
+
+log = structlog.get_logger("migrate.cutover")
+STEPS = ("check", "catch up", "stop writes", "lock", "drain", "compare", "switch", "release")
+
+
+class Journal:
+    """Of one run; parts that come before it has a number are told and timed, and not written."""
+
+    def __init__(self, migration: str, state: sa.Engine, say: Callable[[str], None]) -> None:
+        self._migration = migration
+        self._state = state
+        self._say = say
+        self._failed: tuple[str, str] | None = None  # the step at which it ended, and why
+        self.run = 0
+        self.parts: dict[str, float] = {}  # seconds of each
+
+    @contextmanager
+    def part(self, name: str) -> Iterator[None]:
+        """Tell and time what is no step of the run."""
+        self._say(f"{STEPS.index(name) + 1 if name in STEPS else '-'}. {name}")
+        began = time.monotonic()
+        yield
+        self.parts[name] = time.monotonic() - began
+
+    @contextmanager
+    def step(self, name: str) -> Iterator[None]:
+        """A step: its beginning is written first. That it failed is for `write_failed`, as the state may be why."""
+        self._write(name, Stage.BEGUN)
+        try:
+            with self.part(name):
+                yield
+        except BaseException as error:
+            self._failed = name, str(error) or type(error).__name__
+            raise
+        self._write(name, Stage.DONE)
+
+    def write_failed(self) -> None:
+        """The step that failed, if one did. What the state does not take is logged."""
+        if self._failed is None:
+            return
+        step, why = self._failed
+        try:
+            self._write(step, Stage.FAILED, why)
+        except DBAPIError as error:
+            log.warning("not noted in the journal", step=step, error=str(error.orig))
+
+    def _write(self, step: str, stage: Stage, detail: str = "") -> None:
+        with self._state.begin() as connection:
+            cutover.write(connection, self._migration, self.run, step, stage, detail)

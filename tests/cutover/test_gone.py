@@ -1,0 +1,32 @@
+"""A server is gone when nothing answers; one that refuses is not."""
+
+from __future__ import annotations
+
+import pytest
+
+from migrate.cutover import gone
+from migrate.model.errors import PreflightError
+from migrate.settings import Settings, parse
+from sandbox.ports import free_port
+from sandbox.stack import Sandbox
+from tests.helpers import address, raw_settings
+
+
+def stream(box: Sandbox, **changes: object) -> Settings:
+    sources = [{"name": "t0", **address(box.targets[0])}, {"name": "t1", **address(box.targets[1], **changes)}]
+    tables = [{"name": "shop.t", "source": one, "sharding": {"nodes": f"ds_0.{one}"}} for one in ("t0", "t1")]
+    return parse(raw_settings(sources=sources, tables=tables), {})
+
+
+def test_only_what_nothing_answers_for_is_gone(box: Sandbox) -> None:
+    gone.refuse_answering(stream(box), [])
+    gone.refuse_answering(stream(box, port=free_port()), ["t1"])
+    with pytest.raises(PreflightError, match="'t1' answers"):
+        gone.refuse_answering(stream(box), ["t1"])
+    with pytest.raises(PreflightError, match=r"'t1' is there and refuses: .*wrong user or password"):
+        gone.refuse_answering(stream(box, password="wrong-one"), ["t1"])
+
+
+def test_a_name_that_is_no_server_there_is_told_with_those_that_are(box: Sandbox) -> None:
+    with pytest.raises(PreflightError, match="no server there is named 'main'"):
+        gone.known(["main"], stream(box))

@@ -1,0 +1,84 @@
+"""A server is gone for good: applications leave its side without its last writes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sandbox.broker import KafkaBroker
+from sandbox.stack import Sandbox
+from tests.failover.support import SLOW, wait
+from tests.flow.test_cutover import Switched, switched
+
+
+@pytest.mark.timeout(600)
+def test_applications_leave_a_target_that_is_gone_and_what_is_lost_is_told(
+    box: Sandbox, kafka: KafkaBroker, tmp_path: Path
+) -> None:
+    with switched(box, kafka, tmp_path) as one:
+        flow, ask = one.flow, one.flow.migration.ask
+        ask("verify")
+        ask("cutover")
+        one.write_at_target(0, "INSERT INTO orders_1 VALUES (5001, 2, 7, 'at t0')")
+        one.write_at_target(1, "INSERT INTO orders_1 VALUES (5003, 1, 7, 'at t1')")
+        ask("--reverse", "drain", "--timeout", str(SLOW))
+        assert "'t1' answers" in refused(one, "--without", "t1", "--yes")
+        assert "no server there is named 'main'" in refused(one, "--without", "main")
+        gone = box.targets[1]
+        flow.children("back-t1")[0].stop(SLOW)
+        try:
+            one.write_at_target(1, "INSERT INTO orders_1 VALUES (5005, 1, 7, 'unread')")
+            one.write_at_target(0, "INSERT INTO orders_1 VALUES (5007, 2, 7, 'read')")
+            gone.kill()
+            said = refused(one)
+            assert "source 't1': " in said
+            assert "`migrate --reverse status` says more" in said
+            told = flow.migration.do("rollback", "--without", "t1")
+            assert "'t1': up to " in told
+            assert "nothing was changed" in told
+            assert one.side() == "target"
+
+            done = flow.migration.do("rollback", "--without", "t1", "--yes")
+            assert "switched: applications are at the sources" in done
+            assert (one.side(), one.source_writable()) == ("source", True)
+            rows = flow.source_rows(box.source)
+            assert [key for key in (5001, 5003, 5005, 5007) if key in rows] == [5001, 5003, 5007]
+            journal = flow.state_of("SELECT detail FROM cutover_step WHERE step = 'without t1'")
+            assert journal[0][0] in told
+        finally:
+            gone.start()
+        flow.child("back-t1-again", "--reverse", "publish", "--source", "t1")
+        wait(lambda: 5005 in flow.source_rows(box.source), "a server that comes back after all to bring it")
+        flow.drain()
+        assert "no clean verification" in refused(one, command="cutover")
+
+
+@pytest.mark.timeout(600)
+def test_applications_leave_a_source_that_is_gone_for_the_targets(
+    box: Sandbox, kafka: KafkaBroker, tmp_path: Path
+) -> None:
+    with switched(box, kafka, tmp_path) as one:
+        flow = one.flow
+        one.write_at_source("INSERT INTO orders VALUES (5001, 2, 7, 'read')")
+        flow.drain()
+        box.source.kill()
+        try:
+            assert "source 'main': " in refused(one, command="cutover")
+            done = flow.migration.do("cutover", "--without", "main", "--yes")
+            assert "switched: applications are at the targets" in done
+            assert one.side() == "target"
+            one.write_at_target(0, "UPDATE orders_1 SET history = 'here' WHERE id = 5001")
+        finally:
+            box.source.start()
+        wait(lambda: flow.source_rows(box.source)[5001][3] == "here", "the way back to reach the source again")
+
+
+def refused(one: Switched, *options: str, command: str = "rollback") -> str:
+    """What it says when it does nothing."""
+    number = len(list(one.flow.directory.glob("refused-*.log")))
+    child = one.flow.child(f"refused-{number}", command, *options)
+    assert child.wait(2 * SLOW)
+    said = child.log.read_text("utf-8")
+    assert child.returncode == 3, said
+    return said
