@@ -14,7 +14,6 @@ from typing import Any
 import pymysql
 
 from sandbox.broker import KafkaBroker
-from sandbox.demo.migration import Migration
 from sandbox.errors import SandboxError
 from sandbox.stack import Sandbox
 from tests.chaos.crew import Actor, Crew, Failure
@@ -22,6 +21,7 @@ from tests.chaos.faults import Faults
 from tests.chaos.oracle import Finding, Oracle
 from tests.chaos.tables import TABLES, cold_keys
 from tests.chaos.writer import Writer
+from tests.forked import Migration
 
 WRITERS = 3
 LEASE = 3.0  # seconds

@@ -20,10 +20,10 @@ import pymysql
 
 from sandbox.broker import KafkaBroker
 from sandbox.database import DatabaseServer
-from sandbox.demo.migration import Migration
 from sandbox.ports import HOST, free_port
 from sandbox.process import Child
 from sandbox.stack import Sandbox
+from tests.forked import Migration
 from tests.helpers import rows_in_utc
 
 SLOW = 120.0  # seconds that a condition may take on a machine under load
@@ -332,6 +332,11 @@ class Flow:
     def state_of(self, question: str) -> Any:
         """Rows of the state database."""
         return self._state.query(question, database=f"{self.name}_state")
+
+    def nobody_switches(self) -> None:
+        """Wait until the lease of a cutover that was killed is over."""
+        held = "SELECT COUNT(*) FROM lease WHERE name = 'cutover' AND expires > NOW(6)"
+        wait(lambda: self.state_of(held)[0][0] == 0, "the lease of the one that was killed")
 
     def close(self) -> None:
         for writer in self._writers:

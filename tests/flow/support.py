@@ -7,8 +7,8 @@ from typing import Any
 
 from sandbox import snippet
 from sandbox.broker import KafkaBroker
-from sandbox.demo.migration import Migration
 from sandbox.stack import Sandbox
+from tests.forked import Migration
 
 _COLUMNS = (
     "id BIGINT UNSIGNED NOT NULL PRIMARY KEY AUTO_INCREMENT, user_id INT NOT NULL, amount DECIMAL(20,4) NOT NULL,"

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from sandbox.broker import KafkaBroker
-from sandbox.demo.migration import Migration
 from sandbox.stack import Sandbox
 from tests.failover.support import Flow, wait
 from tests.flow.test_repartition_topics import config
+from tests.forked import Migration
 from tests.helpers import unique
 
 

@@ -9,11 +9,11 @@ import pytest
 
 from sandbox import snippet
 from sandbox.broker import KafkaBroker
-from sandbox.demo.migration import Migration
 from sandbox.process import Child
 from sandbox.stack import Sandbox
 from tests.failover.support import wait
 from tests.flow.grouped import COLUMNS, Grouped
+from tests.forked import Migration
 from tests.helpers import unique
 
 pytestmark = pytest.mark.timeout(600)  # it starts Spark

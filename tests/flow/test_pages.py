@@ -45,12 +45,6 @@ def at_a_terminal(box: Sandbox, kafka: KafkaBroker, tmp_path: Path, address: str
                 server.execute("SET GLOBAL read_only = 0")
 
 
-def nobody_switches(flow: Flow) -> None:
-    """Until the lease of a cutover that was killed has passed."""
-    sql = "SELECT COUNT(*) FROM lease WHERE name = 'cutover' AND expires > NOW(6)"
-    wait(lambda: flow.state_of(sql)[0][0] == 0, "the lease of the one that was killed")
-
-
 def killed_in_the_freeze(hand: Hand, command: str) -> None:
     """A cutover whose machine goes away while nobody can write: the process that watches goes with it."""
     flow = hand.flow
@@ -62,11 +56,16 @@ def killed_in_the_freeze(hand: Hand, command: str) -> None:
         os.kill(int(guardian), signal.SIGKILL)
     killed.kill()
     killed.wait()
-    nobody_switches(flow)
+    flow.nobody_switches()
 
 
 def stage(hand: Hand) -> str:
     return str(json.loads(hand.types("migrate status --json"))["stage"])
+
+
+def following(hand: Hand) -> str:
+    """The command that status says to type next."""
+    return str(json.loads(hand.types("migrate status --json"))["next"])
 
 
 @pytest.mark.timeout(900)
@@ -78,14 +77,14 @@ def test_from_the_first_migration_to_its_end_by_the_pages(box: Sandbox, kafka: K
         run = the_first_migration(hand)
         assert hand.untyped("first-migration") == ["migrate finish"]
         the_status(hand)
-        assert hand.untyped("status") == []
+        assert hand.untyped("status") == ["migrate --reverse verify"]
         run = going_on(hand, run)
         back = the_cutover(hand, address)
         the_rollback(hand, box)
         assert hand.untyped("rollback") == ["migrate finish --yes"]
         assert hand.untyped("resume") == []
         the_end(hand, run, back)
-        assert [hand.untyped(page) for page in ("first-migration", "cutover", "rollback")] == [[], [], []]
+        assert [hand.untyped(page) for page in ("first-migration", "status", "cutover", "rollback")] == [[]] * 4
         assert flow.differences(box.source) == []
 
 
@@ -163,7 +162,9 @@ def the_rollback(hand: Hand, box: Sandbox) -> None:
     box.source.execute("INSERT INTO orders VALUES (5003, 5003, 8, 'a forgotten job')", database=flow.database)
     hand.types("migrate drain")
     assert flow.differences(box.source) == []
+    assert following(hand) == "migrate --reverse verify"
     assert "0 differences" in hand.types("migrate --reverse verify")
+    assert following(hand) == "migrate finish"
     assert "the freeze would take" in hand.types("migrate rollback --rehearse")
     killed_in_the_freeze(hand, "rollback")
     hand.types("migrate rollback --abort")

@@ -9,8 +9,8 @@ import pytest
 
 from sandbox import snippet
 from sandbox.broker import KafkaBroker
-from sandbox.demo.migration import Migration
 from sandbox.stack import Sandbox
+from tests.forked import Migration
 from tests.helpers import unique
 
 pytestmark = pytest.mark.timeout(600)

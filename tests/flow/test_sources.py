@@ -10,8 +10,8 @@ import pytest
 from sandbox import snippet
 from sandbox.broker import KafkaBroker
 from sandbox.database import DatabaseServer
-from sandbox.demo.migration import Migration
 from sandbox.stack import Sandbox
+from tests.forked import Migration
 
 pytestmark = pytest.mark.timeout(600)  # it starts Spark
 

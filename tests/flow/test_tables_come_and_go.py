@@ -12,9 +12,9 @@ import pytest
 
 from sandbox import snippet
 from sandbox.broker import KafkaBroker
-from sandbox.demo.migration import Migration
 from sandbox.process import Child
 from sandbox.stack import Sandbox
+from tests.forked import Migration
 from tests.helpers import globally, unique
 
 pytestmark = pytest.mark.timeout(600)  # Spark starts once or twice in each

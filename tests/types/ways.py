@@ -23,8 +23,8 @@ from migrate.target.plan import PlannedTable
 from sandbox import snippet
 from sandbox.broker import KafkaBroker
 from sandbox.database import DatabaseServer
-from sandbox.demo.migration import Migration
 from sandbox.stack import Sandbox
+from tests.forked import Migration
 from tests.helpers import globally, unique
 from tests.types.matrix import Case, Value
 
