@@ -19,7 +19,7 @@ ELSEWHERE = (
     "migrate cutover --without SOURCE",
     "migrate finish --abandon --yes",
 )
-"""What other tests type: `test_cutover_gone` for a server that is gone for good, `test_grants` for a migration given up."""
+"""What other tests type: `test_cutover_gone` where a server is gone for good, `test_grants` to give a migration up."""
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.S | re.M)
 _INLINE = re.compile(r"`([^`\n]+)`")
 
