@@ -16,6 +16,7 @@ from tests.flow.support import Pipeline
 def pipeline(box: Sandbox, kafka: KafkaBroker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pipeline]:
     flow = Pipeline(box, kafka, Path(tmp_path_factory.mktemp("flow")), f"stream_{box.source.flavour}")
     flow.migration.do("init")
+    flow.close_copy()
     flow.migration.start()
     yield flow
     flow.migration.stop()
@@ -26,7 +27,6 @@ def drained(pipeline: Pipeline) -> None:
 
 
 def test_every_kind_of_change_arrives(pipeline: Pipeline) -> None:
-    pipeline.close_copy()
     pipeline.sql(
         "INSERT INTO orders (user_id, amount, flags, detail, seen, note, bits, bin) VALUES"
         " (1, 1.5, 'c,a', '{\"a\": [1, null, \"é\"]}', '2024-01-01 00:00:00', 'naïve 🎁 %s %% \\\\ ''',"
