@@ -39,6 +39,7 @@ from migrate.preflight import (
     triggers,
     unique_keys,
     versions,
+    zones,
 )
 from migrate.preflight import volume as volumes
 from migrate.preflight import way_back as ways_back
@@ -161,6 +162,7 @@ class _Sources:
 
     packet: int = 0  # the largest allowed, in bytes
     modes: set[str] = field(default_factory=set)
+    zones: set[zones.Zone] = field(default_factory=set)
     volume: Volume = field(default_factory=Volume)
 
 
@@ -210,6 +212,7 @@ def _source_at_leisure(source: Source, plan: Plan, all_of: _Sources) -> list[Res
         results += clocks.check(connection)
         all_of.packet = max(all_of.packet, packet.allowed(connection))
         all_of.modes |= modes.of(connection)
+        all_of.zones.add(zones.of(connection))
         volume = volumes.of(connection, (one.table for one in planned))
         all_of.volume += volume
         results += retention.check(connection, volume)
@@ -241,6 +244,7 @@ def _target_at_leisure(
             *clocks.check(connection),
             *packet.check_target(connection, seen.sources.packet),
             *modes.check_target(connection, frozenset(seen.sources.modes)),
+            *zones.check_target(connection, frozenset(seen.sources.zones)),
             *charsets.check_target(connection, tables, report.flavours),
             *space.check_target(connection, seen.needed.get(name, 0)),
         ]

@@ -18,6 +18,7 @@ SAMPLE = 5_000
 """Rows from each end of the key; a table is never read as a whole for this."""
 
 _SKEWED = 2.0
+_NAMED = 4
 _ENOUGH = 100
 """Rows a place, on average, below which a skew says nothing."""
 
@@ -25,25 +26,40 @@ _ENOUGH = 100
 def check(connection: Connection, planned: PlannedTable) -> list[Result]:
     """Route a sample of a table's rows. Raises nothing of the rule's: what it refuses is a problem."""
     name = planned.table.full_name
-    found: Counter[Place] = Counter()
+    found: Counter[Place] = Counter(dict.fromkeys(planned.places, 0))
+    refused: list[str] = []
     for row in _sample(connection, planned):
         try:
             found[planned.route(row)] += 1
         except MigrateError as error:
-            told = f"{name}: the sharding rule takes no row like {_shown(row, planned)}: {error.message}"
-            return [
-                Result("sharding", name, Verdict.PROBLEM, told, "mend the rule, the rows, or leave them out by `rows`")
-            ]
+            refused.append(f"{_shown(row, planned)}: {error.message}")
     rows = found.total()
+    if refused:
+        told = (
+            f"{name}: the sharding rule takes {len(refused):,} of {rows + len(refused):,} rows looked at to no table;"
+            f" none like {refused[0]}"
+        )
+        return [Result("sharding", name, Verdict.PROBLEM, told, "mend the rule, the rows, or leave them out by `rows`")]
     if not rows:
         return [Result("sharding", name, Verdict.PASS, f"{name}: has no rows yet")]
     skew = max(found.values()) * len(planned.places) / rows
-    told = f"{name}: {rows:,} rows looked at go to {len(found)} of {len(planned.places)} tables, skew {skew:.2f}"
+    taken = sum(1 for count in found.values() if count)
+    told = f"{name}: {rows:,} rows looked at go to {taken} of {len(planned.places)} tables, skew {skew:.2f}"
+    if len(planned.places) > 1:
+        told += f": {_counts(found)}"
     if len(planned.places) > 1 and skew > _SKEWED and rows >= _ENOUGH * len(planned.places):
-        most = max(found, key=lambda place: found[place])
-        message = f"{told}: {most} takes {found[most] / rows:.0%}"
-        return [Result("sharding", name, Verdict.NOTE, message, "see that the sharding column has many, even values")]
+        return [Result("sharding", name, Verdict.NOTE, told, "see that the sharding column has many, even values")]
     return [Result("sharding", name, Verdict.PASS, told)]
+
+
+def _counts(found: Counter[Place]) -> str:
+    """Rows of each place; of many places those with the most and the fewest."""
+    ordered = found.most_common()
+    if len(ordered) <= 2 * _NAMED:
+        return ", ".join(f"{place} {found[place]:,}" for place in sorted(found, key=str))
+    ends = (ordered[:_NAMED], ordered[-_NAMED:])
+    most, fewest = (", ".join(f"{place} {count:,}" for place, count in some) for some in ends)
+    return f"{most} … {fewest}"
 
 
 def _sample(connection: Connection, planned: PlannedTable) -> list[Row]:

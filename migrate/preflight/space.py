@@ -1,4 +1,4 @@
-"""Free space: what the tables take at the source they take at the targets too, and their changes take some in Kafka."""
+"""Free space: what the tables take at the source they take at the targets too."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ import pytest
 from migrate.model.errors import PreflightError, ServerError
 from migrate.mysql.connection import Connection, connect
 from migrate.ops.init import initialise
-from migrate.preflight import charsets, clocks, counters, modes, packet, retention, space, unique_keys, versions
+from migrate.preflight import charsets, clocks, counters, modes, packet, retention, space, unique_keys, versions, zones
 from migrate.preflight import run as preflight
 from migrate.preflight import shards as sharding
 from migrate.preflight.result import Result, Verdict
@@ -96,7 +96,7 @@ def test_every_check_runs_and_all_of_it_passes_or_is_advice(case: Case) -> None:
     assert not report.problems
     assert {
         *("binlog", "charset", "clock", "counters", "kafka", "packet", "retention", "sharding", "space", "sql_mode"),
-        *("state", "table", "target", "unique keys", "version"),
+        *("state", "table", "target", "time zone", "unique keys", "version"),
     } <= {result.check for result in report.results}
     assert {result.check for result in case.report().results}.isdisjoint(
         {"sharding", "space", "version"}
@@ -225,6 +225,23 @@ def test_modes_that_applications_would_miss_are_noted_with_the_statement(case: C
             assert one(modes.check_target(connection, wanted)).verdict is Verdict.PASS
 
 
+def test_a_time_zone_that_applications_would_meet_is_noted_with_the_statement(case: Case) -> None:
+    source, target = case.box.source, case.box.targets[1]
+    with globally(source, "time_zone", "+02:00"):
+        with session(source) as connection:
+            wanted = zones.of(connection)
+            assert connection.one("SELECT @@time_zone") == ("+00:00",)
+        with session(target) as connection:
+            found = one(zones.check_target(connection, frozenset({wanted})))
+        assert (found.verdict, " and +02:00 at the source" in found.message) == (Verdict.NOTE, True), found.message
+        with globally(target, "time_zone", "+01:00"):
+            target.execute(found.mend.partition(", for good")[0])
+            with session(target) as connection:
+                assert one(zones.check_target(connection, frozenset({wanted}))).verdict is Verdict.PASS
+    with session(source) as connection, session(target) as other:
+        assert one(zones.check_target(other, frozenset({zones.of(connection)}))).verdict is Verdict.PASS
+
+
 def test_a_collation_that_the_target_has_not_is_a_problem(case: Case) -> None:
     planned, flavours = case.table(), case.report().flavours
     with session(case.box.targets[0]) as connection:
@@ -312,7 +329,12 @@ def _looked(case: Case) -> Result:
 PLANTED: list[tuple[str, Verdict, str]] = [
     ("SET user_id = user_id", Verdict.PASS, "900 rows looked at go to 4 of 4 tables, skew 1."),
     ("SET user_id = 7", Verdict.NOTE, "go to 2 of 4 tables, skew 2.00"),
-    ("SET user_id = NULL WHERE id = 5", Verdict.PROBLEM, "takes no row like id = 5, user_id = None"),
+    (
+        "SET user_id = NULL WHERE id = 5",
+        Verdict.PROBLEM,
+        "takes 1 of 900 rows looked at to no table; none like id = 5, user_id",
+    ),
+    ("SET user_id = NULL WHERE id IN (5, 9, 700)", Verdict.PROBLEM, "takes 3 of 900 rows looked at to no table"),
 ]
 
 
@@ -326,6 +348,25 @@ def test_how_rows_spread_and_those_that_no_table_takes(case: Case, change: str, 
     assert (found.verdict, told in found.message) == (verdict, True), found.message
     if verdict is Verdict.PROBLEM:
         case.raw["tables"][0]["rows"] = [{"column": "user_id", "test": "is not", "values": [None]}]
-        case.at_source("UPDATE t SET user_id = 1 WHERE id = 5")
-        case.raw["tables"][0].pop("rows")
         assert _looked(case).verdict is Verdict.PASS
+        case.raw["tables"][0].pop("rows")
+        case.at_source("UPDATE t SET user_id = 1 WHERE user_id IS NULL")
+        assert _looked(case).verdict is Verdict.PASS
+    if verdict is Verdict.PASS:
+        for user, id_ in ((0, 0), (0, 1), (1, 0), (1, 1)):
+            where = f"user_id % 2 = {user} AND id % 2 = {id_}"
+            ((count,),) = case.box.source.query(f"SELECT COUNT(*) FROM t WHERE {where}", database=case.database)
+            assert f"t{user}/{case.database}.t_{id_} {count}" in found.message
+
+
+def test_of_many_target_tables_those_with_the_most_and_the_fewest_rows_are_told(case: Case) -> None:
+    case.raw["tables"][0]["sharding"] = {
+        "nodes": "ds_${0..1}.t_${0..15}",
+        "database": _BY_USER["database"],
+        "table": {"column": "id", "algorithm": "MOD", "props": {"sharding-count": 16}},
+    }
+    case.at_source("DELETE FROM t WHERE id % 16 = 3", "UPDATE t SET id = id * 16 + 100000 WHERE id % 16 = 5")
+    found = _looked(case)
+    assert "t0/" in found.message
+    assert f"{case.database}.t_3 0" in found.message
+    assert found.message.count(case.database + ".t_") == 8, found.message
