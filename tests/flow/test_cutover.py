@@ -14,8 +14,10 @@ from typing import Any
 
 import pymysql
 import pytest
+from confluent_kafka.admin import AdminClient
 
 from examples.application import Application, OneTable, Server, Shards, Switch
+from migrate.state.finished import DETAILS
 from sandbox.broker import KafkaBroker
 from sandbox.database import DatabaseServer
 from sandbox.demo.shop import Working
@@ -188,7 +190,7 @@ def test_there_and_back_and_there_again_loses_no_write(box: Sandbox, kafka: Kafk
         assert (one.side(), one.writable()) == ("target", ["target"])
         assert flow.differences(box.source) == []
         assert 5003 in flow.source_rows(box.source)
-        finished(one)
+        finished(one, kafka)
 
 
 @pytest.mark.timeout(600)
@@ -234,7 +236,7 @@ def refused_behind(one: Switched) -> None:
     wait(lambda: one.stage()[0] == "ready", "the consumer to work again")
 
 
-def finished(one: Switched) -> None:
+def finished(one: Switched, kafka: KafkaBroker) -> None:
     """It ends for good: refused while it runs, gone on with after a kill, and the rows and what was found are kept."""
     flow, ask = one.flow, one.flow.migration.ask
     topics = {f"migrate.{flow.name}", f"migrate.{flow.name}-reverse"}
@@ -275,6 +277,13 @@ def finished(one: Switched) -> None:
     assert (one.side(), one.writable()) == ("target", ["target"])
     assert flow.differences(one.box.source) == []
     assert ask("verify", "--show") == certificate
+    broker = AdminClient({"bootstrap.servers": kafka.bootstrap})
+    wait(lambda: not {name for name in broker.list_topics(timeout=SLOW).topics if flow.name in name}, "no topic of it")
+    names = f"IN ('{flow.name}', '{flow.name}-reverse')"
+    kept = ("cutover", "cutover_step", "application_switch", "position", "schema_history")
+    for table in (*kept, *DETAILS):
+        rows = flow.state_of(f"SELECT COUNT(*) FROM `{table}` WHERE migration {names}")[0][0]
+        assert (rows > 0) is (table in kept), table
     for server in (one.box.source, *one.box.targets):
         ours = server.query("SELECT TABLE_SCHEMA FROM information_schema.TABLES WHERE TABLE_NAME = '_migrate_fence'")
         assert not [name for (name,) in ours if str(name).startswith(flow.name)]
