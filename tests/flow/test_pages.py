@@ -59,13 +59,10 @@ def killed_in_the_freeze(hand: Hand, command: str) -> None:
     flow.nobody_switches()
 
 
-def stage(hand: Hand) -> str:
-    return str(json.loads(hand.types("migrate status --json"))["stage"])
-
-
-def following(hand: Hand) -> str:
-    """The command that status says to type next."""
-    return str(json.loads(hand.types("migrate status --json"))["next"])
+def stands(hand: Hand) -> tuple[str, str]:
+    """The stage, and the command that status says to type next."""
+    now = json.loads(hand.types("migrate status --json"))
+    return now["stage"], now["next"]
 
 
 @pytest.mark.timeout(900)
@@ -76,10 +73,10 @@ def test_from_the_first_migration_to_its_end_by_the_pages(box: Sandbox, kafka: K
         flow.fill(box.source, ROWS)
         run = the_first_migration(hand)
         assert hand.untyped("first-migration") == ["migrate finish"]
-        the_status(hand)
+        watch = the_status(hand)
         assert hand.untyped("status") == ["migrate --reverse verify"]
         run = going_on(hand, run)
-        back = the_cutover(hand, address)
+        back = the_cutover(hand, address, watch)
         the_rollback(hand, box)
         assert hand.untyped("rollback") == ["migrate finish --yes"]
         assert hand.untyped("resume") == []
@@ -91,11 +88,16 @@ def test_from_the_first_migration_to_its_end_by_the_pages(box: Sandbox, kafka: K
 def the_first_migration(hand: Hand) -> Child:
     hand.types("migrate preflight")
     hand.types("migrate init")
+    assert stands(hand) == ("created", "migrate run")
     run = hand.keeps("migrate run")
     wait(lambda: "published binlog" in hand.types("migrate status"), "a published position")
+    assert stands(hand) == ("capturing", "migrate copy")
+    launcher.run_killed(hand.flow.migration, "before", "migrate.scroll.table_copy:TableCopy.settle", 1, "copy")
+    assert stands(hand) == ("copying", "migrate copy")
     assert f"{ROWS} rows" in hand.types("migrate copy")
     hand.types("migrate copy --table shop.orders")
     hand.types("migrate drain --timeout 3600")
+    assert stands(hand) == ("catching up", "migrate verify")
     assert "0 differences" in hand.types("migrate verify")
     hand.flow.box.targets[0].execute("DELETE FROM orders_0 LIMIT 1", database=f"{hand.flow.name}_0")
     hand.types("migrate verify", code=1)
@@ -105,12 +107,12 @@ def the_first_migration(hand: Hand) -> Child:
     return run
 
 
-def the_status(hand: Hand) -> None:
+def the_status(hand: Hand) -> Child:
     assert "stage: verified" in hand.types("migrate status")
-    assert stage(hand) == "verified"
+    assert stands(hand) == ("verified", "migrate --reverse init")
     watch = hand.keeps("migrate status --watch", says="stage: verified", terminal=True)
-    watch.kill()
     assert "orders" in hand.types("migrate explain shop.orders 7")
+    return watch
 
 
 def going_on(hand: Hand, run: Child) -> Child:
@@ -131,7 +133,7 @@ def going_on(hand: Hand, run: Child) -> Child:
     return hand.keeps("migrate run")
 
 
-def the_cutover(hand: Hand, address: str) -> Child:
+def the_cutover(hand: Hand, address: str, watch: Child) -> Child:
     flow = hand.flow
     web = hand.keeps("migrate web", says="listening")
     assert request(f"http://{address}/switch", "POST", {"instance": "web-1", "version": 1})[0] == 200
@@ -141,14 +143,17 @@ def the_cutover(hand: Hand, address: str) -> Child:
     hand.types("migrate verify")
     hand.types("migrate --reverse preflight")
     hand.types("migrate --reverse init")
+    assert stands(hand) == ("verified", "migrate --reverse run")
     back = hand.keeps("migrate --reverse run")
-    wait(lambda: stage(hand) == "ready", "both streams to run")
+    wait(lambda: stands(hand) == ("ready", "migrate cutover --rehearse"), "both streams to run")
+    wait(lambda: "stage: ready" in watch.log.read_text("utf-8"), "the screen to show it")
+    watch.kill()
     assert "the freeze would take" in hand.types("migrate cutover --rehearse")
     killed_in_the_freeze(hand, "cutover")
-    assert stage(hand) == "switching"
+    assert stands(hand) == ("switching", "migrate cutover")
     hand.types("migrate cutover --abort")
     assert "switched" in hand.types("migrate cutover")
-    assert stage(hand) == "switched"
+    assert stands(hand) == ("switched", "migrate --reverse verify")
     assert flow.differences(flow.box.source) == []
     return back
 
@@ -162,14 +167,15 @@ def the_rollback(hand: Hand, box: Sandbox) -> None:
     box.source.execute("INSERT INTO orders VALUES (5003, 5003, 8, 'a forgotten job')", database=flow.database)
     hand.types("migrate drain")
     assert flow.differences(box.source) == []
-    assert following(hand) == "migrate --reverse verify"
     assert "0 differences" in hand.types("migrate --reverse verify")
-    assert following(hand) == "migrate finish"
+    assert stands(hand) == ("switched", "migrate finish")
     assert "the freeze would take" in hand.types("migrate rollback --rehearse")
     killed_in_the_freeze(hand, "rollback")
+    assert stands(hand) == ("switching", "migrate rollback")
     hand.types("migrate rollback --abort")
     hand.types("migrate rollback")
     assert "stage: reversed" in hand.types("migrate status")
+    assert stands(hand) == ("reversed", "migrate cutover")
     assert flow.source_rows(box.source)[2][2] == 99
     assert flow.differences(box.source) == []
     hand.types("migrate cutover")
@@ -181,7 +187,7 @@ def the_end(hand: Hand, run: Child, back: Child) -> None:
     assert "nothing was changed" in hand.types("migrate finish")
     hand.types("migrate finish --abandon", code=3)
     assert "finished" in hand.types("migrate finish --yes")
-    assert stage(hand) == "finished"
+    assert stands(hand) == ("finished", "")
     assert "0 differences" in hand.types("migrate verify --show")
 
 
