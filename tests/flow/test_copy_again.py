@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import signal
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
+import pymysql
 import pytest
+from pymysql.constants import ER
 
 from sandbox.broker import KafkaBroker
+from sandbox.database import DatabaseServer
 from sandbox.process import Child
 from sandbox.stack import Sandbox
 from tests.failover.support import Flow, wait
@@ -38,10 +42,20 @@ def lose(flow: Flow) -> None:
     """A person deletes rows at the target: the even keys 100 to 150 and 800 to 850."""
     for number, server in enumerate(flow.box.targets):
         for table in range(2):
-            server.execute(
-                f"DELETE FROM orders_{table} WHERE id BETWEEN 100 AND 150 OR id BETWEEN 800 AND 850",
-                database=f"{flow.name}_{number}",
+            statement = f"DELETE FROM orders_{table} WHERE id BETWEEN 100 AND 150 OR id BETWEEN 800 AND 850"
+            wait(
+                partial(deleted, server, statement, f"{flow.name}_{number}"), "no deadlock with what the stream writes"
             )
+
+
+def deleted(server: DatabaseServer, statement: str, database: str) -> bool:
+    try:
+        server.execute(statement, database=database)
+    except pymysql.MySQLError as error:
+        if error.args[0] != ER.LOCK_DEADLOCK:
+            raise
+        return False
+    return True
 
 
 def test_lost_rows_come_back_and_deleted_ones_do_not(box: Sandbox, kafka: KafkaBroker, tmp_path: Path) -> None:
