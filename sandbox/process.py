@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from pathlib import Path
+from typing import Protocol
 
 from sandbox.errors import SandboxError
 
@@ -72,6 +73,16 @@ def _the_spawner() -> _Spawner:
         return _spawner
 
 
+class Running(Protocol):
+    """What started: as much of `subprocess.Popen` as a child needs."""
+
+    @property
+    def pid(self) -> int: ...
+    def poll(self) -> int | None: ...
+    def wait(self, timeout: float | None = None) -> int: ...
+    def send_signal(self, sig: int) -> None: ...
+
+
 class Child:
     """A child process with its output in a log file. Not shared between processes."""
 
@@ -80,7 +91,7 @@ class Child:
         self.log = log
         self._cwd = cwd
         self._owner = 0
-        self._popen: subprocess.Popen[bytes] | None = None
+        self._popen: Running | None = None
 
     def start(self, argv: Sequence[str], environment: Environment = None) -> None:
         """Start the program, with our environment or the one given.
@@ -90,9 +101,12 @@ class Child:
         if self.running:
             raise SandboxError(f"{self.name} runs already (pid {self.pid})")
         try:
-            self._popen = _the_spawner().spawn(argv, self.log, self._cwd, environment)
+            self._began(_the_spawner().spawn(argv, self.log, self._cwd, environment))
         except OSError as error:
             raise SandboxError(f"{self.name} cannot be started: {error}") from error
+
+    def _began(self, popen: Running) -> None:
+        self._popen = popen
         self._owner = os.getpid()
         _live.add(self)
 

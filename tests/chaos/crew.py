@@ -10,7 +10,7 @@ from pathlib import Path
 from random import Random
 
 from sandbox.demo.migration import Migration
-from sandbox.process import Child
+from tests.forked import Child
 
 PROCESSES = {
     "publish": ("publish", "--source", "main"),

@@ -21,9 +21,8 @@ import pymysql
 from sandbox.broker import KafkaBroker
 from sandbox.database import DatabaseServer
 from sandbox.ports import HOST, free_port
-from sandbox.process import Child
 from sandbox.stack import Sandbox
-from tests.forked import Migration
+from tests.forked import Child, Migration
 from tests.helpers import rows_in_utc
 
 SLOW = 120.0  # seconds that a condition may take on a machine under load

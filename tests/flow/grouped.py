@@ -13,9 +13,8 @@ from typing import Any
 from sandbox import snippet
 from sandbox.broker import KafkaBroker
 from sandbox.database import DatabaseServer
-from sandbox.process import Child
 from sandbox.stack import Sandbox
-from tests.forked import Migration
+from tests.forked import Child, Migration
 
 COLUMNS = "id BIGINT NOT NULL PRIMARY KEY, user_id INT NOT NULL, value BIGINT NOT NULL, note VARCHAR(40) NOT NULL"
 TABLES = 2

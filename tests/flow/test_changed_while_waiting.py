@@ -12,11 +12,10 @@ import pytest
 from sandbox import snippet
 from sandbox.broker import KafkaBroker
 from sandbox.demo.migration import PROCESSES
-from sandbox.process import Child
 from sandbox.stack import Sandbox
 from tests.failover.support import SLOW, frozen, wait
 from tests.flow.grouped import COLUMNS
-from tests.forked import Migration
+from tests.forked import Child, Migration
 from tests.helpers import unique
 
 AGAIN = 4  # the exit code of a process that shall be started again

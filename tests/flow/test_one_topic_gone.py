@@ -7,11 +7,10 @@ from pathlib import Path
 from confluent_kafka.admin import AdminClient
 
 from sandbox.broker import KafkaBroker
-from sandbox.process import Child
 from sandbox.stack import Sandbox
 from tests.failover.support import SLOW, wait
 from tests.flow.test_repartition_topics import config
-from tests.forked import Migration
+from tests.forked import Child, Migration
 from tests.helpers import unique
 
 

@@ -12,9 +12,8 @@ import pytest
 
 from sandbox import snippet
 from sandbox.broker import KafkaBroker
-from sandbox.process import Child
 from sandbox.stack import Sandbox
-from tests.forked import Migration
+from tests.forked import Child, Migration
 from tests.helpers import globally, unique
 
 pytestmark = pytest.mark.timeout(600)  # Spark starts once or twice in each
