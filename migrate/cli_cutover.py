@@ -8,18 +8,24 @@ from typing import Annotated
 import typer
 
 from migrate.cli_options import Json, out, print_json
+from migrate.cutover.journal import Report
 from migrate.model.errors import ConfigError, PreflightError
 from migrate.model.words import counted
 from migrate.ops import finish as finishing
 from migrate.ops import switching
 from migrate.ops import web as serving
-from migrate.ops.cutover import Report
 from migrate.state import database, switch
 from migrate.state import migration as migrations
 from migrate.state.cutover import Direction
 
 Rehearse = Annotated[
     bool, typer.Option("--rehearse", help="Do all that stops nobody, and say how long the freeze would be.")
+]
+Freeze = Annotated[
+    bool,
+    typer.Option(
+        "--freeze", help="With --rehearse: stop writes too, measure, and give them back; no switch."
+    ),
 ]
 Abort = Annotated[bool, typer.Option("--abort", help="Give writes back after a run that was killed before its switch.")]
 Without = Annotated[
@@ -35,26 +41,28 @@ Yes = Annotated[bool, typer.Option("--yes", help="With --without: do it. Without
 def cutover(
     context: typer.Context,
     rehearse: Rehearse = False,
+    freeze: Freeze = False,
     abort: Abort = False,
     without: Without = None,
     yes: Yes = False,
     as_json: Json = False,
 ) -> None:
     """Switch applications to the targets: stop writes at the sources, drain, compare, switch, release."""
-    asked = _Asked(rehearse, abort, tuple(without or ()), yes, as_json)
+    asked = _Asked(rehearse, freeze, abort, tuple(without or ()), yes, as_json)
     _go(context, Direction.THERE, asked)
 
 
 def rollback(
     context: typer.Context,
     rehearse: Rehearse = False,
+    freeze: Freeze = False,
     abort: Abort = False,
     without: Without = None,
     yes: Yes = False,
     as_json: Json = False,
 ) -> None:
     """Switch applications back to the sources, which have what was written at the targets meanwhile."""
-    asked = _Asked(rehearse, abort, tuple(without or ()), yes, as_json)
+    asked = _Asked(rehearse, freeze, abort, tuple(without or ()), yes, as_json)
     _go(context, Direction.BACK, asked)
 
 
@@ -63,6 +71,7 @@ class _Asked:
     """The options of `migrate cutover` and `migrate rollback`."""
 
     rehearse: bool
+    freeze: bool
     abort: bool
     without: tuple[str, ...]
     yes: bool
@@ -74,6 +83,8 @@ class _Asked:
         given = [name for name, there in named.items() if there]
         if len(given) > 1 and given != ["--abort", "--without"]:
             raise ConfigError(f"{given[0]} and {given[1]} exclude each other")
+        if self.freeze and not self.rehearse:
+            raise ConfigError("--freeze goes with --rehearse only")
         if self.yes and not self.without:
             raise ConfigError("--yes goes with --without only")
 
@@ -103,7 +114,10 @@ def _go(context: typer.Context, direction: Direction, asked: _Asked) -> None:
                     print_json({"delivered": delivered})
                 return
         report = switching.switch_over(
-            settings, state, context.obj.path, direction, say, rehearse=asked.rehearse, without=asked.without
+            *(settings, state, context.obj.path, direction, say),
+            rehearse=asked.rehearse,
+            freeze=asked.freeze,
+            without=asked.without,
         )
     if asked.as_json:
         print_json(asdict(report) if report is not None else {"finished": "an earlier run"})
@@ -116,6 +130,12 @@ def _told(report: Report | None) -> None:
         out.print("the rest of an earlier run is done: applications are switched")
         return
     parts = ", ".join(f"{name} {seconds:.2f} s" for name, seconds in report.parts.items())
+    if report.measured:
+        out.print(
+            f"ready; nobody could write for {report.freeze_seconds:.2f} s ({parts}); writes are given back, and nothing"
+            " was switched"
+        )
+        return
     if report.rehearsed:
         out.print(f"ready; the freeze would take about {report.freeze_seconds:.1f} s ({parts})")
         return

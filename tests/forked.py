@@ -42,6 +42,7 @@ class Child(process.Child):
         if self.running or list(argv[:3]) != _MIGRATE or "LD_PRELOAD" in (environment or {}):
             super().start(argv, environment)
             return
+        self.log.touch()  # somebody may read it at once
         log = str(self.log)
         self._began(_Forked(list(argv[3:]), dict(os.environ if environment is None else environment), log, self._cwd))
 

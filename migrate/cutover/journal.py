@@ -5,16 +5,31 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 
 import sqlalchemy as sa
 import structlog
 from sqlalchemy.exc import DBAPIError
 
 from migrate.state import cutover
-from migrate.state.cutover import Stage
+from migrate.state.cutover import Direction, Stage
 
 log = structlog.get_logger("migrate.cutover")
 STEPS = ("check", "catch up", "stop writes", "lock", "drain", "compare", "switch", "release")
+
+
+@dataclass(slots=True)
+class Report:
+    """What a cutover, or its rehearsal, came to."""
+
+    direction: Direction
+    run: int = 0
+    rehearsed: bool = False
+    measured: bool = False  # of a rehearsal: it stopped writes too
+    freeze_seconds: float = 0.0  # measured; of a rehearsal that stopped nobody predicted
+    parts: dict[str, float] = field(default_factory=dict)  # seconds of each step
+    keys: int = 0  # compared inside the freeze
+    ends: dict[str, str] = field(default_factory=dict)  # by server, where its log ended in the freeze
 
 
 class Journal:

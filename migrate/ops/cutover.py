@@ -9,7 +9,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Mapping
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, field
 
 import sqlalchemy as sa
 
@@ -19,7 +18,7 @@ from migrate.cutover.blocking import Blocks
 from migrate.cutover.budget import Watch
 from migrate.cutover.changed import consumed
 from migrate.cutover.comparing import Comparing
-from migrate.cutover.journal import Journal
+from migrate.cutover.journal import Journal, Report
 from migrate.cutover.reverse import reversed_settings
 from migrate.cutover.server import Server, Session, settled
 from migrate.model.errors import CutoverAborted, MigrateError, PreflightError, ServerError
@@ -38,19 +37,6 @@ _NOTICED = 1.5  # seconds until every process has noticed that somebody is in a 
 _PATIENCE = 5.0  # seconds that a stream may be behind, once it hurries
 _POLL = 0.02
 Say = Callable[[str], None]
-
-
-@dataclass(slots=True)
-class Report:
-    """What a cutover, or its rehearsal, came to."""
-
-    direction: Direction
-    run: int = 0
-    rehearsed: bool = False
-    freeze_seconds: float = 0.0  # measured; of a rehearsal predicted
-    parts: dict[str, float] = field(default_factory=dict)  # seconds of each step
-    keys: int = 0  # compared inside the freeze
-    ends: dict[str, str] = field(default_factory=dict)  # by server, where its log ended in the freeze
 
 
 class Cutover:
@@ -125,11 +111,13 @@ class Cutover:
         self._report.freeze_seconds = sum(self._report.parts[name] for name in ("drain", "compare"))
         return self._report
 
-    def run(self, watch: Watch) -> Report:
+    def run(self, watch: Watch, *, rehearse: bool = False) -> Report:
         """Switch. Raises: PreflightError before anything was done, CutoverAborted when writes were given back.
 
-        watch: of the guardian, which ends the freeze should this process not be able to.
+        watch: of the guardian, which ends the freeze should this process not be able to. rehearse: writes are stopped
+        all the same, and given back instead of the switch.
         """
+        self._report.rehearsed = rehearse
         with self._journal.part("check"):
             self._check()
         with ExitStack() as until:
@@ -150,9 +138,20 @@ class Cutover:
                 watch.until(self._settings.cutover.hooks.seconds)
                 self._abort(error)
                 raise
+            if rehearse:
+                self._end_rehearsal(began)
             watch.settled()
-            self.finish(self._report.run, began)
+            if not rehearse:
+                self.finish(self._report.run, began)
         return self._report
+
+    def _end_rehearsal(self, began: float) -> None:
+        """Raises ServerError; then the guardian does it."""
+        for server in self._servers:
+            server.unlock()
+        self.give_back(self._report.run, "it was a rehearsal")
+        self._report.measured = True
+        self._report.freeze_seconds = time.monotonic() - began
 
     def _begin(self) -> None:
         """The run, if everything is still as it was checked; that may have been long ago."""
@@ -223,6 +222,8 @@ class Cutover:
         if comparing is not None:
             with self._journal.step("compare"):
                 self._report.keys = comparing.compare()
+        if self._report.rehearsed:
+            return
         with self._journal.step("switch"):
             self._pass(passing.again(), self._left())  # a row may have been asked for meanwhile
             self._left()

@@ -12,8 +12,9 @@ import sqlalchemy as sa
 
 from migrate.cutover.alone import alone
 from migrate.cutover.budget import Watch
+from migrate.cutover.journal import Report
 from migrate.model.errors import PreflightError, ServerError
-from migrate.ops.cutover import Cutover, Report, Say
+from migrate.ops.cutover import Cutover, Say
 from migrate.settings import Settings
 from migrate.state import cutover
 from migrate.state.cutover import Direction, Outcome, Run
@@ -27,21 +28,22 @@ def switch_over(
     say: Say,
     *,
     rehearse: bool = False,
+    freeze: bool = False,
     without: Collection[str] = (),
 ) -> Report | None:
     """Do what is left of an earlier run, then switch; None when there was nothing left but to release.
 
-    without: servers that are gone for good.
-    Raises: PreflightError, CutoverAborted, ServerError, DifferenceFound.
+    rehearse: do not switch; freeze: stop writes all the same, and give them back. without: servers that are gone for
+    good. Raises: PreflightError, CutoverAborted, ServerError, DifferenceFound.
     """
     with alone(settings, state) as mine:
         if _end_earlier(settings, state, direction, say, without):
             return None
         with closing(Cutover(settings, state, direction, say, without, mine)) as run:
-            if rehearse:
+            if rehearse and not freeze:
                 return run.rehearse()
             with _guarded(config) as watch:
-                return run.run(watch)
+                return run.run(watch, rehearse=rehearse)
 
 
 def delivered(

@@ -159,8 +159,14 @@ def test_there_and_back_and_there_again_loses_no_write(box: Sandbox, kafka: Kafk
         one.write_at_source("UPDATE orders SET value = -1, user_id = user_id + 1 WHERE id <= 20")
         refused_behind(one)
         rehearsed = ask("cutover", "--rehearse")
-        assert rehearsed["freeze_seconds"] < 5
-        assert one.writable() == ["source", "target"]
+        assert (rehearsed["freeze_seconds"] < 5, rehearsed["measured"]) == (True, False)
+        one.write_at_source("UPDATE orders SET value = value + 1 WHERE id = 30")
+        frozen_once = ask("cutover", "--rehearse", "--freeze")
+        assert (frozen_once["measured"], frozen_once["keys"]) == (True, 0), "compared before the freeze"
+        assert list(frozen_once["parts"])[2:] == ["stop writes", "lock", "drain", "compare"]
+        assert flow.state_of("SELECT outcome FROM cutover")[-1:] == (("aborted",),)
+        assert (one.side(), one.writable()) == ("source", ["source", "target"])
+        assert one.stage() == ("ready", "migrate cutover --rehearse")
 
         report = ask("cutover")
         assert report["freeze_seconds"] < 10

@@ -149,6 +149,7 @@ def the_cutover(hand: Hand, address: str, watch: Child) -> Child:
     wait(lambda: "stage: ready" in watch.log.read_text("utf-8"), "the screen to show it")
     watch.kill()
     assert "the freeze would take" in hand.types("migrate cutover --rehearse")
+    assert "writes are given back, and nothing was switched" in hand.types("migrate cutover --rehearse --freeze")
     killed_in_the_freeze(hand, "cutover")
     assert stands(hand) == ("switching", "migrate cutover")
     hand.types("migrate cutover --abort")
