@@ -1,0 +1,105 @@
+"""What a cutover compares, before the freeze and inside it: a row that differs keeps it from switching, by name."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from sandbox.broker import KafkaBroker
+from sandbox.process import Child
+from sandbox.stack import Sandbox
+from tests.failover.support import SLOW, wait
+from tests.flow import launcher
+from tests.flow.test_cutover import Switched, switched
+
+STEPS = ("stop writes", "lock", "drain", "compare", "switch", "release")
+
+
+def changed(one: Switched, key: int) -> None:
+    """A row that the application changes, at both sides; its number of a user is half of its key."""
+    one.write_at_source(f"UPDATE orders SET value = value + 1000 WHERE id = {key}")
+    one.flow.drain()
+
+
+def spoilt(one: Switched, key: int) -> None:
+    """The same row at the target, changed by what no stream sees."""
+    user = key // 2
+    one.box.targets[user % 2].execute(
+        "SET SESSION sql_log_bin = 0",
+        f"UPDATE orders_0 SET value = -1 WHERE id = {key}",
+        database=f"{one.flow.name}_{user % 2}",
+    )
+
+
+@contextmanager
+def caught_up(one: Switched, label: str) -> Iterator[Child]:
+    """A cutover that waits behind its catch-up, before the freeze; it goes on after the block."""
+    flow = one.flow
+    held = flow.directory / f"held-{label}"
+    command = launcher.command(flow.migration, "hold", "migrate.ops.cutover:Cutover._begin", 1, "cutover", "--json")
+    child = Child(label, flow.directory / f"{label}.log", Path.cwd())
+    child.start(command, {**flow.migration.environment, "HELD_AT": str(held)})
+    try:
+        wait(held.exists, "the cutover to be through with what changed before")
+        yield child
+        held.unlink()
+        assert child.wait(SLOW)
+    finally:
+        child.kill()
+
+
+def journal(one: Switched) -> list[tuple[str, str, str]]:
+    """Of the last run."""
+    rows = one.flow.state_of(
+        "SELECT step, stage, detail FROM cutover_step WHERE run = (SELECT MAX(run) FROM cutover) ORDER BY entry"
+    )
+    return [(step, stage, detail or "") for step, stage, detail in rows]
+
+
+@pytest.mark.timeout(600)
+def test_a_row_that_differs_is_found_before_the_freeze_or_in_it_and_nothing_switches(
+    box: Sandbox, kafka: KafkaBroker, tmp_path: Path
+) -> None:
+    with switched(box, kafka, tmp_path) as one:
+        flow = one.flow
+        table = f"{flow.database}.orders"
+        flow.migration.ask("verify")
+        before = flow.migration.ask("switch")["switch"]
+
+        changed(one, 2)
+        spoilt(one, 2)
+        early = flow.child("early", "cutover")
+        assert early.wait(SLOW)
+        said = early.log.read_text("utf-8")
+        assert (early.returncode, "1 key changed since the last verification and differs" in said) == (1, True), said
+        assert f'{table} key ["2"] different' in said
+        assert flow.migration.ask("switch")["switch"] == before
+        assert one.writable() == ["source", "target"]
+        flow.migration.do("refresh", table, "2")
+
+        with caught_up(one, "spoilt") as late:
+            changed(one, 4)
+            spoilt(one, 4)
+        said = late.log.read_text("utf-8")
+        assert (late.returncode, "writes are given back: 1 key differ" in said) == (7, True), said
+        assert f'{table} key ["4"] different' in said
+        assert (one.side(), one.writable()) == ("source", ["source", "target"])
+        told = journal(one)
+        assert [step for step, stage, _ in told if stage == "begun"] == list(STEPS[:4])
+        assert [(step, 'key ["4"]' in why) for step, stage, why in told if stage == "failed"] == [("compare", True)]
+        flow.migration.do("refresh", table, "4")
+
+        with caught_up(one, "clean") as clean:
+            changed(one, 6)
+        said = clean.log.read_text("utf-8")
+        assert clean.returncode == 0, said
+        assert json.loads(said[said.index("{") :])["keys"] == 1
+        assert (one.side(), one.writable()) == ("target", ["target"])
+        assert [(step, stage) for step, stage, _ in journal(one)] == [
+            (step, stage) for step in STEPS for stage in ("begun", "done")
+        ]
+        assert flow.differences(box.source) == []
