@@ -142,6 +142,7 @@ def the_cutover(hand: Hand, address: str, watch: Child) -> Child:
     hand.ends(web)
     hand.types("migrate verify")
     hand.types("migrate --reverse preflight")
+    assert "the way back is not there yet" in hand.types("migrate cutover", code=3)
     hand.types("migrate --reverse init")
     assert stands(hand) == ("verified", "migrate --reverse run")
     back = hand.keeps("migrate --reverse run")
