@@ -1,4 +1,4 @@
-"""What keeps a cutover from beginning is named, by it and by status, and so are moves out of order; nothing is begun."""
+"""What keeps a cutover from beginning is named, by it and by status, and nothing is begun; moves out of order too."""
 
 from __future__ import annotations
 
