@@ -8,6 +8,7 @@ anybody, and is done again at the side that is open next. See docs/cutover.md.
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections import Counter
@@ -19,6 +20,7 @@ from typing import Any, Protocol, TypeVar
 import pymysql
 
 T = TypeVar("T")
+log = logging.getLogger("application")
 STOPPED = frozenset({1290, 1142, 1044, 1836, 1927, 1053, 2006, 2013, 4031, 1317, 1792})
 """Read-only, no grant, session ended, server gone: as when writes are stopped. Anything else is a fault of ours."""
 
@@ -98,6 +100,7 @@ class Switch:
             "closed",
         )  # version, side, writes; nothing before the first look
         self._open: Counter[int] = Counter()  # pieces of work under way, by the version they began under
+        self._told = ""  # why the switch could not be read, when last it could not
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._follow, name="switch", daemon=True)
         self._thread.start()
@@ -122,10 +125,13 @@ class Switch:
 
     def _follow(self) -> None:
         said = 0
-        while not self._ended.is_set():
-            with suppress(pymysql.MySQLError), closing(self._state.connect(self._database)) as connection:
-                while not self._ended.wait(self._seconds):
-                    said = self._look(connection, said)
+        while not self._ended.wait(self._seconds):
+            try:
+                with closing(self._state.connect(self._database)) as connection:
+                    while not self._ended.wait(self._seconds):
+                        said = self._look(connection, said)
+            except pymysql.MySQLError as error:
+                self._tell(str(error))
         with suppress(pymysql.MySQLError), closing(self._state.connect(self._database)) as connection:
             self._do(connection, "DELETE FROM application WHERE migration = %s AND instance = %s", self._me)
 
@@ -135,6 +141,10 @@ class Switch:
             "SELECT version, side, writes FROM application_switch WHERE migration = %s",
             (self._migration,),
         )
+        if not found:
+            self._tell("it has no row: is that the migration's name, and was `migrate init` said?")
+            return said
+        self._told = ""
         with self._changed:
             self._now = (int(found[0][0]), found[0][1], found[0][2])
             self._changed.notify_all()
@@ -149,6 +159,12 @@ class Switch:
             )
             said = version
         return said
+
+    def _tell(self, why: str) -> None:
+        """Once, however often it is looked."""
+        if why != self._told:
+            log.warning("the switch of '%s' cannot be read, it is looked again: %s", self._migration, why)
+        self._told = why
 
     @property
     def _me(self) -> tuple[str, str]:
