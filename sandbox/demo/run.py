@@ -20,6 +20,7 @@ from sandbox.demo.shop import CREATE
 from sandbox.demo.there_and_back import Moves, ThereAndBack
 from sandbox.demo.writer import Writer
 from sandbox.demo_data import create_orders, load_sakila
+from sandbox.errors import SandboxError
 from sandbox.stack import Sandbox
 
 
@@ -121,7 +122,7 @@ def named(verified: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
 
 
 def run(box: Sandbox, directory: Path, orders: int, keep_writing_seconds: float = 5.0) -> int:
-    """The whole demo. Returns the number of differences."""
+    """The whole demo. Returns the number of differences. Raises SandboxError, also when a freeze was too long."""
     demo = Demo(box, directory, orders)
     say(f"loading Sakila and {orders:,} orders into the source")
     demo.load()
@@ -144,10 +145,12 @@ def run(box: Sandbox, directory: Path, orders: int, keep_writing_seconds: float 
         moves = there_and_back(demo)
     finally:
         demo.migration.stop()
-    say(demo.migration.do("finish", "--yes"))
-    say(demo.migration.do("status"))
+    end(demo)
     _moved(moves)
-    return moves.differences + len(moves.lost)
+    differences = moves.differences + len(moves.lost)
+    if not differences and (slow := moves.too_slow()):
+        raise SandboxError("; ".join(slow))
+    return differences
 
 
 def there_and_back(demo: Demo) -> Moves:
@@ -159,10 +162,17 @@ def there_and_back(demo: Demo) -> Moves:
         return second.go()
 
 
+def end(demo: Demo) -> None:
+    """`migrate finish`; no process of the migration may be running."""
+    say(demo.migration.do("finish", "--yes"))
+    say(demo.migration.do("status"))
+
+
 def _moved(moves: Moves) -> None:
     say(f"freeze, predicted   {moves.rehearsed:>12.2f} s")
-    for command, seconds in moves.freezes:
-        say(f"freeze, {command:12}{seconds:>12.2f} s")
+    for move in moves.made:
+        gap = f"at most {move.gap:.2f} s between two writes of a process"
+        say(f"freeze, {move.command:12}{move.freeze:>12.2f} s   {gap}")
     say(f"carts written       {moves.writes:>12,}   acknowledged by the side that was open")
     say(f"writes lost         {len(moves.lost):>12,}")
     say(f"differences after   {moves.differences:>12,}")

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import random
 import threading
+import time
 from functools import partial
+from itertools import pairwise
 
 from examples.application import Application, OneTable, Orders, Server, Shards, Switch
 from sandbox.database import DatabaseServer
@@ -30,6 +32,7 @@ class Working(threading.Thread):
         self._ended = threading.Event()
         self.values: dict[int, int | None] = {}
         self.done = 0
+        self._times: list[float] = []  # when each write was acknowledged
         self.failure: BaseException | None = None
 
     def run(self) -> None:
@@ -43,6 +46,7 @@ class Working(threading.Thread):
                 else:
                     self._application.do(partial(_saved, key, value))
                     self.values[key] = value
+                self._times.append(time.monotonic())
                 self.done += 1
         except BaseException as error:
             self.failure = error
@@ -52,8 +56,17 @@ class Working(threading.Thread):
         wanted = self.done + more
         Migration.wait(lambda: self.failure is not None or self.done >= wanted, _SLOW, f"{more} more orders")
 
-    def stop(self) -> None:
+    def longest_gap(self, since: float) -> float:
+        """Seconds from one acknowledged write to the next, at most, from a moment of `time.monotonic` on."""
+        times = [since, *(one for one in self._times if one > since)]
+        return max((later - earlier for earlier, later in pairwise(times)), default=0.0)
+
+    def end(self) -> None:
+        """Begin nothing more, and do not wait for what is under way."""
         self._ended.set()
+
+    def stop(self) -> None:
+        self.end()
         self.join(_SLOW)
         if self.failure is not None:
             raise self.failure
@@ -96,6 +109,10 @@ class Shop:
         """Until each process has done so many more pieces of work."""
         for one in self.working:
             one.wait_for(more)
+
+    def longest_gap(self, since: float) -> float:
+        """Seconds for which some process had no write acknowledged, at most."""
+        return max(one.longest_gap(since) for one in self.working)
 
     def stop(self) -> int:
         """End; returns how many writes were acknowledged."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,19 +15,40 @@ from sandbox.process import Child
 from sandbox.stack import Sandbox
 
 Say = Callable[[str], None]
-_PIECES = 150
+_PIECES = 60
 """Pieces of work that each process of the application does between two moves."""
+
+
+BAR_SECONDS = 2.0
+"""The longest freeze that is good enough for the demo."""
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """freeze: seconds for which nobody could write, as migrate says; gap: between two writes of the application."""
+
+    command: str
+    freeze: float
+    gap: float
 
 
 @dataclass(slots=True)
 class Moves:
-    """rehearsed, freezes: seconds for which nobody could write, as predicted and as measured for each move."""
+    """rehearsed: the freeze that was predicted."""
 
     rehearsed: float = 0.0
-    freezes: list[tuple[str, float]] = field(default_factory=list)
+    made: list[Move] = field(default_factory=list)
     writes: int = 0
     lost: list[str] = field(default_factory=list)
     differences: int = 0
+
+    def too_slow(self) -> list[str]:
+        """The moves whose freeze is above the bar, a line each."""
+        return [
+            f"the freeze of `migrate {move.command}` took {move.freeze:.2f} s, above the bar of {BAR_SECONDS:g} s"
+            for move in self.made
+            if move.freeze > BAR_SECONDS
+        ]
 
 
 class ThereAndBack:
@@ -73,15 +95,16 @@ class ThereAndBack:
             self.moves.rehearsed = float(self._migration.ask("cutover", "--rehearse")["freeze_seconds"])
             self._say(f"rehearsed: the freeze would take {self.moves.rehearsed:.2f} s")
             for command in commands:
+                began = time.monotonic()
                 report = self._migration.ask(command)
                 frozen = float(report["freeze_seconds"])
-                self.moves.freezes.append((command, frozen))
                 side = "new" if command == "cutover" else "old"
                 self._say(
                     f"migrate {command}: nobody could write for {frozen:.2f} s; the application is on the {side} side"
                 )
                 self._say("  " + ", ".join(f"{name} {seconds:.2f} s" for name, seconds in report["parts"].items()))
                 shop.wait_for(_PIECES)
+                self.moves.made.append(Move(command, frozen, shop.longest_gap(began)))
         finally:
             self.moves.writes = shop.stop()
         way = ["--reverse"] if commands[-1] == "cutover" else []
