@@ -16,17 +16,14 @@ import pymysql
 import pytest
 from confluent_kafka.admin import AdminClient
 
-from examples.application import Application, OneTable, Server, Shards, Switch
 from migrate.state.finished import DETAILS
 from sandbox.broker import KafkaBroker
 from sandbox.database import DatabaseServer
-from sandbox.demo.shop import Working
 from sandbox.errors import SandboxError
 from sandbox.process import Child
 from sandbox.stack import Sandbox
 from tests.failover.support import SLOW, Flow, frozen, wait
 from tests.flow import launcher
-from tests.flow.test_grants import statements
 from tests.helpers import unique
 
 READ_ONLY = 1290
@@ -472,50 +469,3 @@ def test_a_hook_stops_writes_and_one_that_fails_gives_them_back(
         told = calls.read_text("utf-8").splitlines()[2:]
         assert told == ["close source", "close target", "open source"]
         assert one.flow.differences(box.source) == []
-
-
-@pytest.mark.timeout(600)
-@pytest.mark.parametrize("stop", ["application", "read_only", "revoke"])
-def test_the_example_application_goes_there_and_back_and_loses_no_write(
-    box: Sandbox, kafka: KafkaBroker, tmp_path: Path, stop: str
-) -> None:
-    with switched(box, kafka, tmp_path) as one:
-        flow, ask = one.flow, one.flow.migration.ask
-        ask("verify")
-        # the same account at every server, as an application has it
-        user = f"{flow.name}_app"
-        for server, database in (
-            (box.source, flow.database),
-            (box.targets[0], f"{flow.name}_0"),
-            (box.targets[1], f"{flow.name}_1"),
-        ):
-            server.execute(f"CREATE USER '{user}'@'%' IDENTIFIED BY 'App-secret-1'")
-            server.execute(f"GRANT SELECT, INSERT, UPDATE, DELETE ON {database}.* TO '{user}'@'%'")
-        box.targets[0].execute(*statements("Applications", box.source.flavour, flow.name))
-        text = flow.migration.config.read_text("utf-8")
-        accounts = f", accounts: ['{user}@%']" if stop == "revoke" else ""
-        flow.migration.config.write_text(text.replace("stop: read_only", f"stop: {stop}{accounts}"))
-
-        def reached(server: DatabaseServer) -> Server:
-            return Server(server.host, server.port, user, "App-secret-1")
-
-        shards = Shards([(reached(box.targets[number]), f"{flow.name}_{number}") for number in range(2)], 2)
-        follower = Switch(reached(box.targets[0]), f"{flow.name}_state", flow.name, "web-1")
-        application = Application(follower, OneTable(reached(box.source), flow.database), shards)
-        working = Working(application, range(100_000, 100_060))
-        working.start()
-        try:
-            for command in ("cutover", "rollback", "cutover"):
-                working.wait_for(50)
-                ask(command)
-                working.wait_for(20)
-        finally:
-            working.stop()
-            follower.close()
-        assert one.side() == "target"
-        flow.migration.ask("--reverse", "drain", "--timeout", str(SLOW))
-        assert flow.differences(box.source) == []
-        rows = flow.source_rows(box.source)
-        for key, value in working.values.items():
-            assert (rows[key][2] if key in rows else None) == value, key
-        assert ask("switch")["applications"] == []

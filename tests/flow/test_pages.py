@@ -8,6 +8,7 @@ import signal
 import subprocess
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -136,10 +137,10 @@ def going_on(hand: Hand, run: Child) -> Child:
 def the_cutover(hand: Hand, address: str, watch: Child) -> Child:
     flow = hand.flow
     web = hand.keeps("migrate web", says="listening")
-    assert request(f"http://{address}/switch", "POST", {"instance": "web-1", "version": 1})[0] == 200
+    url = f"http://{address}/switch"
+    assert request(url, "POST", {"instance": "web-1", "version": 1})[0] == 200
     assert "web-1: version 1" in hand.types("migrate switch")
     hand.types("migrate switch --forget web-1")
-    hand.ends(web)
     hand.types("migrate verify")
     hand.types("migrate --reverse preflight")
     assert "the way back is not there yet" in hand.types("migrate cutover", code=3)
@@ -151,10 +152,18 @@ def the_cutover(hand: Hand, address: str, watch: Child) -> Child:
     watch.kill()
     assert "the freeze would take" in hand.types("migrate cutover --rehearse")
     assert "writes are given back, and nothing was switched" in hand.types("migrate cutover --rehearse --freeze")
+    told = [request(url)[1]]
     killed_in_the_freeze(hand, "cutover")
+    told.append(request(url)[1])
     assert stands(hand) == ("switching", "migrate cutover")
     hand.types("migrate cutover --abort")
+    told.append(request(url)[1])
     assert "switched" in hand.types("migrate cutover")
+    told.append(request(url)[1])
+    hand.ends(web)
+    sides = [(one["side"], one["writes"]) for one in told]
+    assert sides == [("source", "open"), ("source", "closed"), ("source", "open"), ("target", "open")]
+    assert all(later["version"] > earlier["version"] for earlier, later in pairwise(told))
     assert stands(hand) == ("switched", "migrate --reverse verify")
     assert flow.differences(flow.box.source) == []
     return back

@@ -35,6 +35,9 @@ def test_applications_read_the_switch_and_say_what_they_go_by(box: Sandbox, kafk
     more = f"web: {{listen: '{HOST}:{port}', token: '{TOKEN}'}}\n"
     with closing(Flow(box, kafka, tmp_path, unique("web"), box.source, more=more)) as flow:
         flow.migration.do("init")
+        # off from the start, before any process or command of the migration but `init`
+        default = "SELECT version, side, writes FROM application_switch WHERE migration = "
+        assert flow.state_of(f"{default}'{flow.name}'") == ((1, "source", "open"),)
         web = flow.child("web", "web")
         wait(lambda: "listening" in web.log.read_text("utf-8"), "the web server")
         url = f"http://{HOST}:{port}/switch"
