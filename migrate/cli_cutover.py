@@ -23,9 +23,7 @@ Rehearse = Annotated[
 ]
 Freeze = Annotated[
     bool,
-    typer.Option(
-        "--freeze", help="With --rehearse: stop writes too, measure, and give them back; no switch."
-    ),
+    typer.Option("--freeze", help="With --rehearse: stop writes too, measure, and give them back; no switch."),
 ]
 Abort = Annotated[bool, typer.Option("--abort", help="Give writes back after a run that was killed before its switch.")]
 Without = Annotated[

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -114,18 +113,6 @@ class Switched:
             else:
                 found.append(name)
         return found
-
-
-SEAMS = (  # where it is killed, and on which side applications are then
-    ("before", "migrate.cutover.blocking:Blocks.stop", "source"),
-    ("after", "migrate.cutover.blocking:Blocks.stop", "source"),
-    ("after", "migrate.ops.cutover:Cutover._lock", "source"),
-    ("after", "migrate.ops.cutover:Cutover._drain", "source"),
-    ("after", "migrate.cutover.changed:ChangedKeys.compare", "source"),
-    ("before", "migrate.ops.cutover:Cutover._switch", "source"),
-    ("after", "migrate.ops.cutover:Cutover._switch", "target"),
-    ("after", "migrate.ops.cutover:Cutover.finish", "target"),
-)
 
 
 @contextmanager
@@ -294,65 +281,6 @@ def finished(one: Switched, kafka: KafkaBroker) -> None:
         refused = flow.child(f"ended-{'-'.join(command)}", *command)
         assert refused.wait(SLOW)
         assert (refused.returncode, "is finished, since" in refused.log.read_text("utf-8")) == (3, True), command
-
-
-@pytest.mark.timeout(900)
-def test_killed_at_any_step_one_side_is_open_and_the_next_cutover_ends_it(
-    box: Sandbox, kafka: KafkaBroker, tmp_path: Path
-) -> None:
-    with switched(box, kafka, tmp_path) as one:
-        flow, ask = one.flow, one.flow.migration.ask
-        ask("verify")
-        for when, where, side in SEAMS:
-            launcher.run_killed(flow.migration, when, where, 1, "cutover")
-            wait(
-                lambda: flow.state_of("SELECT COUNT(*) FROM cutover WHERE finished IS NULL")[0][0] == 0, "the guardian"
-            )
-            open_sides = one.writable()
-            assert one.side() == side, (when, where)
-            assert side in open_sides, (when, where)
-            assert len(open_sides) == 1 or side == "source", (when, where)  # nobody has closed the target yet
-            flow.nobody_switches()
-            if side == "target":
-                ask("rollback")
-                assert one.writable() == ["source"]
-        ask("cutover")
-        assert (one.side(), one.writable()) == ("target", ["target"])
-        assert flow.differences(box.source) == []
-
-
-@pytest.mark.timeout(600)
-def test_without_its_guardian_writes_are_given_back_by_abort_or_by_the_next_cutover(
-    box: Sandbox, kafka: KafkaBroker, tmp_path: Path
-) -> None:
-    with switched(box, kafka, tmp_path) as one:
-        flow, ask = one.flow, one.flow.migration.ask
-        ask("verify")
-        for again in ("abort", "cutover"):
-            held = tmp_path / f"held-{again}"
-            command = launcher.command(flow.migration, "hold", "migrate.ops.cutover:Cutover._drain", 1, "cutover")
-            killed = subprocess.Popen(command, env={**flow.migration.environment, "HELD_AT": str(held)})
-            wait(held.exists, "the cutover to come to its drain")
-            refused = flow.child(f"second-{again}", "cutover")
-            assert refused.wait(SLOW)
-            assert (refused.returncode, "another cutover is under way" in refused.log.read_text("utf-8")) == (3, True)
-            (guardian,) = _children(killed.pid)
-            os.kill(guardian, signal.SIGKILL)
-            killed.kill()
-            killed.wait()
-            assert "source" not in one.writable()
-            flow.nobody_switches()
-            if again == "abort":
-                flow.migration.do("cutover", "--abort")
-                assert (one.side(), one.writable()) == ("source", ["source", "target"])
-            else:
-                ask("cutover")
-                assert (one.side(), one.writable()) == ("target", ["target"])
-        assert flow.differences(box.source) == []
-
-
-def _children(pid: int) -> list[int]:
-    return [int(one) for one in Path(f"/proc/{pid}/task/{pid}/children").read_text("ascii").split()]
 
 
 @pytest.mark.timeout(600)

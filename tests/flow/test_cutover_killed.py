@@ -1,0 +1,144 @@
+"""Killed at any step, with its guardian or without, a cutover ends fully there or fully back, under load (F27)."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from sandbox.broker import KafkaBroker
+from sandbox.stack import Sandbox
+from tests.failover.support import SLOW, wait
+from tests.flow import launcher
+from tests.flow.test_application import Applications
+from tests.flow.test_cutover import Switched, switched
+
+SEAMS = (  # where it is killed, and on which side applications are then
+    ("before", "migrate.cutover.blocking:Blocks.stop", "source"),
+    ("after", "migrate.cutover.blocking:Blocks.stop", "source"),
+    ("after", "migrate.ops.cutover:Cutover._lock", "source"),
+    ("after", "migrate.ops.cutover:Cutover._drain", "source"),
+    ("after", "migrate.cutover.changed:ChangedKeys.compare", "source"),
+    ("before", "migrate.ops.cutover:Cutover._switch", "source"),
+    ("after", "migrate.ops.cutover:Cutover._switch", "target"),
+    ("after", "migrate.ops.cutover:Cutover.finish", "target"),
+)
+
+
+class Worked:
+    """An application that writes all the time; what was acknowledged to it is at the side that is open."""
+
+    def __init__(self, one: Switched, until: ExitStack) -> None:
+        self._one = one
+        self._working = Applications(one, until).both
+        self._working.start()
+        until.callback(self._working.end)
+        self.goes_on()
+
+    def goes_on(self) -> None:
+        self._working.wait_for(10)
+
+    def ends(self) -> None:
+        """Raises AssertionError for an acknowledged write that is not there."""
+        self._working.stop()
+        flow = self._one.flow
+        for way in ((), ("--reverse",)):
+            flow.migration.ask(*way, "drain", "--timeout", str(SLOW))
+        assert flow.differences(flow.box.source) == []
+        rows = flow.source_rows(flow.box.source)
+        for key, value in self._working.values.items():
+            assert (rows[key][2] if key in rows else None) == value, key
+
+
+@pytest.mark.timeout(900)
+def test_killed_at_any_step_one_side_is_open_and_the_next_cutover_ends_it(
+    box: Sandbox, kafka: KafkaBroker, tmp_path: Path
+) -> None:
+    with switched(box, kafka, tmp_path) as one, ExitStack() as until:
+        flow, ask = one.flow, one.flow.migration.ask
+        ask("verify")
+        worked = Worked(one, until)
+        for when, where, side in SEAMS:
+            launcher.run_killed(flow.migration, when, where, 1, "cutover")
+            wait(lambda: not flow.state_of("SELECT 1 FROM cutover WHERE finished IS NULL"), "the guardian")
+            open_sides = one.writable()
+            assert one.side() == side, (when, where)
+            assert side in open_sides, (when, where)
+            assert len(open_sides) == 1 or side == "source", (when, where)  # nobody has closed the target yet
+            worked.goes_on()
+            flow.nobody_switches()
+            if side == "target":
+                ask("rollback")
+                assert one.writable() == ["source"]
+        ask("cutover")
+        assert (one.side(), one.writable()) == ("target", ["target"])
+        worked.ends()
+
+
+def alone_killed(one: Switched, where: str, call: int, command: str) -> None:
+    """A run that is killed before a call, its guardian first: as when the machine goes."""
+    flow = one.flow
+    held = flow.directory / f"held-{command}-{where.rpartition('.')[2]}"
+    line = launcher.command(flow.migration, "hold", where, call, command)
+    killed = subprocess.Popen(line, env={**flow.migration.environment, "HELD_AT": str(held)})
+    wait(held.exists, f"{command} to come to {where}")
+    second = flow.child(f"second-{held.name}", command)
+    assert second.wait(SLOW)
+    said = second.log.read_text("utf-8")
+    assert (second.returncode, "another cutover is under way" in said) == (3, True), said
+    (guardian,) = Path(f"/proc/{killed.pid}/task/{killed.pid}/children").read_text("ascii").split()
+    os.kill(int(guardian), signal.SIGKILL)
+    killed.kill()
+    killed.wait()
+    flow.nobody_switches()
+
+
+@pytest.mark.timeout(600)
+def test_without_its_guardian_what_was_killed_is_ended_by_abort_or_by_the_next_run(
+    box: Sandbox, kafka: KafkaBroker, tmp_path: Path
+) -> None:
+    with switched(box, kafka, tmp_path) as one, ExitStack() as until:
+        flow, ask, do = one.flow, one.flow.migration.ask, one.flow.migration.do
+        ask("verify")
+        worked = Worked(one, until)
+        idle = flow.child("idle", "cutover", "--abort")
+        assert idle.wait(SLOW)
+        assert (idle.returncode, "no cutover is under way" in idle.log.read_text("utf-8")) == (3, True)
+
+        alone_killed(one, "migrate.ops.cutover:Cutover._drain", 1, "cutover")
+        assert "source" not in one.writable()
+        do("cutover", "--abort")
+        assert (one.side(), one.writable()) == ("source", ["source", "target"])
+        worked.goes_on()
+
+        alone_killed(one, "migrate.ops.cutover:Cutover._switch", 1, "cutover")
+        assert "source" not in one.writable()
+        ask("cutover")
+        assert (one.side(), one.writable()) == ("target", ["target"])
+        worked.goes_on()
+
+        # one of two servers is closed already
+        alone_killed(one, "migrate.cutover.blocking:Blocks._read_only", 2, "rollback")
+        do("rollback", "--abort")
+        assert (one.side(), one.writable()) == ("target", ["target"])
+        worked.goes_on()
+        # while it gives writes back: a second kill, of what ends the first
+        alone_killed(one, "migrate.ops.cutover:Cutover._lock", 1, "rollback")
+        launcher.run_killed(flow.migration, "before", "migrate.state.cutover:drop_block", 1, "rollback", "--abort")
+        flow.nobody_switches()
+        ask("rollback")
+        assert (one.side(), one.writable()) == ("source", ["source"])
+        worked.goes_on()
+
+        alone_killed(one, "migrate.ops.cutover:Cutover.finish", 1, "cutover")
+        late = flow.child("late", "cutover", "--abort")
+        assert late.wait(SLOW)
+        said = late.log.read_text("utf-8")
+        assert (late.returncode, "has switched; nothing is given back any more" in said) == (3, True), said
+        assert "applications are switched" in do("cutover")
+        assert (one.side(), one.writable()) == ("target", ["target"])
+        worked.ends()
