@@ -187,6 +187,7 @@ def run(
                 _refuse_replays(settings, state, chosen)
                 found = [stood.done[one[0].table.id] for one in together]
                 paper = _paper(settings, stood, chosen, found, set(map(sessions.flavours, together)))
+                paper["all_tables"] = tables is None
                 with state.begin() as connection:
                     stood.finish(connection, paper)
                     for one, table in zip(together, found, strict=True):

@@ -34,7 +34,7 @@ from migrate.ops.reverse import way_back
 from migrate.preflight import run as preflights
 from migrate.publish.compiled import compiled
 from migrate.settings import Settings, load_with_text
-from migrate.state import database
+from migrate.state import database, leading
 from migrate.state.position import Position
 
 _INTERRUPTED = 130
@@ -79,7 +79,9 @@ class _Context:
 
     def meant(self, hint: str) -> str:
         """A hint that names commands, as they are to be typed for what was loaded."""
-        return _OF_A_STREAM.sub("`migrate --reverse ", hint) if self.reverse and self._loaded else hint
+        if not self.reverse or not self._loaded or hint.startswith(leading.OTHER):
+            return hint
+        return _OF_A_STREAM.sub("`migrate --reverse ", hint)
 
     @property
     def reverse_of(self) -> str:

@@ -44,7 +44,7 @@ def status(
         if ended is not None:
             print_json(ended) if as_json else out.print(_told_ended(ended), markup=False)
             return
-        now = statuses.read(settings, state)
+        now = statuses.read(settings, state, whoever_answers=True)
         stands = None if context.obj.reverse else whole(settings, state, now)
     if as_json:
         about = {"stage": stands.stage, "holds_back": stands.holds_back, "next": stands.next} if stands else {}
@@ -60,7 +60,7 @@ def _ended(settings: Settings, state: sa.Engine) -> dict[str, Any] | None:
         if found is None:
             return None
         last = verification.latest(connection, settings.name)
-        switched = cutover.latest(connection, settings.name)
+        switched = cutover.latest(connection, settings.name, outcome=cutover.Outcome.DONE)
     return {
         "stage": Stage.FINISHED,
         "holds_back": [] if found.done else ["`migrate finish` was interrupted: what it cleans is not all clean"],
@@ -96,7 +96,7 @@ def _watch(settings: Settings, state: sa.Engine, *, reverse: bool) -> None:
     with Live(console=Console(highlight=False), auto_refresh=False) as live:
         while True:
             try:
-                now = statuses.read(settings, state)
+                now = statuses.read(settings, state, whoever_answers=True)
                 live.update(page(now, None if reverse else whole(settings, state, now)), refresh=True)
             except MigrateError as error:
                 live.update(Text(f"{error.message}\n  {error.hint}"), refresh=True)
@@ -133,6 +133,8 @@ def page(now: Status, stands: Whole | None) -> RenderableType:
                 f"IN DOUBT {source.name}: {source.doubt}\n        → `migrate drain`, then `migrate verify`, all tables"
             )
             say(told)
+    for problem in now.unanswered:
+        say(f"NO ANSWER: {problem}")
     parts = Table("topic", "partition", "consumed to", "topic end", "waiting", "rows applied", "consumer")
     for part in now.partitions:
         cells = (part.topic, part.partition, part.consumed, part.end, part.waiting, part.rows, part.owner or "none")
@@ -141,7 +143,7 @@ def page(now: Status, stands: Whole | None) -> RenderableType:
     if now.leading:
         say("running: " + ", ".join(f"{name} ({who})" for name, who in now.leading.items()))
     say("records: " + ", ".join(f"{count} {name}" for name, count in now.records.items()))
-    say(f"empty deletes waiting: {now.empty_deletes}")
+    say(f"empty deletes waiting: {now.empty_deletes}" + (" at those that answer" if now.unanswered else ""))
     if now.parked:
         say(f"PARKED: {now.parked} changes that the target refuses; `migrate parked list` names them")
     if now.skips:

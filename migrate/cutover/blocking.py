@@ -111,17 +111,21 @@ class Blocks:
                 self._note(Block(self._side, _HOOK, "hook", ()))
                 self._hook("close")
 
-    def give_back(self) -> bool:
-        """End what was put in place at this side, also by an earlier run; whether there was anything.
+    def give_back(self, still: Callable[[sa.Connection], None]) -> None:
+        """End what was put in place at this side, also by an earlier run.
 
-        Raises ServerError; what could not be ended stays noted.
+        still: raises when this is not ours to do any more. Raises ServerError; what could not be ended stays noted.
         """
         with self._state.connect() as connection:
             found = cutover.blocked(connection, self._name, self._side)
         failed: dict[str, ServerError] = {}
         for block in found:
             if block.server in self._without:
+                by_hand = "; ".join(block.ending)
+                self._say(f"{self._side} '{block.server}' is gone; should it come back, writes open by: {by_hand}")
                 continue
+            with self._state.begin() as connection:
+                still(connection)
             try:
                 if block.server not in self._lifted:
                     self._end(block)
@@ -138,7 +142,6 @@ class Blocks:
             denied = first.__cause__ is not None and number(first.__cause__) in _DENIED
             hint = f"with an account that may, run there: {by_hand}; and say the same again" if denied else first.hint
             raise ServerError(f"writes are still stopped at {names}: {first.message}", hint=hint)
-        return bool(found)
 
     def lift(self) -> None:
         """End what this process put in place, without the state; `give_back` takes the notes away."""

@@ -7,14 +7,28 @@ from collections.abc import Callable
 import sqlalchemy as sa
 
 from migrate.cutover.changed import ChangedKeys, Keys, consumed
-from migrate.model.errors import PreflightError
+from migrate.cutover.server import settled
+from migrate.model.errors import PreflightError, ServerError
 from migrate.model.words import counted
 from migrate.settings import Cutover, Settings
 from migrate.state import compared
 from migrate.target.plan import Plan
 from migrate.verify.looks import hurrier
+from migrate.verify.passing import Passing
 
 _ROUNDS = 10
+_POLL = 0.02
+
+
+def pass_up_to(passing: Passing, seconds: float) -> None:
+    """Wait until a stream has come to where it is to come. Raises ServerError when it does not in time."""
+    if not settled(passing.passed, seconds, _POLL):
+        raise ServerError(
+            f"the stream did not come to the end of the log within {seconds:.1f} s",
+            hint="`migrate status` says what holds it back",
+        )
+    if passing.gone:
+        raise next(iter(passing.gone.values()))
 
 
 class Comparing:

@@ -25,13 +25,17 @@ def known(names: Collection[str], stream: Settings) -> None:
         raise PreflightError(f"no server there is named '{unknown[0]}'", hint=f"there are: {', '.join(servers)}")
 
 
-def refuse_answering(stream: Settings, names: Collection[str]) -> None:
-    """Raises PreflightError when a server that is said to be gone answers: applications may still write to it."""
+def refuse_answering(stream: Settings, names: Collection[str], seconds: float | None = None) -> None:
+    """Raises PreflightError when a server that is said to be gone answers: applications may still write to it.
+
+    seconds: to wait for it at most; else its `connect_timeout`, as a firewall says nothing.
+    """
     for source in stream.sources:
         if source.name not in names:
             continue
         try:
-            connection = connect(source, f"'{source.name}'")
+            patience = min(source.connect_timeout, seconds or source.connect_timeout)
+            connection = connect(source.model_copy(update={"connect_timeout": patience}), f"'{source.name}'")
         except ServerError as error:
             if unreachable(error.__cause__):
                 continue

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
 import sqlalchemy as sa
@@ -30,6 +30,16 @@ class Report:
     parts: dict[str, float] = field(default_factory=dict)  # seconds of each step
     keys: int = 0  # compared inside the freeze
     ends: dict[str, str] = field(default_factory=dict)  # by server, where its log ended in the freeze
+
+
+def unheard(say: Callable[[str], None]) -> Callable[[str], None]:
+    """As `say`, also where nobody can hear it any more: a terminal or pipe that is gone ends no giving back."""
+
+    def said(line: str) -> None:
+        with suppress(OSError, SystemExit):  # rich ends the program where a pipe is broken
+            say(line)
+
+    return said
 
 
 class Journal:

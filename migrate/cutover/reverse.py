@@ -7,8 +7,11 @@ way there wrote are marked by its fence, so that they do not come back (rule 18)
 
 from __future__ import annotations
 
+import sqlalchemy as sa
+
 from migrate.model.errors import ConfigError
 from migrate.settings import Database, Settings, Source, TableSettings, Target
+from migrate.state import position
 from migrate.target import way_back
 from migrate.target.plan import Plan
 
@@ -51,6 +54,19 @@ def reversed_settings(settings: Settings, plan: Plan) -> Settings:
             ),
         }
     )
+
+
+def elsewhere(settings: Settings, state: sa.Engine) -> list[str]:
+    """Sources that are read at another address since a failover: the way back still writes to the first one."""
+    now = position.where_read(state, settings)
+    moved = [(one, now.source(one.name).address) for one in settings.sources]
+    return [
+        f"source '{one.name}' is read at {read} since a failover, and the way back writes to {one.address}: put {read}"
+        " first in the config (host, port, and the other one under addresses), and start `migrate --reverse run` anew;"
+        " where applications are at the targets, `migrate --reverse verify` then"
+        for one, read in moved
+        if read.lower() != one.address.lower()
+    ]
 
 
 def _refuse(settings: Settings, plan: Plan) -> None:

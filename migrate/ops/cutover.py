@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Mapping
 from contextlib import ExitStack, closing
+from functools import partial
 
 import sqlalchemy as sa
 
@@ -17,10 +18,10 @@ from migrate.cutover.alone import Alone
 from migrate.cutover.blocking import Blocks
 from migrate.cutover.budget import Watch
 from migrate.cutover.changed import consumed
-from migrate.cutover.comparing import Comparing
-from migrate.cutover.journal import Journal, Report
-from migrate.cutover.reverse import reversed_settings
-from migrate.cutover.server import Server, Session, settled
+from migrate.cutover.comparing import Comparing, pass_up_to
+from migrate.cutover.journal import Journal, Report, unheard
+from migrate.cutover.reverse import elsewhere, reversed_settings
+from migrate.cutover.server import Server, Session
 from migrate.model.errors import CutoverAborted, MigrateError, PreflightError, ServerError
 from migrate.ops import readiness
 from migrate.ops.runtime import stored_plan
@@ -35,7 +36,7 @@ from migrate.verify.passing import Passing
 
 _NOTICED = 1.5  # seconds until every process has noticed that somebody is in a hurry
 _PATIENCE = 5.0  # seconds that a stream may be behind, once it hurries
-_POLL = 0.02
+_SOON = 2.0  # seconds in the freeze to see that a server that is gone still does not answer
 Say = Callable[[str], None]
 
 
@@ -57,6 +58,7 @@ class Cutover:
             migrations.get(connection, settings.name)
         there = stored_plan(settings, state)
         back = reversed_settings(settings, there)
+        say = unheard(say)
         self._settings, self._state, self._say = settings, state, say
         self._direction = direction
         ways = [position.where_read(state, one) for one in (settings, back)]
@@ -138,11 +140,12 @@ class Cutover:
                 watch.until(self._settings.cutover.hooks.seconds)
                 self._abort(error)
                 raise
+            watch.until(self._settings.cutover.hooks.seconds)
             if rehearse:
                 self._end_rehearsal(began)
-            watch.settled()
-            if not rehearse:
+            else:
                 self.finish(self._report.run, began)
+            watch.settled()
         return self._report
 
     def _end_rehearsal(self, began: float) -> None:
@@ -180,8 +183,9 @@ class Cutover:
         self._report.run = self._journal.run = run
         try:
             with self._journal.step("release"):
-                self._other_blocks.give_back()
+                self._other_blocks.give_back(partial(self._still, run, Outcome.SWITCHED))
                 with self._state.begin() as connection:
+                    self._still(run, Outcome.SWITCHED, connection)
                     switch.put(connection, self._settings.name, self._side.other, Writes.OPEN)
         except BaseException:
             self._journal.write_failed()
@@ -203,13 +207,18 @@ class Cutover:
             if (outcome := cutover.lock(connection, name, run)) not in (Outcome.RUNNING, Outcome.ABORTING):
                 return outcome is Outcome.ABORTED
             cutover.came_to(connection, name, run, Outcome.ABORTING)  # it cannot switch any more
-        self._blocks.give_back()
+        self._blocks.give_back(partial(self._still, run, Outcome.ABORTING))
         with self._state.begin() as connection:
             if cutover.lock(connection, name, run) is Outcome.ABORTING:
                 switch.put(connection, name, self._side, Writes.OPEN)
                 cutover.write(connection, name, run, "give back", Stage.DONE, why)
                 cutover.came_to(connection, name, run, Outcome.ABORTED)
         return True
+
+    def _still(self, run: int, outcome: Outcome, connection: sa.Connection) -> None:
+        """Raises ServerError when somebody else has ended the run meanwhile; the next one may have begun."""
+        if cutover.lock(connection, self._settings.name, run) is not outcome:
+            raise ServerError(f"run {run} was ended by another process", hint="`migrate status` says where it stands")
 
     def _freeze(self, comparing: Comparing | None) -> None:
         """comparing: None when a server is gone with which nothing can be compared."""
@@ -225,11 +234,10 @@ class Cutover:
         if self._report.rehearsed:
             return
         with self._journal.step("switch"):
-            self._pass(passing.again(), self._left())  # a row may have been asked for meanwhile
+            pass_up_to(passing.again(), self._left())  # a row may have been asked for meanwhile
             self._left()
             for server in self._servers:
                 server.still_locked()
-            self._switching = True
             self._switch()
 
     # -- steps
@@ -249,6 +257,7 @@ class Cutover:
         self._hurry(self._stream, self._other)
         lag = self._settings.cutover.max_lag_seconds
         problems = readiness.problems(self._stream, self._state, self._plan, lag, self._without, _PATIENCE)
+        problems += elsewhere(self._settings, self._state)
         if self._without:
             self.delivered()  # they do not answer
         else:
@@ -290,23 +299,14 @@ class Cutover:
 
     def _drain(self, seconds: float, ends: Mapping[str, SourceEnd] | None = None) -> Passing:
         passing = Passing(self._stream, self._state, [server.name for server in self._servers], ends)
-        self._pass(passing, seconds)
-        if left := readiness.left_behind(self._stream, self._state, self._plan):
+        pass_up_to(passing, seconds)
+        if left := readiness.left_behind(self._stream, self._state, self._plan, self._without):
             raise ServerError(left, hint="`migrate status` says more")
         return passing
 
-    def _pass(self, passing: Passing, seconds: float) -> None:
-        if not settled(passing.passed, seconds, _POLL):
-            raise ServerError(
-                f"the stream did not come to the end of the log within {seconds:.1f} s",
-                hint="`migrate status` says what holds it back",
-            )
-        if passing.gone:
-            raise next(iter(passing.gone.values()))
-
     def _switch(self) -> None:
         name = self._settings.name
-        self.delivered()  # servers that are gone still do not answer
+        gone.refuse_answering(self._stream, self._without, _SOON)
         with self._state.begin() as connection:
             self._still_ours(connection)
             if cutover.lock(connection, name, self._report.run) is not Outcome.RUNNING:
@@ -321,6 +321,7 @@ class Cutover:
                     compared.note(connection, settings.name, consumed(connection, settings.name))
             for server, upto in gone.delivered(connection, self._stream, self._without).items():
                 cutover.write(connection, name, self._report.run, f"without {server}", Stage.DONE, upto)
+            self._switching = True
 
     def _abort(self, error: BaseException) -> None:
         why = error.message if isinstance(error, MigrateError) else type(error).__name__

@@ -85,6 +85,7 @@ def initialise(
             _store_definitions(connection, plan, creates, changes)
             _store_rules(connection, plan, changes)
             if reverse_of:
+                migrations.note_reverse(connection, settings.name, reverse_of)
                 for planned in plan.tables.values():
                     done = replace(phase.get(connection, settings.name, planned.table), phase=phase.Phase.COPIED)
                     phase.put(connection, settings.name, planned.table, done)

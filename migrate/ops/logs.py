@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
+from contextlib import suppress
 
 import structlog
 
@@ -40,9 +41,18 @@ def configure(settings: Logging, process: str) -> None:
 
 
 class _Logger(structlog.PrintLogger):
+    """A line that nobody can take, as a terminal or a pipe is gone, ends no process."""
+
     def __init__(self, name: str) -> None:
         super().__init__(sys.stderr)
         self.name = name
+
+    def msg(self, message: str) -> None:
+        with suppress(OSError):
+            super().msg(message)
+
+    log = debug = info = warn = warning = msg
+    fatal = failure = err = error = critical = exception = msg
 
 
 def _named_logger(*args: object) -> _Logger:

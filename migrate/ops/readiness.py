@@ -43,8 +43,9 @@ def problems(
             now = status.read(settings, state, plan=plan)
     except MigrateError as error:
         return [error.message]
+    ready = {Phase.COPIED.value, *([status.CATCHING_UP] if without else [])}  # in doubt by a server that is gone
     return standing_in_the_way(settings, now, max_lag_seconds, without) + [
-        f"table {name} is {stage}" for name, stage in now.tables.items() if stage != Phase.COPIED.value
+        f"table {name} is {stage}" for name, stage in now.tables.items() if stage not in ready
     ]
 
 
@@ -58,6 +59,7 @@ def standing_in_the_way(
     found = [f"{one['process']} stands still: {one['reason']}" for one in now.halted if one["process"] not in halting]
     found += [f"source '{one.name}': {one.problem}" for one in sources if one.problem]
     found += [f"topic {name} is not at the broker" for name in sorted(now.gone)]
+    found += now.unanswered
     found += [
         f"no publisher reads source '{source.name}'{_ended(now, lease_name(source.name))}"
         for source in sources
@@ -91,15 +93,16 @@ def _ended(now: Status, process: str) -> str:
     )
 
 
-def left_behind(settings: Settings, state: sa.Engine, plan: Plan) -> str:
-    """What is not at the places although its messages are consumed; "" for nothing. Raises ServerError."""
+def left_behind(settings: Settings, state: sa.Engine, plan: Plan, without: Collection[str] = ()) -> str:
+    """What is not at the places although its messages are consumed; "" for nothing. without: sources that are gone.
+    Raises ServerError."""
     with state.connect() as known:
         if rows := len(oversized.every(known, settings.name)):
             return f"{counted(rows, 'row')} left out of the stream, too large for Kafka"
         if messages := left_out.count(known, settings.name):
             return f"{counted(messages, 'message')} left out"
-        if doubts := failover.in_doubt(known, settings.name):
-            return f"source '{next(iter(doubts))}' is another server since the last verification"
+        if doubts := [name for name in failover.in_doubt(known, settings.name) if name not in without]:
+            return f"source '{doubts[0]}' is another server since the last verification"
     with closing(TargetPool(settings)) as pool, explained("targets"):
         for database in plan.used_databases:
             connection = pool.get(database)

@@ -14,7 +14,7 @@ from migrate.ops.readiness import standing_in_the_way
 from migrate.ops.status import Status
 from migrate.publish.publisher import lease_name
 from migrate.settings import Settings
-from migrate.state import compared, cutover, halt, lease, switch, verification
+from migrate.state import compared, cutover, halt, lease, phase, switch, verification
 from migrate.state import migration as migrations
 from migrate.state.cutover import Direction, Outcome, Run
 from migrate.state.phase import Phase
@@ -48,14 +48,18 @@ def whole(settings: Settings, state: sa.Engine, now: Status) -> Whole:
     with state.connect() as connection:
         side = switch.get(connection, settings.name).side
         last = cutover.latest(connection, settings.name)
+        done = cutover.latest(connection, settings.name, outcome=Outcome.DONE)
         verified = bool(compared.load(connection, settings.name))
         back = _way_back(connection, settings)
-        followed = last is not None and _followed(connection, settings, last)
+        followed = done is not None and _followed(connection, settings, done)
     problems = standing_in_the_way(settings, now, settings.cutover.max_lag_seconds)
     if last is not None and last.open:
         command = "cutover" if last.direction is Direction.THERE else "rollback"
-        done = "has switched; the rest is to be done" if last.outcome is Outcome.SWITCHED else "is under way"
-        return Whole(Stage.SWITCHING, [f"run {last.number}, a {command}, {done}"], f"migrate {command}")
+        if last.outcome is Outcome.SWITCHED:
+            told = f"run {last.number}, a {command}, has switched; the rest is to be done"
+            return Whole(Stage.SWITCHING, [told], f"migrate {command}")
+        told = f"run {last.number}, a {command}, is under way, or was killed: writes may be stopped"
+        return Whole(Stage.SWITCHING, [told], f"migrate {command} --abort")
     if side is Side.TARGET:
         problems += holding.ended(settings, state, Side.SOURCE)
         if back:
@@ -67,7 +71,7 @@ def whole(settings: Settings, state: sa.Engine, now: Status) -> Whole:
     before = _before_verified(now, problems)
     if before is not None:
         return before
-    was_back = last is not None and last.outcome is Outcome.DONE and last.direction is Direction.BACK
+    was_back = done is not None and done.direction is Direction.BACK
     if not verified:
         return Whole(
             Stage.CATCHING_UP,
@@ -97,7 +101,9 @@ def _before_verified(now: Status, problems: list[str]) -> Whole | None:
         return Whole(Stage.COPYING, [told, *problems], "migrate copy" if read else start)
     if problems:
         doubt = any(source.doubt for source in now.sources)
+        aside = now.parked or now.skips or now.left_out or any(halt.is_partition(one["process"]) for one in now.halted)
         mend = "migrate verify" if doubt and len(problems) == 1 else "migrate drain"
+        mend = "migrate parked list" if aside else mend
         return Whole(Stage.CATCHING_UP, problems, mend if read else start)
     return None
 
@@ -110,7 +116,7 @@ def _way_back(connection: sa.Connection, settings: Settings) -> list[str]:
     found = [f"the way back: {one.process} stands still: {one.reason}" for one in halt.every(connection, name)]
     leading = lease.holders(connection, name)
     known = migrations.get(connection, name)
-    publishing = any(one.startswith(lease_name("")) for one in leading)
+    publishing = all(lease_name(source) in leading for source, _, _ in phase.every(connection, name))
     if not publishing or not all(part.lease in leading for part in known.partitions):
         found.append("the way back does not run")
     return found
@@ -120,9 +126,9 @@ def _followed(connection: sa.Connection, settings: Settings, switched: Run) -> b
     """Whether the way back was found without a difference since a switch, all tables of it."""
     found = verification.latest(connection, settings.name + SUFFIX)
     since = switched.finished
-    return (
-        found is not None and since is not None and found.started > since and not (found.differences or found.in_motion)
-    )
+    if found is None or since is None or found.started < since or found.differences or found.in_motion:
+        return False
+    return bool((verification.certificate(connection, found.id) or {}).get("all_tables"))
 
 
 def back_hint(missing: list[str]) -> str:

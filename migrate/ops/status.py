@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from contextlib import closing
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Any
@@ -104,6 +105,7 @@ class Status:
     oversized: list[dict[str, Any]] = field(default_factory=list)  # rows left out of the stream
     lag_seconds: float = 0.0
     lag_of_consumers: float = 0.0  # seconds, a part of it
+    unanswered: list[str] = field(default_factory=list)  # Kafka and targets, of which nothing is told
     check: dict[str, Any] = field(default_factory=dict)  # what the scheduled check found
     copies: dict[str, dict[str, Any]] = field(default_factory=dict)  # how far the copy of each of `tables` is
 
@@ -126,7 +128,7 @@ class Status:
         """Everything the sources logged up to now is at the target, and no delete waits to come back."""
         caught_up = all(source.caught_up for source in self.sources)
         waiting = self.gone or self.waiting_messages or self.records.get("new", 0) or self.empty_deletes
-        return caught_up and not waiting
+        return caught_up and not waiting and not self.unanswered
 
     def as_dict(self) -> dict[str, Any]:
         return {
@@ -139,10 +141,15 @@ class Status:
 
 
 def read(
-    settings: Settings, state: sa.Engine, upto: dict[str, SourceEnd] | None = None, plan: Plan | None = None
+    settings: Settings,
+    state: sa.Engine,
+    upto: dict[str, SourceEnd] | None = None,
+    plan: Plan | None = None,
+    *,
+    whoever_answers: bool = False,
 ) -> Status:
     """The status now; `upto` gives the source positions that count as its end (by default: where it is now), `plan`
-    the tables where they are not the stored ones.
+    the tables where they are not the stored ones. whoever_answers: targets and Kafka that do not are noted.
 
     Raises: PreflightError before init, ServerError when a server does not answer.
     """
@@ -186,8 +193,14 @@ def read(
         if name in doubts:
             found, at = doubts[name]
             status.sources[-1].doubt = f"{found.doubt} (since {in_utc(at, 'seconds')}, {found.to_server})"
-    behind = _partitions(settings, known, totals, status, now)
-    for part, partition in zip(status.partitions, known.partitions, strict=True):
+    behind = 0.0
+    try:
+        behind = _partitions(settings, known, totals, status, now)
+    except MigrateError as error:
+        if not whoever_answers:
+            raise
+        status.unanswered.append(error.message)
+    for part, partition in zip(status.partitions, known.partitions, strict=False):  # fewer where Kafka is away
         part.owner = holders.get(partition.lease, "")
     status.lag_of_consumers = round(behind, 1)
     status.lag_seconds = round(max([behind, *(source.lag_seconds for source in status.sources)]), 1)
@@ -205,14 +218,20 @@ def read(
         status.tables[name] = WAITING if waits else CATCHING_UP if doubtful else stage.value
         if key in copies:
             status.copies[name] = copies[key].as_dict()
-    pool = TargetPool(settings)
-    try:
-        with explained("targets"):
-            for target_database in plan.used_databases:
-                status.empty_deletes += ledger.waiting(pool.get(target_database), settings.name)
-                status.parked += parked.count(pool.get(target_database), settings.name)
-    finally:
-        pool.close()
+    away: set[str] = set()  # targets, each asked once
+    with closing(TargetPool(settings)) as pool:
+        for place in plan.used_databases:
+            if place.target in away:
+                continue
+            try:
+                with explained(f"target '{place.target}'"):
+                    status.empty_deletes += ledger.waiting(pool.get(place), settings.name)
+                    status.parked += parked.count(pool.get(place), settings.name)
+            except MigrateError as error:
+                if not whoever_answers:
+                    raise
+                away.add(place.target)
+                status.unanswered.append(error.message)
     return status
 
 

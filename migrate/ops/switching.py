@@ -69,6 +69,8 @@ def abort(settings: Settings, state: sa.Engine, say: Say, without: Collection[st
                 f"run {last.number} has switched; nothing is given back any more",
                 hint=f"`migrate {_command(last.direction)}` again does the rest; `migrate {way}` is the way back",
             )
+        if without:
+            delivered(settings, state, last.direction, without, say)  # they do not answer
         end(settings, state, last, say, without)
 
 

@@ -111,12 +111,18 @@ def begin(connection: sa.Connection, migration: str, direction: Direction) -> in
     return number
 
 
-def latest(connection: sa.Connection, migration: str, number: int | None = None) -> Run | None:
-    """The newest run, or the one of a number."""
+def latest(
+    connection: sa.Connection, migration: str, number: int | None = None, outcome: Outcome | None = None
+) -> Run | None:
+    """The newest run, or the one of a number, or the newest that came to an outcome."""
     names = ("run", "direction", "outcome", "started", "finished", "freeze_seconds")
     row = connection.execute(
         sa.select(*(runs.c[name] for name in names))
-        .where(runs.c.migration == migration, runs.c.run == number if number is not None else sa.true())
+        .where(
+            runs.c.migration == migration,
+            runs.c.run == number if number is not None else sa.true(),
+            runs.c.outcome == outcome.value if outcome is not None else sa.true(),
+        )
         .order_by(runs.c.run.desc())
         .limit(1)
     ).one_or_none()

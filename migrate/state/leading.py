@@ -9,6 +9,9 @@ from migrate.state import cutover, switch
 from migrate.state import migration as migrations
 from migrate.state.switch import Side
 
+OTHER = "the other direction is"
+"""Begins a hint that names the other stream's command, as it is to be typed."""
+
 
 def leads(connection: sa.Connection, name: str) -> bool:
     """Whether applications write at the sources of this migration, or of this way back."""
@@ -29,7 +32,7 @@ def refuse_unless(connection: sa.Connection, name: str, what: str) -> None:
     here, there = ("targets", "sources") if back else ("sources", "targets")
     raise PreflightError(
         f"`{what}` would read the {here}, and applications are at the {there}: newer rows would count as wrong",
-        hint=f"the other direction is `migrate {'' if back else '--reverse '}{what}`",
+        hint=f"{OTHER} `migrate {'' if back else '--reverse '}{what}`",
     )
 
 

@@ -56,6 +56,9 @@ class Case:
         plan = plan_of(*tables, settings=settings)
         return Blocks(settings, self.state, Side.SOURCE, servers, plan, self.said.append)
 
+    def give_back(self) -> None:
+        self.blocks().give_back(lambda _state: None)
+
     def stop(self) -> None:
         self.blocks().stop(lambda _connection: None)
 
@@ -88,10 +91,10 @@ def test_a_server_that_is_away_keeps_no_other_one_closed(case: Case) -> None:
     port = case.ports["a"]
     case.ports["a"] = free_port()
     with pytest.raises(ServerError, match="writes are still stopped at 'a': "):
-        case.blocks().give_back()
+        case.give_back()
     assert (case.read_only(), case.noted()) == ([True, False], ["a"])
     case.ports["a"] = port
-    case.blocks().give_back()
+    case.give_back()
     assert (case.read_only(), case.noted()) == ([False, False], [])
 
 
@@ -114,7 +117,7 @@ def test_a_statement_that_still_waits_to_close_a_server_does_not_do_so_afterward
         with case.state.begin() as connection:
             note = Block(Side.SOURCE, "a", "read_only", ("SET GLOBAL read_only = 0",))
             cutover.note_block(connection, case.name, note)
-        case.blocks().give_back()
+        case.give_back()
         thread.join(SLOW)
         assert len(ended) == 1
     assert case.read_only() == [False, False]
@@ -129,7 +132,7 @@ def test_an_account_that_is_gone_is_not_made_again(case: Case) -> None:
     server, other = case.servers.values()
     assert "INSERT" not in str(server.query(f"SHOW GRANTS FOR '{user}'@'%'"))
     server.execute(f"DROP USER '{user}'@'%'")
-    case.blocks().give_back()
+    case.give_back()
     assert case.noted() == []
     assert any("an account is not there any more" in line for line in case.said)
     assert server.query(f"SELECT COUNT(*) FROM mysql.user WHERE User = '{user}'") == ((0,),)
@@ -158,7 +161,7 @@ def test_sessions_of_a_roles_members_are_ended(case: Case) -> None:
     assert first.query(f"SELECT COUNT(*) FROM {case.database}.t") == ((0,),)
     with pytest.raises(pymysql.MySQLError), closing(pymysql.connect(**where, database=case.database)) as again:
         again.cursor().execute("INSERT INTO t VALUES (2)")
-    case.blocks().give_back()
+    case.give_back()
     with closing(pymysql.connect(**where, database=case.database, autocommit=True)) as again:
         again.cursor().execute("INSERT INTO t VALUES (3)")
     for server in case.servers.values():

@@ -172,6 +172,8 @@ def test_there_and_back_and_there_again_loses_no_write(box: Sandbox, kafka: Kafk
         assert back["freeze_seconds"] < 10
         assert (one.side(), one.writable()) == ("source", ["source"])
         assert one.stage() == ("reversed", "migrate cutover")
+        ask("cutover", "--rehearse", "--freeze")
+        assert one.stage() == ("reversed", "migrate cutover"), "after a rehearsal too"
         assert flow.source_rows(box.source)[5001] == (5001, 2, 7, "new side")
         assert flow.differences(box.source) == []
         one.write_at_source("INSERT INTO orders VALUES (5003, 5003, 8, 'old side again')")

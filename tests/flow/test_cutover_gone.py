@@ -33,6 +33,8 @@ def test_applications_leave_a_target_that_is_gone_and_what_is_lost_is_told(
             gone.kill()
             said = refused(one)
             assert "source 't1': " in said
+            page = flow.migration.do("status")
+            assert ("stage: switched" in page, "NO ANSWER: " in page) == (True, True), page
             assert "`migrate --reverse status` says more" in said
             told = flow.migration.do("rollback", "--without", "t1")
             assert "'t1': up to " in told

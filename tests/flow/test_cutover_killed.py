@@ -79,6 +79,22 @@ def test_killed_at_any_step_one_side_is_open_and_the_next_cutover_ends_it(
         worked.ends()
 
 
+def killed_with_its_terminal(one: Switched) -> None:
+    """In the freeze; what watches it has nobody to tell what it does."""
+    flow = one.flow
+    held = flow.directory / "held-terminal"
+    line = launcher.command(flow.migration, "hold", "migrate.ops.cutover:Cutover._drain", 1, "cutover")
+    reads, writes = os.pipe()
+    killed = subprocess.Popen(
+        line, env={**flow.migration.environment, "HELD_AT": str(held)}, stdout=writes, stderr=writes
+    )
+    os.close(writes)
+    wait(held.exists, "the freeze")
+    os.close(reads)
+    killed.kill()
+    killed.wait()
+
+
 def alone_killed(one: Switched, where: str, call: int, command: str) -> None:
     """A run that is killed before a call, its guardian first: as when the machine goes."""
     flow = one.flow
@@ -108,6 +124,11 @@ def test_without_its_guardian_what_was_killed_is_ended_by_abort_or_by_the_next_r
         idle = flow.child("idle", "cutover", "--abort")
         assert idle.wait(SLOW)
         assert (idle.returncode, "no cutover is under way" in idle.log.read_text("utf-8")) == (3, True)
+
+        killed_with_its_terminal(one)
+        wait(one.source_writable, "writes to be given back")
+        flow.nobody_switches()
+        worked.goes_on()
 
         alone_killed(one, "migrate.ops.cutover:Cutover._drain", 1, "cutover")
         assert "source" not in one.writable()

@@ -52,6 +52,7 @@ def test_what_holds_a_cutover_back_and_moves_out_of_order_are_named_and_begin_no
         refused.says("--freeze goes with --rehearse only", "cutover", "--freeze", code=2)
         refused.says("no cutover is under way", "cutover", "--abort")
         refused.says("applications are at the source already", "rollback")
+        refused.says("hint: the other direction is `migrate verify`", "--reverse", "verify")
         refused.says("applications are at the sources", "finish", "--yes")
 
         flow.children("consume")[0].stop(SLOW)
@@ -75,9 +76,25 @@ def test_what_holds_a_cutover_back_and_moves_out_of_order_are_named_and_begin_no
         do("parked", "skip", table, "2", "--reason", "a test")
         wait(lambda: ask("status")["parked"], "it to be set aside")
         refused.holds_back("1 × change is parked")
+        assert one.stage()[1] == "migrate parked list"
         box.targets[1].execute("ALTER TABLE orders_0 DROP CONSTRAINT small", database=f"{flow.name}_1")
         do("parked", "retry")
         flow.drain()
+
+        # the source at another of its addresses: as after a failover, when the first one came back
+        text = flow.migration.config.read_text("utf-8")
+        other = f"localhost:{box.source.port}"
+        assert text.count("addresses: []") == 1
+        flow.children("publish")[0].stop(SLOW)
+        flow.migration.config.write_text(text.replace("addresses: []", f"addresses: ['{other}']"), "utf-8")
+        flow.state(f"UPDATE position SET address = '{other}' WHERE migration = '{flow.name}'")
+        flow.child("publish-there", "publish")
+        wait(lambda: one.stage()[0] == "ready", "it to be read there")
+        refused.says(f"is read at {other} since a failover, and the way back writes to 127.0.0.1", "cutover")
+        flow.migration.config.write_text(text, "utf-8")
+        flow.children("publish-there")[0].stop(SLOW)
+        flow.state(f"UPDATE position SET address = '127.0.0.1:{box.source.port}' WHERE migration = '{flow.name}'")
+        flow.child("publish-again", "publish")
 
         # a delete that met no row waits, as a copy may bring it yet
         for number, server in enumerate(box.targets):

@@ -155,7 +155,7 @@ def the_cutover(hand: Hand, address: str, watch: Child) -> Child:
     told = [request(url)[1]]
     killed_in_the_freeze(hand, "cutover")
     told.append(request(url)[1])
-    assert stands(hand) == ("switching", "migrate cutover")
+    assert stands(hand) == ("switching", "migrate cutover --abort")
     hand.types("migrate cutover --abort")
     told.append(request(url)[1])
     assert "switched" in hand.types("migrate cutover")
@@ -182,7 +182,7 @@ def the_rollback(hand: Hand, box: Sandbox) -> None:
     assert stands(hand) == ("switched", "migrate finish")
     assert "the freeze would take" in hand.types("migrate rollback --rehearse")
     killed_in_the_freeze(hand, "rollback")
-    assert stands(hand) == ("switching", "migrate rollback")
+    assert stands(hand) == ("switching", "migrate rollback --abort")
     hand.types("migrate rollback --abort")
     hand.types("migrate rollback")
     assert "stage: reversed" in hand.types("migrate status")
