@@ -153,6 +153,10 @@ def finish(
         bool, typer.Option("--abandon", help="Give the migration up, with applications at the sources.")
     ] = False,
     keep_topics: Annotated[bool, typer.Option("--keep-topics", help="Leave its topics in Kafka.")] = False,
+    without: Annotated[
+        list[str] | None,
+        typer.Option(metavar="SERVER", help="A server that is gone for good, which is not cleaned. Repeatable."),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """End a migration for good: no way back any more, what an auditor needs is kept, the rest is cleaned."""
@@ -165,7 +169,9 @@ def finish(
             out.print(line, markup=False)
 
     with database.opened(settings.state) as state:
-        plans = finishing.finish(settings, state, say, abandon=abandon, keep_topics=keep_topics, do=yes)
+        plans = finishing.finish(
+            *(settings, state, say), abandon=abandon, keep_topics=keep_topics, do=yes, without=without or ()
+        )
     if as_json:
         print_json(asdict(plans))
         return

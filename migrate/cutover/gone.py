@@ -5,7 +5,7 @@ What its binlog had to say and was not published is lost with it: it is asked fo
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from contextlib import closing
 
 import sqlalchemy as sa
@@ -14,7 +14,7 @@ from migrate.model.errors import PreflightError, ServerError
 from migrate.model.times import in_utc
 from migrate.mysql.connection import connect
 from migrate.mysql.errors import unreachable
-from migrate.settings import Settings
+from migrate.settings import Settings, Source, Target
 from migrate.state import position
 
 
@@ -25,12 +25,12 @@ def known(names: Collection[str], stream: Settings) -> None:
         raise PreflightError(f"no server there is named '{unknown[0]}'", hint=f"there are: {', '.join(servers)}")
 
 
-def refuse_answering(stream: Settings, names: Collection[str], seconds: float | None = None) -> None:
+def refuse_answering(servers: Iterable[Source | Target], names: Collection[str], seconds: float | None = None) -> None:
     """Raises PreflightError when a server that is said to be gone answers: applications may still write to it.
 
     seconds: to wait for it at most; else its `connect_timeout`, as a firewall says nothing.
     """
-    for source in stream.sources:
+    for source in servers:
         if source.name not in names:
             continue
         try:

@@ -174,7 +174,7 @@ class Cutover:
 
     def delivered(self) -> dict[str, str]:
         """Of the servers that are gone, up to where their writes were published."""
-        gone.refuse_answering(self._stream, self._without)
+        gone.refuse_answering(self._stream.sources, self._without)
         with self._state.connect() as connection:
             return gone.delivered(connection, self._stream, self._without)
 
@@ -306,7 +306,7 @@ class Cutover:
 
     def _switch(self) -> None:
         name = self._settings.name
-        gone.refuse_answering(self._stream, self._without, _SOON)
+        gone.refuse_answering(self._stream.sources, self._without, _SOON)
         with self._state.begin() as connection:
             self._still_ours(connection)
             if cutover.lock(connection, name, self._report.run) is not Outcome.RUNNING:

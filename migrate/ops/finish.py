@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
 
 import pymysql
 import sqlalchemy as sa
 
+from migrate.cutover import gone
 from migrate.cutover.alone import LEASE, alone
 from migrate.cutover.reverse import SUFFIX, reversed_settings
 from migrate.kafka import admin
@@ -20,7 +21,7 @@ from migrate.mysql.errors import ACCESS_DENIED, explained, number
 from migrate.mysql.quoting import quote
 from migrate.mysql.quoting import table as full_name
 from migrate.ops.runtime import stored_plan
-from migrate.settings import Settings
+from migrate.settings import Settings, Source, Target
 from migrate.state import cutover, database, finished, lease, record, switch
 from migrate.state import migration as migrations
 from migrate.state.cutover import Block
@@ -39,6 +40,7 @@ class _Way:
     settings: Settings
     plan: Plan
     topics: tuple[str, ...]
+    databases: tuple[TargetDatabase, ...]  # but for those of servers that are gone
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +55,27 @@ class Plans:
     details: int = 0
 
 
-def finish(settings: Settings, state: sa.Engine, say: Say, *, abandon: bool, keep_topics: bool, do: bool) -> Plans:
+def finish(
+    settings: Settings,
+    state: sa.Engine,
+    say: Say,
+    *,
+    abandon: bool,
+    keep_topics: bool,
+    do: bool,
+    without: Collection[str] = (),
+) -> Plans:
     """End a migration and its way back; again after a kill it goes on.
 
-    abandon: it is given up, with applications at the sources. do: without it nothing is changed.
+    abandon: it is given up, with applications at the sources. do: without it nothing is changed. without: servers that
+    are gone for good, at which nothing is looked at or cleaned.
     Raises: PreflightError where it must not end yet, ServerError when a server does not answer: then again.
     """
+    servers: tuple[Source | Target, ...] = (*settings.sources, *settings.targets)
+    if unknown := set(without) - {one.name for one in servers}:
+        names_ = ", ".join(one.name for one in servers)
+        raise PreflightError(f"no server is named '{min(unknown)}'", hint=f"there are: {names_}")
+    gone.refuse_answering(servers, without)
     with state.connect() as connection:
         migrations.get(connection, settings.name, finished=True)
         begun = finished.find(connection, settings.name)
@@ -70,7 +87,7 @@ def finish(settings: Settings, state: sa.Engine, say: Say, *, abandon: bool, kee
         side = switch.get(connection, settings.name).side
         if begun is None:
             _refuse(connection, settings, names, abandon=abandon)
-    ways = _ways(settings, state, names)
+    ways = _ways(settings, state, names, without)
     plans = _plans(state, ways, side, keep_topics=keep_topics)
     if begun is None and not abandon:
         _refuse_parked(ways)
@@ -86,8 +103,10 @@ def finish(settings: Settings, state: sa.Engine, say: Say, *, abandon: bool, kee
             for name in names if begun is None else ():
                 finished.mark(connection, name, {**finished.totals(connection, name), "side": side.value})
         for way in ways:
-            for used in way.plan.used_databases:
+            for used in way.databases:
                 _clean(way.settings, used, say)
+            for used in set(way.plan.used_databases) - set(way.databases):
+                say(f"{used.target}, database {used.database}: left as it is; should it come back, drop _migrate_*")
         if plans.topics:
             admin.delete_topics(settings.kafka, list(plans.topics))
             say(f"{counted(len(plans.topics), 'topic')} deleted")
@@ -130,7 +149,7 @@ def _refuse(
 def _refuse_parked(ways: Sequence[_Way]) -> None:
     """What was set aside would be lost without a word."""
     for way in ways:
-        for used in way.plan.used_databases:
+        for used in way.databases:
             with closing(connect_database(way.settings, used)) as connection, explained(f"target '{used.target}'"):
                 count = parked.count(connection, way.settings.name) if _present(connection) else 0
             if count:
@@ -160,7 +179,7 @@ def _refuse_unread(there: _Way, state: sa.Engine) -> None:
         )
 
 
-def _ways(settings: Settings, state: sa.Engine, names: Sequence[str]) -> list[_Way]:
+def _ways(settings: Settings, state: sa.Engine, names: Sequence[str], without: Collection[str]) -> list[_Way]:
     there = stored_plan(settings, state)
     found = [settings] if len(names) == 1 else [settings, reversed_settings(settings, there)]
     ways = []
@@ -168,7 +187,8 @@ def _ways(settings: Settings, state: sa.Engine, names: Sequence[str]) -> list[_W
         with state.connect() as connection:
             topics = [topic.name for topic in migrations.get(connection, one.name, finished=True).topics]
         every = tuple(name for topic in topics for name in (topic, *one.delay_topics(topic)))
-        ways.append(_Way(one, there if one is settings else stored_plan(one, state), every))
+        plan = there if one is settings else stored_plan(one, state)
+        ways.append(_Way(one, plan, every, tuple(used for used in plan.used_databases if used.target not in without)))
     return ways
 
 
@@ -178,7 +198,7 @@ def _plans(state: sa.Engine, ways: Sequence[_Way], side: Side, *, keep_topics: b
         kept = finished.shared(connection, [way.settings.name for way in ways])
         blocks = tuple(block for one in Side for block in cutover.blocked(connection, name, one))
     topics = [topic for way in ways for topic in way.topics if topic.partition(".delay.")[0] not in kept]
-    used = [(one.target, one.database) for way in ways for one in way.plan.used_databases]
+    used = [(one.target, one.database) for way in ways for one in way.databases]
     return Plans(side, tuple(used), () if keep_topics else tuple(topics), blocks)
 
 

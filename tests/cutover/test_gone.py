@@ -9,6 +9,7 @@ from migrate.model.errors import PreflightError
 from migrate.settings import Settings, parse
 from sandbox.ports import free_port
 from sandbox.stack import Sandbox
+from tests.failover.support import frozen
 from tests.helpers import address, raw_settings
 
 
@@ -19,12 +20,14 @@ def stream(box: Sandbox, **changes: object) -> Settings:
 
 
 def test_only_what_nothing_answers_for_is_gone(box: Sandbox) -> None:
-    gone.refuse_answering(stream(box), [])
-    gone.refuse_answering(stream(box, port=free_port()), ["t1"])
+    gone.refuse_answering(stream(box).sources, [])
+    gone.refuse_answering(stream(box, port=free_port()).sources, ["t1"])
+    with frozen(box.targets[1].pid):  # as behind a firewall that says nothing
+        gone.refuse_answering(stream(box).sources, ["t1"], 1.0)
     with pytest.raises(PreflightError, match="'t1' answers"):
-        gone.refuse_answering(stream(box), ["t1"])
+        gone.refuse_answering(stream(box).sources, ["t1"])
     with pytest.raises(PreflightError, match=r"'t1' is there and refuses: .*wrong user or password"):
-        gone.refuse_answering(stream(box, password="wrong-one"), ["t1"])
+        gone.refuse_answering(stream(box, password="wrong-one").sources, ["t1"])
 
 
 def test_a_name_that_is_no_server_there_is_told_with_those_that_are(box: Sandbox) -> None:

@@ -17,6 +17,7 @@ ELSEWHERE = (
     "migrate rollback --without t1",
     "migrate rollback --without TARGET",
     "migrate cutover --without SOURCE",
+    "migrate finish --without t1",
     "migrate finish --abandon --yes",
 )
 """What other tests type: `test_cutover_gone` where a server is gone for good, `test_grants` to give a migration up."""

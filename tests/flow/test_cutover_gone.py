@@ -75,6 +75,18 @@ def test_applications_leave_a_source_that_is_gone_for_the_targets(
             box.source.start()
         wait(lambda: flow.source_rows(box.source)[5001][3] == "here", "the way back to reach the source again")
 
+        flow.drain()
+        flow.stop()
+        assert "'main' answers" in refused(one, "--without", "main", "--yes", command="finish")
+        box.source.kill()
+        try:
+            assert "main, database" not in flow.migration.do("finish", "--without", "main")
+            ended = flow.migration.do("finish", "--without", "main", "--yes")
+            assert f"main, database {flow.database}: left as it is" in ended
+            assert one.stage() == ("finished", "")
+        finally:
+            box.source.start()
+
 
 def refused(one: Switched, *options: str, command: str = "rollback") -> str:
     """What it says when it does nothing."""
