@@ -75,6 +75,7 @@ def test_applications_leave_a_source_that_is_gone_for_the_targets(
             box.source.start()
         wait(lambda: flow.source_rows(box.source)[5001][3] == "here", "the way back to reach the source again")
 
+        flow.child("publish-again", "publish")
         flow.drain()
         flow.stop()
         assert "'main' answers" in refused(one, "--without", "main", "--yes", command="finish")
