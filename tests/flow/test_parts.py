@@ -118,6 +118,8 @@ def test_changed_conditions_count_from_init_on_and_the_copy_brings_what_they_let
     assert migration.run("status").returncode == 2
     migration.config.write_text(written)
     migration.start()
+    # A process that was started again by chance while the config was another one said so, and takes it back.
+    migration.wait(lambda: not migration.ask("status")["halted"], 60, "every process to work with its config again")
     migration.ask("drain", "--timeout", "120")
     migration.stop()
     migration.config.write_text(changed)
