@@ -155,7 +155,7 @@ def finish(
     keep_topics: Annotated[bool, typer.Option("--keep-topics", help="Leave its topics in Kafka.")] = False,
     without: Annotated[
         list[str] | None,
-        typer.Option(metavar="SERVER", help="A server that is gone for good, which is not cleaned. Repeatable."),
+        typer.Option(metavar="SERVER", help="Leave a server that is gone for good uncleaned. Repeatable."),
     ] = None,
     as_json: Json = False,
 ) -> None:
