@@ -140,29 +140,40 @@ def test_an_account_that_is_gone_is_not_made_again(case: Case) -> None:
     other.execute(f"DROP USER '{user}'@'%'")
 
 
-def test_sessions_of_a_roles_members_are_ended(case: Case) -> None:
-    if case.box.flavour == "mariadb":
+@pytest.mark.parametrize("granted", ["to_it", "to_its_role"])
+def test_sessions_of_who_may_write_are_ended_and_named(case: Case, granted: str) -> None:
+    by_role = granted == "to_its_role"
+    if by_role and case.box.flavour == "mariadb":
         pytest.skip("MySQL only")
     role, user = f"{case.name[-20:]}_role", f"{case.name[-20:]}_app"
-    case.raw["cutover"] = {"stop": "revoke", "accounts": [f"{role}@%"], "wait_seconds": 1}
+    writes = role if by_role else user
+    case.raw["cutover"] = {"stop": "revoke", "accounts": [f"{writes}@%"], "wait_seconds": 1}
     for server in case.servers.values():
+        if by_role:
+            server.execute(f"CREATE ROLE '{role}'")
         server.execute(
-            f"CREATE ROLE '{role}'",
-            f"GRANT SELECT, INSERT ON {case.database}.* TO '{role}'",
-            f"CREATE USER '{user}'@'%' IDENTIFIED BY 'App-secret-1' DEFAULT ROLE '{role}'",
+            f"CREATE USER '{user}'@'%' IDENTIFIED BY 'App-secret-1'" + f" DEFAULT ROLE '{role}'" * by_role,
+            f"GRANT SELECT, INSERT ON {case.database}.* TO '{writes}'@'%'",
         )
     first = case.servers["a"]
     where: dict[str, Any] = {"host": first.host, "port": first.port, "user": user, "password": "App-secret-1"}
-    with closing(pymysql.connect(**where, database=case.database)) as held, held.cursor() as cursor:
+    where["database"] = case.database  # in which a session keeps its rights, whatever is revoked
+    with closing(pymysql.connect(**where)) as held, held.cursor() as cursor:
         cursor.execute("INSERT INTO t VALUES (1)")
+        cursor.execute("SELECT CONNECTION_ID()")
+        ((session,),) = cursor.fetchall()
         case.stop()
         with pytest.raises(pymysql.MySQLError):
             held.commit()
+        named = f"source 'a': ended {user}@{first.host} (session {session}, "
+        assert [line for line in case.said if line.startswith(named)], case.said
     assert first.query(f"SELECT COUNT(*) FROM {case.database}.t") == ((0,),)
-    with pytest.raises(pymysql.MySQLError), closing(pymysql.connect(**where, database=case.database)) as again:
+    with pytest.raises(pymysql.MySQLError, match="INSERT command denied"), closing(pymysql.connect(**where)) as again:
         again.cursor().execute("INSERT INTO t VALUES (2)")
     case.give_back()
-    with closing(pymysql.connect(**where, database=case.database, autocommit=True)) as again:
+    with closing(pymysql.connect(**where, autocommit=True)) as again:
         again.cursor().execute("INSERT INTO t VALUES (3)")
     for server in case.servers.values():
-        server.execute(f"DROP USER '{user}'@'%'", f"DROP ROLE '{role}'")
+        server.execute(f"DROP USER '{user}'@'%'")
+        if by_role:
+            server.execute(f"DROP ROLE '{role}'")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, nullcontext
@@ -358,44 +357,3 @@ def test_whatever_hangs_in_the_freeze_writes_are_given_back_in_time(
         ask("cutover")
         assert (one.side(), one.writable()) == ("target", ["target"])
         assert flow.differences(box.source) == []
-
-
-_HOOK = """\
-import os, sys, pymysql
-word, side = sys.argv[1:]
-open("{calls}", "a").write(f"{{word}} {{side}}\\n")
-if word == "close" and os.path.exists("{broken}"):
-    sys.exit("the load balancer does not answer")
-for port, user, password in {servers}[side]:
-    server = pymysql.connect(host="127.0.0.1", port=port, user=user, password=password)
-    server.cursor().execute(f"SET GLOBAL read_only = {{int(word == 'close')}}")
-"""
-
-
-@pytest.mark.timeout(600)
-def test_a_hook_stops_writes_and_one_that_fails_gives_them_back(
-    box: Sandbox, kafka: KafkaBroker, tmp_path: Path
-) -> None:
-    sides = {"source": [box.source], "target": box.targets}
-    servers = {side: [(one.port, one.user, one.password) for one in found] for side, found in sides.items()}
-    calls, broken = tmp_path / "calls", tmp_path / "broken"
-    hook = tmp_path / "hook.py"
-    hook.write_text(_HOOK.format(calls=calls, broken=broken, servers=servers), "utf-8")
-    more = MORE.replace("stop: read_only", f"stop: hook, hooks: {{writes: ['{sys.executable}', '{hook}']}}")
-    with switched(box, kafka, tmp_path, more) as one:
-        one.flow.migration.ask("verify")
-        broken.touch()
-        failed = one.flow.child("failed", "cutover")
-        assert failed.wait(SLOW)
-        said = failed.log.read_text("utf-8")
-        assert (failed.returncode, "exit status 1: the load balancer does not answer" in said) == (7, True), said
-        assert (one.side(), one.writable()) == ("source", ["source", "target"])
-        assert calls.read_text("utf-8") == "close source\nopen source\n"
-        broken.unlink()
-        one.flow.migration.ask("cutover")
-        assert (one.side(), one.writable()) == ("target", ["target"])
-        one.flow.migration.ask("rollback")
-        assert (one.side(), one.writable()) == ("source", ["source"])
-        told = calls.read_text("utf-8").splitlines()[2:]
-        assert told == ["close source", "close target", "open source"]
-        assert one.flow.differences(box.source) == []

@@ -7,15 +7,19 @@ import signal
 import subprocess
 from contextlib import ExitStack
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from sandbox.broker import KafkaBroker
 from sandbox.stack import Sandbox
-from tests.failover.support import SLOW, wait
+from tests.failover.support import SLOW, Flow, wait
 from tests.flow import launcher
 from tests.flow.test_application import Applications
 from tests.flow.test_cutover import Switched, switched
+
+if TYPE_CHECKING:
+    from tests.flow.test_cutover_sources import TwoSources
 
 SEAMS = (  # where it is killed, and on which side applications are then
     ("before", "migrate.cutover.blocking:Blocks.stop", "source"),
@@ -95,9 +99,8 @@ def killed_with_its_terminal(one: Switched) -> None:
     killed.wait()
 
 
-def alone_killed(one: Switched, where: str, call: int, command: str) -> None:
+def alone_killed(flow: Flow | TwoSources, where: str, call: int, command: str) -> None:
     """A run that is killed before a call, its guardian first: as when the machine goes."""
-    flow = one.flow
     held = flow.directory / f"held-{command}-{where.rpartition('.')[2]}"
     line = launcher.command(flow.migration, "hold", where, call, command)
     killed = subprocess.Popen(line, env={**flow.migration.environment, "HELD_AT": str(held)})
@@ -130,32 +133,32 @@ def test_without_its_guardian_what_was_killed_is_ended_by_abort_or_by_the_next_r
         flow.nobody_switches()
         worked.goes_on()
 
-        alone_killed(one, "migrate.ops.cutover:Cutover._drain", 1, "cutover")
+        alone_killed(flow, "migrate.ops.cutover:Cutover._drain", 1, "cutover")
         assert "source" not in one.writable()
         do("cutover", "--abort")
         assert (one.side(), one.writable()) == ("source", ["source", "target"])
         worked.goes_on()
 
-        alone_killed(one, "migrate.ops.cutover:Cutover._switch", 1, "cutover")
+        alone_killed(flow, "migrate.ops.cutover:Cutover._switch", 1, "cutover")
         assert "source" not in one.writable()
         ask("cutover")
         assert (one.side(), one.writable()) == ("target", ["target"])
         worked.goes_on()
 
         # one of two servers is closed already
-        alone_killed(one, "migrate.cutover.blocking:Blocks._read_only", 2, "rollback")
+        alone_killed(flow, "migrate.cutover.blocking:Blocks._read_only", 2, "rollback")
         do("rollback", "--abort")
         assert (one.side(), one.writable()) == ("target", ["target"])
         worked.goes_on()
         # while it gives writes back: a second kill, of what ends the first
-        alone_killed(one, "migrate.ops.cutover:Cutover._lock", 1, "rollback")
+        alone_killed(flow, "migrate.ops.cutover:Cutover._lock", 1, "rollback")
         launcher.run_killed(flow.migration, "before", "migrate.state.cutover:drop_block", 1, "rollback", "--abort")
         flow.nobody_switches()
         ask("rollback")
         assert (one.side(), one.writable()) == ("source", ["source"])
         worked.goes_on()
 
-        alone_killed(one, "migrate.ops.cutover:Cutover.finish", 1, "cutover")
+        alone_killed(flow, "migrate.ops.cutover:Cutover.finish", 1, "cutover")
         late = flow.child("late", "cutover", "--abort")
         assert late.wait(SLOW)
         said = late.log.read_text("utf-8")

@@ -1,0 +1,91 @@
+"""Hooks stop writes in place of the cutover, which waits for the transactions that are open, or ends them (F19)."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import pymysql
+import pytest
+
+from sandbox.broker import KafkaBroker
+from sandbox.stack import Sandbox
+from tests.failover.support import SLOW, wait
+from tests.flow.test_cutover import MORE, Switched, connected, switched
+
+_HOOK = """\
+import os, sys, pymysql
+word, side = sys.argv[1:]
+open("{calls}", "a").write(f"{{word}} {{side}}\\n")
+if word == "close" and os.path.exists("{broken}"):
+    sys.exit("the load balancer does not answer")
+if word == "close" and os.path.exists("{apart}"):
+    sys.exit(0)
+for port, user, password in {servers}[side]:
+    server = pymysql.connect(host="127.0.0.1", port=port, user=user, password=password)
+    server.cursor().execute(f"SET GLOBAL read_only = {{int(word == 'close')}}")
+"""
+
+
+@pytest.mark.timeout(600)
+def test_a_hook_stops_writes_and_one_that_fails_gives_them_back(
+    box: Sandbox, kafka: KafkaBroker, tmp_path: Path
+) -> None:
+    sides = {"source": [box.source], "target": box.targets}
+    servers = {side: [(one.port, one.user, one.password) for one in found] for side, found in sides.items()}
+    calls, broken, apart = tmp_path / "calls", tmp_path / "broken", tmp_path / "apart"
+    hook = tmp_path / "hook.py"
+    hook.write_text(_HOOK.format(calls=calls, broken=broken, apart=apart, servers=servers), "utf-8")
+    more = MORE.replace("stop: read_only", f"stop: hook, hooks: {{writes: ['{sys.executable}', '{hook}']}}")
+    with switched(box, kafka, tmp_path, more) as one:
+        one.flow.migration.ask("verify")
+        broken.touch()
+        failed = one.flow.child("failed", "cutover")
+        assert failed.wait(SLOW)
+        said = failed.log.read_text("utf-8")
+        assert (failed.returncode, "exit status 1: the load balancer does not answer" in said) == (7, True), said
+        assert (one.side(), one.writable()) == ("source", ["source", "target"])
+        assert calls.read_text("utf-8") == "close source\nopen source\n"
+        broken.unlink()
+        one.flow.migration.ask("cutover")
+        assert (one.side(), one.writable()) == ("target", ["target"])
+        one.flow.migration.ask("rollback")
+        assert (one.side(), one.writable()) == ("source", ["source"])
+        told = calls.read_text("utf-8").splitlines()[2:]
+        assert told == ["close source", "close target", "open source"]
+        assert one.flow.differences(box.source) == []
+        apart.touch()  # it keeps new sessions away, and those that are there are left to the cutover
+        open_transactions_are_waited_for_and_ended_after_a_while(one)
+
+
+def open_transactions_are_waited_for_and_ended_after_a_while(one: Switched) -> None:
+    """One that commits within `cutover.wait_seconds` goes along; one that stays is ended and named (FAULTS F19)."""
+    flow, source = one.flow, one.box.source
+    text = flow.migration.config.read_text("utf-8")
+    flow.migration.config.write_text(text.replace("wait_seconds: 1", "wait_seconds: 8"))
+    waiting = "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE INFO LIKE 'LOCK TABLES%'"
+    with closing(connected(source, flow.database, one.at_source)) as held, held.cursor() as cursor:
+        held.autocommit(False)
+        cursor.execute("UPDATE orders SET value = 777 WHERE id = 2")
+        patient = flow.child("patient", "cutover")
+        wait(lambda: source.query(waiting)[0][0], "the lock to wait for the transaction")
+        cursor.execute("UPDATE orders SET value = 778 WHERE id = 4")
+        held.commit()
+        assert patient.wait(SLOW)
+        said = patient.log.read_text("utf-8")
+        assert (patient.returncode, "ended " in said) == (0, False), said
+        cursor.execute("SELECT 1")
+    assert (one.side(), flow.differences(source)) == ("target", [])
+    assert [flow.source_rows(source)[key][2] for key in (2, 4)] == [777, 778]
+
+    flow.migration.config.write_text(text)
+    with closing(connected(one.box.targets[1], f"{flow.name}_1", one.at_target[1])) as held, held.cursor() as cursor:
+        held.autocommit(False)
+        cursor.execute("UPDATE orders_0 SET value = 12345 WHERE id = 2")
+        told = flow.migration.do("rollback")
+        assert f"target 't1': ended {one.at_target[1]['user']}@" in told
+        with pytest.raises(pymysql.MySQLError):
+            held.commit()
+    assert (one.side(), flow.differences(source)) == ("source", [])
+    assert flow.source_rows(source)[2][2] == 777
