@@ -72,7 +72,7 @@ class TwoSources:
         self.migration.ask("--reverse", "drain", "--timeout", str(SLOW))
         for number, server in enumerate(self.sources, 1):
             self.accounts.append(account(server, f"s{number}{self.name[-20:]}", f"{self.name}_src"))
-        self.accounts.append(account(self.target, f"t{self.name[-20:]}", f"{self.name}_%"))
+        self.accounts.append(account(self.target, f"t{self.name[-20:]}", f"`{self.name}_%`"))
         self.migration.ask("verify")
 
     def child(self, label: str, *arguments: str) -> Child:
