@@ -19,7 +19,6 @@ from migrate.scroll.lookup import Seen, look_up
 from migrate.scroll.sessions import Sessions
 from migrate.settings import Settings
 from migrate.state import migration as migrations
-from migrate.state import record
 from migrate.target.plan import Plan, PlannedTable
 from migrate.verify.comparing import Comparison
 from migrate.verify.kinds import judge
@@ -50,13 +49,6 @@ class Keys:
         """Add others."""
         for tables, keys in others:
             self.add(tables, keys)
-
-
-def consumed(connection: sa.Connection, migration: str) -> dict[Partition, int]:
-    """The end of every partition's consumed prefix."""
-    totals = record.totals(connection, migration)
-    parts = migrations.get(connection, migration).partitions
-    return {part: totals[part].next_offset if part in totals else 0 for part in parts}
 
 
 class ChangedKeys:

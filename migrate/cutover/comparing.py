@@ -6,12 +6,12 @@ from collections.abc import Callable
 
 import sqlalchemy as sa
 
-from migrate.cutover.changed import ChangedKeys, Keys, consumed
+from migrate.cutover.changed import ChangedKeys, Keys
 from migrate.cutover.server import settled
 from migrate.model.errors import PreflightError, ServerError
 from migrate.model.words import counted
 from migrate.settings import Cutover, Settings
-from migrate.state import compared
+from migrate.state import compared, record
 from migrate.target.plan import Plan
 from migrate.verify.looks import hurrier
 from migrate.verify.passing import Passing
@@ -58,7 +58,7 @@ class Comparing:
         for _ in range(_ROUNDS):
             self._hurry(self._wait_seconds)
             with self._state.connect() as connection:
-                ends = consumed(connection, self._name)
+                ends = record.prefixes(connection, self._name)
             keys = self._changed.read(self._offsets, ends)
             keys.merge(self._moving)
             self._say(f"{counted(len(keys), 'key')} changed since they were compared last")
@@ -92,7 +92,7 @@ class Comparing:
 
     def _left(self) -> Keys:
         with self._state.connect() as connection:
-            ends = consumed(connection, self._name)
+            ends = record.prefixes(connection, self._name)
         keys = self._changed.read(self._offsets, ends)
         keys.merge(self._moving)
         return keys

@@ -17,7 +17,6 @@ from migrate.cutover import budget, gone
 from migrate.cutover.alone import Alone
 from migrate.cutover.blocking import Blocks
 from migrate.cutover.budget import Watch
-from migrate.cutover.changed import consumed
 from migrate.cutover.comparing import Comparing, pass_up_to
 from migrate.cutover.journal import Journal, Report, unheard
 from migrate.cutover.reverse import elsewhere, reversed_settings
@@ -27,7 +26,7 @@ from migrate.ops import readiness
 from migrate.ops.runtime import stored_plan
 from migrate.publish.start import SourceEnd
 from migrate.settings import Settings
-from migrate.state import compared, cutover, position, switch
+from migrate.state import compared, cutover, position, record, switch
 from migrate.state import migration as migrations
 from migrate.state.cutover import Direction, Outcome, Stage
 from migrate.state.switch import Side, Writes
@@ -318,7 +317,7 @@ class Cutover:
                 if self._without:
                     compared.forget(connection, settings.name)
                 else:
-                    compared.note(connection, settings.name, consumed(connection, settings.name))
+                    compared.note(connection, settings.name, record.prefixes(connection, settings.name))
             for server, upto in gone.delivered(connection, self._stream, self._without).items():
                 cutover.write(connection, name, self._report.run, f"without {server}", Stage.DONE, upto)
             self._switching = True

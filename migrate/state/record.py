@@ -11,6 +11,7 @@ import sqlalchemy as sa
 from migrate.model.coordinate import Coordinate
 from migrate.model.partition import Partition as Partition
 from migrate.state import columns
+from migrate.state import migration as migrations
 from migrate.state.database import metadata, now, put_all
 
 
@@ -166,6 +167,13 @@ def totals(connection: sa.Connection, migration: str) -> dict[Partition, Total]:
         .order_by(consumed.c.topic_id, consumed.c.partition_no)
     )
     return {Partition(migration, row[0], int(row[1])): Total(*(int(value) for value in row[2:])) for row in rows}
+
+
+def prefixes(connection: sa.Connection, migration: str) -> dict[Partition, int]:
+    """The end of every partition's consumed prefix, 0 where nothing came. Raises PreflightError before `init`."""
+    known = totals(connection, migration)
+    parts = migrations.get(connection, migration).partitions
+    return {part: known[part].next_offset if part in known else 0 for part in parts}
 
 
 def watermarks(connection: sa.Connection, partition: Partition) -> dict[str, Coordinate]:

@@ -63,8 +63,7 @@ def start(connection: sa.Connection, migration: str, asked: str | None = None, s
 
     asked, sources: JSON, what another process must have in common with it to go on (`verification_progress`).
     """
-    totals = record.totals(connection, migration)
-    consumed = [[part.topic_id, part.number, total.next_offset] for part, total in totals.items()]
+    consumed = [[part.topic_id, part.number, end] for part, end in record.prefixes(connection, migration).items()]
     values = {"migration": migration, "asked": asked, "sources": sources, "touched": now}
     values["consumed"] = json.dumps(consumed)
     result = connection.execute(sa.insert(table).values(values))
