@@ -8,15 +8,20 @@ import pytest
 import sqlalchemy as sa
 
 from migrate.state import failover, verification
+from migrate.state import migration as migrations
 from migrate.state.failover import Failover
+from migrate.state.migration import Migration
 from tests.helpers import unique
 
 FIRST = Failover("main", 2, "db-1:3306 (11)", "db-2:3306 (12)", "time", "its lag is unknown")
 
 
 @pytest.fixture
-def name() -> str:
-    return unique("m")
+def name(state: sa.Engine) -> str:
+    made = unique("m")
+    with state.begin() as connection:
+        migrations.create(connection, Migration(made, ()), "")
+    return made
 
 
 def doubts(state: sa.Engine, name: str) -> dict[str, Failover]:
