@@ -5,21 +5,20 @@ What ends a block is noted in the state before anything is done, so that whoever
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Sequence
 from contextlib import closing
 
 import sqlalchemy as sa
 import structlog
 
-from migrate.cutover import hook
+from migrate.cutover import hook, revoking
 from migrate.cutover.server import Server, Session, settled
 from migrate.model.errors import MigrateError, PreflightError, ServerError
 from migrate.mysql import grants
 from migrate.mysql.catalog import place
 from migrate.mysql.connection import connect
 from migrate.mysql.errors import explained, number
-from migrate.mysql.grants import WRITES_WHEN_READ_ONLY, covers
+from migrate.mysql.grants import WRITES_WHEN_READ_ONLY
 from migrate.preflight import grants as needed
 from migrate.preflight.result import Verdict
 from migrate.settings import Cutover, Settings
@@ -30,9 +29,6 @@ from migrate.target.plan import Plan
 
 log = structlog.get_logger("migrate.cutover")
 Say = Callable[[str], None]
-_WRITES = ("INSERT", "UPDATE", "DELETE")
-_ALL = "ALL PRIVILEGES"
-_GRANT = re.compile(r"GRANT (?P<what>.+?) ON (?P<on>\S+) TO ", re.S)
 _HOOK = "hook"
 _READ_ONLY = "SET GLOBAL read_only = 1"
 _NO_ACCOUNT = frozenset({1133, 1141, 1410})
@@ -70,13 +66,14 @@ class Blocks:
     def probe(self) -> None:
         """See that writes could be stopped, without doing so. Raises PreflightError, ServerError."""
         for server in self._servers:
-            self._refuse_denied(server)
+            self._refuse_denied(server, self._cutover.stop)
             match self._cutover.stop:
                 case "read_only":
                     _probe_read_only(server)
                     self._refuse_closed_state(server)
                 case "revoke":
-                    for statement in self._revocations(server)[1]:  # they have it: it changes nothing
+                    _, back = revoking.revocations(server, *self._of(server))
+                    for statement in back:  # they have it: it changes nothing
                         server.execute(statement)
                 case _:
                     pass
@@ -89,6 +86,14 @@ class Blocks:
                     hint="cutover.stop: application needs applications that write their row of `application`:"
                     " docs/cutover.md",
                 )
+
+    def probe_ending(self) -> None:
+        """See that what is in place at this side could be ended. Raises PreflightError, ServerError."""
+        with self._state.connect() as connection:
+            noted = {block.server: block.method for block in cutover.blocked(connection, self._name, self._side)}
+        for server in self._servers:
+            if method := noted.get(server.name):
+                self._refuse_denied(server, method)
 
     def stop(self, still_ours: Callable[[sa.Connection], None]) -> None:
         """Stop writes. Raises PreflightError, ServerError; what was done until then is noted and can be ended.
@@ -196,9 +201,9 @@ class Blocks:
             self.end(server, server.writers())
             server.execute(_READ_ONLY)
 
-    def _refuse_denied(self, server: Server) -> None:
+    def _refuse_denied(self, server: Server, method: str) -> None:
         """Raise PreflightError for grants that are missing; nothing is tried without them."""
-        needs = needed.of_cutover(server.acts.flavour, self._databases[server.name], self._cutover)
+        needs = needed.of_cutover(server.acts.flavour, self._databases[server.name], method)
         lacking = [one for one in needed.check(server.acts, needs, "") if one.verdict is Verdict.PROBLEM]
         if lacking:
             raise PreflightError(
@@ -220,59 +225,25 @@ class Blocks:
     # -- revoke
 
     def _revoke(self, server: Server) -> None:
-        taken, back = self._revocations(server)
+        taken, back = revoking.revocations(server, *self._of(server))
         self._note(Block(self._side, server.name, "revoke", back))
         for statement in taken:
             server.execute(statement)
-        accounts = [_account(text) for text in self._cutover.accounts]
+        accounts = [revoking.named(text) for text in self._cutover.accounts]
         # REVOKE does not reach what a session may do in the database it has chosen, nor an open transaction.
         self.end(server, server.sessions_of([*accounts, *server.members(accounts)]))
 
-    def _revocations(self, server: Server) -> tuple[list[str], list[str]]:
-        """As `_grants`. Raises PreflightError when no account may write, or one whose writes cannot be taken."""
-        for text in self._cutover.accounts:
-            if any(on == "*.*" for _, on in self._writes_of(server, text)):
-                raise PreflightError(
-                    f"{_quoted(text)} may write by a grant on *.*, which cannot be taken from single databases",
-                    hint="give it grants by database, or use cutover.stop: read_only",
-                )
-        taken, back = self._grants(server)
-        if not taken:
-            raise PreflightError(
-                f"'{server.name}': none of {', '.join(self._cutover.accounts)} may write by a grant of its own",
-                hint="name the accounts, or roles, that hold the grants in cutover.accounts",
-            )
-        return taken, back
+    def _of(self, server: Server) -> tuple[Sequence[str], Collection[str]]:
+        return self._cutover.accounts, self._databases[server.name]
 
     def _standing(self, server: Server) -> list[str]:
         """Those statements that would give back what nobody has taken, where all accounts are there."""
         try:
-            return self._grants(server)[1]
+            return revoking.grants(server, *self._of(server))[1]
         except ServerError as error:
             if error.__cause__ is None or number(error.__cause__) not in _NO_ACCOUNT:
                 raise
             return []
-
-    def _grants(self, server: Server) -> tuple[list[str], list[str]]:
-        """Statements that take writes from the applications' accounts, and those that give them back."""
-        found = [
-            (what, on, _quoted(text)) for text in self._cutover.accounts for what, on in self._writes_of(server, text)
-        ]
-        return (
-            [f"REVOKE {what} ON {on} FROM {account}" for what, on, account in found],
-            [f"GRANT {what} ON {on} TO {account}" for what, on, account in found],
-        )
-
-    def _writes_of(self, server: Server, account: str) -> list[tuple[str, str]]:
-        """(Privileges that write, what they are on), as the server shows what an account was granted."""
-        lines = server.query(f"SHOW GRANTS FOR {_quoted(account)}")
-        grants_ = [found for (line,) in lines if (found := _GRANT.match(str(line))) is not None]
-        ours = self._databases[server.name]
-        return [
-            (what, one["on"])
-            for one in grants_
-            if (what := _writes(one["what"])) and (one["on"] == "*.*" or _on_any(one["on"], ours))
-        ]
 
     # -- application, hook
 
@@ -321,27 +292,3 @@ def _probe_read_only(server: Server) -> None:
 def _is_read_only(server: Server) -> bool:
     ((on,),) = server.query("SELECT @@GLOBAL.read_only")
     return str(on) not in ("0", "OFF")
-
-
-def _writes(what: str) -> str:
-    """Of a grant's privileges those that write; "" for none. Grants on columns count."""
-    if what.strip() == _ALL:
-        return ", ".join(_WRITES)
-    parts = re.split(r",\s*(?![^(]*\))", what)
-    return ", ".join(part for part in parts if part.split("(", 1)[0].strip() in _WRITES)
-
-
-def _on_any(on: str, databases: Collection[str]) -> bool:
-    """Whether a grant is on one of these databases, or on something in it."""
-    name = f"`{on.split('`')[1]}`" if on.startswith("`") else on.split(".")[0]
-    return any(covers(name, database) for database in databases)
-
-
-def _quoted(text: str) -> str:
-    user, host = _account(text)
-    return f"'{user}'@'{host}'"
-
-
-def _account(text: str) -> tuple[str, str]:
-    user, _, host = text.replace("'", "").replace("`", "").rpartition("@")
-    return (user, host) if user else (host, "%")

@@ -275,6 +275,7 @@ class Cutover:
                 " and again",
             )
         self._blocks.probe()
+        self._other_blocks.probe_ending()
 
     def _hurry(self, *streams: Settings) -> None:
         """Have streams bring everything at once, so that a long `consume.merge_interval_seconds` is no lag."""

@@ -12,7 +12,6 @@ from migrate.mysql.connection import Connection
 from migrate.mysql.errors import explain
 from migrate.mysql.grants import OPTION, Grants
 from migrate.preflight.result import Result, Verdict
-from migrate.settings import Cutover
 
 ROWS = ("SELECT", "INSERT", "UPDATE", "DELETE")
 SHADOW = ("CREATE", "ALTER", "DROP", "INDEX", "SELECT", "INSERT", "REFERENCES")
@@ -41,14 +40,15 @@ def of_source(flavour: str, databases: Iterable[str]) -> Needs:
     return Needs(("REPLICATION SLAVE", "REPLICATION CLIENT"), dict.fromkeys(databases, (_LOCK,)))
 
 
-def of_cutover(flavour: str, databases: Collection[str], cutover: Cutover) -> Needs:
-    """To stop writes at a side, to end who holds on, and to lock its tables; there the other way writes then."""
+def of_cutover(flavour: str, databases: Collection[str], stop: str) -> Needs:
+    """To stop writes at a side, to end who holds on, and to lock its tables; there the other way writes then.
+    stop: as `cutover.stop`."""
     mariadb = flavour == "mariadb"
     everywhere = ["PROCESS", "CONNECTION ADMIN" if mariadb else "CONNECTION_ADMIN"]
     needed: dict[str, tuple[str, ...]] = dict.fromkeys(databases, (_LOCK,))
-    if cutover.stop == "read_only":
+    if stop == "read_only":
         everywhere.append("READ ONLY ADMIN" if mariadb else "SYSTEM_VARIABLES_ADMIN")
-    elif cutover.stop == "revoke":
+    elif stop == "revoke":
         needed = {**dict.fromkeys(databases, (_LOCK, *ROWS[1:], OPTION)), "mysql": ("SELECT",)}
     return Needs(tuple(everywhere), needed)
 

@@ -136,7 +136,7 @@ def _source(settings: Settings, source: Source, report: Report, *, way_back: boo
         report.results += binlog.check(connection)
         databases = {table.database for table in wanted}
         needs = grants.of_source(connection.flavour, databases)
-        needs |= grants.of_cutover(connection.flavour, databases, settings.cutover) if way_back else grants.Needs()
+        needs |= grants.of_cutover(connection.flavour, databases, settings.cutover.stop) if way_back else grants.Needs()
         report.results += grants.check(connection, needs, "the user may replicate")
         for table_settings in wanted:
             table, results = tables.check(connection, source.name, table_settings)
@@ -258,7 +258,7 @@ def _grants(connection: Connection, plan: Plan, target: str, seen: _Seen) -> lis
     needed = _needed_at(plan, target, seen.begun)
     needs = grants.Needs(databases=needed)
     if seen.way_back:
-        needs |= grants.of_cutover(connection.flavour, needed.keys(), plan.settings.cutover)
+        needs |= grants.of_cutover(connection.flavour, needed.keys(), plan.settings.cutover.stop)
     told = f"the user may do what is needed in {', '.join(sorted(needed))}"
     return grants.check(connection, needs, told)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import time
 from contextlib import closing
 from pathlib import Path
 
@@ -58,12 +59,13 @@ class Service:
         return said
 
 
-def refused(one: Switched) -> str:
-    child = one.flow.child(f"refused-{len(one.flow.children('refused'))}", "cutover")
+def refused(one: Switched, command: str = "cutover") -> str:
+    before = one.writable()
+    child = one.flow.child(f"refused-{command}-{time.monotonic_ns()}", command)
     assert child.wait(SLOW)
     said = child.log.read_text("utf-8")
     assert child.returncode == 3, said
-    assert one.writable() == ["source", "target"]
+    assert one.writable() == before
     return said
 
 
@@ -85,6 +87,13 @@ def test_every_grant_that_a_cutover_needs_is_asked_for_before_the_freeze(
         said = refused(one)
         assert f"lacks GRANT OPTION on database {one.flow.database}" in said, said
         assert "WITH GRANT OPTION" in said, said
+
+        service.set("{stop: read_only, wait_seconds: 1}")
+        one.flow.migration.ask("cutover")
+        assert one.writable() == ["target"]
+        box.source.execute(f"REVOKE {service.closes} ON *.* FROM '{service.user}'@'%'")
+        said = refused(one, "rollback")  # which could not open the source again
+        assert f"GRANT {service.closes} ON *.* TO '{service.user}'@'%'" in said, said
 
 
 @pytest.mark.timeout(600)

@@ -11,7 +11,7 @@ from migrate.mysql.connection import Connection, connect
 from migrate.preflight import grants
 from migrate.preflight.result import Result, Verdict
 from migrate.preflight.run import run
-from migrate.settings import Cutover, parse
+from migrate.settings import parse
 from sandbox.broker import KafkaBroker
 from sandbox.database import DatabaseServer
 from sandbox.stack import Sandbox
@@ -129,7 +129,7 @@ def test_what_a_cutover_needs_is_named_all_at_once_and_given_by_what_is_advised(
         ours = [line for line in statements(section, flavour, target.name) if f"'{target.user}'@" in line]
         target.server.execute(*ours)
 
-    needs = grants.of_source(flavour, [database]) | grants.of_cutover(flavour, [database], Cutover())
+    needs = grants.of_source(flavour, [database]) | grants.of_cutover(flavour, [database], "read_only")
     everywhere, locks = lacking(target, needs)
     assert everywhere.mend == f"GRANT {', '.join(needs.everywhere)} ON *.* TO '{target.user}'@'%'"
     assert f"lacks LOCK TABLES on database {database}" in locks.message
@@ -142,7 +142,7 @@ def test_what_a_cutover_needs_is_named_all_at_once_and_given_by_what_is_advised(
         target.server.execute(found.mend)
         assert lacking(target, needs) == []
 
-    needs = grants.of_cutover(flavour, [database], Cutover(stop="revoke", accounts=("app@%",)))
+    needs = grants.of_cutover(flavour, [database], "revoke")
     option, catalog = lacking(target, needs)
     assert option.message.endswith(f"lacks GRANT OPTION on database {database}")
     assert catalog.mend == f"GRANT SELECT ON `mysql`.* TO '{target.user}'@'%'"
@@ -156,9 +156,9 @@ def test_what_a_cutover_needs_is_named_all_at_once_and_given_by_what_is_advised(
 
 def test_all_privileges_are_no_right_to_give_them(target: Account) -> None:
     target.server.execute(f"GRANT ALL ON *.* TO '{target.user}'@'%'")
-    needs = grants.of_cutover(target.server.flavour, ["x"], Cutover(stop="revoke", accounts=("app@%",)))
+    needs = grants.of_cutover(target.server.flavour, ["x"], "revoke")
     assert [one.message.rpartition("lacks ")[2] for one in lacking(target, needs)] == ["GRANT OPTION on database x"]
-    assert lacking(target, grants.of_cutover(target.server.flavour, ["x"], Cutover())) == []
+    assert lacking(target, grants.of_cutover(target.server.flavour, ["x"], "read_only")) == []
 
 
 def test_a_way_back_that_is_not_begun_needs_create_for_the_services_own_tables(

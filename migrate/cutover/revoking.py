@@ -1,0 +1,78 @@
+"""What applications' accounts may write at a server, and the statements that take that from them and give it back."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+
+from migrate.cutover.server import Server
+from migrate.model.errors import PreflightError
+from migrate.mysql.grants import covers
+
+_WRITES = ("INSERT", "UPDATE", "DELETE")
+_ALL = "ALL PRIVILEGES"
+_GRANT = re.compile(r"GRANT (?P<what>.+?) ON (?P<on>\S+) TO ", re.S)
+Statements = tuple[list[str], list[str]]
+
+
+def revocations(server: Server, accounts: Sequence[str], databases: Collection[str]) -> Statements:
+    """As `grants`. Raises PreflightError when no account may write, or one whose writes cannot be taken."""
+    for text in accounts:
+        if any(on == "*.*" for _, on in _writes_of(server, text, databases)):
+            raise PreflightError(
+                f"{_quoted(text)} may write by a grant on *.*, which cannot be taken from single databases",
+                hint="give it grants by database, or use cutover.stop: read_only",
+            )
+    taken, back = grants(server, accounts, databases)
+    if not taken:
+        raise PreflightError(
+            f"'{server.name}': none of {', '.join(accounts)} may write by a grant of its own",
+            hint="name the accounts, or roles, that hold the grants in cutover.accounts",
+        )
+    return taken, back
+
+
+def grants(server: Server, accounts: Sequence[str], databases: Collection[str]) -> Statements:
+    """Statements that take writes to these databases from accounts, and those that give them back; by what the server
+    shows that they were granted. Raises ServerError, also for an account that is not there."""
+    found = [(what, on, _quoted(text)) for text in accounts for what, on in _writes_of(server, text, databases)]
+    return (
+        [f"REVOKE {what} ON {on} FROM {account}" for what, on, account in found],
+        [f"GRANT {what} ON {on} TO {account}" for what, on, account in found],
+    )
+
+
+def named(text: str) -> tuple[str, str]:
+    """An account of the config as (user, host)."""
+    user, _, host = text.replace("'", "").replace("`", "").rpartition("@")
+    return (user, host) if user else (host, "%")
+
+
+def _writes_of(server: Server, account: str, databases: Collection[str]) -> list[tuple[str, str]]:
+    """(Privileges that write, what they are on), as the server shows what an account was granted."""
+    lines = server.query(f"SHOW GRANTS FOR {_quoted(account)}")
+    found = [one for (line,) in lines if (one := _GRANT.match(str(line))) is not None]
+    return [
+        (what, one["on"])
+        for one in found
+        if (what := _writes(one["what"])) and (one["on"] == "*.*" or _on_any(one["on"], databases))
+    ]
+
+
+def _writes(what: str) -> str:
+    """Of a grant's privileges those that write; "" for none. Grants on columns count."""
+    if what.strip() == _ALL:
+        return ", ".join(_WRITES)
+    parts = re.split(r",\s*(?![^(]*\))", what)
+    return ", ".join(part for part in parts if part.split("(", 1)[0].strip() in _WRITES)
+
+
+def _on_any(on: str, databases: Collection[str]) -> bool:
+    """Whether a grant is on one of these databases, or on something in it."""
+    name = f"`{on.split('`')[1]}`" if on.startswith("`") else on.split(".")[0]
+    return any(covers(name, database) for database in databases)
+
+
+def _quoted(text: str) -> str:
+    user, host = named(text)
+    return f"'{user}'@'{host}'"
