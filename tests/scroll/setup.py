@@ -23,6 +23,8 @@ from migrate.scroll.table_copy import Attempt, ChunkResult
 from migrate.scroll.tasks import CopyJob, WriteChunk, read_chunk
 from migrate.settings import Settings, parse
 from migrate.state import database, position, schema_history
+from migrate.state import migration as migrations
+from migrate.state.migration import Migration
 from migrate.target.plan import Plan, PlannedTable, connect_database
 from sandbox.database import DatabaseServer
 from sandbox.stack import Sandbox
@@ -166,6 +168,7 @@ def _targets(box: Sandbox, plan: Plan, text: str) -> None:
 def _state(settings: Settings, found: Table) -> None:
     engine = database.engine(settings.state)
     with engine.begin() as connection:
+        migrations.create(connection, Migration(settings.name, ()), "")
         schema_history.add(connection, settings.name, found, Coordinate(0, 0, 0, 0))
         begun = position.Position("main", "127.0.0.1", 1, "", 2, 1, "binlog.000001", 4)
         position.save(connection, settings.name, begun)
