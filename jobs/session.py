@@ -246,14 +246,18 @@ def own_machine(master: str, directory: Path, sockets: str, java: str) -> dict[s
     # of the executors, which may be on other machines
     os.environ["PYSPARK_PYTHON"] = sys.executable if local else os.environ.get("PYSPARK_PYTHON", sys.executable)
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    scratch = _scratch(directory)
+    scratch.mkdir(mode=0o700, parents=True, exist_ok=True)  # the JVM makes none for its libraries
     log4j = directory / "log4j2.properties"
     log4j.write_text(_LOG4J, encoding="utf-8")
     options = {
         "spark.master": master,
         "spark.driver.memory": "1g",
-        "spark.local.dir": str(_scratch(directory)),
+        "spark.local.dir": str(scratch),
         "spark.sql.warehouse.dir": str(directory / "warehouse"),
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={log4j.as_uri()} {_JVM} {java}",
+        "spark.driver.extraJavaOptions": (
+            f'-Dlog4j2.configurationFile={log4j.as_uri()} -Djava.io.tmpdir="{scratch}" {_JVM} {java}'
+        ),
         "spark.log.level": "ERROR",
         # Rows pass by the JVM: code made for them would never be run often enough.
         "spark.sql.codegen.wholeStage": "false",

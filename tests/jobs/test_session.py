@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 from pyspark.sql import SparkSession
 
@@ -30,6 +31,12 @@ def test_a_process_has_one_session(spark: SparkSession, tmp_path: Path) -> None:
     with spark_session(make_settings(run_dir=str(tmp_path)), "local[1]") as again:
         assert again is spark
     assert spark.range(1).count() == 1, "the inner block ended the session"
+
+
+def test_what_its_jvm_unpacks_is_removed_with_its_files(spark: SparkSession) -> None:
+    jvm: Any = spark.sparkContext._jvm
+    unpacked = Path(jvm.java.lang.System.getProperty("java.io.tmpdir"))
+    assert (unpacked.name, unpacked.is_dir()) == (f"local-{os.getpid()}", True)
 
 
 def test_no_task_runs_twice(spark: SparkSession) -> None:
