@@ -11,7 +11,7 @@ PREFIX  ?= /opt/migrate
 COMPILED := build/compiled
 
 .DEFAULT_GOAL := help
-.PHONY: help setup install servers demo test test-all coverage compiled test-compiled types soak-failover chaos
+.PHONY: help setup install servers demo test test-long test-all coverage compiled test-compiled types soak-failover chaos
 .PHONY: lint typecheck bench-capture bench-apply bench-copy bench-verify clean distclean lock
 
 help: ## list the tasks
@@ -39,10 +39,13 @@ demo: setup ## migrate a real database live and verify it; FLAVOUR=mariadb or my
 	@$(BIN)/python -m sandbox install --flavour $(FLAVOUR)
 	$(BIN)/python -m sandbox.demo --flavour $(FLAVOUR)
 
-test: servers ## run the whole suite on real servers
-	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile --durations=25
+test: servers ## run the suite on real servers, without the flows that take longest
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile --durations=25 -m "not long"
 
-test-all: servers ## the same, with every whole flow on both database servers; twice as long
+test-long: servers ## run the flows that take longest
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile --durations=25 -m long
+
+test-all: servers ## both, with every whole flow on both database servers; three times as long
 	ALL=1 $(BIN)/python -m pytest -n $(JOBS) --dist loadfile --durations=25
 
 coverage: servers ## the same, with a report of what the suite runs through; slower

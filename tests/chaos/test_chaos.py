@@ -15,6 +15,8 @@ from tests.chaos.run import Plan, run
 from tests.failover.support import wait
 from tests.helpers import unique
 
+pytestmark = pytest.mark.long
+
 
 @pytest.mark.timeout(900)
 def test_kills_freezes_restarts_and_locks_leave_no_difference_and_planted_ones_are_found(

@@ -14,7 +14,7 @@ from sandbox.stack import Sandbox
 from tests.failover.replicated import replicated
 from tests.failover.support import wait
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
 
 
 def clock(server: DatabaseServer) -> float:

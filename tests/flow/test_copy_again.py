@@ -19,7 +19,7 @@ from tests.failover.support import Flow, wait
 from tests.flow import launcher
 from tests.helpers import unique
 
-pytestmark = pytest.mark.timeout(1200)  # it starts Spark
+pytestmark = [pytest.mark.long, pytest.mark.timeout(1200)]  # it starts Spark
 
 _FEW = "copy: {chunk_rows: 8, chunks_at_once: 2, master: 'local[1]'}\n"
 _SETTLE = "migrate.scroll.table_copy:TableCopy.settle"

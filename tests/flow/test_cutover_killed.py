@@ -18,6 +18,8 @@ from tests.flow import launcher
 from tests.flow.test_application import Applications
 from tests.flow.test_cutover import Switched, switched
 
+pytestmark = pytest.mark.long
+
 if TYPE_CHECKING:
     from tests.flow.test_cutover_sources import TwoSources
 

@@ -20,6 +20,8 @@ from tests.flow.test_cutover_killed import alone_killed
 from tests.forked import Child, Migration
 from tests.helpers import unique
 
+pytestmark = pytest.mark.long
+
 CONFIG = """\
 name: {name}
 {servers}copy: {{master: 'local[1]'}}

@@ -6,12 +6,15 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import pytest
 from confluent_kafka.admin import AdminClient
 
 from sandbox.broker import KafkaBroker
 from sandbox.stack import Sandbox
 from tests.failover.support import SLOW, TABLES, Flow, wait
 from tests.helpers import unique
+
+pytestmark = pytest.mark.long
 
 STOPPED = 5
 MEND = "`migrate init` makes it again and sends that anew"

@@ -16,7 +16,7 @@ from tests.flow.grouped import COLUMNS, Grouped
 from tests.forked import Migration
 from tests.helpers import unique
 
-pytestmark = pytest.mark.timeout(600)  # it starts Spark
+pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]  # it starts Spark
 ROWS = 1000
 
 

@@ -24,6 +24,8 @@ from tests.flow.pages import Hand
 from tests.flow.test_web import TOKEN, request
 from tests.helpers import unique
 
+pytestmark = pytest.mark.long
+
 MORE = (
     "verify: {rechecks: 5, recheck_seconds: 0.5, chunk_rows: 2000, master: 'local[2]'}\n"
     "copy: {master: 'local[2]'}\n"

@@ -14,7 +14,7 @@ from tests.failover.support import Flow, wait
 from tests.flow.test_parked import let_history_be, parked, write
 from tests.helpers import unique
 
-pytestmark = pytest.mark.timeout(900)  # it starts Spark
+pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]  # it starts Spark
 
 _FEW = "copy: {chunk_rows: 4, master: 'local[1]'}\nverify: {master: 'local[1]', recheck_seconds: 0.5}\n"
 

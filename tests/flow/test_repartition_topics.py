@@ -13,7 +13,7 @@ from sandbox.stack import Sandbox
 from tests.forked import Migration
 from tests.helpers import unique
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
 
 
 def config(box: Sandbox, kafka: KafkaBroker, name: str, directory: Path) -> str:

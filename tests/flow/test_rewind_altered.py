@@ -12,7 +12,7 @@ from sandbox.stack import Sandbox
 from tests.failover.support import SLOW, TABLES, Flow, wait
 from tests.helpers import unique
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from sandbox.stack import Sandbox
 from tests.failover.support import SLOW, Flow, frozen, wait
 from tests.helpers import unique
 
-pytestmark = pytest.mark.timeout(600)  # it starts Spark twice
+pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]  # it starts Spark twice
 ROWS, CHUNK = 2_000, 50
 COPY = f"copy: {{chunk_rows: {CHUNK}, chunks_at_once: 1, master: 'local[2]'}}\n"
 WAITS = "the copy waits for a replay"

@@ -12,7 +12,7 @@ from sandbox.stack import Sandbox
 from tests.failover.support import TABLES, Flow, wait
 from tests.helpers import globally, unique
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
 
 
 def targets(flow: Flow, statement: str) -> None:

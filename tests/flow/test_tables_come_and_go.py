@@ -16,7 +16,7 @@ from sandbox.stack import Sandbox
 from tests.forked import Child, Migration
 from tests.helpers import globally, unique
 
-pytestmark = pytest.mark.timeout(600)  # Spark starts once or twice in each
+pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]  # Spark starts once or twice in each
 
 
 class Shop:

@@ -12,7 +12,7 @@ from sandbox.stack import Sandbox
 from tests.failover.support import Flow, wait
 from tests.helpers import unique
 
-pytestmark = pytest.mark.timeout(600)  # it starts Spark
+pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]  # it starts Spark
 
 _FEW = "copy: {chunk_rows: 100, master: 'local[1]'}\nverify: {master: 'local[1]', recheck_seconds: 0.5}\n"
 

@@ -16,7 +16,7 @@ from tests.failover.topic import messages
 from tests.flow.grouped import Grouped
 from tests.helpers import unique
 
-pytestmark = pytest.mark.timeout(600)  # it starts Spark
+pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]  # it starts Spark
 ROWS = 1000
 
 

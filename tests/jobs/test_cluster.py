@@ -19,7 +19,7 @@ from tests.jobs.test_full_copy import CREATE, numbers, raw_rows
 from tests.scroll.setup import Laid, lay, spread
 
 _ROOT = Path(__file__).resolve().parents[2]
-pytestmark = pytest.mark.timeout(600)
+pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
 _SPECULATING = """
 import sys
 from pathlib import Path
