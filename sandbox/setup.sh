@@ -32,9 +32,14 @@ builder=$(mktemp)
 trap 'rm -f "$builder"' EXIT
 awk '/^[^ ]/ { wanted = /^setuptools==/ } wanted' requirements.lock > "$builder"
 pip --require-hashes -r "$builder"
-pip --require-hashes --no-build-isolation --use-pep517 -r requirements.lock
+# Nothing is resolved: the lock is complete, and pip looks for the newest version of an extra (coverage[toml]) that the
+# lock pins without it, which fails the day after one comes out.
+pip --require-hashes --no-deps --no-build-isolation --use-pep517 -r requirements.lock
 if [ -z "${INSTALL:-}" ]; then
     pip --no-deps --no-build-isolation -e .
+    # Of the program too: a lock that lacks something is told here, and not by an import.
+    "$VENV/bin/python" -m pip check --disable-pip-version-check >/dev/null ||
+        fail "requirements.lock lacks something pyproject.toml asks for: $VENV/bin/python -m pip check; mend: make lock"
 else
     compile=0
     headers=$("$VENV/bin/python" -c 'import sysconfig; print(sysconfig.get_path("include"))')

@@ -17,7 +17,7 @@ from sandbox.stack import Sandbox
 from tests.failover.replicated import Replicated, replicated
 from tests.failover.support import TABLES, wait
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
 _BACK = 4  # seconds
 _ROW = "INSERT INTO orders (id, user_id, value, history, a, b) VALUES ({0}, {0}, 1, '', {1}, {2})"
 

@@ -35,7 +35,7 @@ _LOADS = 16  # of a megabyte each
 _MORE_MB = 12  # that the publisher may take for it
 _WAITS = "Kafka confirms nothing, waiting for it"
 
-pytestmark = pytest.mark.timeout(600 + DOWN_SECONDS)
+pytestmark = [pytest.mark.long, pytest.mark.timeout(600 + DOWN_SECONDS)]
 
 
 @pytest.fixture(scope="module")

@@ -18,6 +18,8 @@ from tests.failover.links import Link
 from tests.failover.support import Flow, Writer, wait
 from tests.helpers import unique
 
+pytestmark = pytest.mark.long
+
 _FAULTS = ("cut", "half", "slow")
 _ON = 2.0  # seconds that a fault lasts, at least
 _TRIES = 100  # connections a second that all processes together may ask for; Kafka's clients are seven

@@ -14,6 +14,8 @@ from sandbox.stack import Sandbox
 from tests.failover.support import Flow, wait
 from tests.helpers import unique
 
+pytestmark = pytest.mark.long
+
 UCA = {"mysql": "utf8mb4_0900_ai_ci", "mariadb": "utf8mb4_uca1400_nopad_ai_ci"}
 COLUMNS = (
     ", price DOUBLE NULL, ratio FLOAT NULL, amount DECIMAL(20,4) NULL, detail JSON NULL,"

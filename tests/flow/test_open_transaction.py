@@ -16,7 +16,7 @@ from sandbox.stack import Sandbox
 from tests.failover.support import SLOW, Flow, wait
 from tests.helpers import unique
 
-pytestmark = pytest.mark.timeout(600)  # it starts Spark
+pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]  # it starts Spark
 ROWS = 3_000  # with even ids from 2 to 6,000
 WAITS = "cannot begin while transactions are open"  # what the publisher says while it waits
 CHUNK = 50

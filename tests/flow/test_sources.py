@@ -13,7 +13,7 @@ from sandbox.database import DatabaseServer
 from sandbox.stack import Sandbox
 from tests.forked import Migration
 
-pytestmark = pytest.mark.timeout(600)  # it starts Spark
+pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]  # it starts Spark
 
 
 def rows(server: DatabaseServer, name: str) -> tuple[tuple[Any, ...], ...]:

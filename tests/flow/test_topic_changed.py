@@ -21,6 +21,8 @@ from tests.failover.support import SLOW, Flow, frozen, wait
 from tests.failover.topic import messages
 from tests.helpers import unique
 
+pytestmark = pytest.mark.long
+
 _CLEANUP = "commit: {cleanup_interval_seconds: 0.5, cleanup_age_seconds: 0.1, "
 
 

@@ -23,7 +23,7 @@ ROWS = 20_000
 AMONG, ABOVE, KEYS = 10_000, 1_000_000, 300
 """Where the writers' keys begin, and how many each has."""
 MORE = "verify: {rechecks: 5, recheck_seconds: 2, chunk_rows: 2000, master: 'local[2]'}\n"
-pytestmark = pytest.mark.timeout(300 + 2 * LOAD_SECONDS)
+pytestmark = [pytest.mark.long, pytest.mark.timeout(300 + 2 * LOAD_SECONDS)]
 
 
 def test_live_rows_are_no_differences_and_a_planted_one_is(
