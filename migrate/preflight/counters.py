@@ -31,7 +31,7 @@ def check(connection: Connection, planned: PlannedTable) -> list[Result]:
         mend = "the one target table counts on from its own highest value: nothing is to be done"
         return [Result("counters", table.full_name, Verdict.NOTE, told, mend)]
     if row[0] in planned.rule.columns:
-        told += ", and chooses the target table, none of which would give ids that belong to it"
+        told += "; it chooses the target table, and no target table would give ids that belong to it"
         mend = f"have the application make values of {row[0]} before the cutover"
         return [Result("counters", table.full_name, Verdict.NOTE, told, mend)]
     told += f"; each of {len(places)} target tables counts on from its own highest one, so two would give the same"

@@ -282,23 +282,33 @@ def _version(connection: Connection) -> str:
 
 
 def _plan(settings: Settings, report: Report, *, told: bool) -> Plan | None:
-    """Of the tables that were found; None without any, and when the sharding rules do not fit.
+    """Of the tables that were found; None where there is nothing to plan.
 
-    told: that they do not is a result of its own; else init says so.
+    told: each rule that does not fit is a result of its own and the others are planned; else init says the first.
     """
-    there = [one for one in settings.tables if one.is_pattern or _is_there(settings, one, report)]
     if not report.tables:
         return None
     try:
-        return Plan(settings.model_copy(update={"tables": tuple(there)}), report.tables)
-    except MigrateError as error:
-        if told:
-            report.results.append(Result("sharding", "tables", Verdict.PROBLEM, error.message, error.hint))
-        return None
+        return _planned(settings, report.tables)
+    except MigrateError:
+        if not told:
+            return None
+    fit = {}
+    for id_, table in report.tables.items():
+        try:
+            _planned(settings, {id_: table})
+            fit[id_] = table
+        except MigrateError as error:
+            report.results.append(Result("sharding", table.full_name, Verdict.PROBLEM, error.message, error.hint))
+    return _planned(settings, fit) if fit else None
 
 
-def _is_there(settings: Settings, wanted: TableSettings, report: Report) -> bool:
-    return (settings.source_of(wanted), wanted.database, wanted.table) in report.tables
+def _planned(settings: Settings, tables: Mapping[TableId, Table]) -> Plan:
+    """Of these alone, whatever else is in the config. Raises ConfigError."""
+    there = [
+        one for one in settings.tables if one.is_pattern or (settings.source_of(one), one.database, one.table) in tables
+    ]
+    return Plan(settings.model_copy(update={"tables": tuple(there)}), tables)
 
 
 def _target(settings: Settings, name: str, plan: Plan | None, report: Report) -> list[Result]:

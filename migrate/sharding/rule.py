@@ -108,7 +108,10 @@ class _Builder:
         """The column's name as the table spells it, and its type."""
         found = self._types.get(level.column.lower())
         if found is None:
-            raise ConfigError(f"{level.key}.column: table '{self._table}' has no column '{level.column}'")
+            raise ConfigError(
+                f"{level.key}.column: table '{self._table}' has no column '{level.column}'",
+                hint=f"its columns: {', '.join(name for name, _ in self._types.values())}",
+            )
         return found
 
     def _readers(self) -> tuple[ValueReader, ...]:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from migrate.model.errors import PreflightError, ServerError
+from migrate.model.errors import ConfigError, PreflightError, ServerError
 from migrate.mysql.connection import Connection, connect
 from migrate.ops.init import initialise
 from migrate.preflight import charsets, clocks, counters, modes, packet, retention, space, unique_keys, versions, zones
@@ -108,6 +108,16 @@ def test_a_server_that_refuses_and_a_table_that_is_not_there_hide_no_other_check
     results = case.report(services=True).results
     assert [one.subject for one in results if one.verdict is Verdict.PROBLEM] == [f"{case.database}.missspelt"]
     assert {"sharding", "retention", "state", "topic", "grants"} <= {one.check for one in results}
+
+    case.at_source("CREATE TABLE u LIKE t")
+    elsewhere = {**_BY_USER, "table": {**_BY_USER["table"], "column": "no"}}
+    case.raw["tables"][1] = {"name": f"{case.database}.u", "sharding": elsewhere}
+    results = case.report(services=True).results
+    assert [one.subject for one in results if one.verdict is Verdict.PROBLEM] == [f"{case.database}.u"]
+    assert {"sharding", "counters", "retention", "unique keys", "space"} <= {one.check for one in results}
+    with pytest.raises(ConfigError, match="has no column 'no'"):
+        initialise(case.settings)
+    del case.raw["tables"][1]
 
     for section, index in (("targets", 1), ("sources", 0)):
         case.raw[section][index]["password"] = "wrong-one"
