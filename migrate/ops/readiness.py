@@ -50,9 +50,12 @@ def problems(
 
 
 def standing_in_the_way(
-    settings: Settings, now: Status, max_lag_seconds: float, without: Collection[str] = ()
+    settings: Settings, now: Status, max_lag_seconds: float | None = None, without: Collection[str] = ()
 ) -> list[str]:
-    """What keeps a stream from being at its target, by its status."""
+    """What keeps a stream from being at its target, by its status.
+
+    max_lag_seconds: of a stream that hurries; None: of one that waits for its merges, as it does before a cutover.
+    """
     sources = [one for one in now.sources if one.name not in without]
     halting = {lease_name(name) for name in without}
     lag = _lag(now, without)
@@ -69,8 +72,16 @@ def standing_in_the_way(
         found.append(f"no consumer works on {counted(len(idle), 'partition')}{_ended(now, 'consume')}")
     found += [f"source '{one.name}' is replayed up to {one.replaying}" for one in sources if one.replaying]
     found += [f"source '{one.name}': {one.doubt}" for one in sources if one.doubt]
-    if lag > max_lag_seconds:
-        found.append(f"it is {lag:.1f} s behind, above cutover.max_lag_seconds ({max_lag_seconds:g})")
+    if max_lag_seconds is None:
+        most, interval = settings.cutover.max_lag_seconds, settings.consume.merge_interval_seconds
+        allowed, told = (
+            most + interval,
+            f"cutover.max_lag_seconds and consume.merge_interval_seconds ({most:g} + {interval:g})",
+        )
+    else:
+        allowed, told = max_lag_seconds, f"cutover.max_lag_seconds ({max_lag_seconds:g})"
+    if lag > allowed:
+        found.append(f"it is {lag:.1f} s behind, above {told}")
     aside = {
         "empty delete waits": now.empty_deletes,
         "change is parked": now.parked,

@@ -52,7 +52,7 @@ def whole(settings: Settings, state: sa.Engine, now: Status) -> Whole:
         verified = bool(compared.load(connection, settings.name))
         back = _way_back(connection, settings)
         followed = done is not None and _followed(connection, settings, done)
-    problems = standing_in_the_way(settings, now, settings.cutover.max_lag_seconds)
+    problems = standing_in_the_way(settings, now)
     if last is not None and last.open:
         command = "cutover" if last.direction is Direction.THERE else "rollback"
         if last.outcome is Outcome.SWITCHED:

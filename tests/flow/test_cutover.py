@@ -202,6 +202,7 @@ def test_a_consumer_that_gathers_for_long_is_hurried_and_no_lag(
         wait(lambda: not flow.state_of("SELECT 1 FROM record WHERE state = 0"), "the first merges")
         one.write_at_source("UPDATE orders SET value = 2 WHERE id = 5001")
         wait(lambda: flow.migration.ask("status")["lag_seconds"] > 2.5, "a lag")
+        assert one.stage()[0] == "ready", "up to the interval that a lag is of itself"
         report = flow.migration.ask("cutover")
         assert report["freeze_seconds"] < 10
         assert flow.differences(box.source) == []
@@ -215,7 +216,8 @@ def refused_behind(one: Switched) -> None:
     before = flow.migration.ask("switch")["switch"]
     with frozen(flow.children("consume")[0].pid):
         one.write_at_source("UPDATE orders SET value = value + 1 WHERE id = 30")
-        wait(lambda: flow.migration.ask("status")["lag_seconds"] > 1, "a lag")
+        wait(lambda: flow.migration.ask("status")["lag_seconds"] > 1.3, "a lag")
+        assert one.stage() == ("catching up", "migrate drain")
         behind = flow.child("behind", "cutover")
         assert behind.wait(SLOW)
     said = behind.log.read_text("utf-8")
