@@ -9,7 +9,7 @@ from contextlib import closing
 import sqlalchemy as sa
 
 from migrate.model.errors import MigrateError
-from migrate.model.words import counted
+from migrate.model.words import counted, duration
 from migrate.mysql.errors import explained
 from migrate.ops import status
 from migrate.ops.runtime import stored_plan
@@ -82,8 +82,9 @@ def standing_in_the_way(
         allowed, told = max_lag_seconds, f"cutover.max_lag_seconds ({max_lag_seconds:g})"
     if lag > allowed:
         found.append(f"it is {lag:.1f} s behind, above {told}")
+    longest = duration(max(settings.delay.tiers_seconds))
     aside = {
-        "empty delete waits": now.empty_deletes,
+        f"empty delete waits, for up to {longest} (delay.tiers_seconds)": now.empty_deletes,
         "change is parked": now.parked,
         "key is skipped": now.skips,
         "message is left out": now.left_out,
