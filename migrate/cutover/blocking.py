@@ -5,7 +5,7 @@ What ends a block is noted in the state before anything is done, so that whoever
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import closing
 
 import sqlalchemy as sa
@@ -65,8 +65,8 @@ class Blocks:
 
     def probe(self) -> None:
         """See that writes could be stopped, without doing so. Raises PreflightError, ServerError."""
+        self._refuse_denied((server, self._cutover.stop) for server in self._servers)
         for server in self._servers:
-            self._refuse_denied(server, self._cutover.stop)
             match self._cutover.stop:
                 case "read_only":
                     _probe_read_only(server)
@@ -91,9 +91,7 @@ class Blocks:
         """See that what is in place at this side could be ended. Raises PreflightError, ServerError."""
         with self._state.connect() as connection:
             noted = {block.server: block.method for block in cutover.blocked(connection, self._name, self._side)}
-        for server in self._servers:
-            if method := noted.get(server.name):
-                self._refuse_denied(server, method)
+        self._refuse_denied((server, noted[server.name]) for server in self._servers if server.name in noted)
 
     def stop(self, still_ours: Callable[[sa.Connection], None]) -> None:
         """Stop writes. Raises PreflightError, ServerError; what was done until then is noted and can be ended.
@@ -201,13 +199,22 @@ class Blocks:
             self.end(server, server.writers())
             server.execute(_READ_ONLY)
 
-    def _refuse_denied(self, server: Server, method: str) -> None:
-        """Raise PreflightError for grants that are missing; nothing is tried without them."""
-        needs = needed.of_cutover(server.acts.flavour, self._databases[server.name], method)
-        lacking = [one for one in needed.check(server.acts, needs, "") if one.verdict is Verdict.PROBLEM]
-        if lacking:
+    def _refuse_denied(self, asked: Iterable[tuple[Server, str]]) -> None:
+        """Raise PreflightError for grants that are missing, of all servers at once; nothing is tried without them.
+
+        asked: each server, and how writes are stopped or were stopped there.
+        """
+        lacking = [
+            one
+            for server, method in asked
+            for one in needed.check(
+                server.acts, needed.of_cutover(server.acts.flavour, self._databases[server.name], method), ""
+            )
+            if one.verdict in (Verdict.PROBLEM, Verdict.NOTE)  # a note: single grants may say otherwise
+        ]
+        if any(one.verdict is Verdict.PROBLEM for one in lacking):
             raise PreflightError(
-                "; ".join(one.message for one in lacking),
+                "\n  - ".join(one.message for one in lacking),
                 hint="; ".join(one.mend for one in lacking) + " (docs/grants.md)",
             )
 

@@ -83,9 +83,10 @@ def test_every_grant_that_a_cutover_needs_is_asked_for_before_the_freeze(
         said = service.without("LOCK TABLES", f"{one.flow.database}.*")
         assert f"lacks LOCK TABLES on database {one.flow.database}" in said, said
         service.set(f"{{stop: revoke, accounts: ['{one.at_source['user']}@%']}}")
-        box.source.execute(f"GRANT SELECT ON mysql.* TO '{service.user}'@'%'")
+        box.source.execute(f"GRANT SELECT ON {one.flow.database}.orders TO '{service.user}'@'%'")
         said = refused(one)
-        assert f"lacks GRANT OPTION on database {one.flow.database}" in said, said
+        assert f"lacks GRANT OPTION on database {one.flow.database}, unless single grants" in said, said
+        assert "lacks SELECT on database mysql" in said, "all of it at once"
         assert "WITH GRANT OPTION" in said, said
 
         service.set("{stop: read_only, wait_seconds: 1}")
