@@ -17,6 +17,8 @@ from tests.consume.support import FakeWriter, Process, World, until
 from tests.failover.support import frozen
 from tests.helpers import make_settings, unique
 
+pytestmark = pytest.mark.long
+
 _WITHIN = 60.0
 
 

@@ -227,6 +227,7 @@ def test_repair_mends_every_kind_and_the_certificate_says_what_it_was(flow: Flow
     assert f"source    main: from {paper['sources'][0]['before']}" in shown
 
 
+@pytest.mark.long
 @pytest.mark.timeout(600)
 def test_a_verification_that_is_killed_leaves_no_certificate_and_is_whole_when_it_is_run_again(flow: Flow) -> None:
     plant(flow)

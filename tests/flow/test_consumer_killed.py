@@ -17,6 +17,8 @@ from tests.failover.support import SLOW, Flow, Writer, wait
 from tests.flow.launcher import run_killed
 from tests.helpers import unique
 
+pytestmark = pytest.mark.long
+
 NEW, CONSUMED = 0, 1  # states of a record
 CONSUMER = [  # where, at which call of it at most, and whether records are left that wait for the next consumer
     # after the poll, before the record is written

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
+
 from jobs import full_copy, verify
 from migrate.settings import load
 from sandbox.broker import KafkaBroker
@@ -12,6 +14,8 @@ from sandbox.process import Child
 from sandbox.settings import Flavour
 from sandbox.stack import Sandbox
 from tests.forked import Migration
+
+pytestmark = pytest.mark.long
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "grants.md"
 PASSWORD = "a-password-of-this-test"

@@ -16,6 +16,8 @@ from sandbox.process import Child
 from sandbox.stack import Sandbox
 from tests.flow.support import Pipeline
 
+pytestmark = pytest.mark.long
+
 ROWS = "    rows: [{column: user_id, below: 100}, {column: status, is: new}]\n"
 
 
