@@ -113,7 +113,7 @@ class Cluster:
             with urllib.request.urlopen(f"http://127.0.0.1:{self._web}/json/", timeout=10) as answer:
                 told: Mapping[str, Any] = json.load(answer)
                 return told
-        except OSError:
+        except (OSError, ValueError):  # while it starts, another page may answer at this address
             return None
 
 
