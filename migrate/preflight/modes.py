@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+import pymysql
+
 from migrate.mysql.catalog import show_variables
 from migrate.mysql.connection import Connection
+from migrate.mysql.errors import number
 from migrate.preflight.result import Result, Verdict
+
+_WRONG_VALUE = 1231  # ER_WRONG_VALUE_FOR_VAR
 
 
 def of(connection: Connection) -> frozenset[str]:
@@ -22,5 +29,27 @@ def check_target(connection: Connection, sources: frozenset[str]) -> list[Result
         f"{', '.join(names)} only at {where}" for names, where in ((more, "the target"), (less, "the source")) if names
     ]
     message = f"{connection.name}: sql_mode differs, which applications meet after the switch: {'; '.join(parts)}"
-    mend = f"SET GLOBAL sql_mode = '{','.join(sorted(sources))}', for good, if they rely on it"
+    unknown = _unknown(connection, less)
+    wanted = ",".join(sorted(sources - unknown))
+    mend = f"SET GLOBAL sql_mode = '{wanted}', for good, if they rely on it" if here != sources - unknown else ""
+    if unknown:
+        told = f"this server does not have {', '.join(sorted(unknown))}"
+        mend = f"{mend}; {told}" if mend else f"{told}, and has the others"
     return [Result("sql_mode", connection.name, Verdict.NOTE, message, mend)]
+
+
+def _unknown(connection: Connection, names: Iterable[str]) -> frozenset[str]:
+    """Those modes that the server does not take, as it says itself: MySQL and MariaDB do not have the same ones."""
+    ((before,),) = connection.query("SELECT @@SESSION.sql_mode")
+    found = set()
+    try:
+        for name in names:
+            try:
+                connection.query("SET SESSION sql_mode = %s", [name])  # it may warn that modes belong together
+            except pymysql.MySQLError as error:
+                if number(error) != _WRONG_VALUE:
+                    raise
+                found.add(name)
+    finally:
+        connection.query("SET SESSION sql_mode = %s", [before])
+    return frozenset(found)

@@ -235,6 +235,33 @@ def test_modes_that_applications_would_miss_are_noted_with_the_statement(case: C
             assert one(modes.check_target(connection, wanted)).verdict is Verdict.PASS
 
 
+def test_modes_that_the_target_does_not_have_are_left_out_of_the_statement(case: Case) -> None:
+    target = case.box.targets[1]
+    with session(target) as connection:
+        wanted = modes.of(connection) | {"NO_SUCH_MODE", "ANSI_QUOTES"}  # as of the other flavour
+        (before,) = connection.one("SELECT @@SESSION.sql_mode") or ("",)
+        found = one(modes.check_target(connection, wanted))
+        assert connection.one("SELECT @@SESSION.sql_mode") == (before,)
+    assert "ANSI_QUOTES, NO_SUCH_MODE only at the source" in found.message
+    assert found.mend.endswith("; this server does not have NO_SUCH_MODE")
+    with globally(target, "sql_mode", ""):
+        target.execute(found.mend.partition(", for good")[0])
+        with session(target) as connection:
+            found = one(modes.check_target(connection, wanted))
+            assert "; NO_SUCH_MODE only at the source" in found.message.replace("switch: ", "; ")
+            assert found.mend == "this server does not have NO_SUCH_MODE, and has the others"
+
+
+def test_the_zone_of_a_machine_is_told_as_an_offset_where_it_has_no_summer_time() -> None:
+    def mend(*reads: str) -> str:
+        return zones.Zone("XST", reads, of_machine=True).mend
+
+    assert mend("2025-01-15 09:00:00", "2025-07-15 09:00:00").startswith("SET GLOBAL time_zone = '-03:00', for good")
+    assert mend("2025-01-15 17:30:00", "2025-07-15 17:30:00").startswith("SET GLOBAL time_zone = '+05:30', for good")
+    assert "the full name (as Europe/Berlin)" in mend("2025-01-15 13:00:00", "2025-07-15 14:00:00")
+    assert "SET" not in mend("2025-01-15 13:00:00", "2025-07-15 14:00:00")
+
+
 def test_a_time_zone_that_applications_would_meet_is_noted_with_the_statement(case: Case) -> None:
     source, target = case.box.source, case.box.targets[1]
     with globally(source, "time_zone", "+02:00"):
