@@ -23,7 +23,7 @@ from migrate.ops.tables import Changes
 from migrate.preflight import existing
 from migrate.preflight import run as preflight
 from migrate.settings import Settings
-from migrate.state import database, phase, position, schema_history, switch
+from migrate.state import database, leading, phase, position, schema_history, switch
 from migrate.state import migration as migrations
 from migrate.target import chunk_fence
 from migrate.target.plan import Place, Plan, PlannedTable, TargetDatabase, connect_database
@@ -49,7 +49,7 @@ def initialise(
     migration's row and the tables' definitions.
     Raises: PreflightError, ConfigError, ServerError.
     """
-    report = preflight.run(settings)
+    report = preflight.run(settings, way_back=bool(reverse_of))
     report.raise_first()
     plan = Plan(settings, report.tables)
     applied = database.create(settings.state)
@@ -57,12 +57,15 @@ def initialise(
     with database.opened(settings.state) as state, state.connect() as connection:
         for name in filter(None, (settings.name, reverse_of)):
             migrations.refuse_finished(connection, name)
+        leading.refuse_in_cutover(connection, reverse_of or settings.name)
     topics = _create_topics(settings, say)
     with database.opened(settings.state) as state, ExitStack() as until:
         with state.connect() as connection:
             changes = Changes.find(connection, plan)
             phases = phase.every(connection, settings.name)
             groups.refuse_changes(connection, plan, changes)
+            if not reverse_of and changes.known and not leading.leads(connection, settings.name):
+                _refuse_behind(changes)
         if not changes.known:
             leftovers.refuse(settings)
         changes.stand_in(settings, state, until)
@@ -80,6 +83,8 @@ def initialise(
         there = tuple(migrations.Topic(topic.name, topic.id, topic.partitions) for topic in found)
         migration = migrations.Migration(settings.name, there)
         with state.begin() as connection:
+            leading.hold(connection, reverse_of or settings.name)
+            leading.refuse_in_cutover(connection, reverse_of or settings.name)
             migrations.create(connection, migration, masked(config))
             changes.note(connection, plan, say)
             _store_definitions(connection, plan, creates, changes)
@@ -95,6 +100,15 @@ def initialise(
         if changes.known and (sent := delayed.send_again(settings, state, plan, migration)):
             say(f"{counted(sent, 'delayed delete')} that the ledgers wait for sent again")
         return Initialised(migration, created, topics)
+
+
+def _refuse_behind(changes: Changes) -> None:
+    """Raise PreflightError where rows at the targets would go, or come from the sources, by this."""
+    if changes.new or changes.conditions:
+        raise PreflightError(
+            "tables are added or their row conditions changed, and applications are at the targets",
+            hint="leave that of the config as it was; it can be changed after `migrate rollback`",
+        )
 
 
 def _create_topics(settings: Settings, say: Say) -> int:
