@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 
+from migrate.mysql.catalog import show_variables
 from migrate.mysql.connection import Connection
 
 _NAME = r"\*|`(?:[^`]|``)+`"
 _GRANT = re.compile(
-    rf"^GRANT (?P<what>.+?) ON (?P<database>{_NAME})\.(?P<table>{_NAME}) TO .*?(?P<option> WITH GRANT OPTION.*)?$",
+    rf"^GRANT (?P<what>.+?) ON (?P<database>{_NAME})\.(?P<table>{_NAME}) TO (?P<to>.*?)"
+    r"(?P<option> WITH GRANT OPTION.*)?$",
     re.I | re.S,
 )
 _ALIASES = {
@@ -27,6 +30,23 @@ _SIGNS = re.compile(r"\\.|.", re.S)
 _ALL = "ALL PRIVILEGES"
 _WHOLE = frozenset({"LOCK TABLES", "EVENT", "CREATE ROUTINE", "ALTER ROUTINE", "EXECUTE", "CREATE TEMPORARY TABLES"})
 """Privileges that no grant on a table gives (MySQL manual, "Privileges Provided by MySQL")."""
+_WILD = ("_", "%")
+_LONGEST = 64  # a database's name, as MariaDB counts
+_FARTHEST = 127  # place of a wildcard that MySQL tells from others
+_ACCOUNT, _ROLE, _PUBLIC = "account", "role", "PUBLIC"
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """A row of mysql.db: what its holder may do in the databases that a name takes."""
+
+    holder: str
+    name: str  # without quotes, with its wildcards
+    privileges: frozenset[str]
+    rank: tuple[int, ...] = ()  # of the rows that take a database, the lowest counts
+
+    def gives(self, privilege: str) -> bool:
+        return _gives(self.privileges, privilege)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,17 +55,41 @@ class Grants:
 
     account: str
     everywhere: frozenset[str]
-    _databases: tuple[tuple[str, frozenset[str]], ...]  # as the names stand in the grants, with wildcards
+    _rows: tuple[_Row, ...]
     _single: frozenset[str]  # databases with grants on single tables
     _uncertain: bool  # something is taken away in a part, or comes by roles that are not shown
+    _literal: bool  # names have no wildcards
 
     def lacking(self, database: str, wanted: Iterable[str]) -> list[str]:
         """What the account lacks on a whole database, of those wanted; in their order."""
-        held = set(self.everywhere)
-        for name, privileges in self._databases:
-            if covers(name, database):
-                held |= privileges
-        return [one for one in wanted if one not in held and (one == OPTION or _ALL not in held)]
+        held = self._counting(database).values()
+        return [
+            one
+            for one in wanted
+            if not _gives(self.everywhere, one) and not any(all(row.gives(one) for row in rows) for rows in held)
+        ]
+
+    def mend(self, database: str, missing: Sequence[str]) -> str:
+        """The statement that gives what is missing on a database, by the name that counts for it: one that is more
+        specific would put what was granted by that name out of force. Several, with "; ", where several may count."""
+        names = [row.name for row in self._counting(database).get(_ACCOUNT, ())] or [self._exactly(database)]
+        plain = ", ".join(one for one in missing if one != OPTION) or "USAGE"
+        option = f" WITH {OPTION}" if OPTION in missing else ""
+        quoted = (name.replace("`", "``") for name in names)
+        return "; ".join(f"GRANT {plain} ON `{name}`.* TO {self.account}{option}" for name in quoted)
+
+    def _counting(self, database: str) -> dict[str, list[_Row]]:
+        """By holder the row that counts for a database; several where the server's choice is not known."""
+        found: dict[str, list[_Row]] = defaultdict(list)
+        for row in self._rows:
+            if row.name == database if self._literal else _takes(row.name, database):
+                found[row.holder].append(row)
+        return {
+            holder: [row for row in rows if row.rank == min(one.rank for one in rows)] for holder, rows in found.items()
+        }
+
+    def _exactly(self, database: str) -> str:
+        return database if self._literal else database.replace("_", "\\_").replace("%", "\\%")
 
     def lacking_everywhere(self, wanted: Iterable[str]) -> list[str]:
         """What the account lacks on *.*, of those wanted, in their order and by the words of the server's flavour."""
@@ -67,13 +111,14 @@ def read(connection: Connection) -> Grants:
     """Of the connection's own account, with the roles that are active. Raises pymysql.MySQLError."""
     ((account,),) = connection.query("SELECT CURRENT_USER()")
     lines = [str(line) for (line,) in connection.query("SHOW GRANTS")]
+    with_roles = False
     if connection.flavour == "mysql":
         ((roles,),) = connection.query("SELECT CURRENT_ROLE()")
-        if str(roles) != "NONE":
+        if with_roles := str(roles) != "NONE":
             using = f"SHOW GRANTS FOR CURRENT_USER() USING {roles}"
             lines = [str(line) for (line,) in connection.query(using.replace("%", "%%"))]
     everywhere: set[str] = set()
-    databases: list[tuple[str, frozenset[str]]] = []
+    rows: list[_Row] = []
     single: set[str] = set()
     uncertain = False
     for line in lines:
@@ -87,20 +132,80 @@ def read(connection: Connection) -> Grants:
         if database == "*":
             everywhere |= what
         elif table == "*":
-            databases.append((database, what))
+            rows.append(_Row(_holder(found["to"]), _unquoted(database), what))
         else:
             single.add(_unquoted(database))
+    literal = show_variables(connection, "partial_revokes").get("partial_revokes", "OFF") == "ON"
     user, _, host = str(account).rpartition("@")
-    return Grants(f"'{user}'@'{host}'", frozenset(everywhere), tuple(databases), frozenset(single), uncertain)
+    return Grants(
+        f"'{user}'@'{host}'",
+        frozenset(everywhere),
+        tuple(_ranked(rows, connection.flavour, with_roles)),
+        frozenset(single),
+        uncertain,
+        literal,
+    )
 
 
 def covers(name: str, database: str) -> bool:
     """Whether a database's name as it stands in a grant, with its quotes, takes this one: _ and % are wildcards."""
-    if name == "*":
-        return True
+    return name == "*" or _takes(_unquoted(name), database)
+
+
+def _takes(name: str, database: str) -> bool:
     wild = {"_": ".", "%": ".*"}
-    signs = _SIGNS.findall(_unquoted(name))
+    signs = _SIGNS.findall(name)
     return re.fullmatch("".join(wild.get(one) or re.escape(one[-1]) for one in signs), database, re.S) is not None
+
+
+def _gives(privileges: frozenset[str], wanted: str) -> bool:
+    return wanted in privileges or (wanted != OPTION and _ALL in privileges)
+
+
+# -- which row counts: of several that take a database the servers go by one, they do not add them up
+
+
+def _ranked(rows: Sequence[_Row], flavour: str, with_roles: bool) -> list[_Row]:
+    """MariaDB looks once for the account, once for its role with all that this one inherits, once for PUBLIC. MySQL
+    adds up the account's and its roles' rows of the same name, and takes the first in the order that it shows them."""
+    if with_roles:
+        return [replace(row, rank=(number,)) for number, row in enumerate(rows)]
+    added: dict[tuple[str, str], frozenset[str]] = {}
+    for row in rows:
+        added[row.holder, row.name] = added.get((row.holder, row.name), frozenset()) | row.privileges
+    rank = _rank_mariadb if flavour == "mariadb" else _rank_mysql
+    return [_Row(holder, name, what, rank(name)) for (holder, name), what in added.items()]
+
+
+def _rank_mysql(name: str) -> tuple[int, ...]:
+    """By the first wildcard's place, names without and later ones first (manual, "Access Control, Stage 2")."""
+    place = 0
+    for sign in _SIGNS.findall(_bytes(name)):
+        if sign in _WILD:
+            return (-min(place, _FARTHEST - 1),)
+        place += len(sign)
+    return (-_FARTHEST,)
+
+
+def _rank_mariadb(name: str) -> tuple[int, ...]:
+    """By how many names a pattern can take, then by the first wildcard's place (MariaDB, sql/sql_acl_getsort.ic)."""
+    signs = _SIGNS.findall(_bytes(name))
+    signs = [sign for before, sign in zip(["", *signs], signs, strict=False) if (before, sign) != ("%", "%")]
+    many, one = signs.count("%"), signs.count("_")
+    first = next((place for place, sign in enumerate(signs) if sign in _WILD), 0)
+    room = _LONGEST - (len(signs) - many) if many else 0
+    return (2 * room + 1, many, one, first) if room > one else (2 * one, room, many, first)
+
+
+def _bytes(name: str) -> str:
+    """One sign for each byte, as the servers count."""
+    return name.encode().decode("latin-1")
+
+
+def _holder(to: str) -> str:
+    if to.startswith(_PUBLIC):
+        return _PUBLIC
+    return _ACCOUNT if re.match(r"[`'](?:[^`']|``)*[`']@", to) else _ROLE
 
 
 def _unquoted(name: str) -> str:

@@ -89,10 +89,7 @@ def _lacking(connection: Connection, held: Grants, wanted: Mapping[str, Sequence
                 f"{told}, unless single grants or revokes, which are not looked at, say otherwise",
                 Verdict.NOTE,
             )
-        name = database.replace("`", "``").replace("_", "\\_").replace("%", "\\%")
-        option = " WITH GRANT OPTION" if OPTION in missing else ""
-        plain = ", ".join(one for one in missing if one != OPTION) or "USAGE"
-        mend = f"GRANT {plain} ON `{name}`.* TO {held.account}{option}"
+        mend = held.mend(database, missing)
         results.append(Result("grants", f"{connection.name}, {database}", verdict, told, mend))
     return results
 
