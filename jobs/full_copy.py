@@ -122,6 +122,7 @@ def run(
     ):
         with state.connect() as connection:
             leading.refuse_unless(connection, settings.name, "copy")
+            leading.refuse_in_cutover(connection, settings.name)
         chosen = chosen_tables(settings, state, tables)
         check_again(settings, chosen, tables, again)
         with state.connect() as connection:

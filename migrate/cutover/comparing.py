@@ -11,7 +11,8 @@ from migrate.cutover.server import settled
 from migrate.model.errors import PreflightError, ServerError
 from migrate.model.words import counted
 from migrate.settings import Cutover, Settings
-from migrate.state import compared, record
+from migrate.state import compared, phase, record
+from migrate.state.phase import Phase
 from migrate.target.plan import Plan
 from migrate.verify.looks import hurrier
 from migrate.verify.passing import Passing
@@ -43,7 +44,7 @@ class Comparing:
         self._say = say
         self._changed = ChangedKeys(stream, state, plan, limits.max_keys)
         with state.connect() as connection:
-            self._offsets = compared.load(connection, self._name)
+            self._offsets = self._noted = compared.load(connection, self._name)
         self._hurry, self._wait_seconds = hurrier(stream, state), stream.check.wait_seconds
         self._moving = Keys()  # that kept changing while they were compared
 
@@ -66,13 +67,20 @@ class Comparing:
             self._offsets = ends
             if not len(self._moving):
                 with self._state.begin() as connection:
-                    compared.note(connection, self._name, ends)
+                    if not compared.advance(connection, self._name, self._noted, ends):
+                        raise _forgotten()
+                self._noted = ends
             if len(keys) <= self._limits.max_keys_frozen:
                 return
         raise PreflightError(
             f"between two looks more than {self._limits.max_keys_frozen:,} keys change",
             hint="at a quieter time; or raise cutover.max_keys_frozen and cutover.freeze_seconds",
         )
+
+    def refuse_forgotten(self, connection: sa.Connection) -> None:
+        """Raise PreflightError when rows came by another way than the stream since; none do in the transaction."""
+        if not compared.still(connection, self._name, self._noted):
+            raise _forgotten()
 
     def look(self) -> Keys:
         """Read what is left at both sides, as `compare` does, and say nothing of it. Returns the keys."""
@@ -96,3 +104,23 @@ class Comparing:
         keys = self._changed.read(self._offsets, ends)
         keys.merge(self._moving)
         return keys
+
+
+def refuse_copied_since(connection: sa.Connection, stream: str, plan: Plan, comparing: Comparing | None) -> None:
+    """Raise PreflightError when a table is no more copied, or was again since it was compared; it stays so until the
+    transaction ends, which has the switch locked. comparing: None when nothing was compared."""
+    stages = phase.every(connection, stream, lock=True)
+    for id_, planned in plan.tables.items():
+        if (stage := stages.get(id_, Phase.CREATED)) is not Phase.COPIED:
+            raise PreflightError(
+                f"table {planned.table.full_name} is {stage} by now", hint="once `migrate status` says copied, again"
+            )
+    if comparing is not None:
+        comparing.refuse_forgotten(connection)
+
+
+def _forgotten() -> PreflightError:
+    return PreflightError(
+        "rows came by another way than the stream since the last clean verification of all tables",
+        hint="`migrate verify`, all tables, then again",
+    )

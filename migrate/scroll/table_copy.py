@@ -23,7 +23,7 @@ from migrate.scroll.planner import Planner
 from migrate.scroll.sessions import Sessions
 from migrate.scroll.sizing import ChunkSize
 from migrate.settings import Settings
-from migrate.state import copy_progress, detail, membership, phase, position, replay, skip
+from migrate.state import copy_progress, detail, leading, membership, phase, position, replay, skip
 from migrate.state import part as parts
 from migrate.state.detail import ChunkState, Counts
 from migrate.state.part import Part
@@ -107,10 +107,12 @@ class TableCopy:
         """Start or resume; False when the table is copied already.
 
         From here on its chunk fence stands open in every target database. Raises: PreflightError when the
-        incremental has not begun (rule 1); ConfigError when the rule changed since the copy began.
+        incremental has not begun (rule 1), when applications are at the targets, and while a cutover is under way;
+        ConfigError when the rule changed since the copy began.
         """
         table, name = self.planned.table, self._settings.name
         with self._state.begin() as connection:
+            leading.refuse_now(connection, name, "copy")  # it may be long ago that the run was begun
             refuse_before_incremental(connection, name, table)
             self._refuse_before_its_place(connection)
             before = phase.lock(connection, name, table)

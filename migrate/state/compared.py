@@ -19,11 +19,12 @@ table = sa.Table(
 )
 
 
-def load(connection: sa.Connection, migration: str) -> dict[Partition, int]:
+def load(connection: sa.Connection, migration: str, *, lock: bool = False) -> dict[Partition, int]:
     """Empty while nothing is known to be equal."""
-    rows = connection.execute(
-        sa.select(table.c.topic_id, table.c.partition_no, table.c.next_offset).where(table.c.migration == migration)
+    wanted = sa.select(table.c.topic_id, table.c.partition_no, table.c.next_offset).where(
+        table.c.migration == migration
     )
+    rows = connection.execute(wanted.with_for_update() if lock else wanted)
     return {Partition(migration, row[0], int(row[1])): int(row[2]) for row in rows}
 
 
@@ -38,6 +39,22 @@ def note_verified(connection: sa.Connection, migration: str, consumed: Mapping[P
     """All tables were found equal by a run that began when these offsets were consumed."""
     before = load(connection, migration)
     note(connection, migration, {part: max(end, before.get(part, 0)) for part, end in consumed.items()})
+
+
+def still(connection: sa.Connection, migration: str, known: Mapping[Partition, int]) -> bool:
+    """Whether nothing was forgotten since these offsets were noted; nor is until the transaction ends, if so."""
+    now = load(connection, migration, lock=True)
+    return bool(known) and all(now.get(partition, -1) >= offset for partition, offset in known.items())
+
+
+def advance(
+    connection: sa.Connection, migration: str, known: Mapping[Partition, int], offsets: Mapping[Partition, int]
+) -> bool:
+    """What changed since the known offsets is equal, up to these; False, and nothing noted, where it was forgotten."""
+    if not still(connection, migration, known):
+        return False
+    note_verified(connection, migration, offsets)
+    return True
 
 
 def forget(connection: sa.Connection, migration: str) -> None:

@@ -36,6 +36,18 @@ def refuse_unless(connection: sa.Connection, name: str, what: str) -> None:
     )
 
 
+def hold(connection: sa.Connection, name: str) -> None:
+    """No cutover begins or switches until the transaction ends. For a migration, or its way back."""
+    switch.get(connection, migrations.reverse_of(connection, name) or name, lock=True)
+
+
+def refuse_now(connection: sa.Connection, name: str, what: str) -> None:
+    """As `refuse_unless` and `refuse_in_cutover`, and it stays so until the transaction ends."""
+    hold(connection, name)
+    refuse_unless(connection, name, what)
+    refuse_in_cutover(connection, name)
+
+
 def refuse_in_cutover(connection: sa.Connection, name: str) -> None:
     """Raise PreflightError while a cutover is under way: what is asked for now could be done after its switch."""
     run = cutover.latest(connection, migrations.reverse_of(connection, name) or name)
