@@ -13,7 +13,7 @@ from functools import partial
 
 import sqlalchemy as sa
 
-from migrate.cutover import budget, gone
+from migrate.cutover import budget, cascading, gone
 from migrate.cutover.alone import Alone
 from migrate.cutover.blocking import Blocks
 from migrate.cutover.budget import Watch
@@ -257,6 +257,7 @@ class Cutover:
         lag = self._settings.cutover.max_lag_seconds
         problems = readiness.problems(self._stream, self._state, self._plan, lag, self._without, _PATIENCE)
         problems += elsewhere(self._settings, self._state)
+        problems += cascading.left_out(self._servers, self._plan, self._settings.cutover)
         if self._without:
             self.delivered()  # they do not answer
         else:

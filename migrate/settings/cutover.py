@@ -35,6 +35,9 @@ class Cutover(Section):
     """Keys that changed since the last verification and are compared before the freeze."""
     max_keys_frozen: Positive = 5_000
     """As many may be left to compare inside it."""
+    cascades: Literal["refuse", "unused"] = "refuse"
+    """What foreign keys change by cascade outside the binlog is compared by nobody: such tables are refused, unless
+    applications are said to cause none."""
     hooks: Hooks = Hooks()
 
     @model_validator(mode="after")

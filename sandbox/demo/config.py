@@ -18,13 +18,13 @@ databases:
   ds_sakila: {target: target1, database: sakila}
 """
 
-# Times are shortened, so that the demo shows in minutes what production does in hours.
+# Times are shortened, so that the demo shows in minutes what production does in hours. No writer of it deletes parents.
 _TIMES = """\
 consume: {merge_interval_seconds: 1, idle_seconds: 1}
 commit: {idle_seconds: 1, cleanup_interval_seconds: 15, cleanup_age_seconds: 30}
 delay: {tiers_seconds: [3, 6]}
 lease: {seconds: 4}
-cutover: {stop: application, freeze_seconds: 10}
+cutover: {stop: application, freeze_seconds: 10, cascades: unused}
 verify: {recheck_seconds: 1, rechecks: 4}
 """
 
