@@ -17,7 +17,7 @@ from migrate.cutover import budget, cascading, gone
 from migrate.cutover.alone import Alone
 from migrate.cutover.blocking import Blocks
 from migrate.cutover.budget import Watch
-from migrate.cutover.comparing import Comparing, pass_up_to
+from migrate.cutover.comparing import Comparing, pass_up_to, refuse_copied_since
 from migrate.cutover.journal import Journal, Report, unheard
 from migrate.cutover.reverse import elsewhere, reversed_settings
 from migrate.cutover.server import Server, Session
@@ -126,7 +126,7 @@ class Cutover:
             if comparing is not None:
                 with self._journal.part("catch up"):
                     comparing.catch_up()
-            self._begin()
+            self._begin(comparing)
             watch.run(self._report.run)
             self._hurry(self._stream)
             began = time.monotonic()
@@ -155,7 +155,7 @@ class Cutover:
         self._report.measured = True
         self._report.freeze_seconds = time.monotonic() - began
 
-    def _begin(self) -> None:
+    def _begin(self, comparing: Comparing | None) -> None:
         """The run, if everything is still as it was checked; that may have been long ago."""
         name = self._settings.name
         with self._state.begin() as connection:
@@ -163,6 +163,7 @@ class Cutover:
             last = cutover.latest(connection, name)
             if switch.get(connection, name, lock=True).side is not self._side or (last is not None and last.open):
                 raise PreflightError("another cutover came first", hint="`migrate status` says where it stands")
+            refuse_copied_since(connection, self._stream.name, self._plan, comparing)
             self._report.run = self._journal.run = cutover.begin(connection, name, self._direction)
 
     def _still_ours(self, connection: sa.Connection) -> None:
@@ -237,7 +238,7 @@ class Cutover:
             self._left()
             for server in self._servers:
                 server.still_locked()
-            self._switch()
+            self._switch(comparing)
 
     # -- steps
 
@@ -305,7 +306,7 @@ class Cutover:
             raise ServerError(left, hint="`migrate status` says more")
         return passing
 
-    def _switch(self) -> None:
+    def _switch(self, comparing: Comparing | None) -> None:
         name = self._settings.name
         gone.refuse_answering(self._stream.sources, self._without, _SOON)
         with self._state.begin() as connection:
@@ -314,6 +315,7 @@ class Cutover:
                 raise ServerError("this run was ended meanwhile by another `migrate cutover`")
             held = cutover.blocked(connection, name, self._side.other)
             switch.put(connection, name, self._side.other, Writes.CLOSED if held else Writes.OPEN)
+            refuse_copied_since(connection, self._stream.name, self._plan, comparing)
             cutover.came_to(connection, name, self._report.run, Outcome.SWITCHED)
             for settings in (self._stream, self._other):
                 if self._without:
