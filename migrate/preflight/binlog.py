@@ -1,9 +1,15 @@
-"""The source's binlog: on, ROW, FULL (rule 12)."""
+"""The source's binlog: on, ROW, FULL (rule 12), and with every change of the selected databases."""
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
+from typing import Any
+
+import pymysql
+
 from migrate.mysql.catalog import show_variables
 from migrate.mysql.connection import Connection
+from migrate.mysql.errors import ACCESS_DENIED, number
 from migrate.preflight.result import Result, Verdict
 
 _TO_LAST = "in the server's option file too, and open sessions keep the old value until they are ended"
@@ -33,3 +39,70 @@ def check(connection: Connection) -> list[Result]:
     return results or [
         Result("binlog", connection.name, Verdict.PASS, f"{connection.name}: binlog is ROW with full images")
     ]
+
+
+# -- what it leaves out
+
+_END = {"mariadb": "SHOW MASTER STATUS", "mysql": "SHOW BINARY LOG STATUS"}
+_CHANNELS = {"mariadb": "SHOW ALL SLAVES STATUS", "mysql": "SHOW REPLICA STATUS"}
+_LOGS_REPLICATED = {"mariadb": "log_slave_updates", "mysql": "log_replica_updates"}
+_SEES_CHANNELS = {"mariadb": "SLAVE MONITOR", "mysql": "REPLICATION CLIENT"}
+
+
+def check_left_out(connection: Connection, databases: Collection[str]) -> list[Result]:
+    """Selected databases that the binlog leaves out, and a replica whose binlog has its own changes alone; none where
+    all is logged. Raises pymysql.MySQLError."""
+    if show_variables(connection, "log_bin").get("log_bin") != "ON":
+        return []  # told by `check`
+    return _filtered(connection, databases) + _replicated(connection)
+
+
+def _filtered(connection: Connection, databases: Collection[str]) -> list[Result]:
+    """By the columns Binlog_Do_DB and Binlog_Ignore_DB. The second counts only where the first is empty (MySQL manual,
+    "Evaluation of Database-Level Replication and Binary Logging Options")."""
+    rows = _seen(connection, _END[connection.flavour])
+    if rows is None:
+        told = f"{connection.name}: which databases its binlog leaves out is not shown to this account"
+        return [Result("binlog", connection.name, Verdict.UNKNOWN, told, "docs/grants.md lists what a source needs")]
+    logged, ignored = ({name for name in str(column or "").split(",") if name} for column in rows[0][2:4])
+    option = "binlog_do_db" if logged else "binlog_ignore_db"
+    left_out = sorted(set(databases) - logged if logged else ignored.intersection(databases))
+    if not left_out:
+        return []
+    told = f"{connection.name}: {option} keeps changes of {', '.join(left_out)} out of the binlog"
+    change = f"add {option} = NAME for each" if logged else f"take {option} out for them"
+    mend = f"{change} in the server's option file, and restart it; or leave their tables out of the config"
+    return [Result("binlog", connection.name, Verdict.PROBLEM, told, mend)]
+
+
+def _replicated(connection: Connection) -> list[Result]:
+    name = _LOGS_REPLICATED[connection.flavour]
+    if show_variables(connection, name).get(name, "ON") == "ON":
+        return []
+    channels = _seen(connection, _CHANNELS[connection.flavour])
+    mend = f"{name} = ON in the server's option file, and restart it; or take the server that it replicates for source"
+    if channels or (channels is None and _replicates(connection)):
+        told = f"{connection.name} is a replica with {name} OFF: its binlog lacks what it replicates"
+        return [Result("binlog", connection.name, Verdict.PROBLEM, told, mend)]
+    if channels is not None:
+        return []
+    told = f"{connection.name} has {name} OFF, and whether it is a replica is not shown to this account: its binlog"
+    told += " would lack what it replicates"
+    seen = f"make sure that it is none, or GRANT {_SEES_CHANNELS[connection.flavour]} ON *.* for the time of preflight"
+    return [Result("binlog", connection.name, Verdict.NOTE, told, f"{seen}; if it is: {mend}")]
+
+
+def _replicates(connection: Connection) -> bool:
+    """Whether it replicates at this moment, as MariaDB shows to every account."""
+    rows = connection.query("SHOW GLOBAL STATUS LIKE 'Slaves_running'")
+    return any(str(value) != "0" for _, value in rows)
+
+
+def _seen(connection: Connection, statement: str) -> Sequence[tuple[Any, ...]] | None:
+    """Its rows; None where the account may not see them."""
+    try:
+        return connection.query(statement)
+    except pymysql.MySQLError as error:
+        if number(error) not in ACCESS_DENIED:
+            raise
+        return None
