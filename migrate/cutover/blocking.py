@@ -17,7 +17,7 @@ from migrate.model.errors import MigrateError, PreflightError, ServerError
 from migrate.mysql import grants
 from migrate.mysql.catalog import place
 from migrate.mysql.connection import connect
-from migrate.mysql.errors import explained, number
+from migrate.mysql.errors import LOCK_WAIT, explained, number
 from migrate.mysql.grants import WRITES_WHEN_READ_ONLY
 from migrate.preflight import grants as needed
 from migrate.preflight.result import Verdict
@@ -30,8 +30,10 @@ from migrate.target.plan import Plan
 log = structlog.get_logger("migrate.cutover")
 Say = Callable[[str], None]
 _HOOK = "hook"
+_BACKUP = "no account can be changed beside a backup, or FLUSH TABLES WITH READ LOCK: SHOW PROCESSLIST names who waits"
 _READ_ONLY = "SET GLOBAL read_only = 1"
 _NO_ACCOUNT = frozenset({1133, 1141, 1410})
+_WAITED = frozenset({LOCK_WAIT, 2013})  # by the server's clock, by ours
 _DENIED = frozenset({1044, 1045, 1142, 1227, 1290})
 
 
@@ -74,7 +76,7 @@ class Blocks:
                 case "revoke":
                     _, back = revoking.revocations(server, *self._of(server))
                     for statement in back:  # they have it: it changes nothing
-                        server.execute(statement)
+                        server.execute(statement, self._cutover.wait_seconds)
                 case _:
                     pass
         if self._cutover.stop == "application":
@@ -170,12 +172,15 @@ class Blocks:
             server.end_statement(_READ_ONLY)  # one that still waits, of a process that was killed, would come after
             needless = () if _is_read_only(server) else block.ending
         elif block.method == "revoke":  # which may have been refused, as the GRANT would be
+            for back in block.ending:  # one that still waits, as for a backup
+                server.end_statement(revoking.taking(back))
+                server.end_statement(back)
             needless = self._standing(server)
         for statement in block.ending:
             if statement in needless:
                 continue
             try:
-                server.execute(statement)
+                server.execute(statement, self._cutover.wait_seconds)
             except ServerError as error:
                 if error.__cause__ is None or number(error.__cause__) not in _NO_ACCOUNT:
                     raise
@@ -235,7 +240,11 @@ class Blocks:
         taken, back = revoking.revocations(server, *self._of(server))
         self._note(Block(self._side, server.name, "revoke", back))
         for statement in taken:
-            server.execute(statement)
+            try:
+                server.execute(statement, self._cutover.wait_seconds)
+            except ServerError as error:
+                waited = error.__cause__ is not None and number(error.__cause__) in _WAITED
+                raise ServerError(error.message, hint=_BACKUP if waited else error.hint) from error.__cause__
         accounts = [revoking.named(text) for text in self._cutover.accounts]
         # REVOKE does not reach what a session may do in the database it has chosen, nor an open transaction.
         self.end(server, server.sessions_of([*accounts, *server.members(accounts)]))
@@ -260,7 +269,7 @@ class Blocks:
         def all_have() -> bool:
             with self._state.connect() as connection:
                 known = switch.every_application(connection, self._name)
-            late[:] = [f"{one.instance} (at version {one.version})" for one in known if one.version < now.version]
+            late[:] = [f"{one.instance} (at version {one.version})" for one in known if one.version != now.version]
             return not late
 
         if not settled(all_have, self._cutover.acknowledge_seconds, 0.02):

@@ -42,6 +42,12 @@ def grants(server: Server, accounts: Sequence[str], databases: Collection[str]) 
     )
 
 
+def taking(back: str) -> str:
+    """The REVOKE of `grants` that a GRANT of it undoes, as it was sent."""
+    what, _, account = back.removeprefix("GRANT ").rpartition(" TO ")
+    return f"REVOKE {what} FROM {account}"
+
+
 def named(text: str) -> tuple[str, str]:
     """An account of the config as (user, host)."""
     user, _, host = text.replace("'", "").replace("`", "").rpartition("@")

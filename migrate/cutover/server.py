@@ -20,6 +20,7 @@ from migrate.settings import Source, Target
 
 _NO_SUCH_THREAD = 1094
 _END_SECONDS = 10.0
+_AFTER_SERVER = 1.0  # seconds, as the server's own end of a wait says why
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,10 +65,23 @@ class Server:
                 connection.close()
         self._locks = self._acts = None
 
-    def execute(self, statement: str) -> None:
-        """Run a statement that has no parameters. Raises ServerError."""
+    def execute(self, statement: str, seconds: float | None = None) -> None:
+        """Run a statement that has no parameters. Raises ServerError.
+
+        seconds: for which it waits for others' locks at most; who gave up is to see that it runs no more
+        (`end_statement`), as a GRANT or REVOKE that waits for grant tables minds no lock_wait_timeout.
+        """
         with explained(self._where):
-            self.acts.query(statement.replace("%", "%%"))
+            if seconds is None:
+                self.acts.query(statement.replace("%", "%%"))
+                return
+            self.acts.query(f"SET SESSION lock_wait_timeout = {max(1, round(seconds))}")
+            self.acts.raw._read_timeout = max(1.0, seconds) + _AFTER_SERVER  # type: ignore[attr-defined]
+            try:
+                self.acts.query(statement.replace("%", "%%"))
+            finally:
+                if self._acts is not None:
+                    self._acts.raw._read_timeout = self._settings.read_timeout  # type: ignore[attr-defined]
 
     def query(self, statement: str) -> list[tuple[object, ...]]:
         with explained(self._where):

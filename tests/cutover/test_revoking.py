@@ -1,0 +1,87 @@
+"""REVOKE that waits for a backup, and who may write besides the accounts from which it is taken."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+
+import pytest
+
+from migrate.model.errors import ServerError
+from tests.cutover.test_blocking import Case
+from tests.cutover.test_blocking import case as case
+from tests.failover.support import SLOW, wait
+
+WAITS = "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE INFO LIKE 'REVOKE %'"
+LOCKS = {"FLUSH TABLES WITH READ LOCK": "UNLOCK TABLES", "LOCK INSTANCE FOR BACKUP": "UNLOCK INSTANCE"}
+
+
+@contextmanager
+def application(case: Case, wait_seconds: float) -> Iterator[str]:
+    """An account that may write at both servers, and is named in `cutover.accounts`."""
+    user = f"{case.name[-20:]}_app"
+    case.raw["cutover"] = {
+        "stop": "revoke",
+        "accounts": [f"{user}@%"],
+        "wait_seconds": wait_seconds,
+        "freeze_seconds": 60,
+    }
+    for server in case.servers.values():
+        server.execute(f"CREATE USER '{user}'@'%'", f"GRANT INSERT, UPDATE ON {case.database}.* TO '{user}'@'%'")
+    try:
+        yield user
+    finally:
+        for server in case.servers.values():
+            server.execute(f"DROP USER IF EXISTS '{user}'@'%'")
+
+
+@contextmanager
+def backup(case: Case, lock: str) -> Iterator[None]:
+    """A backup at the first server, which no account is changed beside."""
+    if lock.startswith("LOCK INSTANCE") and case.box.flavour == "mariadb":
+        pytest.skip("MySQL only")
+    with closing(case.box.source.connect()) as holder, holder.cursor() as cursor:
+        cursor.execute(lock)
+        yield
+        cursor.execute(LOCKS[lock])
+
+
+def may_write(case: Case, user: str) -> list[bool]:
+    return ["INSERT, UPDATE" in str(one.query(f"SHOW GRANTS FOR '{user}'@'%'")) for one in case.servers.values()]
+
+
+@pytest.mark.parametrize("lock", LOCKS)
+def test_a_revoke_that_still_waits_for_a_backup_takes_nothing_once_writes_are_given_back(case: Case, lock: str) -> None:
+    ended: list[ServerError] = []
+
+    def stop() -> None:
+        try:
+            case.stop()
+        except ServerError as error:
+            ended.append(error)
+
+    thread = threading.Thread(target=stop, daemon=True)
+    with application(case, wait_seconds=50) as user:
+        with backup(case, lock):
+            thread.start()
+            wait(lambda: case.box.source.query(WAITS)[0][0], "the REVOKE to wait")
+            case.give_back()  # as by the guardian of a process that was killed there
+            assert case.noted() == []
+        thread.join(SLOW)
+        assert len(ended) == 1
+        wait(lambda: not case.box.source.query(WAITS)[0][0], "no REVOKE")
+        assert may_write(case, user) == [True, True]
+
+
+def test_a_revoke_waits_for_a_backup_no_longer_than_transactions_are_waited_for(case: Case) -> None:
+    with application(case, wait_seconds=1) as user:
+        with backup(case, "FLUSH TABLES WITH READ LOCK"):
+            began = time.monotonic()
+            with pytest.raises(ServerError, match=r"Lock wait timeout|does not answer") as refused:
+                case.stop()
+            assert time.monotonic() - began < 20
+            assert "beside a backup" in refused.value.hint
+            case.give_back()
+        assert (case.noted(), may_write(case, user)) == ([], [True, True])
