@@ -15,7 +15,7 @@ from migrate.mysql.catalog import place
 from migrate.mysql.connection import Connection, connect
 from migrate.mysql.errors import explained, number
 from migrate.mysql.grants import WRITES_WHEN_READ_ONLY
-from migrate.preflight import grants
+from migrate.preflight import clocks, grants, writable
 from migrate.preflight.result import Result, Verdict
 from migrate.settings import Settings
 from migrate.state import database, schema_history
@@ -39,7 +39,8 @@ def check(settings: Settings, flavours: Mapping[str, str], *, closed: bool = Fal
             wanted = {name: (*make, *grants.ROWS), settings.state.shadow: grants.SHADOW}
             read_only = closed and settings.cutover.stop == "read_only" and _is_closed(settings, connection)
             needs = grants.Needs((WRITES_WHEN_READ_ONLY[flavour],) if read_only else (), wanted)
-            held = grants.check(connection, needs, f"the user may do what is needed in {', '.join(sorted(wanted))}")
+            told = f"the user may do what is needed in {', '.join(sorted(wanted))}"
+            server = grants.check(connection, needs, told) + writable.check(connection) + clocks.check(connection)
     finally:
         connection.close()
     answers = f"{where} answers: {flavour} {version[0] if version else ''}"
@@ -58,7 +59,7 @@ def check(settings: Settings, flavours: Mapping[str, str], *, closed: bool = Fal
         tried = "statements on selected tables are judged only where the log names the columns"
         mend = "put the state on a server of the source's kind, or set binlog_row_metadata=FULL at the source"
         results.append(Result("state", name, Verdict.NOTE, f"{kinds}: {tried}", mend))
-    return results + held
+    return results + server
 
 
 def _is_closed(settings: Settings, connection: Connection) -> bool:

@@ -1,0 +1,108 @@
+"""Settings of a server that would stop the service's writes: each planted, seen to stop them, and mended."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, closing
+
+import pymysql
+import pytest
+
+from migrate.mysql.connection import Connection, connect
+from migrate.mysql.grants import WRITES_WHEN_READ_ONLY
+from migrate.preflight import state, writable
+from migrate.preflight.result import Result, Verdict
+from migrate.settings import Settings, parse
+from sandbox.database import DatabaseServer
+from sandbox.stack import Sandbox
+from tests.helpers import address, globally, raw_settings, scratch, server_of, unique
+
+PASSWORD = "a-password-of-this-test"
+
+
+class Account:
+    """One that may do everything in the state's databases, and nothing by SUPER."""
+
+    def __init__(self, server: DatabaseServer, database: str) -> None:
+        self.server, self.database, self.user = server, database, unique("w")
+        names = [database, f"{database}_shadow"]
+        server.execute(
+            f"CREATE USER {self.user}@'%' IDENTIFIED BY '{PASSWORD}'",
+            *(f"GRANT ALL ON `{name}`.* TO {self.user}@'%'" for name in names),
+            f"CREATE TABLE {database}.t (id INT PRIMARY KEY) ENGINE=InnoDB",
+        )
+
+    def session(self) -> Connection:
+        return connect(server_of(self.server, user=self.user, password=PASSWORD), "target 't'")
+
+    def stopped(self) -> bool:
+        """Whether a write of the service is refused: the oracle."""
+        with closing(self.session()) as connection:
+            try:
+                with connection.transaction():
+                    connection.execute(f"INSERT INTO {self.database}.t VALUES (1)")
+                    connection.execute(f"DELETE FROM {self.database}.t")
+            except pymysql.MySQLError:
+                return True
+        return False
+
+    def found(self) -> list[Result]:
+        with closing(self.session()) as connection:
+            return writable.check(connection)
+
+    @property
+    def settings(self) -> Settings:
+        reached = {**address(self.server), "user": self.user, "password": PASSWORD}
+        return parse(raw_settings(state={**reached, "database": self.database}), {})
+
+
+@pytest.fixture
+def account(box: Sandbox) -> Iterator[Account]:
+    server = box.targets[1]
+    with scratch(server, "writable") as database:
+        made = Account(server, database)
+        yield made
+        server.execute(f"DROP USER {made.user}@'%'")
+
+
+PLANTED: dict[str, tuple[str | int, str]] = {
+    "binlog_format": ("STATEMENT", "binlog_format is STATEMENT"),
+    "read_only": (1, "read_only is ON, and the account lacks"),
+    "super_read_only": (1, "super_read_only is ON"),
+    "tx_read_only": (1, "transaction_read_only is ON"),
+    "transaction_read_only": (1, "transaction_read_only is ON"),
+}
+
+
+@pytest.mark.parametrize("name", PLANTED)
+def test_a_setting_that_stops_writes_is_a_problem_that_the_statement_mends(account: Account, name: str) -> None:
+    if not account.server.query(f"SHOW GLOBAL VARIABLES LIKE '{name}'"):
+        pytest.skip(f"{account.server.flavour} has no {name}")
+    value, told = PLANTED[name]
+    assert ([one.verdict for one in account.found()], account.stopped()) == ([Verdict.PASS], False)
+    with ExitStack() as put_back:
+        if name == "super_read_only":
+            put_back.enter_context(globally(account.server, "read_only", 0))
+        put_back.enter_context(globally(account.server, name, value))
+        assert account.stopped()
+        (found,) = account.found()
+        assert (found.verdict, told.split("transaction_")[-1] in found.message) == (Verdict.PROBLEM, True), found
+        at_state = [one for one in state.check(account.settings, {}) if one.check == "writable"]
+        assert [(one.verdict, one.mend) for one in at_state] == [(found.verdict, found.mend)]
+        account.server.execute(found.mend.partition(";")[0])
+        assert ([one.verdict for one in account.found()], account.stopped()) == ([Verdict.PASS], False)
+
+
+def test_an_account_that_may_write_where_a_cutover_closed_is_no_problem(account: Account) -> None:
+    right = WRITES_WHEN_READ_ONLY[account.server.flavour]
+    account.server.execute(f"GRANT {right} ON *.* TO {account.user}@'%'")
+    with globally(account.server, "read_only", 1):
+        assert ([one.verdict for one in account.found()], account.stopped()) == ([Verdict.PASS], False)
+
+
+@pytest.mark.parametrize(("seconds", "verdict"), [(0, Verdict.PASS), (-20, Verdict.NOTE), (7200, Verdict.PROBLEM)])
+def test_the_clock_that_lag_is_told_by_is_looked_at(account: Account, seconds: int, verdict: Verdict) -> None:
+    """Sessions of an account without SUPER begin with what is planted."""
+    with globally(account.server, "init_connect", f"SET timestamp = UNIX_TIMESTAMP(NOW(6)) + {seconds}"):
+        (found,) = [one for one in state.check(account.settings, {}) if one.check == "clock"]
+    assert (found.subject, found.verdict) == ("state server", verdict), found.message
