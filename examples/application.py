@@ -20,6 +20,8 @@ from typing import Any, Protocol, TypeVar
 import pymysql
 
 T = TypeVar("T")
+RENEWED = 1.0
+"""Seconds after which a process says again what it goes by: one of the same name that ends takes the row along."""
 log = logging.getLogger("application")
 STOPPED = frozenset({1290, 1142, 1044, 1836, 1927, 1053, 2006, 2013, 4031, 1317, 1792})
 """Read-only, no grant, session ended, server gone: as when writes are stopped. Anything else is a fault of ours."""
@@ -124,7 +126,7 @@ class Switch:
                 self._open[version] -= 1
 
     def _follow(self) -> None:
-        said = 0
+        said = (0, 0.0)
         while not self._ended.wait(self._seconds):
             try:
                 with closing(self._state.connect(self._database)) as connection:
@@ -135,7 +137,8 @@ class Switch:
         with suppress(pymysql.MySQLError), closing(self._state.connect(self._database)) as connection:
             self._do(connection, "DELETE FROM application WHERE migration = %s AND instance = %s", self._me)
 
-    def _look(self, connection: Any, said: int) -> int:
+    def _look(self, connection: Any, said: tuple[int, float]) -> tuple[int, float]:
+        """said: the version that was acknowledged last, and when."""
         found = self._do(
             connection,
             "SELECT version, side, writes FROM application_switch WHERE migration = %s",
@@ -150,14 +153,16 @@ class Switch:
             self._changed.notify_all()
             version = self._now[0]
             waits = any(count for began, count in self._open.items() if began < version)
-        if not waits and said != version:
+        if waits:
+            version = said[0]  # still
+        if version and (version != said[0] or time.monotonic() - said[1] >= RENEWED):
             self._do(
                 connection,
                 "INSERT INTO application (migration, instance, version) VALUES (%s, %s, %s)"
                 " ON DUPLICATE KEY UPDATE version = VALUES(version), seen = NOW(6)",
                 (*self._me, version),
             )
-            said = version
+            return version, time.monotonic()
         return said
 
     def _tell(self, why: str) -> None:

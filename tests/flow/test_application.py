@@ -124,6 +124,17 @@ def test_applications_go_there_and_back_by_the_switch_alone_and_lose_no_write(
         assert ask("switch")["applications"] == []
 
 
+def tables(server: DatabaseServer, database: str) -> None:
+    """Those of the state that an application sees."""
+    server.execute(f"CREATE DATABASE {database}")
+    server.execute(
+        "CREATE TABLE application_switch (migration VARCHAR(48), version BIGINT, side VARCHAR(8), writes VARCHAR(8))",
+        "CREATE TABLE application (migration VARCHAR(48), instance VARCHAR(128), version BIGINT,"
+        " seen DATETIME(6), PRIMARY KEY (migration, instance))",
+        database=database,
+    )
+
+
 def test_a_switch_that_is_not_there_yet_is_named_once_and_followed_as_soon_as_it_is(
     mariadb_box: Sandbox, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -136,14 +147,7 @@ def test_a_switch_that_is_not_there_yet_is_named_once_and_followed_as_soon_as_it
     reached = Server(server.host, server.port, server.user, server.password)
     with closing(Switch(reached, database, "shop", "web-1", seconds=0.01)) as follower:
         wait(lambda: told(database), "what the server says")  # no such database
-        server.execute(f"CREATE DATABASE {database}")
-        server.execute(
-            "CREATE TABLE application_switch (migration VARCHAR(48), version BIGINT, side VARCHAR(8),"
-            " writes VARCHAR(8))",
-            "CREATE TABLE application (migration VARCHAR(48), instance VARCHAR(128), version BIGINT,"
-            " seen DATETIME(6), PRIMARY KEY (migration, instance))",
-            database=database,
-        )
+        tables(server, database)
         wait(lambda: told("it has no row"), "that there is no row")
         server.execute("INSERT INTO application_switch VALUES ('shop', 1, 'source', 'open')", database=database)
         with follower.at() as side:
@@ -151,6 +155,26 @@ def test_a_switch_that_is_not_there_yet_is_named_once_and_followed_as_soon_as_it
         wait(lambda: server.query(f"SELECT version FROM {database}.application"), "the acknowledgement")
     assert told("it has no row") == 1
     assert server.query(f"SELECT version FROM {database}.application") == ()
+
+
+def test_a_process_is_waited_for_once_an_earlier_one_of_its_name_has_ended(mariadb_box: Sandbox) -> None:
+    server, database = mariadb_box.targets[0], unique("named")
+    tables(server, database)
+    server.execute("INSERT INTO application_switch VALUES ('shop', 7, 'source', 'open')", database=database)
+    reached = Server(server.host, server.port, server.user, server.password)
+
+    def known() -> list[int]:
+        return [row[0] for row in server.query(f"SELECT version FROM {database}.application WHERE instance = 'web-1'")]
+
+    with closing(Switch(reached, database, "shop", "web-1", seconds=0.01)) as earlier:
+        wait(lambda: known() == [7], "the first")
+        with closing(Switch(reached, database, "shop", "web-1", seconds=0.01)) as later, later.at():
+            earlier.close()
+            wait(lambda: known() == [7], "the second one's row", 10)
+            # it goes by 7 until its work is over, and says so again all the same
+            server.execute("UPDATE application_switch SET version = 8", "DELETE FROM application", database=database)
+            wait(lambda: known() == [7], "the row of one that has work open", 10)
+    assert known() == []
 
 
 def test_the_demo_says_which_freeze_was_above_its_bar() -> None:
