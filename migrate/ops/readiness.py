@@ -16,7 +16,7 @@ from migrate.ops.runtime import stored_plan
 from migrate.ops.status import Status
 from migrate.publish.publisher import lease_name
 from migrate.settings import Settings
-from migrate.state import failover, left_out, oversized
+from migrate.state import failover, left_out, oversized, verification
 from migrate.state.phase import Phase
 from migrate.target import ledger, parked
 from migrate.target.plan import Plan, TargetPool
@@ -71,7 +71,6 @@ def standing_in_the_way(
     if idle := [part for part in now.partitions if not part.owner]:
         found.append(f"no consumer works on {counted(len(idle), 'partition')}{_ended(now, 'consume')}")
     found += [f"source '{one.name}' is replayed up to {one.replaying}" for one in sources if one.replaying]
-    found += [f"source '{one.name}': {one.doubt}" for one in sources if one.doubt]
     if max_lag_seconds is None:
         most, interval = settings.cutover.max_lag_seconds, settings.consume.merge_interval_seconds
         allowed, told = (
@@ -87,10 +86,18 @@ def standing_in_the_way(
         f"empty delete waits, for up to {longest} (delay.tiers_seconds)": now.empty_deletes,
         "change is parked": now.parked,
         "key is skipped": now.skips,
-        "message is left out": now.left_out,
-        "row is left out of the stream": len(now.oversized),
     }
     found += [f"{count} × {what}" for what, count in aside.items() if count]
+    return found + to_be_verified(now, without)
+
+
+def to_be_verified(now: Status, without: Collection[str] = ()) -> list[str]:
+    """What stands in the way until a clean verification of all tables that begins after it."""
+    found = [f"source '{one.name}': {one.doubt}" for one in now.sources if one.doubt and one.name not in without]
+    if now.left_out_since:
+        found.append(f"{now.left_out_since} × message is left out, and what it held not verified since")
+    if rows := sum(not row["verified"] for row in now.oversized):
+        found.append(f"{rows} × row is left out of the stream, and not verified since")
     return found
 
 
@@ -109,9 +116,11 @@ def left_behind(settings: Settings, state: sa.Engine, plan: Plan, without: Colle
     """What is not at the places although its messages are consumed; "" for nothing. without: sources that are gone.
     Raises ServerError."""
     with state.connect() as known:
-        if rows := len(oversized.every(known, settings.name)):
+        clean = verification.latest(known, settings.name, clean=True)
+        since = clean.started if clean else None
+        if rows := len(oversized.every(known, settings.name, since)):
             return f"{counted(rows, 'row')} left out of the stream, too large for Kafka"
-        if messages := left_out.count(known, settings.name):
+        if messages := left_out.count(known, settings.name, since):
             return f"{counted(messages, 'message')} left out"
         if doubts := [name for name in failover.in_doubt(known, settings.name) if name not in without]:
             return f"source '{doubts[0]}' is another server since the last verification"

@@ -39,6 +39,7 @@ from migrate.state import (
     record,
     replay,
     skip,
+    verification,
 )
 from migrate.state import migration as migrations
 from migrate.target import ledger, parked
@@ -95,6 +96,7 @@ class Status:
     parked: int = 0  # changes that the target refuses and that were set aside
     skips: int = 0  # keys of which what is refused is set aside
     left_out: int = 0  # messages that could not be applied and that were left out
+    left_out_since: int = 0  # of these, those since the last clean verification of all tables began
     tables: dict[str, str] = field(
         default_factory=dict
     )  # phase of each one's copy, with its source where others have the name
@@ -102,7 +104,7 @@ class Status:
     endings: list[dict[str, Any]] = field(default_factory=list)  # the last one of processes that may run again by now
     leading: dict[str, str] = field(default_factory=dict)  # host and process id, by what there is one of at a time
     gone: set[str] = field(default_factory=set)  # topics that the broker does not have
-    oversized: list[dict[str, Any]] = field(default_factory=list)  # rows left out of the stream
+    oversized: list[dict[str, Any]] = field(default_factory=list)  # rows left out of the stream; verified: found equal
     lag_seconds: float = 0.0
     lag_of_consumers: float = 0.0  # seconds, a part of it
     unanswered: list[str] = field(default_factory=list)  # Kafka and targets, of which nothing is told
@@ -170,9 +172,8 @@ def read(
         ]
         phases = phase.every(connection, settings.name)
         members = membership.every(connection, settings.name)
-        status.left_out = left_out.count(connection, settings.name)
         status.skips = skip.count(connection, settings.name)
-        status.oversized = [asdict(row) for row in oversized.every(connection, settings.name)]
+        _without(connection, status)
         now = connection.execute(sa.select(database.now)).scalar_one()
         holders = lease.holders(connection, settings.name)
         single = {*SINGLE, *(lease_name(source.name) for source in settings.sources)}  # one process each
@@ -233,6 +234,18 @@ def read(
                 away.add(place.target)
                 status.unanswered.append(error.message)
     return status
+
+
+def _without(connection: sa.Connection, status: Status) -> None:
+    """What the stream went on without. A clean verification of all tables settles what it began after."""
+    clean = verification.latest(connection, status.migration, clean=True)
+    since = clean.started if clean else None
+    status.left_out = left_out.count(connection, status.migration)
+    status.left_out_since = left_out.count(connection, status.migration, since)
+    open_ = set(oversized.every(connection, status.migration, since))
+    status.oversized = [
+        {**asdict(row), "verified": row not in open_} for row in oversized.every(connection, status.migration)
+    ]
 
 
 def standing_of_check(connection: sa.Connection, plan: Plan) -> dict[str, Any]:

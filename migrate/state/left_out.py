@@ -73,8 +73,11 @@ def every(connection: sa.Connection, migration: str) -> list[LeftOut]:
     return [LeftOut(Partition(migration, row[0], int(row[1])), int(row[2]), int(row[3]), *row[4:]) for row in rows]
 
 
-def count(connection: sa.Connection, migration: str) -> int:
-    return how_many(connection, table, [table.c.migration == migration])
+def count(connection: sa.Connection, migration: str, after: datetime | None = None) -> int:
+    """after: a moment, UTC."""
+    return how_many(
+        connection, table, [table.c.migration == migration, *(() if after is None else (table.c.created > after,))]
+    )
 
 
 class Reasons:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 
 import sqlalchemy as sa
 from sqlalchemy.dialects.mysql import insert
@@ -22,6 +23,7 @@ table = sa.Table(
     sa.Column("operation", sa.String(8)),
     sa.Column("key_text", sa.Text),
     sa.Column("message_bytes", sa.BigInteger),
+    sa.Column("at", sa.DateTime),
 )
 
 
@@ -53,15 +55,15 @@ def note(connection: sa.Connection, migration: str, row: Oversized) -> None:
     connection.execute(insert(table).values(new).on_duplicate_key_update(values))
 
 
-def every(connection: sa.Connection, migration: str) -> list[Oversized]:
-    """What was left out, in the order of each source's history."""
+def every(connection: sa.Connection, migration: str, after: datetime | None = None) -> list[Oversized]:
+    """What was left out, in the order of each source's history; after: a moment, UTC."""
     columns = table.c
     place = (columns.source, columns.incarnation, columns.file_no, columns.tx, columns.ordinal)
     rows = connection.execute(
         sa.select(
             columns.table_schema, columns.table_name, columns.operation, columns.key_text, columns.message_bytes, *place
         )
-        .where(columns.migration == migration)
+        .where(columns.migration == migration, *(() if after is None else (columns.at > after,)))
         .order_by(*place)
     )
     return [

@@ -43,6 +43,8 @@ difference = sa.Table(
     sa.Column("kind", sa.String(16)),
     sa.Column("detail", sa.Text),
 )
+_ALL = sa.func.json_unquote(sa.func.json_extract(table.c.report, "$.all_tables")) == "true"
+_CLEAN = (table.c.differences == 0, table.c.in_motion == 0, _ALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,12 +138,12 @@ def finish(connection: sa.Connection, verification: int, certificate: Mapping[st
     )
 
 
-def latest(connection: sa.Connection, migration: str) -> Run | None:
-    """The newest finished verification."""
+def latest(connection: sa.Connection, migration: str, *, clean: bool = False) -> Run | None:
+    """The newest finished verification; clean: the newest of all tables that was."""
     names = ("id", "started", "finished", "tables_compared", "rows_compared", "differences", "in_motion")
     row = connection.execute(
         sa.select(*(table.c[name] for name in names))
-        .where(table.c.migration == migration, table.c.finished.is_not(None))
+        .where(table.c.migration == migration, table.c.finished.is_not(None), *(_CLEAN if clean else ()))
         .order_by(table.c.id.desc())
         .limit(1)
     ).one_or_none()
