@@ -29,7 +29,7 @@ _SECONDS = 2.0
 
 def status(
     context: typer.Context,
-    watch: Annotated[bool, typer.Option("--watch", help="Keep it on the screen, until Ctrl-C.")] = False,
+    watch: Annotated[bool, typer.Option("--watch", help="Keep it on the screen, until Ctrl-C or the end.")] = False,
     as_json: Json = False,
 ) -> None:
     """Say where the migration stands, what holds it back, and what to type next."""
@@ -92,15 +92,24 @@ def _told_ended(about: dict[str, Any]) -> str:
 
 
 def _watch(settings: Settings, state: sa.Engine, *, reverse: bool) -> None:
-    """Redraws; servers that are away for a while are told, and asked again."""
+    """Redraws until the migration is finished; servers that are away for a while are told, and asked again."""
     with Live(console=Console(highlight=False), auto_refresh=False) as live:
         while True:
             try:
-                now = statuses.read(settings, state, whoever_answers=True)
-                live.update(page(now, None if reverse else whole(settings, state, now)), refresh=True)
+                ended = _ended(settings, state)
+                live.update(_frame(settings, state, ended, reverse=reverse), refresh=True)
+                if ended is not None and not ended["next"]:
+                    return
             except MigrateError as error:
                 live.update(Text(f"{error.message}\n  {error.hint}"), refresh=True)
             time.sleep(_SECONDS)
+
+
+def _frame(settings: Settings, state: sa.Engine, ended: dict[str, Any] | None, *, reverse: bool) -> RenderableType:
+    if ended is not None:
+        return Text(_told_ended(ended))
+    now = statuses.read(settings, state, whoever_answers=True)
+    return page(now, None if reverse else whole(settings, state, now))
 
 
 def page(now: Status, stands: Whole | None) -> RenderableType:
@@ -149,7 +158,9 @@ def page(now: Status, stands: Whole | None) -> RenderableType:
     if now.skips:
         say(f"SKIPS what is refused of {counted(now.skips, 'key')}; `migrate parked list` names them")
     if now.left_out:
-        say(f"LEFT OUT: {counted(now.left_out, 'message')}; `migrate parked list` names them")
+        since = f", {now.left_out_since} of them since the last clean verification of all tables began"
+        told = f"LEFT OUT: {counted(now.left_out, 'message')}{since if now.left_out_since < now.left_out else ''}"
+        say(f"{told}; `migrate parked list` names them")
     for topic in sorted(now.gone):
         say(f"GONE topic {topic}: the broker does not have it")
     for name, phase in now.tables.items():
@@ -158,8 +169,12 @@ def page(now: Status, stands: Whole | None) -> RenderableType:
         say(
             f"LEFT OUT {row['operation']} of {row['database']}.{row['table']} key {row['key']} at"
             f" {tuple(row['coordinate'])}: its message has"
-            f" {row['size']} bytes; the target lacks the row or has an older one, unless it came again since"
-            " (`migrate verify` tells)",
+            f" {row['size']} bytes; "
+            + (
+                "a verification of all tables that began later was clean"
+                if row["verified"]
+                else "the target lacks the row or has an older one, unless it came again since (`migrate verify` tells)"
+            ),
         )
     for line in shown_check(now.check):
         say(line)
