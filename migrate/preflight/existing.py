@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from migrate.model.errors import MigrateError, PreflightError
@@ -11,6 +11,7 @@ from migrate.model.words import counted
 from migrate.mysql import catalog, flavours
 from migrate.mysql.connection import Connection
 from migrate.mysql.quoting import quote
+from migrate.preflight.looks import each
 from migrate.preflight.result import Result, Verdict
 from migrate.target.plan import Place, Plan
 
@@ -41,27 +42,34 @@ def find(connection: Connection, plan: Plan, target: str) -> list[Existing]:
 
 def check_target(
     connection: Connection, plan: Plan, target: str, filled: Collection[TableId], kinds: Mapping[str, str]
-) -> list[Result]:
+) -> Iterator[Result]:
     """A problem for each table that init would refuse, or one line that passes; none where there are no tables yet.
 
     filled: source tables whose target tables may have rows; kinds: the flavour of each source.
     """
-    results = []
     there = {(one.database, name) for one in find(connection, plan, target) for name in one.tables}
-    for planned in plan.tables.values():
-        table = planned.table
-        for place in planned.places:
-            if place.database.target != target or (place.database.database, place.table) not in there:
-                continue
-            try:
-                found = refuse_unlike(connection, table, place, kinds[table.source], first=table.id not in filled)
-                results += _looser(place, table, found)
-            except MigrateError as error:
-                results.append(Result("target table", str(place), Verdict.PROBLEM, error.message, error.hint))
-    if there and not results:
+    pairs = [
+        (place, planned.table)
+        for planned in plan.tables.values()
+        for place in planned.places
+        if place.database.target == target and (place.database.database, place.table) in there
+    ]
+
+    def look(pair: tuple[Place, Table]) -> list[Result]:
+        place, table = pair
+        try:
+            found = refuse_unlike(connection, table, place, kinds[table.source], first=table.id not in filled)
+        except MigrateError as error:
+            return [Result("target table", str(place), Verdict.PROBLEM, error.message, error.hint)]
+        return _looser(place, table, found)
+
+    fine = True
+    for one in each(connection, "target table", pairs, look, lambda pair: str(pair[0])):
+        fine = False
+        yield one
+    if there and fine:
         told = f"{connection.name}: {counted(len(there), 'target table')} there already, as the source's"
-        results.append(Result("target table", target, Verdict.PASS, told))
-    return results
+        yield Result("target table", target, Verdict.PASS, told)
 
 
 def refuse_unlike(connection: Connection, table: Table, place: Place, kind: str, *, first: bool) -> Table:

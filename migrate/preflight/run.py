@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-
-import pymysql
 
 from migrate.model.errors import MigrateError, PreflightError
 from migrate.model.table import Table, TableId
 from migrate.mysql.catalog import base_tables
-from migrate.mysql.connection import Connection, connect
-from migrate.mysql.errors import explain
+from migrate.mysql.connection import Connection
 from migrate.preflight import (
     binlog,
     cascades,
@@ -30,6 +27,7 @@ from migrate.preflight import (
     mixed,
     modes,
     packet,
+    planning,
     retention,
     shards,
     space,
@@ -39,13 +37,15 @@ from migrate.preflight import (
     triggers,
     unique_keys,
     versions,
+    writable,
     zones,
 )
 from migrate.preflight import volume as volumes
 from migrate.preflight import way_back as ways_back
+from migrate.preflight.looks import Looks, each, once
 from migrate.preflight.result import Result, Verdict, guarded
 from migrate.preflight.volume import Volume
-from migrate.settings import Settings, Source, TableSettings
+from migrate.settings import Server, Settings, Source, TableSettings
 from migrate.state.migration import Migration
 from migrate.target.plan import Plan
 
@@ -56,7 +56,7 @@ class Report:
     tables: dict[TableId, Table] = field(default_factory=dict)
     chosen: list[TableSettings] = field(default_factory=list)
     flavours: dict[str, str] = field(default_factory=dict)  # by source that answers
-    away: set[str] = field(default_factory=set)  # targets that do not
+    away: set[str] = field(default_factory=set)  # servers that do not, as "target 't0'": that is told once
 
     @property
     def problems(self) -> list[Result]:
@@ -68,22 +68,28 @@ class Report:
             more = f" (and {len(problems) - 1} more; see `migrate preflight`)" if len(problems) > 1 else ""
             raise PreflightError(problems[0].message + more, hint=problems[0].mend)
 
+    def looks(self, server: Server, role: str, name: str, *, strict: bool = False) -> Looks:
+        return Looks(server, role, name, self.results, self.away, strict=strict)
+
 
 def run(settings: Settings, *, services: bool = False, way_back: bool = False) -> Report:
     """Look at every source, its tables, and every target.
 
     services: at the state server and Kafka too, which init need not: it uses them at once; without it ServerError is
-    raised when a source does not answer. way_back: the target tables have the rows already, and a cutover is to come.
+    raised when a source does not answer. way_back: the target tables have the rows already, applications write there,
+    and a cutover is to come.
     """
     report = Report()
     for source in settings.sources:
-        look = partial(_source, settings, source, report, way_back=way_back)
-        report.results += guarded("source", source.name, look) if services else look()
+        with report.looks(source, "source", source.name, strict=not services) as looks:
+            _source(settings, source, report, looks, way_back=way_back and services)
     report.results += tables.unmatched_topics(settings, report.chosen)
-    plan = _plan(settings, report, told=services)
+    plan, misfits = planning.plan_of(settings, report.tables, told=services)
+    report.results += misfits
     report.results += groups.check(plan) if plan is not None else []
     for target in settings.targets:
-        report.results += _answered(report, target.name, partial(_target, settings, target.name, plan, report))
+        with report.looks(target, "target", target.name) as looks:
+            _target(settings, target.name, plan, report, looks, way_back=way_back)
     if services and plan is not None:
         _at_leisure(settings, report, plan, way_back=way_back)
     if services:
@@ -95,16 +101,6 @@ def run(settings: Settings, *, services: bool = False, way_back: bool = False) -
             at_broker += guarded("topic", "topics", lambda: topics.check(settings))
         report.results += at_broker
     return report
-
-
-def _answered(report: Report, target: str, look: Callable[[], list[Result]]) -> list[Result]:
-    """Look at a target, unless it is known to be away: that is told once."""
-    if target in report.away:
-        return []
-    results = guarded("target", target, look)
-    if any(one.check == "target" and one.verdict is Verdict.UNKNOWN for one in results):
-        report.away.add(target)
-    return results
 
 
 def _known(settings: Settings) -> Migration | None:
@@ -124,45 +120,57 @@ def _begun(settings: Settings, plan: Plan) -> frozenset[TableId]:
     return frozenset(one.table.id for one in joined)
 
 
-def _source(settings: Settings, source: Source, report: Report, *, way_back: bool) -> list[Result]:
-    """What is not in the report: nothing. Raises ServerError."""
-    name = f"source '{source.name}'"
-    connection = connect(source, name)
-    try:
-        wanted = settings.choose(source.name, base_tables(connection))
-        report.chosen += wanted
-        report.flavours[source.name] = connection.flavour
-        report.results += tables.unmatched(settings, source.name, wanted)
-        report.results += binlog.check(connection)
-        databases = {table.database for table in wanted}
-        needs = grants.of_source(connection.flavour, databases)
-        needs |= grants.of_cutover(connection.flavour, databases, settings.cutover.stop) if way_back else grants.Needs()
-        report.results += grants.check(connection, needs, "the user may replicate")
-        for table_settings in wanted:
-            table, results = tables.check(connection, source.name, table_settings)
-            report.results += results
-            if table is not None:
-                report.tables[(source.name, table.database, table.name)] = table
-        there = [(table.database, table.table) for table in wanted]
-        there = [pair for pair in there if (source.name, *pair) in report.tables]
-        report.results += cascades.check(connection, there)
-        report.results += foreign_keys.check(connection, there)
-        report.results += triggers.check(connection, there)
-        report.results += generated.check(report.tables[source.name, *pair] for pair in there)
-        return []
-    except pymysql.MySQLError as error:
-        raise explain(error, name) from error
-    finally:
-        connection.close()
+def _source(settings: Settings, source: Source, report: Report, looks: Looks, *, way_back: bool) -> None:
+    """What init needs to know of a source."""
+    wanted = looks.read("table", lambda connection: settings.choose(source.name, base_tables(connection)))
+    if wanted is None or looks.flavour is None:
+        return
+    report.chosen += wanted
+    report.flavours[source.name] = looks.flavour
+    report.results += tables.unmatched(settings, source.name, wanted)
+    looks.at("binlog", binlog.check)
+    databases = {table.database for table in wanted}
+    needs = grants.of_source(looks.flavour, databases)
+    needs |= grants.of_cutover(looks.flavour, databases, settings.cutover.stop) if way_back else grants.Needs()
+    looks.at("grants", partial(grants.check, needs=needs, told="the user may replicate"))
+    looks.at("binlog", partial(binlog.check_left_out, databases=databases))
+    for one in wanted:
+        looks.at("table", partial(_table, report, source.name, one), one.name)
+    there = [(one.database, one.table) for one in wanted if (source.name, one.database, one.table) in report.tables]
+    looks.at("cascades", lambda connection: once(_each(connection, "cascades", there, cascades.check)))
+    looks.at("foreign keys", lambda connection: _each(connection, "foreign keys", there, foreign_keys.check))
+    looks.at("triggers", partial(triggers.check, tables=there))
+    report.results += generated.check(report.tables[source.name, *pair] for pair in there)
+
+
+def _table(report: Report, source: str, wanted: TableSettings, connection: Connection) -> list[Result]:
+    """Notes the table, if it is there."""
+    table, results = tables.check(connection, source, wanted)
+    if table is not None:
+        report.tables[table.id] = table
+    return results
+
+
+_Pair = tuple[str, str]
+
+
+def _each(
+    connection: Connection,
+    check: str,
+    there: Sequence[_Pair],
+    look: Callable[[Connection, Sequence[_Pair]], Iterable[Result]],
+) -> Iterator[Result]:
+    """there: databases and tables."""
+    return each(connection, check, there, lambda pair: look(connection, [pair]), ".".join)
 
 
 @dataclass(slots=True)
 class _Sources:
-    """What was seen at the sources together."""
+    """What was seen at the sources together; empty where none of them let it be seen."""
 
     packet: int = 0  # the largest allowed, in bytes
-    modes: set[str] = field(default_factory=set)
-    zones: set[zones.Zone] = field(default_factory=set)
+    modes: list[frozenset[str]] = field(default_factory=list)
+    zones: list[zones.Zone] = field(default_factory=list)
     volume: Volume = field(default_factory=Volume)
 
 
@@ -185,7 +193,8 @@ def _at_leisure(settings: Settings, report: Report, plan: Plan, *, way_back: boo
     all_of = _Sources()
     for source in settings.sources:
         if source.name in report.flavours:
-            report.results += guarded("source", source.name, partial(_source_at_leisure, source, plan, all_of))
+            with report.looks(source, "source", source.name) as looks:
+                _source_at_leisure(source.name, plan, all_of, looks)
     total = all_of.volume
     report.results += retention.check_kafka(settings.kafka.retention_hours, total)
     shares = Counter(place.database.target for one in plan.tables.values() for place in one.places)
@@ -198,60 +207,48 @@ def _at_leisure(settings: Settings, report: Report, plan: Plan, *, way_back: boo
         way_back,
     )
     for target in settings.targets:
-        look = partial(_target_at_leisure, settings, target.name, plan, report, seen)
-        report.results += _answered(report, target.name, look)
+        with report.looks(target, "target", target.name) as looks:
+            _target_at_leisure(target.name, plan, report, seen, looks)
 
 
-def _source_at_leisure(source: Source, plan: Plan, all_of: _Sources) -> list[Result]:
+def _source_at_leisure(name: str, plan: Plan, all_of: _Sources, looks: Looks) -> None:
     """all_of: what is seen on the way is added to it."""
-    name = f"source '{source.name}'"
-    planned = [one for key, one in plan.tables.items() if key[0] == source.name]
-    connection = connect(source, name)
-    try:
-        results = versions.check(connection, _version(connection), source=True)
-        results += clocks.check(connection)
-        all_of.packet = max(all_of.packet, packet.allowed(connection))
-        all_of.modes |= modes.of(connection)
-        all_of.zones.add(zones.of(connection))
-        volume = volumes.of(connection, (one.table for one in planned))
-        all_of.volume += volume
-        results += retention.check(connection, volume)
-        for one in planned:
-            results += counters.check(connection, one)
-            results += shards.check(connection, one)
-        return results
-    except pymysql.MySQLError as error:
-        raise explain(error, name) from error
-    finally:
-        connection.close()
+    planned = [one for key, one in plan.tables.items() if key[0] == name]
+    looks.at("version", lambda connection: versions.check(connection, _version(connection), source=True))
+    looks.at("clock", clocks.check)
+    all_of.packet = max(all_of.packet, looks.read("packet", packet.allowed) or 0)
+    if (modes_here := looks.read("sql_mode", modes.of)) is not None:
+        all_of.modes.append(modes_here)
+    if (zone := looks.read("time zone", zones.of)) is not None:
+        all_of.zones.append(zone)
+    volume = Volume()
+    for one in planned:
+        volume += looks.read("space", partial(volumes.of, table=one.table), one.table.full_name) or Volume()
+    all_of.volume += volume
+    looks.at("retention", partial(retention.check, volume=volume))
+    for one in planned:
+        looks.at("counters", partial(counters.check, planned=one), one.table.full_name)
+        looks.at("sharding", partial(shards.check, planned=one), one.table.full_name)
 
 
-def _target_at_leisure(
-    settings: Settings,
-    name: str,
-    plan: Plan,
-    report: Report,
-    seen: _Seen,
-) -> list[Result]:
-    where = f"target '{name}'"
-    connection = connect(settings.target(name), where)
-    tables = [one for one in plan.tables.values() if any(place.database.target == name for place in one.places)]
-    try:
-        return [
-            *_grants(connection, plan, name, seen),
-            *existing.check_target(connection, plan, name, seen.filled, report.flavours),
-            *versions.check(connection, _version(connection)),
-            *clocks.check(connection),
-            *packet.check_target(connection, seen.sources.packet),
-            *modes.check_target(connection, frozenset(seen.sources.modes)),
-            *zones.check_target(connection, frozenset(seen.sources.zones)),
-            *charsets.check_target(connection, tables, report.flavours),
-            *space.check_target(connection, seen.needed.get(name, 0)),
-        ]
-    except pymysql.MySQLError as error:
-        raise explain(error, where) from error
-    finally:
-        connection.close()
+def _target_at_leisure(name: str, plan: Plan, report: Report, seen: _Seen, looks: Looks) -> None:
+    sources = seen.sources
+    here = [one for one in plan.tables.values() if any(place.database.target == name for place in one.places)]
+    looks.at("grants", lambda connection: _grants(connection, plan, name, seen))
+    looks.at(
+        "target table",
+        lambda connection: existing.check_target(connection, plan, name, seen.filled, report.flavours),
+    )
+    looks.at("version", lambda connection: versions.check(connection, _version(connection)))
+    looks.at("clock", clocks.check)
+    if sources.packet:
+        looks.at("packet", partial(packet.check_target, sources=sources.packet))
+    if sources.modes:
+        looks.at("sql_mode", partial(modes.check_target, sources=frozenset().union(*sources.modes)))
+    if sources.zones:
+        looks.at("time zone", partial(zones.check_target, sources=frozenset(sources.zones)))
+    looks.at("charset", lambda connection: charsets.check_target(connection, here, report.flavours))
+    looks.at("space", partial(space.check_target, bytes_=seen.needed.get(name, 0)))
 
 
 def _grants(connection: Connection, plan: Plan, target: str, seen: _Seen) -> list[Result]:
@@ -281,53 +278,19 @@ def _version(connection: Connection) -> str:
     return str(row[0] if row else "")
 
 
-def _plan(settings: Settings, report: Report, *, told: bool) -> Plan | None:
-    """Of the tables that were found; None where there is nothing to plan.
-
-    told: each rule that does not fit is a result of its own and the others are planned; else init says the first.
-    """
-    if not report.tables:
-        return None
-    try:
-        return _planned(settings, report.tables)
-    except MigrateError:
-        if not told:
-            return None
-    fit = {}
-    for id_, table in report.tables.items():
-        try:
-            _planned(settings, {id_: table})
-            fit[id_] = table
-        except MigrateError as error:
-            report.results.append(Result("sharding", table.full_name, Verdict.PROBLEM, error.message, error.hint))
-    return _planned(settings, fit) if fit else None
+def _target(settings: Settings, name: str, plan: Plan | None, report: Report, looks: Looks, *, way_back: bool) -> None:
+    looks.at("version", partial(_answers, name))
+    looks.at("writable", writable.check)
+    there = (looks.read("target table", lambda connection: existing.find(connection, plan, name)) or []) if plan else []
+    if plan:
+        looks.at("flavour", lambda connection: mixed.check_target(connection, plan, name, report.flavours, there))
+    for found in there:
+        looks.at("foreign keys", partial(foreign_keys.check_target, existing=found), found.database)
+        looks.at("triggers", partial(triggers.check_target, existing=found, way_back=way_back), found.database)
+    if settings.copy_.load == "auto":
+        looks.at("loading", partial(loading.check_target, name=name))
 
 
-def _planned(settings: Settings, tables: Mapping[TableId, Table]) -> Plan:
-    """Of these alone, whatever else is in the config. Raises ConfigError."""
-    there = [
-        one for one in settings.tables if one.is_pattern or (settings.source_of(one), one.database, one.table) in tables
-    ]
-    return Plan(settings.model_copy(update={"tables": tuple(there)}), tables)
-
-
-def _target(settings: Settings, name: str, plan: Plan | None, report: Report) -> list[Result]:
-    where = f"target '{name}'"
-    connection = connect(settings.target(name), where)
-    try:
-        row = connection.one("SELECT VERSION()")
-        told = f"{where} answers: {connection.flavour} {row[0] if row else ''}"
-        results = [Result("target", name, Verdict.PASS, told)]
-        there = existing.find(connection, plan, name) if plan else []
-        if plan:
-            results += mixed.check_target(connection, plan, name, report.flavours, there)
-        for found in there:
-            results += foreign_keys.check_target(connection, found)
-            results += triggers.check_target(connection, found)
-        if settings.copy_.load == "auto":
-            results += loading.check_target(connection, name)
-        return results
-    except pymysql.MySQLError as error:
-        raise explain(error, where) from error
-    finally:
-        connection.close()
+def _answers(name: str, connection: Connection) -> list[Result]:
+    told = f"{connection.name} answers: {connection.flavour} {_version(connection)}"
+    return [Result("target", name, Verdict.PASS, told)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from migrate.model.table import Table
@@ -28,15 +27,11 @@ class Volume:
         return self.rows / ROWS_PER_SECOND
 
 
-def of(connection: Connection, tables: Iterable[Table]) -> Volume:
-    """Of tables of one source."""
-    total = Volume()
-    for table in tables:
-        row = connection.one(
-            "SELECT TABLE_ROWS, DATA_LENGTH + INDEX_LENGTH FROM information_schema.TABLES"
-            " WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s",
-            (table.database, table.name),
-        )
-        if row is not None:
-            total += Volume(int(row[0] or 0), int(row[1] or 0))
-    return total
+def of(connection: Connection, table: Table) -> Volume:
+    """Of a table of the source that the connection is to."""
+    row = connection.one(
+        "SELECT TABLE_ROWS, DATA_LENGTH + INDEX_LENGTH FROM information_schema.TABLES"
+        " WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s",
+        (table.database, table.name),
+    )
+    return Volume(int(row[0] or 0), int(row[1] or 0)) if row is not None else Volume()

@@ -51,7 +51,7 @@ def told_of_existing(crossed: Sandbox, source: str, target: str) -> list[str]:
     settings = settings_of(crossed, source, target)
     report = preflight.run(settings)
     with closing(connect(settings.target("t0"), "target 't0'")) as connection:
-        found = existing.check_target(connection, Plan(settings, report.tables), "t0", [], report.flavours)
+        found = list(existing.check_target(connection, Plan(settings, report.tables), "t0", [], report.flavours))
     return [one.message for one in found if one.verdict is not Verdict.PASS]
 
 

@@ -3,92 +3,19 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from migrate.model.errors import ConfigError, PreflightError, ServerError
-from migrate.mysql.connection import Connection, connect
 from migrate.ops.init import initialise
 from migrate.preflight import charsets, clocks, counters, modes, packet, retention, space, unique_keys, versions, zones
 from migrate.preflight import run as preflight
 from migrate.preflight import shards as sharding
 from migrate.preflight.result import Result, Verdict
 from migrate.preflight.volume import Volume
-from migrate.settings import Settings, parse
-from migrate.target.plan import Plan, PlannedTable
-from sandbox.broker import KafkaBroker
-from sandbox.database import DatabaseServer
-from sandbox.stack import Sandbox
-from tests.helpers import address, globally, raw_settings, scratch, unique
-
-_BY_USER: dict[str, Any] = {
-    "nodes": "ds_${0..1}.t_${0..1}",
-    "database": {"column": "user_id", "algorithm": "MOD", "props": {"sharding-count": 2}},
-    "table": {"column": "id", "algorithm": "MOD", "props": {"sharding-count": 2}},
-}
-
-
-class Case:
-    """A source table `t` of two columns, over two databases × two tables."""
-
-    def __init__(self, box: Sandbox, database: str, bootstrap: str) -> None:
-        self.box, self.database = box, database
-        self.raw: dict[str, Any] = raw_settings(
-            state={**address(box.targets[0]), "database": f"{database}_state"},
-            sources=[{"name": "s", **address(box.source)}],
-            targets=[{"name": f"t{number}", **address(box.targets[number])} for number in range(2)],
-            databases={f"ds_{number}": {"target": f"t{number}", "database": database} for number in range(2)},
-            kafka={"bootstrap": bootstrap},
-            tables=[{"name": f"{database}.t", "sharding": _BY_USER}],
-        )
-
-    @property
-    def settings(self) -> Settings:
-        return parse(self.raw, {})
-
-    def at_source(self, *statements: str) -> None:
-        self.box.source.execute(*statements, database=self.database)
-
-    def report(self, services: bool = False) -> preflight.Report:
-        return preflight.run(self.settings, services=services)
-
-    def plan(self) -> Plan:
-        return Plan(self.settings, self.report().tables)
-
-    def table(self) -> PlannedTable:
-        return self.plan().tables["s", self.database, "t"]
-
-
-@pytest.fixture
-def case(box: Sandbox, kafka: KafkaBroker) -> Iterator[Case]:
-    with scratch(box.source, "leisure") as database:
-        made = Case(box, database, kafka.bootstrap)
-        made.at_source(
-            "CREATE TABLE t (id BIGINT UNSIGNED AUTO_INCREMENT PRIMARY KEY, user_id BIGINT, v VARCHAR(40))",
-            "INSERT INTO t (user_id) WITH RECURSIVE seq (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM seq WHERE n < 900)"
-            " SELECT n DIV 2 FROM seq",
-        )
-        try:
-            yield made
-        finally:
-            for server in box.targets:
-                server.execute(f"DROP DATABASE IF EXISTS {database}")
-
-
-@contextmanager
-def session(server: DatabaseServer, name: str = "target 't0'") -> Iterator[Connection]:
-    reached = parse(raw_settings(sources=[{"name": "x", **address(server)}]), {}).sources[0]
-    with closing(connect(reached, name)) as connection:
-        yield connection
-
-
-def one(results: list[Result]) -> Result:
-    (found,) = results
-    return found
+from tests.helpers import globally, unique
+from tests.preflight.support import BY_USER, Case, one, session
 
 
 def test_every_check_runs_and_all_of_it_passes_or_is_advice(case: Case) -> None:
@@ -110,7 +37,7 @@ def test_a_server_that_refuses_and_a_table_that_is_not_there_hide_no_other_check
     assert {"sharding", "retention", "state", "topic", "grants"} <= {one.check for one in results}
 
     case.at_source("CREATE TABLE u LIKE t")
-    elsewhere = {**_BY_USER, "table": {**_BY_USER["table"], "column": "no"}}
+    elsewhere = {**BY_USER, "table": {**BY_USER["table"], "column": "no"}}
     case.raw["tables"][1] = {"name": f"{case.database}.u", "sharding": elsewhere}
     results = case.report(services=True).results
     assert [one.subject for one in results if one.verdict is Verdict.PROBLEM] == [f"{case.database}.u"]
@@ -307,7 +234,7 @@ def test_ranges_of_ids_keep_target_tables_apart(case: Case) -> None:
     with session(case.box.source) as connection:
         by_id = one(counters.check(connection, case.table()))
     assert "have the application make values of id" in by_id.mend, "the table is chosen by it"
-    case.raw["tables"][0]["sharding"] = {**_BY_USER, "table": {**_BY_USER["table"], "column": "user_id"}}
+    case.raw["tables"][0]["sharding"] = {**BY_USER, "table": {**BY_USER["table"], "column": "user_id"}}
     with session(case.box.source) as connection:
         found = one(counters.check(connection, case.table()))
     statements = found.mend.partition(": ")[2].split("; ")[:3]
@@ -402,7 +329,7 @@ def test_how_rows_spread_and_those_that_no_table_takes(case: Case, change: str, 
 def test_of_many_target_tables_those_with_the_most_and_the_fewest_rows_are_told(case: Case) -> None:
     case.raw["tables"][0]["sharding"] = {
         "nodes": "ds_${0..1}.t_${0..15}",
-        "database": _BY_USER["database"],
+        "database": BY_USER["database"],
         "table": {"column": "id", "algorithm": "MOD", "props": {"sharding-count": 16}},
     }
     case.at_source("UPDATE t SET user_id = id DIV 16", "UPDATE t SET user_id = user_id + 1 WHERE id % 32 = 5")
