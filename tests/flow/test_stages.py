@@ -1,0 +1,207 @@
+"""What `migrate status` says to type next leads on, from whatever a migration stands at, and to its end."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sandbox.broker import KafkaBroker
+from sandbox.stack import Sandbox
+from tests.failover.support import SLOW, Flow, wait
+from tests.flow.test_cutover import MORE, Switched, switched
+from tests.flow.test_cutover_sources import two_sources
+from tests.helpers import unique
+
+_WATCH = "migrate status --watch"
+_SLOW = "copy: {chunk_rows: 8, chunks_at_once: 1, master: 'local[1]'}\n"
+_DOUBT = (
+    "INSERT INTO failover (migration, source, incarnation, from_server, to_server, scheme, doubt, until_file,"
+    " until_pos) VALUES ('{0}', '{1}', 9, 'a', 'b', 'time', 'without GTID: a test', '', 0)"
+)
+
+
+def stands(flow: Flow) -> tuple[str, str, list[str]]:
+    """The stage, what is to be typed next, and what holds it back."""
+    now = flow.migration.ask("status")
+    return now["stage"], now["next"], now["holds_back"]
+
+
+@pytest.mark.timeout(600)
+def test_who_types_what_is_next_comes_to_the_end(box: Sandbox, kafka: KafkaBroker, tmp_path: Path) -> None:
+    with switched(box, kafka, tmp_path) as one:
+        flow, ask = one.flow, one.flow.migration.ask
+        ask("verify")
+        ask("cutover")
+        ask("rollback")
+        flow.children("consume")[0].stop(SLOW)
+        stage, following, held = stands(flow)
+        assert (stage, following) == ("reversed", "migrate consume"), "applications went back, whatever stands still"
+        assert "no consumer works on 2 partitions" in held
+        flow.child("consume-again", "consume")
+        wait(lambda: stands(flow)[:2] == ("reversed", "migrate cutover"), "the consumer")
+        ask("cutover")
+        assert stands(flow)[:2] == ("switched", "migrate --reverse verify")
+        ask("--reverse", "verify")
+
+        stage, following, held = stands(flow)
+        assert (stage, following) == ("switched", "migrate finish")
+        assert [line for line in held if line.startswith("it still runs")], held
+        watch = flow.child("watch", "status", "--watch")
+        assert refused(flow, "finish") == 3
+        stop(one, "back-")
+        stage, following, held = stands(flow)
+        assert (stage, following) == ("switched", "migrate finish"), "whoever ends it stops that first"
+        assert [line for line in held if line.startswith("it still runs")], held
+        stop(one, "")
+        assert stands(flow) == ("switched", "migrate finish", [])
+        # by somebody whom read_only does not stop, at the side that was left
+        box.source.execute("INSERT INTO orders VALUES (5011, 1, 8, 'a forgotten job')", database=flow.database)
+        publisher = flow.child("publish-late", "publish")
+        wait(lambda: sum(part["end"] - part["consumed"] for part in ask("status")["partitions"]), "its message")
+        publisher.stop(SLOW)
+        stage, following, held = stands(flow)
+        assert (stage, following) == ("switched", "migrate run")
+        assert held == ["1 message of changes at the sources never came to the targets"]
+        late = [flow.child(f"late-{process}", process) for process in ("publish", "consume")]
+        flow.drain()
+        for child in late:
+            child.stop(SLOW)
+        assert stands(flow) == ("switched", "migrate finish", [])
+
+        assert watch.running, watch.log.read_text("utf-8")
+        ask("finish", "--yes")
+        assert watch.wait(SLOW), "it still watches what has ended"
+        assert (watch.returncode, "stage: finished" in watch.log.read_text("utf-8")) == (0, True)
+        assert "stage: finished" in flow.migration.do("status", "--watch")
+
+
+def refused(flow: Flow, *arguments: str) -> int | None:
+    child = flow.child("refused", *arguments)
+    assert child.wait(SLOW)
+    return child.returncode
+
+
+def stop(one: Switched, way: str) -> None:
+    """Every process of a way, as whoever ends it does."""
+    labels = ("t0", "t1", "consume", "commit", "requeue") if way else ("publish", "consume-again", "commit", "requeue")
+    for label in labels:
+        one.flow.children(f"{way}{label}")[0].stop(SLOW)
+
+
+@pytest.mark.timeout(600)
+def test_a_copy_that_runs_is_waited_for_and_an_added_table_is_no_copied_one(
+    box: Sandbox, kafka: KafkaBroker, tmp_path: Path
+) -> None:
+    with closing(Flow(box, kafka, tmp_path, unique("stages"), box.source, lease=3, more=_SLOW)) as flow:
+        flow.fill(box.source, 1000)
+        flow.migration.do("init")
+        flow.child("publish", "publish")
+        wait(flow.position, "the publisher to begin")
+        assert stands(flow) == ("capturing", "migrate copy", ["no consumer works on 2 partitions"])
+        flow.migration.do("throttle", "--rows-per-second", "8")
+        copy = flow.child("copy", "copy")
+        wait(lambda: stands(flow)[:2] == ("copying", _WATCH), "the copy to begin")
+        assert "a copy runs: it is to be waited for; a second one would take its place" in stands(flow)[2]
+        flow.migration.do("throttle", "--pause")
+        wait(lambda: stands(flow)[1] == "migrate throttle --resume", "it to pause")
+        flow.migration.do("throttle", "--reset")
+        assert copy.wait(SLOW)
+        assert copy.returncode == 0
+        assert stands(flow)[:2] == ("catching up", "migrate consume")
+        for process in ("consume", "commit", "requeue"):
+            flow.child(process, process)
+        wait(lambda: stands(flow)[:2] == ("catching up", "migrate verify"), "the consumer")
+
+        box.source.execute("CREATE TABLE added (id INT PRIMARY KEY)", database=flow.database)
+        with flow.migration.config.open("a", encoding="utf-8") as config:
+            config.write(f'  - {{name: {flow.database}.added, sharding: {{nodes: "ds_0.added"}}}}\n')
+        flow.children("publish")[0].stop(SLOW)
+        flow.migration.do("init")
+        stage, following, held = stands(flow)
+        assert (stage, following) == ("copying", "migrate publish --source main")
+        told = f"1 table ({flow.database}.added) added: a publisher that starts after `migrate init` takes it up"
+        assert told in held
+        flow.child("publish-again", "publish")
+        wait(lambda: stands(flow)[:2] == ("copying", "migrate copy"), "it to take the table up")
+        assert f"1 table ({flow.database}.added) not copied yet" in stands(flow)[2]
+
+
+@pytest.mark.long  # two copies and two verifications
+@pytest.mark.timeout(600)
+def test_two_sources_in_doubt_are_verified(box: Sandbox, kafka: KafkaBroker, tmp_path: Path) -> None:
+    with two_sources(box, kafka, tmp_path) as one:
+        state = f"{one.name}_state"
+        for source in ("source", "second"):
+            one.target.execute(_DOUBT.format(one.name, source), database=state)
+        now = one.migration.ask("status")
+        assert (now["stage"], now["next"], len(now["holds_back"])) == ("catching up", "migrate verify", 2), now
+        one.migration.ask("verify")
+        now = one.migration.ask("status")
+        assert (now["stage"], now["holds_back"]) == ("ready", [])
+
+
+@pytest.mark.timeout(600)
+def test_a_row_left_out_holds_a_cutover_back_until_a_verification_finds_it_and_stays_on_record(
+    box: Sandbox, kafka: KafkaBroker, tmp_path: Path
+) -> None:
+    with closing(
+        Flow(box, kafka, tmp_path, unique("left"), box.source, more=MORE, limit=20_000, publish=", oversized: park")
+    ) as flow:
+        ask = flow.migration.ask
+        flow.migration.do("init")
+        flow.child("publish", "publish")
+        wait(flow.position, "the publisher to begin")
+        flow.start_targets()
+        box.source.execute("INSERT INTO orders VALUES (1, 1, 1, ''), (2, 2, 2, '')", database=flow.database)
+        flow.drain()
+        ask("verify")
+
+        def large(key: int) -> list[dict[str, Any]]:
+            statement = f"UPDATE orders SET history = REPEAT('x', 30000) WHERE id = {key}"
+            box.source.execute(statement, database=flow.database)
+            wait(lambda: any(row["key"] == f'["{key}"]' for row in ask("status")["oversized"]), "it to be left out")
+            flow.drain()
+            left: list[dict[str, Any]] = ask("status")["oversized"]
+            return left
+
+        large(1)
+        held = "1 × row is left out of the stream, and not verified since"
+        assert stands(flow) == ("catching up", "migrate verify --repair", [held])
+        assert refused(flow, "verify") == 1
+        assert stands(flow)[1] == "migrate verify --repair", "it was not clean"
+        ask("verify", "--repair")
+        assert stands(flow)[0] == "verified"
+        assert flow.differences(box.source) == []
+        assert "a verification of all tables that began later was clean" in " ".join(
+            flow.migration.do("status").split()
+        )
+
+        left = large(2)
+        assert [(row["key"], row["verified"]) for row in left] == [('["1"]', True), ('["2"]', False)]
+        assert stands(flow) == ("catching up", "migrate verify --repair", [held])
+        way_back(flow)
+        said = flow.child("cutover-refused", "cutover")
+        assert said.wait(SLOW)
+        assert (said.returncode, held in said.log.read_text("utf-8")) == (3, True)
+        ask("verify", "--repair")
+        wait(lambda: stands(flow) == ("ready", "migrate cutover --rehearse", []), "the way back")
+        try:
+            ask("cutover")
+            assert stands(flow)[0] == "switched"
+        finally:
+            for server in (box.source, *box.targets):
+                server.execute("SET GLOBAL read_only = 0")
+        assert flow.differences(box.source) == []
+        assert [row["key"] for row in ask("status")["oversized"]] == ['["1"]', '["2"]'], "for an auditor"
+
+
+def way_back(flow: Flow) -> None:
+    flow.migration.do("--reverse", "init")
+    for source in ("t0", "t1"):
+        flow.child(f"back-{source}", "--reverse", "publish", "--source", source)
+    for process in ("consume", "commit", "requeue"):
+        flow.child(f"back-{process}", "--reverse", process)
+    flow.migration.ask("--reverse", "drain", "--timeout", str(SLOW))
