@@ -5,7 +5,7 @@ POST /switch              {"instance": "web-1", "version": 3}: what an applicati
 DELETE /switch/INSTANCE   an application's process that ends
 
 Every request needs the token (`Authorization: Bearer …`). Anything else is refused, without a word on what is inside
-(FAULTS S3, S13).
+(FAULTS S3, S13). Where the state database does not answer, each request is told so within seconds.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from __future__ import annotations
 import hmac
 import json
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -21,7 +22,7 @@ from urllib.parse import unquote
 
 import sqlalchemy as sa
 import structlog
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import SQLAlchemyError
 
 from migrate.model.address import parse_address
 from migrate.model.errors import ConfigError, ServerError
@@ -35,6 +36,10 @@ _PATH = "/switch"
 _MOST = 4096  # bytes of a request
 _SECONDS = 10.0  # that a client may take
 _INSTANCE = 128
+_STATE_SECONDS = 3  # that the state database may take to answer, and a request waits for its turn to ask it
+_AT_ONCE = 10  # requests that ask it; as many as the engine has connections for
+_WANTED = '{"instance": TEXT, "version": NUMBER} is needed'
+_SILENT = "the state database does not answer"
 
 
 class _Refused(Exception):  # noqa: N818 - an answer, not a fault
@@ -49,7 +54,8 @@ def serve(settings: Settings, ready: Callable[[str], None] = lambda _address: No
     if token is None:
         raise ConfigError("web.token is not set", hint="set it, for example by ${WEB_TOKEN}; every request needs it")
     host, port = parse_address(settings.web.listen, 0)
-    with database.opened(settings.state) as state, stop_on_signals() as stop:
+    quick = {"connect_timeout": _STATE_SECONDS, "read_timeout": _STATE_SECONDS}
+    with database.opened(settings.state.model_copy(update=quick)) as state, stop_on_signals() as stop:
         with state.begin() as connection:
             migrations.get(connection, settings.name, finished=True)
             switch.make(connection, settings.name)
@@ -67,7 +73,23 @@ def serve(settings: Settings, ready: Callable[[str], None] = lambda _address: No
             server.shutdown()
 
 
+def _shown(now: switch.Switch) -> dict[str, Any]:
+    return {"version": now.version, "side": now.side.value, "writes": now.writes.value}
+
+
 def _handler(migration: str, state: sa.Engine, token: str) -> type[BaseHTTPRequestHandler]:
+    turn = threading.BoundedSemaphore(_AT_ONCE)
+
+    @contextmanager
+    def asked() -> Iterator[sa.Connection]:
+        if not turn.acquire(timeout=_STATE_SECONDS):
+            raise _Refused(HTTPStatus.SERVICE_UNAVAILABLE, _SILENT)
+        try:
+            with state.begin() as connection:
+                yield connection
+        finally:
+            turn.release()
+
     class Handler(BaseHTTPRequestHandler):
         timeout = _SECONDS
         server_version = "migrate"
@@ -83,28 +105,31 @@ def _handler(migration: str, state: sa.Engine, token: str) -> type[BaseHTTPReque
             self._answer(lambda: self._forget() if self.path.startswith(f"{_PATH}/") else self._none())
 
         def _show(self) -> dict[str, Any]:
-            with state.connect() as connection:
-                now = switch.get(connection, migration)
-            return {"version": now.version, "side": now.side.value, "writes": now.writes.value}
+            with asked() as connection:
+                return _shown(switch.get(connection, migration))
 
         def _acknowledge(self) -> dict[str, Any]:
             size = self.headers.get("Content-Length", "")
-            if not size.isdigit() or int(size) > _MOST:
+            if not (size.isascii() and size.isdigit()) or int(size) > _MOST:
                 raise _Refused(HTTPStatus.BAD_REQUEST, f"a body of up to {_MOST} bytes is needed")
             try:
                 body = json.loads(self.rfile.read(int(size)))
                 instance, version = body["instance"], body["version"]
-            except (ValueError, KeyError, TypeError):
-                raise _Refused(HTTPStatus.BAD_REQUEST, '{"instance": TEXT, "version": NUMBER} is needed') from None
-            right = isinstance(instance, str) and 0 < len(instance) <= _INSTANCE and type(version) is int
-            if not right or version < 0:
-                raise _Refused(HTTPStatus.BAD_REQUEST, '{"instance": TEXT, "version": NUMBER} is needed')
-            with state.begin() as connection:
+                right = len(instance.encode()) > 0 and len(instance) <= _INSTANCE and type(version) is int
+            except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+                right = False
+            if not right:
+                raise _Refused(HTTPStatus.BAD_REQUEST, _WANTED)
+            with asked() as connection:
+                now = switch.get(connection, migration)
+                if not 0 < version <= now.version:
+                    told = f"the switch has not had that version; it has {now.version}"
+                    raise _Refused(HTTPStatus.BAD_REQUEST, told)
                 switch.acknowledge(connection, migration, instance, version)
-            return self._show()
+            return _shown(now)
 
         def _forget(self) -> dict[str, Any]:
-            with state.begin() as connection:
+            with asked() as connection:
                 if not switch.forget_application(connection, migration, unquote(self.path[len(_PATH) + 1 :])):
                     raise _Refused(HTTPStatus.NOT_FOUND, "no such instance")
             return {}
@@ -121,9 +146,11 @@ def _handler(migration: str, state: sa.Engine, token: str) -> type[BaseHTTPReque
                 body = act()
             except _Refused as refused:
                 status, body = refused.status, {"error": str(refused)}
-            except DBAPIError as error:
-                log.warning("the state database does not answer", error=str(error.orig))
-                status, body = HTTPStatus.SERVICE_UNAVAILABLE, {"error": "the state database does not answer"}
+            except UnicodeError:
+                status, body = HTTPStatus.BAD_REQUEST, {"error": "not every character can be kept"}
+            except SQLAlchemyError as error:
+                log.warning(_SILENT, error=str(getattr(error, "orig", None) or type(error).__name__))
+                status, body = HTTPStatus.SERVICE_UNAVAILABLE, {"error": _SILENT}
             text = json.dumps(body).encode()
             self.send_response(status)
             self.send_header("Content-Type", "application/json")

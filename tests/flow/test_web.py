@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import time
 import urllib.error
 import urllib.request
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -12,7 +14,7 @@ from typing import Any
 from sandbox.broker import KafkaBroker
 from sandbox.ports import HOST, free_port
 from sandbox.stack import Sandbox
-from tests.failover.support import SLOW, Flow, wait
+from tests.failover.support import SLOW, Flow, frozen, wait
 from tests.helpers import unique
 
 TOKEN = "canary-token-4711-0815"
@@ -59,13 +61,42 @@ def test_applications_read_the_switch_and_say_what_they_go_by(box: Sandbox, kafk
             {"instance": "a"},
             {"instance": 7, "version": 1},
             {"instance": "a", "version": "1"},
+            {"instance": "a", "version": True},
+            {"instance": "", "version": 1},
+            b'{"instance": "\\ud800", "version": 1}',
+            b"[" * 4000,
+            *({"instance": "a", "version": never} for never in (-1, 0, 2, 2**70)),
         ):
-            assert request(url, "POST", wrong)[0] == 400, wrong
+            code, body = request(url, "POST", wrong)
+            assert (code, list(body)) == (400, ["error"]), wrong
+        assert flow.migration.ask("switch")["applications"] == []
         assert request(url, "POST", {"instance": "a" * 129, "version": 1})[0] == 400
         assert request(url, "POST", b"x" * 5000)[0] == 400
-        assert TOKEN not in web.log.read_text("utf-8")
+        said = web.log.read_text("utf-8")
+        assert (TOKEN in said, "Traceback" in said) == (False, False)
         web.stop()
         assert web.returncode == 0
+
+
+def test_while_the_state_database_hangs_every_request_is_told_so_within_seconds(
+    box: Sandbox, kafka: KafkaBroker, tmp_path: Path
+) -> None:
+    port = free_port()
+    more = f"web: {{listen: '{HOST}:{port}', token: '{TOKEN}'}}\n"
+    with closing(Flow(box, kafka, tmp_path, unique("hung"), box.source, more=more)) as flow:
+        flow.migration.do("init")
+        web = flow.child("web", "web")
+        wait(lambda: "listening" in web.log.read_text("utf-8"), "the web server")
+        url = f"http://{HOST}:{port}/switch"
+        with ThreadPoolExecutor(40) as threads:
+            assert {status for status, _ in threads.map(request, [url] * 40)} == {200}
+            with frozen(box.targets[0].pid):
+                began = time.monotonic()
+                answers = list(threads.map(request, [url] * 40))
+                assert time.monotonic() - began < 20
+            assert answers == [(503, {"error": "the state database does not answer"})] * 40
+        wait(lambda: request(url)[0] == 200, "it to answer again")
+        assert "Traceback" not in web.log.read_text("utf-8")
 
 
 def test_without_a_token_it_does_not_start(box: Sandbox, kafka: KafkaBroker, tmp_path: Path) -> None:
