@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -149,11 +150,16 @@ class Server:
     # -- locks
 
     def lock(
-        self, tables: Sequence[tuple[str, str]], wait_seconds: float, ended: Callable[[list[Session]], None]
+        self,
+        tables: Sequence[tuple[str, str]],
+        wait_seconds: float,
+        holds_seconds: float,
+        ended: Callable[[list[Session]], None],
     ) -> SourceEnd:
         """Lock tables (database, name) for reading, and say where the log ends then: every transaction that changed
         them is before that, and can be read. Transactions that hold them after `wait_seconds` are ended, and told.
 
+        holds_seconds: after which the server lets go by itself, as nobody tells it that this machine is gone.
         Raises ServerError.
         """
         locks = ", ".join(f"{quoted_table(database, table)} READ" for database, table in tables)
@@ -161,6 +167,7 @@ class Server:
         with explained(self._where):
             facts = server_facts(self._locks)
             self._locks.execute("SET SESSION lock_wait_timeout = %s", [max(1, round(wait_seconds))])
+            self._locks.execute("SET SESSION wait_timeout = %s", [max(1, math.ceil(holds_seconds))])
             for last in (False, True):
                 try:
                     self._locks.execute(f"LOCK TABLES {locks}".replace("%", "%%"))

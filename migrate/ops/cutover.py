@@ -296,7 +296,7 @@ class Cutover:
                     self._say(f"{self._side} '{server.name}': ended {session}, which had an open transaction")
 
             wait = min(self._settings.cutover.wait_seconds, self._left())
-            end = self._ends[server.name] = server.lock(tables, wait, ended)
+            end = self._ends[server.name] = server.lock(tables, wait, self._left() + budget.GRACE, ended)
             self._report.ends[server.name] = f"{end.at.file}:{end.at.pos}"
 
     def _drain(self, seconds: float, ends: Mapping[str, SourceEnd] | None = None) -> Passing:
