@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 
 from migrate.model.errors import MigrateError
 from migrate.model.message import Row
+from migrate.model.table import Column
 from migrate.mysql.connection import Connection
+from migrate.mysql.quoting import quote
 from migrate.mysql.quoting import table as full_name
 from migrate.mysql.rowfilter import and_rows
-from migrate.mysql.values import compared, from_server
+from migrate.mysql.values import Parameter, compared, from_server
+from migrate.preflight.limits import limited
 from migrate.preflight.result import Result, Verdict
 from migrate.scroll.keyrange import order
 from migrate.target.plan import Place, PlannedTable
 
 SAMPLE = 5_000
-"""Rows from each end of the key; a table is never read as a whole for this."""
+"""Rows from each end of the key, also those that `rows` leaves out: a table is never read as a whole for this."""
 
 _SKEWED = 2.0
 _NAMED = 4
@@ -41,7 +45,8 @@ def check(connection: Connection, planned: PlannedTable) -> list[Result]:
         )
         return [Result("sharding", name, Verdict.PROBLEM, told, "mend the rule, the rows, or leave them out by `rows`")]
     if not rows:
-        return [Result("sharding", name, Verdict.PASS, f"{name}: has no rows yet")]
+        told = "none of the rows looked at belongs to the migration" if planned.rows is not None else "has no rows yet"
+        return [Result("sharding", name, Verdict.PASS, f"{name}: {told}")]
     skew = max(found.values()) * len(planned.places) / rows
     taken = sum(1 for count in found.values() if count)
     told = f"{name}: {rows:,} rows looked at go to {taken} of {len(planned.places)} tables, skew {skew:.2f}"
@@ -66,19 +71,34 @@ def _sample(connection: Connection, planned: PlannedTable) -> list[Row]:
     table = planned.table
     columns = [table.by_name[name] for name in dict.fromkeys((*table.key, *planned.rule.columns))]
     readers = [from_server(column) for column in columns]
-    where, arguments = and_rows("TRUE", [], planned.rows)
     fields = ", ".join(map(compared, columns))
     rows: dict[tuple[str | None, ...], Row] = {}
     for descending in (False, True):
-        sql = (
-            f"SELECT {fields} FROM {full_name(table.database, table.name)} WHERE {where}"
-            f" ORDER BY {order(table, descending=descending)} LIMIT {SAMPLE}"
-        )
-        for values in connection.query(sql, arguments):
+        sql, arguments = of_an_end(planned, fields, columns, SAMPLE, descending=descending)
+        for values in connection.query(limited(connection, sql), arguments):
             texts = [read(value) for read, value in zip(readers, values, strict=True)]
             row: Row = dict(zip((column.name for column in columns), texts, strict=True))
             rows[tuple(texts[: len(table.key)])] = row
     return list(rows.values())
+
+
+def of_an_end(
+    planned: PlannedTable, fields: str, columns: Iterable[Column], count: int, *, descending: bool
+) -> tuple[str, list[Parameter]]:
+    """A SELECT, with its parameters, of the migration's rows among the first or last `count` of a table by its key.
+
+    The conditions of `rows` stand outside: inside, the server would look for `count` rows that meet them, up to all.
+    columns: those that the fields are made of.
+    """
+    table = planned.table
+    where, arguments = and_rows("TRUE", [], planned.rows)
+    conditions = [condition.column.name for condition in planned.rows.conditions] if planned.rows is not None else []
+    inner = ", ".join(quote(name) for name in dict.fromkeys([*(column.name for column in columns), *conditions]))
+    some = f"SELECT {inner} FROM {full_name(table.database, table.name)}"
+    return (
+        f"SELECT {fields} FROM ({some} ORDER BY {order(table, descending=descending)} LIMIT {count}) AS sampled"
+        f" WHERE {where}"
+    ), arguments
 
 
 def _shown(row: Row, planned: PlannedTable) -> str:
