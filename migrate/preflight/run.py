@@ -47,7 +47,7 @@ from migrate.preflight.result import Result, Verdict, guarded
 from migrate.preflight.volume import Volume
 from migrate.settings import Server, Settings, Source, TableSettings
 from migrate.state.migration import Migration
-from migrate.target.plan import Plan
+from migrate.target.plan import Plan, PlannedTable
 
 
 @dataclass(slots=True)
@@ -172,6 +172,7 @@ class _Sources:
     modes: list[frozenset[str]] = field(default_factory=list)
     zones: list[zones.Zone] = field(default_factory=list)
     volume: Volume = field(default_factory=Volume)
+    counters: dict[TableId, counters.Counter | None] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,6 +196,7 @@ def _at_leisure(settings: Settings, report: Report, plan: Plan, *, way_back: boo
         if source.name in report.flavours:
             with report.looks(source, "source", source.name) as looks:
                 _source_at_leisure(source.name, plan, all_of, looks)
+    report.results += counters.check(plan, all_of.counters)
     total = all_of.volume
     report.results += retention.check_kafka(settings.kafka.retention_hours, total)
     shares = Counter(place.database.target for one in plan.tables.values() for place in one.places)
@@ -227,8 +229,14 @@ def _source_at_leisure(name: str, plan: Plan, all_of: _Sources, looks: Looks) ->
     all_of.volume += volume
     looks.at("retention", partial(retention.check, volume=volume))
     for one in planned:
-        looks.at("counters", partial(counters.check, planned=one), one.table.full_name)
+        looks.at("counters", partial(_counted, all_of, one), one.table.full_name)
         looks.at("sharding", partial(shards.check, planned=one), one.table.full_name)
+
+
+def _counted(all_of: _Sources, planned: PlannedTable, connection: Connection) -> list[Result]:
+    """They are judged by group, when all are seen."""
+    all_of.counters[planned.table.id] = counters.look(connection, planned)
+    return []
 
 
 def _target_at_leisure(name: str, plan: Plan, report: Report, seen: _Seen, looks: Looks) -> None:

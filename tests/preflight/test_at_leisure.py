@@ -229,14 +229,18 @@ def test_unique_keys_that_target_tables_cannot_hold_to_are_named(case: Case) -> 
     assert one(unique_keys.check(case.plan())).verdict is Verdict.PASS
 
 
+def counted(case: Case) -> Result:
+    plan = case.plan()
+    with session(case.box.source) as connection:
+        return one(list(counters.check(plan, {id_: counters.look(connection, x) for id_, x in plan.tables.items()})))
+
+
 def test_ranges_of_ids_keep_target_tables_apart(case: Case) -> None:
     """The statements that are advised, run at the targets: four tables give ids that differ from all others."""
-    with session(case.box.source) as connection:
-        by_id = one(counters.check(connection, case.table()))
+    by_id = counted(case)
     assert "have the application make values of id" in by_id.mend, "the table is chosen by it"
     case.raw["tables"][0]["sharding"] = {**BY_USER, "table": {**BY_USER["table"], "column": "user_id"}}
-    with session(case.box.source) as connection:
-        found = one(counters.check(connection, case.table()))
+    found = counted(case)
     statements = found.mend.partition(": ")[2].split("; ")[:3]
     given: set[int] = set()
     for server in case.box.targets:
@@ -254,11 +258,9 @@ def test_ranges_of_ids_keep_target_tables_apart(case: Case) -> None:
     assert len(given) == 3
     assert min(given) > 900
     case.at_source("ALTER TABLE t MODIFY id SMALLINT UNSIGNED AUTO_INCREMENT")
-    with session(case.box.source) as connection:
-        assert "SMALLINT" in one(counters.check(connection, case.table())).mend.upper()
+    assert "SMALLINT" in counted(case).mend.upper()
     case.raw["tables"][0]["sharding"] = {"nodes": "ds_0.t"}
-    with session(case.box.source) as connection:
-        assert one(counters.check(connection, case.table())).verdict is Verdict.PASS, "one table gives no id twice"
+    assert counted(case).verdict is Verdict.PASS, "one table gives no id twice"
 
 
 def test_a_binlog_that_is_kept_for_less_than_the_copy_takes_is_a_problem(case: Case) -> None:
