@@ -11,11 +11,13 @@ import pytest
 from migrate.mysql.connection import connect
 from migrate.preflight import binlog
 from migrate.preflight.result import Result, Verdict
+from migrate.preflight.run import run
+from migrate.settings import parse
 from sandbox.database import DatabaseServer
 from sandbox.settings import Flavour
 from sandbox.stack import Sandbox
 from tests.forked import Migration
-from tests.helpers import log_end, server_of
+from tests.helpers import address, log_end, raw_settings, server_of
 
 PASSWORD = "a-password-of-this-test"
 LOGS = {"mariadb": "log_slave_updates", "mysql": "log_replica_updates"}
@@ -67,6 +69,13 @@ def test_a_selected_database_that_the_log_leaves_out_is_a_problem(server: Databa
     assert "binlog_ignore_db keeps changes of hidden out of the binlog" in left_out.message
     assert "option file, and restart" in left_out.mend
     assert found(server, "shown") == []
+    raw = raw_settings(
+        sources=[{"name": "s", **address(server)}],
+        targets=[{"name": "x", **address(server)}],
+        databases={"ds": {"target": "x", "database": "copied"}},
+        tables=[{"name": "hidden.t", "sharding": {"nodes": "ds.t"}}],
+    )
+    assert left_out in run(parse(raw, {})).problems, "init refuses"
 
 
 def test_a_replica_that_does_not_log_what_it_replicates_is_a_problem(box: Sandbox, server: DatabaseServer) -> None:

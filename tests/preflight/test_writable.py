@@ -12,6 +12,7 @@ from migrate.mysql.connection import Connection, connect
 from migrate.mysql.grants import WRITES_WHEN_READ_ONLY
 from migrate.preflight import state, writable
 from migrate.preflight.result import Result, Verdict
+from migrate.preflight.run import Report, run
 from migrate.settings import Settings, parse
 from sandbox.database import DatabaseServer
 from sandbox.stack import Sandbox
@@ -52,8 +53,20 @@ class Account:
 
     @property
     def settings(self) -> Settings:
+        """It is the state's and the target's account."""
         reached = {**address(self.server), "user": self.user, "password": PASSWORD}
-        return parse(raw_settings(state={**reached, "database": self.database}), {})
+        raw = raw_settings(
+            state={**reached, "database": self.database},
+            sources=[{"name": "s", **address(self.server)}],
+            targets=[{"name": "t", **reached}],
+            databases={"ds": {"target": "t", "database": f"{self.database}_shadow"}},
+            tables=[{"name": f"{self.database}.t", "sharding": {"nodes": "ds.t"}}],
+        )
+        return parse(raw, {})
+
+    def report(self) -> Report:
+        """Of what init asks for."""
+        return run(self.settings)
 
 
 @pytest.fixture
@@ -89,6 +102,7 @@ def test_a_setting_that_stops_writes_is_a_problem_that_the_statement_mends(accou
         assert (found.verdict, told.split("transaction_")[-1] in found.message) == (Verdict.PROBLEM, True), found
         at_state = [one for one in state.check(account.settings, {}) if one.check == "writable"]
         assert [(one.verdict, one.mend) for one in at_state] == [(found.verdict, found.mend)]
+        assert found in account.report().problems, "init refuses"
         account.server.execute(found.mend.partition(";")[0])
         assert ([one.verdict for one in account.found()], account.stopped()) == ([Verdict.PASS], False)
 
@@ -97,6 +111,8 @@ def test_an_account_that_may_write_where_a_cutover_closed_is_no_problem(account:
     right = WRITES_WHEN_READ_ONLY[account.server.flavour]
     account.server.execute(f"GRANT {right} ON *.* TO {account.user}@'%'")
     with globally(account.server, "read_only", 1):
+        at_target = [one for one in account.report().results if one.check == "writable"]
+        assert [(one.subject, one.verdict) for one in at_target] == [("target 't'", Verdict.PASS)]
         assert ([one.verdict for one in account.found()], account.stopped()) == ([Verdict.PASS], False)
 
 
