@@ -20,7 +20,7 @@ from migrate.publish.log.gtid import parse
 from migrate.publish.publisher import lease_name
 from migrate.publish.schema.following import begin_incarnation
 from migrate.settings import Settings
-from migrate.state import outstanding
+from migrate.state import leading, outstanding
 from migrate.state import position as positions
 from migrate.state import rewind as rewinds
 from migrate.state.lease import Held, Leases
@@ -38,7 +38,8 @@ def rewind(
     Changes from there on are published again with higher coordinates, so that the consumer applies them once more.
     Args: confirm: asked with the old and the new position; nothing is changed when it says no.
     Raises: ConfigError for what is no place, PreflightError when the publisher runs, never ran, would skip changes, or
-    nobody confirmed; StopError when the source's log does not have the place.
+    nobody confirmed, when the other stream leads, and while a cutover is under way; StopError when the source's log
+    does not have the place.
     """
     try:
         place = parse_place(asked)
@@ -46,7 +47,8 @@ def rewind(
         raise ConfigError(f"--from '{asked}' {error}") from None
     settings = positions.where_read(state, settings)
     with _in_its_place(settings, state, source) as (leases, held):
-        with state.connect() as connection:
+        with state.begin() as connection:
+            leading.refuse_rewind(connection, settings.name)
             before = positions.load(connection, settings.name, source)
             reached = before and _published_up_to(before, rewinds.every(connection, settings.name, source))
         if before is None or reached is None:
@@ -70,6 +72,7 @@ def rewind(
             raise PreflightError("not rewound", hint="answer yes, or say --yes")
         with state.begin() as connection:
             leases.still_ours(connection, held)
+            leading.refuse_rewind(connection, settings.name)
             positions.save(connection, settings.name, after)
             rewinds.note(connection, settings.name, before, after, asked)
             begin_incarnation(connection, settings.name, after, None, back=True)

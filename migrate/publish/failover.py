@@ -61,7 +61,7 @@ def switch(
             found = locator.find(last - back_seconds, own=own, known=last + back_seconds)
             file, pos, scheme = found.file, found.pos, TIME
             confirmed = Coordinate(stored.incarnation, file_number(stored.file), stored.pos, 0)
-            by_time = ByTime(last - back_seconds, confirmed, found.statements)
+            by_time = ByTime(last - back_seconds, confirmed, found.statements, found.since)
             why = doubt(max(last, published.newest), found.reached if own is not None else 0, back_seconds)
         end = log_end(connection)
     position = replace(

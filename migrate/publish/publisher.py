@@ -34,7 +34,7 @@ from migrate.publish.schema.following import History, begin_incarnation
 from migrate.publish.stores import store_of
 from migrate.settings import Settings
 from migrate.state import failover as failovers
-from migrate.state import left_out, outstanding, oversized, schema_history
+from migrate.state import leading, left_out, outstanding, oversized, schema_history
 from migrate.state import migration as migrations
 from migrate.state import position as positions
 from migrate.state.database import in_transaction
@@ -322,7 +322,9 @@ class Publisher:
             check(connection)
             if reached is not None and note is not None:
                 failovers.note(connection, self._settings.name, note)
-                back = reached.by_time is not None
+                if back := reached.by_time is not None:
+                    since, apart = reached.by_time.since, self._settings.failover.back_seconds
+                    leading.refuse_replay(connection, self._settings.name, note.source, since, apart)
                 begin_incarnation(connection, self._settings.name, position, reached.by_time, back=back)
             if position != self._saved:
                 positions.save(connection, self._settings.name, position)

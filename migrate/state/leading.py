@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import sqlalchemy as sa
 
-from migrate.model.errors import PreflightError
+from migrate.model.errors import PreflightError, ServerError, StopError
 from migrate.state import cutover, switch
 from migrate.state import migration as migrations
+from migrate.state.cutover import Outcome
 from migrate.state.switch import Side
 
 OTHER = "the other direction is"
@@ -28,12 +31,18 @@ def refuse_unless(connection: sa.Connection, name: str, what: str) -> None:
     migrations.refuse_finished(connection, name)
     if leads(connection, name):
         return
-    back = migrations.reverse_of(connection, name)
-    here, there = ("targets", "sources") if back else ("sources", "targets")
+    here, there, way = _sides(connection, name)
     raise PreflightError(
         f"`{what}` would read the {here}, and applications are at the {there}: newer rows would count as wrong",
-        hint=f"{OTHER} `migrate {'' if back else '--reverse '}{what}`",
+        hint=f"{OTHER} `migrate {way}{what}`",
     )
+
+
+def _sides(connection: sa.Connection, name: str) -> tuple[str, str, str]:
+    """What is read, what is written, and the option by which commands of the other stream are typed."""
+    if migrations.reverse_of(connection, name):
+        return "targets", "sources", ""
+    return "sources", "targets", "--reverse "
 
 
 def hold(connection: sa.Connection, name: str) -> None:
@@ -53,3 +62,45 @@ def refuse_in_cutover(connection: sa.Connection, name: str) -> None:
     run = cutover.latest(connection, migrations.reverse_of(connection, name) or name)
     if run is not None and run.open:
         raise PreflightError("a cutover is under way", hint="once it is over; `migrate status` says where it stands")
+
+
+def refuse_rewind(connection: sa.Connection, name: str) -> None:
+    """Raise PreflightError where changes that are published again would come over newer rows; as `refuse_now`."""
+    hold(connection, name)
+    refuse_in_cutover(connection, name)
+    if not leads(connection, name):
+        here, there, way = _sides(connection, name)
+        raise PreflightError(
+            f"applications are at the {there}: older changes of the {here} would come again over newer rows",
+            hint=f"{OTHER} `migrate {way}publish --from`",
+        )
+
+
+def refuse_replay(connection: sa.Connection, name: str, source: str, since: int, apart_seconds: int) -> None:
+    """Of a stream that follows only what was written after the switch is published again: before it is older than rows
+    of the side that leads, and nothing brings those once more. Nobody switches until the transaction ends.
+
+    Args: from when on the source's changes come again, seconds since 1970; how far its clock and times may be wrong.
+    Raises: StopError; ServerError while a cutover may switch yet.
+    """
+    hold(connection, name)
+    of = migrations.reverse_of(connection, name) or name
+    run = cutover.latest(connection, of)
+    if run is not None and run.outcome is Outcome.RUNNING:
+        raise ServerError(
+            f"source '{source}' is another server now, and a cutover is under way", hint="it is tried again"
+        )
+    released = run is None or run.outcome is not Outcome.SWITCHED
+    last = cutover.latest(connection, of, outcome=Outcome.DONE)
+    if leads(connection, name) or (released and last is None):
+        return  # without a switch so far nobody but the other stream writes where it reads
+    switched = last.finished if released and last is not None else None
+    if switched is not None and since > switched.replace(tzinfo=UTC).timestamp() + apart_seconds:
+        return
+    raise StopError(
+        f"source '{source}' is another server now, without GTID: it would be published again from"
+        f" {datetime.fromtimestamp(since, UTC):%Y-%m-%d %H:%M:%S} UTC, which may be before applications left it, over"
+        " newer rows",
+        hint="bring the old server back; or, where the clocks agree and it was written to since, lower"
+        " failover.back_seconds",
+    )

@@ -67,12 +67,13 @@ class ByTime:
     """A place in another server's log that was found by time: what was noted of the old log stands behind it when it is
     not older than `wanted` (seconds since 1970), was noted at or behind `confirmed`, the last position in the old log,
     or has one of the times `statements`: those older than `wanted` of statements behind the place nonetheless, as a
-    long ALTER has the time of its beginning.
+    long ALTER has the time of its beginning. since: from when on there is something behind the place.
     """
 
     wanted: int
     confirmed: Coordinate
     statements: frozenset[int] = frozenset()
+    since: int = 0
 
     def is_behind(self, version: Version) -> bool:
         return version.at >= self.wanted or version.at in self.statements or version.since >= self.confirmed

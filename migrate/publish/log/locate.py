@@ -119,6 +119,7 @@ class Search:
     known: int | None = None
     late: tuple[str, int] | None = None
     tail: tuple[str, int] | None = None
+    tail_time: int = 0  # of its first transaction
     reached: int = 0  # newest time of what other servers wrote (without `own`: of all)
     proven: bool = False  # something older than wanted stands before the boundary
     early: list[tuple[tuple[str, int], int]] = field(default_factory=list)
@@ -130,7 +131,7 @@ class Search:
             self.early.append((start, group.newest))
         own = group.server_id == self.own
         if own:
-            self.tail = self.tail or start
+            self.tail, self.tail_time = (self.tail, self.tail_time) if self.tail else (start, group.oldest)
         else:
             self.tail = None
             self.reached = max(self.reached, group.newest)
@@ -150,6 +151,10 @@ class Search:
         found = [place for place in (self.late, self.tail) if place is not None]
         return min(found, key=lambda place: in_log(*place)) if found else end
 
+    def since(self, boundary: tuple[str, int]) -> int:
+        """From when on there is something behind the boundary, seconds since 1970."""
+        return min(self.wanted, self.tail_time) if boundary == self.tail else self.wanted
+
     def behind(self, boundary: tuple[str, int]) -> frozenset[int]:
         """The times of statements that are older than wanted and stand behind the boundary nonetheless."""
         return frozenset(time for place, time in self.early if time and in_log(*place) >= in_log(*boundary))
@@ -161,6 +166,7 @@ class Located:
     pos: int
     reached: int  # newest time, seconds since 1970, that the log was seen to hold of other servers' transactions
     statements: frozenset[int] = frozenset()  # times older than wanted of statements behind the place
+    since: int = 0  # from when on there is something behind the place
 
 
 def log_files(connection: Connection) -> list[str]:
@@ -209,7 +215,7 @@ class Locator:
             if search.proven or (own is None and self._files.index(name) == 0):
                 file, pos = boundary = search.boundary(groups.boundary)
                 log.info("located by time", source=self._source.name, wanted=_time(wanted), file=file, pos=pos)
-                return Located(file, pos, search.reached, search.behind(boundary))
+                return Located(file, pos, search.reached, search.behind(boundary), search.since(boundary))
         raise StopError(
             f"{self._connection.name}: no transaction boundary before {_time(wanted)} is in its binlog; the oldest"
             f" file, {self._files[0]}, begins at {_time(oldest)}",
