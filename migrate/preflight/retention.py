@@ -7,7 +7,7 @@ import math
 from migrate.mysql.catalog import show_variables
 from migrate.mysql.connection import Connection
 from migrate.preflight.result import Result, Verdict
-from migrate.preflight.volume import ROWS_PER_SECOND, Volume
+from migrate.preflight.volume import BYTES_PER_SECOND, ROWS_PER_SECOND, Volume
 
 _DAY = 86_400.0
 _LEAST = 2 * _DAY
@@ -15,11 +15,11 @@ _LEAST = 2 * _DAY
 
 
 def check(connection: Connection, volume: Volume) -> list[Result]:
-    """volume: of the selected tables of this source."""
+    """volume: of the tables of this source that are to be copied yet."""
     found = show_variables(connection, "binlog_expire_logs_seconds", "expire_logs_days")
     by_second = "binlog_expire_logs_seconds" in found  # MariaDB: from 10.6 on
     kept = float(found.get("binlog_expire_logs_seconds", 0)) or float(found.get("expire_logs_days", 0)) * _DAY
-    copy = f"a copy of about {volume.rows:,} rows takes {_told(volume.copy_seconds)} at {ROWS_PER_SECOND:,} rows/s"
+    copy = _copy(volume)
     if not kept:
         told = f"{connection.name}: the binlog is kept until it is purged; {copy}"
         return [Result("retention", connection.name, Verdict.PASS, told)]
@@ -38,6 +38,17 @@ def check(connection: Connection, volume: Volume) -> list[Result]:
             "retention", connection.name, verdict, f"{told}; a publisher that is down for longer loses its place", mend
         )
     ]
+
+
+def _copy(volume: Volume) -> str:
+    if volume == Volume():
+        return "nothing is known that is to be copied"
+    seconds = volume.copy_seconds
+    rate = f"{ROWS_PER_SECOND:,} rows/s"
+    if seconds > volume.rows / ROWS_PER_SECOND:
+        rate = f"{BYTES_PER_SECOND // 10**6} MB/s"
+    gib = f"{volume.bytes / 1024**3:,.1f} GiB"
+    return f"a copy of about {volume.rows:,} rows ({gib}) takes {_told(seconds)} at {rate}"
 
 
 def check_kafka(hours: int, volume: Volume) -> list[Result]:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -16,6 +15,7 @@ from migrate.preflight import (
     cascades,
     charsets,
     clocks,
+    copied,
     counters,
     existing,
     foreign_keys,
@@ -171,17 +171,17 @@ class _Sources:
     packet: int = 0  # the largest allowed, in bytes
     modes: list[frozenset[str]] = field(default_factory=list)
     zones: list[zones.Zone] = field(default_factory=list)
-    volume: Volume = field(default_factory=Volume)
+    volumes: dict[TableId, Volume] = field(default_factory=dict)  # of the tables that are to be copied
     counters: dict[TableId, counters.Counter | None] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """What the checks of a target go by: the sources, bytes needed by target, the source tables that init has taken,
-    and those whose target tables may have rows."""
+    """What the checks of a target go by: the sources, the source tables that init has taken, and those whose target
+    tables may have rows. Its disk is added."""
 
     sources: _Sources
-    needed: Mapping[str, int]
+    disks: dict[str, space.Disk]
     begun: frozenset[TableId]
     filled: frozenset[TableId]
     way_back: bool
@@ -191,30 +191,24 @@ def _at_leisure(settings: Settings, report: Report, plan: Plan, *, way_back: boo
     """What init would not ask for, or says later: advice, and what takes longer to see."""
     report.results += unique_keys.check(plan)
     report.results += ways_back.check(plan) if not way_back else []
-    all_of = _Sources()
+    all_of, done = _Sources(), frozenset(plan.tables) if way_back else copied.tables(settings)
     for source in settings.sources:
         if source.name in report.flavours:
             with report.looks(source, "source", source.name) as looks:
-                _source_at_leisure(source.name, plan, all_of, looks)
+                _source_at_leisure(source.name, plan, all_of, looks, done)
     report.results += counters.check(plan, all_of.counters)
-    total = all_of.volume
+    total = sum(all_of.volumes.values(), Volume())
     report.results += retention.check_kafka(settings.kafka.retention_hours, total)
-    shares = Counter(place.database.target for one in plan.tables.values() for place in one.places)
     begun = _begun(settings, plan)
-    seen = _Seen(
-        all_of,
-        space.needed(total, shares),
-        begun,
-        frozenset(plan.tables) if way_back else begun,
-        way_back,
-    )
+    seen = _Seen(all_of, {}, begun, frozenset(plan.tables) if way_back else begun, way_back)
     for target in settings.targets:
         with report.looks(target, "target", target.name) as looks:
             _target_at_leisure(target.name, plan, report, seen, looks)
+    report.results += space.check_targets(seen.disks, space.needed(all_of.volumes, plan.tables.values()))
 
 
-def _source_at_leisure(name: str, plan: Plan, all_of: _Sources, looks: Looks) -> None:
-    """all_of: what is seen on the way is added to it."""
+def _source_at_leisure(name: str, plan: Plan, all_of: _Sources, looks: Looks, done: Collection[TableId]) -> None:
+    """all_of: what is seen on the way is added to it. done: the tables whose rows are at the targets."""
     planned = [one for key, one in plan.tables.items() if key[0] == name]
     looks.at("version", lambda connection: versions.check(connection, _version(connection), source=True))
     looks.at("clock", clocks.check)
@@ -223,11 +217,11 @@ def _source_at_leisure(name: str, plan: Plan, all_of: _Sources, looks: Looks) ->
         all_of.modes.append(modes_here)
     if (zone := looks.read("time zone", zones.of)) is not None:
         all_of.zones.append(zone)
-    volume = Volume()
-    for one in planned:
-        volume += looks.read("space", partial(volumes.of, table=one.table), one.table.full_name) or Volume()
-    all_of.volume += volume
-    looks.at("retention", partial(retention.check, volume=volume))
+    to_copy = [one.table for one in planned if one.table.id not in done]
+    found = {table.id: looks.read("space", partial(volumes.of, table=table), table.full_name) for table in to_copy}
+    there = {id_: volume for id_, volume in found.items() if volume is not None}
+    all_of.volumes |= there
+    looks.at("retention", partial(retention.check, volume=sum(there.values(), Volume())))
     for one in planned:
         looks.at("counters", partial(_counted, all_of, one), one.table.full_name)
         looks.at("sharding", partial(shards.check, planned=one), one.table.full_name)
@@ -256,7 +250,8 @@ def _target_at_leisure(name: str, plan: Plan, report: Report, seen: _Seen, looks
     if sources.zones:
         looks.at("time zone", partial(zones.check_target, sources=frozenset(sources.zones)))
     looks.at("charset", lambda connection: charsets.check_target(connection, here, report.flavours))
-    looks.at("space", partial(space.check_target, bytes_=seen.needed.get(name, 0)))
+    if (disk := looks.read("space", space.look)) is not None:
+        seen.disks[name] = disk
 
 
 def _grants(connection: Connection, plan: Plan, target: str, seen: _Seen) -> list[Result]:

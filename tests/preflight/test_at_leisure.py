@@ -280,9 +280,9 @@ def test_a_binlog_that_is_kept_for_less_than_the_copy_takes_is_a_problem(case: C
 def test_what_the_targets_need_is_told_and_a_full_disk_of_this_machine_too(
     case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert space.needed(Volume(bytes=1000), {"a": 3, "b": 1}) == {"a": 975, "b": 325}
     with session(case.box.targets[0]) as connection:
-        assert "needs about 5.0 GiB" in one(space.check_target(connection, 5 * 1024**3)).message
+        disks = {"t0": space.look(connection)}
+    assert "target 't0': needs about 5.0 GiB" in one(list(space.check_targets(disks, {"t0": 5 * 1024**3}))).message
     free = shutil.disk_usage(tmp_path).free
     monkeypatch.setattr(space, "_LEAST", free * 2)
     assert one(space.check_here(tmp_path / "not" / "there")).verdict is Verdict.NOTE
