@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import pymysql
 
 from migrate.model.errors import ServerError
-from migrate.mysql.catalog import server_facts
+from migrate.mysql.catalog import place, server_facts
 from migrate.mysql.connection import Connection, connect
 from migrate.mysql.errors import LOCK_WAIT, explained, number
 from migrate.mysql.quoting import table as quoted_table
@@ -58,6 +58,12 @@ class Server:
             ):  # a GRANT to an account that was dropped would make it, with no password
                 self._acts.query("SET SESSION sql_mode = CONCAT(@@SESSION.sql_mode, ',NO_AUTO_CREATE_USER')")
         return self._acts
+
+    @property
+    def place(self) -> tuple[str, int, str]:
+        """What tells the server from others, by whatever address it is reached. Raises ServerError."""
+        with explained(self._where):
+            return place(self.acts)
 
     def close(self) -> None:
         """Lets go of the locks."""

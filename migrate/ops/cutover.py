@@ -13,16 +13,16 @@ from functools import partial
 
 import sqlalchemy as sa
 
-from migrate.cutover import budget, cascading, gone
+from migrate.cutover import budget, entered, gone
 from migrate.cutover.alone import Alone
 from migrate.cutover.blocking import Blocks
 from migrate.cutover.budget import Watch
 from migrate.cutover.comparing import Comparing, pass_up_to, refuse_copied_since
 from migrate.cutover.journal import Journal, Report, unheard
-from migrate.cutover.reverse import elsewhere, reversed_settings
+from migrate.cutover.reverse import reversed_settings
 from migrate.cutover.server import Server, Session
 from migrate.model.errors import CutoverAborted, MigrateError, PreflightError, ServerError
-from migrate.ops import readiness
+from migrate.ops import checking, readiness
 from migrate.ops.runtime import stored_plan
 from migrate.publish.start import SourceEnd
 from migrate.settings import Settings
@@ -34,7 +34,6 @@ from migrate.verify.looks import hurrier
 from migrate.verify.passing import Passing
 
 _NOTICED = 1.5  # seconds until every process has noticed that somebody is in a hurry
-_PATIENCE = 5.0  # seconds that a stream may be behind, once it hurries
 _SOON = 2.0  # seconds in the freeze to see that a server that is gone still does not answer
 Say = Callable[[str], None]
 
@@ -238,6 +237,9 @@ class Cutover:
             self._left()
             for server in self._servers:
                 server.still_locked()
+            for server in self._others:
+                server.close()  # which may have ended in the time since the check
+            self._refuse_closed()
             self._switch(comparing)
 
     # -- steps
@@ -255,33 +257,24 @@ class Cutover:
                 hint=f"the way back is `migrate {other}`",
             )
         self._hurry(self._stream, self._other)
-        lag = self._settings.cutover.max_lag_seconds
-        problems = readiness.problems(self._stream, self._state, self._plan, lag, self._without, _PATIENCE)
-        problems += elsewhere(self._settings, self._state)
-        problems += cascading.left_out(self._servers, self._plan, self._settings.cutover)
         if self._without:
             self.delivered()  # they do not answer
-        else:
-            way = "the way back" if self._direction is Direction.THERE else "the way there"
-            others = readiness.problems(self._other, self._state, None, lag, patience_seconds=_PATIENCE)
-            problems += [f"{way}: {one}" for one in others]
-            with self._state.connect() as connection:
-                if not compared.load(connection, self._stream.name):
-                    told = "no clean verification of all tables since rows came by another way than the stream"
-                    problems.append(told)
-        if problems:
-            more = "".join(f"\n  - {one}" for one in problems[1:])
-            raise PreflightError(
-                f"not ready: {problems[0]}{more}",
-                hint=f"`migrate {'' if self._direction is Direction.THERE else '--reverse '}status` says more; mend it,"
-                " and again",
-            )
+        streams = self._stream, self._other
+        common = self._settings, self._state, self._direction
+        checking.refuse_unready(*common, streams, self._plan, self._servers, self._without)
+        self._refuse_closed()
         self._blocks.probe()
         self._other_blocks.probe_ending()
 
+    def _refuse_closed(self) -> None:
+        """Raise PreflightError when applications could not write at the other side."""
+        stop = self._settings.cutover.stop
+        side = self._side.other
+        entered.refuse_closed(self._state, self._settings.name, side, self._others, self._servers, stop)
+
     def _hurry(self, *streams: Settings) -> None:
         """Have streams bring everything at once, so that a long `consume.merge_interval_seconds` is no lag."""
-        seconds = self._settings.cutover.freeze_seconds + 2 * _PATIENCE
+        seconds = self._settings.cutover.freeze_seconds + 2 * checking.PATIENCE
         for stream in streams:
             hurrier(stream, self._state)(seconds)
         time.sleep(_NOTICED)

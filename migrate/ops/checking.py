@@ -1,0 +1,55 @@
+"""What keeps a cutover, or a rollback, from beginning: all of it at once."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+import sqlalchemy as sa
+
+from migrate.cutover import cascading
+from migrate.cutover.reverse import elsewhere
+from migrate.cutover.server import Server
+from migrate.model.errors import PreflightError
+from migrate.ops import readiness
+from migrate.settings import Settings
+from migrate.state import compared
+from migrate.state.cutover import Direction
+from migrate.target.plan import Plan
+
+PATIENCE = 5.0  # seconds that a stream may be behind, once it hurries
+
+
+def refuse_unready(
+    settings: Settings,
+    state: sa.Engine,
+    direction: Direction,
+    streams: tuple[Settings, Settings],
+    plan: Plan,
+    servers: Sequence[Server],
+    without: Collection[str],
+) -> None:
+    """Raise PreflightError for everything that is not ready; ServerError.
+
+    settings: of the way there. streams: to the side that is entered, and from it; plan: of the first. servers: of the
+    side that is left, without those that are gone (`without`).
+    """
+    stream, other = streams
+    lag = settings.cutover.max_lag_seconds
+    problems = readiness.problems(stream, state, plan, lag, without, PATIENCE)
+    problems += elsewhere(settings, state)
+    problems += cascading.left_out(servers, plan, settings.cutover)
+    if not without:
+        way = "the way back" if direction is Direction.THERE else "the way there"
+        others = readiness.problems(other, state, None, lag, patience_seconds=PATIENCE)
+        problems += [f"{way}: {one}" for one in others]
+        with state.connect() as connection:
+            if not compared.load(connection, stream.name):
+                told = "no clean verification of all tables since rows came by another way than the stream"
+                problems.append(told)
+    if problems:
+        more = "".join(f"\n  - {one}" for one in problems[1:])
+        raise PreflightError(
+            f"not ready: {problems[0]}{more}",
+            hint=f"`migrate {'' if direction is Direction.THERE else '--reverse '}status` says more; mend it,"
+            " and again",
+        )
