@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from migrate.mysql.connection import Connection
 from migrate.preflight import limits, shards
 from migrate.preflight.result import Verdict
@@ -23,6 +25,7 @@ def test_conditions_that_few_rows_meet_do_not_have_the_whole_table_read(case: Ca
         "INSERT INTO t (id, user_id) WITH RECURSIVE seq (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM seq"
         f" WHERE n < 1000) SELECT 1000 * a.n + b.n, a.n FROM seq a JOIN seq b ON a.n <= {_ROWS // 1000}",
         "UPDATE t SET v = 'ours' WHERE id IN (1001, 20000, 40999)",
+        "ALTER TABLE t MODIFY user_id BIGINT NOT NULL",  # for NULL the whole table is looked through, in its time
         "ANALYZE TABLE t",
     )
     case.raw["tables"][0]["rows"] = [{"column": "v", "is": "ours"}]
@@ -47,3 +50,42 @@ def test_a_table_that_is_locked_is_not_waited_for_and_hides_no_other(case: Case)
     assert found.message.startswith(f"source 's', check 'sharding' of {case.database}.t: Query ")
     assert found.mend == limits.TOOK_LONG
     assert {"counters", "sharding"} <= {result.check for result in results if result.subject == f"{case.database}.u"}
+
+
+def test_a_null_far_from_both_ends_of_the_key_is_found_and_its_column_named(
+    case: Case, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shards, "SAMPLE", 10)
+    case.at_source("UPDATE t SET user_id = NULL WHERE id = 450")
+    planned = case.table()
+    with session(case.box.source) as connection:
+        spread, found = shards.check(connection, planned)
+        assert (spread.verdict, found.verdict) == (Verdict.PASS, Verdict.PROBLEM)
+        assert f"{case.database}.t: user_id is NULL in a row at least" in found.message
+        case.raw["tables"][0]["rows"] = [{"column": "id", "at_most": 449}]
+        assert one(shards.check(connection, case.table())).verdict is Verdict.PASS, "it is left out"
+        case.at_source("UPDATE t SET user_id = NULL WHERE id = 5")
+        (told,) = shards.check(connection, planned)
+        assert (told.verdict, "none like id = 5" in told.message) == (Verdict.PROBLEM, True), "once"
+        case.at_source("DELETE FROM t WHERE user_id IS NULL", "ALTER TABLE t MODIFY user_id BIGINT NOT NULL")
+        del case.raw["tables"][0]["rows"]
+        assert one(shards.check(connection, case.table())).verdict is Verdict.PASS
+
+
+def test_whether_there_is_a_null_that_takes_too_long_to_see_is_a_note(
+    case: Case, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def shortly(connection: Connection, select: str) -> str:
+        """A thousandth of the time, for what reads the whole table."""
+        sql = limits.limited(connection, select)
+        return sql.replace("(5000)", "(1)").replace("= 5 ", "= 0.001 ") if "IS NULL" in sql else sql
+
+    case.at_source(
+        "INSERT INTO t (user_id, v) SELECT 1, REPEAT('x', 40) FROM t a JOIN t b ON b.id <= 200",
+    )
+    monkeypatch.setattr(shards, "limited", shortly)
+    with session(case.box.source) as connection:
+        spread, found = shards.check(connection, case.table())
+    assert (spread.check, found.verdict) == ("sharding", Verdict.NOTE)
+    assert "whether user_id is NULL in a row" in found.message
+    assert case.box.source.query(found.mend.partition(": ")[2]) == ()
