@@ -30,6 +30,7 @@ from migrate.preflight import (
     planning,
     retention,
     shards,
+    sizes,
     space,
     state,
     tables,
@@ -222,6 +223,7 @@ def _source_at_leisure(name: str, plan: Plan, all_of: _Sources, looks: Looks, do
     there = {id_: volume for id_, volume in found.items() if volume is not None}
     all_of.volumes |= there
     looks.at("retention", partial(retention.check, volume=sum(there.values(), Volume())))
+    looks.at("row size", partial(sizes.check, tables=planned, settings=plan.settings))
     for one in planned:
         looks.at("counters", partial(_counted, all_of, one), one.table.full_name)
         looks.at("sharding", partial(shards.check, planned=one), one.table.full_name)
