@@ -296,6 +296,15 @@ def test_exit_codes_are_the_codes() -> None:
     assert [int(code) for code in table] == sorted({0, *(kind.exit_code for kind in classes)})
 
 
+def _check_named_by(call: ast.Call) -> ast.expr | None:
+    """The argument by which a call names what is looked at: a check, or the role of a server that does not answer."""
+    if isinstance(call.func, ast.Name) and call.func.id in ("Result", "guarded"):
+        return call.args[0]
+    if isinstance(call.func, ast.Attribute) and call.func.attr == "looks":
+        return call.args[1]
+    return None
+
+
 def test_the_checks_of_preflight_are_those_that_the_page_lists() -> None:
     page = (ROOT / "docs/preflight.md").read_text("utf-8")
     _, _, table = page.partition("| check |")
@@ -303,9 +312,8 @@ def test_the_checks_of_preflight_are_those_that_the_page_lists() -> None:
     made = set()
     for module in (ROOT / "migrate/preflight").glob("*.py"):
         for node in ast.walk(ast.parse(module.read_text("utf-8"))):
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("Result", "guarded"):
-                first = node.args[0]
-                made |= {first.value} if isinstance(first, ast.Constant) else set()
+            if isinstance(node, ast.Call) and (named := _check_named_by(node)) is not None:
+                made |= {named.value} if isinstance(named, ast.Constant) else set()
     assert listed == made
 
 

@@ -113,17 +113,17 @@ def _speaks_of(body: str, name: str) -> bool:
 
 def _hidden(connection: Connection, existing: Existing, *, way_back: bool) -> list[Result]:
     """What an account without these grants does not get to see."""
-    missing = grants.read(connection).lacking(existing.database, ("TRIGGER", "EVENT"))
+    held = grants.read(connection)
+    missing = held.lacking(existing.database, ("TRIGGER", "EVENT"))
     if not missing:
         return []
     what = " and ".join(f"{name.lower()}s" for name in missing)
     told = f"{connection.name}: this account cannot see {what} of database {existing.database}"
+    for_now = f"for the time of preflight: {held.mend(existing.database, missing)}"
     if way_back:
         told += ", which would fire for what the way back brings"
-        mend = (
-            f"make sure that there are none that do not leave it out (docs/cutover.md), or GRANT {', '.join(missing)}"
-        )
+        mend = f"make sure that there are none that do not leave it out (docs/cutover.md), or {for_now}"
     else:
         told += ", which has tables already"
-        mend = f"make sure that there are none, or GRANT {', '.join(missing)}"
-    return [Result("triggers", existing.database, Verdict.NOTE, told, f"{mend} on it for the time of preflight")]
+        mend = f"make sure that there are none, or {for_now}"
+    return [Result("triggers", existing.database, Verdict.NOTE, told, mend)]
