@@ -1,4 +1,5 @@
-"""One cutover of a migration at a time, by a lease: what is done under it asks again whether it is still ours."""
+"""One cutover of a migration at a time, by a lease: what is done under it asks again whether it is still ours, and the
+run still what it was."""
 
 from __future__ import annotations
 
@@ -8,9 +9,12 @@ from dataclasses import dataclass
 
 import sqlalchemy as sa
 
-from migrate.model.errors import OwnershipLost, PreflightError
+from migrate.model.errors import OwnershipLost, PreflightError, ServerError
 from migrate.settings import Settings
+from migrate.state import cutover, switch
+from migrate.state.cutover import Outcome
 from migrate.state.lease import Held, Leases
+from migrate.state.switch import Side
 
 LEASE = "cutover"
 
@@ -34,6 +38,22 @@ class Alone:
         except OwnershipLost:
             return False
         return True
+
+
+def nobody_came(migration: str, side: Side, connection: sa.Connection) -> None:
+    """Raises PreflightError when a run is under way, or applications are not at this side; no run begins before the
+    commit."""
+    here = switch.get(connection, migration, lock=True).side is side
+    last = cutover.latest(connection, migration)
+    if not here or (last is not None and last.open):
+        raise PreflightError("another cutover came first", hint="`migrate status` says where it stands")
+
+
+def still_at(migration: str, run: int, outcome: Outcome, connection: sa.Connection) -> None:
+    """Raises ServerError when somebody else has ended the run meanwhile; the next one may have begun. Until the commit
+    nobody does."""
+    if cutover.lock(connection, migration, run) is not outcome:
+        raise ServerError(f"run {run} was ended by another process", hint="`migrate status` says where it stands")
 
 
 @contextmanager

@@ -6,13 +6,14 @@ What ends a block is noted in the state before anything is done, so that whoever
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from contextlib import closing
+from contextlib import ExitStack, closing
+from functools import partial
 
 import sqlalchemy as sa
 import structlog
 
 from migrate.cutover import hook, revoking
-from migrate.cutover.server import Server, Session, settled
+from migrate.cutover.server import Server, Session, settled, side_by_side
 from migrate.model.errors import MigrateError, PreflightError, ServerError
 from migrate.mysql import grants
 from migrate.mysql.catalog import place
@@ -30,6 +31,7 @@ from migrate.target.plan import Plan
 log = structlog.get_logger("migrate.cutover")
 Say = Callable[[str], None]
 _HOOK = "hook"
+_SHORT = 2.0  # seconds that one server is waited for while another one may be closed
 _BACKUP = "no account can be changed beside a backup, or FLUSH TABLES WITH READ LOCK: SHOW PROCESSLIST names who waits"
 _READ_ONLY = "SET GLOBAL read_only = 1"
 _NO_ACCOUNT = frozenset({1133, 1141, 1410})
@@ -64,6 +66,7 @@ class Blocks:
         self._without = without
         self._placed: list[Block] = []  # by this process
         self._lifted: set[str] = set()  # of which servers, again
+        self._still: Callable[[sa.Connection], None] | None = None  # of `stop`
 
     def probe(self) -> None:
         """See that writes could be stopped, without doing so. Raises PreflightError, ServerError."""
@@ -98,8 +101,10 @@ class Blocks:
     def stop(self, still_ours: Callable[[sa.Connection], None]) -> None:
         """Stop writes. Raises PreflightError, ServerError; what was done until then is noted and can be ended.
 
-        still_ours: raises when this run is not the one that may; asked in the transaction that begins it.
+        still_ours: raises when this run is not the one that may; asked in the transaction that begins it, and in those
+        that note what is done at each server.
         """
+        self._still = still_ours
         with self._state.begin() as connection:
             still_ours(connection)
             now = switch.put(connection, self._name, self._side, Writes.CLOSED)
@@ -117,29 +122,22 @@ class Blocks:
                 self._hook("close")
 
     def give_back(self, still: Callable[[sa.Connection], None]) -> None:
-        """End what was put in place at this side, also by an earlier run.
+        """End what was put in place at this side, also by an earlier run, at all servers side by side.
 
+        What this process did after somebody else had ended its run is not noted any more, and is ended too.
         still: raises when this is not ours to do any more. Raises ServerError; what could not be ended stays noted.
         """
         with self._state.connect() as connection:
             found = cutover.blocked(connection, self._name, self._side)
-        failed: dict[str, ServerError] = {}
+        noted = {block.server for block in found}
+        found += [block for block in self._placed if block.server not in noted]
         for block in found:
             if block.server in self._without:
                 by_hand = "; ".join(block.ending)
                 self._say(f"{self._side} '{block.server}' is gone; should it come back, writes open by: {by_hand}")
-                continue
-            with self._state.begin() as connection:
-                still(connection)
-            try:
-                if block.server not in self._lifted:
-                    self._end(block)
-            except ServerError as error:  # the others are not to wait for this one
-                failed[block.server] = error
-                continue
-            with self._state.begin() as connection:
-                cutover.drop_block(connection, self._name, block)
-            self._say(f"{self._side} '{block.server}': writes given back")
+        found = [block for block in found if block.server not in self._without]
+        outcomes = side_by_side(partial(self._given_back, still), found)
+        failed = {block.server: error for block, error in zip(found, outcomes, strict=True) if error is not None}
         if failed:
             first = next(iter(failed.values()))
             names = ", ".join(f"'{name}'" for name in failed)
@@ -148,14 +146,40 @@ class Blocks:
             hint = f"with an account that may, run there: {by_hand}; and say the same again" if denied else first.hint
             raise ServerError(f"writes are still stopped at {names}: {first.message}", hint=hint)
 
+    @property
+    def by_hand(self) -> str:
+        """What would end what this process put in place."""
+        return "; ".join(f"'{block.server}': {'; '.join(block.ending)}" for block in self._placed) or "nothing"
+
+    def _given_back(self, still: Callable[[sa.Connection], None], block: Block) -> ServerError | None:
+        """At one server; what kept it from that, as the others are not to wait for this one."""
+        with self._state.begin() as connection:
+            still(connection)
+        try:
+            if block.server not in self._lifted:
+                self._end(block)
+        except ServerError as error:
+            return error
+        with self._state.begin() as connection:
+            cutover.drop_block(connection, self._name, block)
+        self._say(f"{self._side} '{block.server}': writes given back")
+        return None
+
     def lift(self) -> None:
-        """End what this process put in place, without the state; `give_back` takes the notes away."""
-        for block in reversed(self._placed):
+        """End what this process put in place, without the state, side by side and without long waits for a server that
+        hangs; `give_back` takes the notes away, and ends the rest."""
+
+        def lifted(block: Block) -> None:
             try:
                 self._end(block)
                 self._lifted.add(block.server)
             except MigrateError as error:
                 log.warning("writes are not given back yet", server=block.server, reason=error.message)
+
+        with ExitStack() as until:
+            for server in self._servers:
+                until.enter_context(server.in_a_hurry(_SHORT))
+            side_by_side(lifted, self._placed)
 
     def _end(self, block: Block) -> None:
         if block.method == "hook":
@@ -187,9 +211,11 @@ class Blocks:
                 self._say(f"{self._side} '{block.server}': an account is not there any more: {statement}")
 
     def _note(self, block: Block) -> None:
-        self._placed.append(block)
         with self._state.begin() as connection:
+            if self._still is not None:  # the server before may have taken long
+                self._still(connection)
             cutover.note_block(connection, self._name, block)
+        self._placed.append(block)
 
     # -- read_only
 

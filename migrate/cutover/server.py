@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from typing import TypeVar
 
 import pymysql
 
@@ -19,6 +21,8 @@ from migrate.mysql.readable import log_end
 from migrate.publish.start import SourceEnd
 from migrate.settings import Source, Target
 
+_One = TypeVar("_One")
+_Outcome = TypeVar("_Outcome")
 _NO_SUCH_THREAD = 1094
 _END_SECONDS = 10.0
 _AFTER_SERVER = 1.0  # seconds, as the server's own end of a wait says why
@@ -45,6 +49,7 @@ class Server:
         self.name = settings.name
         self._where = f"{side} '{settings.name}'"
         self._settings = settings
+        self._patience: float | None = None
         self._acts: Connection | None = None
         self._locks: Connection | None = None
 
@@ -52,7 +57,7 @@ class Server:
     def acts(self) -> Connection:
         """A session to look and act with."""
         if self._acts is None or not self._acts.open:
-            self._acts = connect(self._settings, self._where)
+            self._acts = connect(self._patient(), self._where)
             if (
                 self._acts.flavour == "mariadb"
             ):  # a GRANT to an account that was dropped would make it, with no password
@@ -64,6 +69,26 @@ class Server:
         """What tells the server from others, by whatever address it is reached. Raises ServerError."""
         with explained(self._where):
             return place(self.acts)
+
+    def _patient(self) -> Source | Target:
+        """How the server is reached, and how long it is waited for."""
+        if self._patience is None:
+            return self._settings
+        names = ("connect_timeout", "read_timeout")
+        return self._settings.model_copy(
+            update={name: min(self._patience, getattr(self._settings, name)) for name in names}
+        )
+
+    @contextmanager
+    def in_a_hurry(self, seconds: float) -> Iterator[None]:
+        """With a session of its own for the block, in which a server that says nothing is not waited for longer."""
+        self.close()
+        self._patience = seconds
+        try:
+            yield
+        finally:
+            self._patience = None
+            self.close()
 
     def close(self) -> None:
         """Lets go of the locks."""
@@ -83,12 +108,13 @@ class Server:
                 self.acts.query(statement.replace("%", "%%"))
                 return
             self.acts.query(f"SET SESSION lock_wait_timeout = {max(1, round(seconds))}")
-            self.acts.raw._read_timeout = max(1.0, seconds) + _AFTER_SERVER  # type: ignore[attr-defined]
+            waits = min(max(1.0, seconds) + _AFTER_SERVER, self._patient().read_timeout)
+            self.acts.raw._read_timeout = waits  # type: ignore[attr-defined]
             try:
                 self.acts.query(statement.replace("%", "%%"))
             finally:
                 if self._acts is not None:
-                    self._acts.raw._read_timeout = self._settings.read_timeout  # type: ignore[attr-defined]
+                    self._acts.raw._read_timeout = self._patient().read_timeout  # type: ignore[attr-defined]
 
     def query(self, statement: str) -> list[tuple[object, ...]]:
         with explained(self._where):
@@ -209,6 +235,12 @@ def settled(condition: Callable[[], bool], seconds: float, between: float = 0.05
             return False
         time.sleep(between)
     return True
+
+
+def side_by_side(do: Callable[[_One], _Outcome], of: Sequence[_One]) -> list[_Outcome]:
+    """Do something to each, none waiting for another; the outcomes in order. Raises what the first of them raised."""
+    with ThreadPoolExecutor(max(1, len(of))) as threads:
+        return list(threads.map(do, of))
 
 
 def _session(row: Sequence[object]) -> Session:

@@ -12,11 +12,23 @@ from migrate.cutover.server import Server
 from migrate.model.errors import PreflightError
 from migrate.ops import readiness
 from migrate.settings import Settings
-from migrate.state import compared
+from migrate.state import compared, switch
 from migrate.state.cutover import Direction
+from migrate.state.switch import Side
 from migrate.target.plan import Plan
 
 PATIENCE = 5.0  # seconds that a stream may be behind, once it hurries
+
+
+def refuse_elsewhere(state: sa.Engine, migration: str, side: Side) -> None:
+    """Raise PreflightError when applications are not at the side that is to be left."""
+    with state.connect() as connection:
+        now = switch.get(connection, migration)
+    if now.side is not side:
+        raise PreflightError(
+            f"applications are at the {now.side} already (version {now.version} of the switch)",
+            hint=f"the way back is `migrate {'rollback' if side is Side.SOURCE else 'cutover'}`",
+        )
 
 
 def refuse_unready(

@@ -14,7 +14,7 @@ from functools import partial
 import sqlalchemy as sa
 
 from migrate.cutover import budget, entered, gone
-from migrate.cutover.alone import Alone
+from migrate.cutover.alone import Alone, nobody_came, still_at
 from migrate.cutover.blocking import Blocks
 from migrate.cutover.budget import Watch
 from migrate.cutover.comparing import Comparing, pass_up_to, refuse_copied_since
@@ -159,11 +159,14 @@ class Cutover:
         name = self._settings.name
         with self._state.begin() as connection:
             self._still_ours(connection)
-            last = cutover.latest(connection, name)
-            if switch.get(connection, name, lock=True).side is not self._side or (last is not None and last.open):
-                raise PreflightError("another cutover came first", hint="`migrate status` says where it stands")
+            nobody_came(name, self._side, connection)
             refuse_copied_since(connection, self._stream.name, self._plan, comparing)
             self._report.run = self._journal.run = cutover.begin(connection, name, self._direction)
+
+    def _still_running(self, connection: sa.Connection) -> None:
+        """Raises OwnershipLost, ServerError when somebody else may have ended this run."""
+        self._still_ours(connection)
+        still_at(self._settings.name, self._report.run, Outcome.RUNNING, connection)
 
     def _still_ours(self, connection: sa.Connection) -> None:
         """Raises OwnershipLost when another run may be under way."""
@@ -182,9 +185,10 @@ class Cutover:
         self._report.run = self._journal.run = run
         try:
             with self._journal.step("release"):
-                self._other_blocks.give_back(partial(self._still, run, Outcome.SWITCHED))
+                still = partial(still_at, self._settings.name, run, Outcome.SWITCHED)
+                self._other_blocks.give_back(still)
                 with self._state.begin() as connection:
-                    self._still(run, Outcome.SWITCHED, connection)
+                    still(connection)
                     switch.put(connection, self._settings.name, self._side.other, Writes.OPEN)
         except BaseException:
             self._journal.write_failed()
@@ -203,10 +207,14 @@ class Cutover:
         """
         name = self._settings.name
         with self._state.begin() as connection:
-            if (outcome := cutover.lock(connection, name, run)) not in (Outcome.RUNNING, Outcome.ABORTING):
-                return outcome is Outcome.ABORTED
-            cutover.came_to(connection, name, run, Outcome.ABORTING)  # it cannot switch any more
-        self._blocks.give_back(partial(self._still, run, Outcome.ABORTING))
+            outcome = cutover.lock(connection, name, run)
+            if ours := outcome in (Outcome.RUNNING, Outcome.ABORTING):
+                cutover.came_to(connection, name, run, Outcome.ABORTING)  # it cannot switch any more
+        if not ours:
+            if outcome is Outcome.ABORTED:  # by another process; this one may have gone on meanwhile
+                self.give_back_left()
+            return outcome is Outcome.ABORTED
+        self._blocks.give_back(partial(still_at, name, run, Outcome.ABORTING))
         with self._state.begin() as connection:
             if cutover.lock(connection, name, run) is Outcome.ABORTING:
                 switch.put(connection, name, self._side, Writes.OPEN)
@@ -214,15 +222,18 @@ class Cutover:
                 cutover.came_to(connection, name, run, Outcome.ABORTED)
         return True
 
-    def _still(self, run: int, outcome: Outcome, connection: sa.Connection) -> None:
-        """Raises ServerError when somebody else has ended the run meanwhile; the next one may have begun."""
-        if cutover.lock(connection, self._settings.name, run) is not outcome:
-            raise ServerError(f"run {run} was ended by another process", hint="`migrate status` says where it stands")
+    def give_back_left(self) -> None:
+        """End what stops writes at the side where applications are, although no run is open. Raises ServerError."""
+        try:
+            self._blocks.give_back(partial(nobody_came, self._settings.name, self._side))
+        except PreflightError as error:
+            by_hand = self._blocks.by_hand
+            raise ServerError(f"not given back: {error.message}", hint=f"{error.hint}; after it {by_hand}") from error
 
     def _freeze(self, comparing: Comparing | None) -> None:
         """comparing: None when a server is gone with which nothing can be compared."""
         with self._journal.step("stop writes"):
-            self._blocks.stop(self._still_ours)
+            self._blocks.stop(self._still_running)
         with self._journal.step("lock"):
             self._lock()
         with self._journal.step("drain"):
@@ -248,14 +259,7 @@ class Cutover:
         return Comparing(self._stream, self._state, self._plan, self._settings.cutover, self._say)
 
     def _check(self) -> None:
-        with self._state.connect() as connection:
-            now = switch.get(connection, self._settings.name)
-        if now.side is not self._side:
-            other = "rollback" if self._direction is Direction.THERE else "cutover"
-            raise PreflightError(
-                f"applications are at the {now.side} already (version {now.version} of the switch)",
-                hint=f"the way back is `migrate {other}`",
-            )
+        checking.refuse_elsewhere(self._state, self._settings.name, self._side)
         self._hurry(self._stream, self._other)
         if self._without:
             self.delivered()  # they do not answer

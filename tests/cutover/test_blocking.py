@@ -15,7 +15,7 @@ import sqlalchemy as sa
 
 from migrate.cutover.blocking import Blocks
 from migrate.cutover.server import Server
-from migrate.model.errors import ServerError
+from migrate.model.errors import OwnershipLost, ServerError
 from migrate.model.table import Table
 from migrate.settings import Settings, State, parse
 from migrate.state import cutover
@@ -23,7 +23,7 @@ from migrate.state.cutover import Block
 from migrate.state.switch import Side
 from sandbox.ports import free_port
 from sandbox.stack import Sandbox
-from tests.failover.support import SLOW, wait
+from tests.failover.support import SLOW, frozen, wait
 from tests.helpers import address, int_column, plan_of, raw_settings, scratch, unique
 
 
@@ -96,6 +96,45 @@ def test_a_server_that_is_away_keeps_no_other_one_closed(case: Case) -> None:
     case.ports["a"] = port
     case.give_back()
     assert (case.read_only(), case.noted()) == ([False, False], [])
+
+
+def test_a_server_that_hangs_keeps_no_other_one_closed_for_a_while(case: Case) -> None:
+    blocks = case.blocks()
+    blocks.stop(lambda _connection: None)
+    lifting = threading.Thread(target=blocks.lift, daemon=True)
+    asked = "SELECT @@GLOBAL.read_only"
+    with frozen(case.servers["b"].pid):
+        lifting.start()  # connect_timeout is 10 s
+        wait(lambda: case.servers["a"].query(asked) == ((0,),), "the other one to be open", 5)
+        lifting.join(8)
+        assert not lifting.is_alive()
+    blocks.give_back(lambda _connection: None)
+    assert (case.read_only(), case.noted()) == ([False, False], [])
+
+
+def test_a_run_that_is_another_ones_meanwhile_closes_no_further_server(case: Case) -> None:
+    asked: list[list[bool]] = []
+
+    def still(_connection: sa.Connection) -> None:
+        asked.append(case.read_only())
+        if asked[-1][0]:
+            raise OwnershipLost("another's")
+
+    with pytest.raises(OwnershipLost):
+        case.blocks().stop(still)
+    assert asked == [[False, False], [False, False], [True, False]], "at the beginning, and before each server"
+    assert (case.read_only(), case.noted()) == ([True, False], ["a"])
+
+
+def test_what_was_closed_once_its_note_was_gone_is_opened_by_who_closed_it(case: Case) -> None:
+    blocks = case.blocks()
+    blocks.stop(lambda _connection: None)
+    case.give_back()  # as by `--abort` elsewhere, before this one came to its statements
+    for server in case.servers.values():
+        server.execute("SET GLOBAL read_only = 1")
+    assert case.noted() == []
+    blocks.give_back(lambda _connection: None)
+    assert case.read_only() == [False, False]
 
 
 def test_a_statement_that_still_waits_to_close_a_server_does_not_do_so_afterwards(case: Case) -> None:

@@ -1,0 +1,53 @@
+"""A cutover that loses its lease in the freeze, as while the state hangs, closes nothing that nobody opens."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from sandbox.broker import KafkaBroker
+from sandbox.stack import Sandbox
+from tests.failover.support import SLOW, wait
+from tests.flow import launcher
+from tests.flow.test_cutover import MORE, Switched, switched
+from tests.forked import Child
+
+SEAMS = (
+    ("migrate.cutover.blocking:Blocks._note", 1),  # before it notes that it will close the server
+    ("migrate.cutover.server:Server.execute", 2),  # noted; it closes the server once the note is gone again
+)
+
+
+@pytest.mark.timeout(600)
+def test_a_run_that_another_one_ended_meanwhile_leaves_writes_open(
+    box: Sandbox, kafka: KafkaBroker, tmp_path: Path
+) -> None:
+    more = MORE.replace("freeze_seconds: 10", "freeze_seconds: 60")
+    with switched(box, kafka, tmp_path, more) as one:
+        flow = one.flow
+        flow.migration.ask("verify")
+        for where, call in SEAMS:
+            held = tmp_path / f"held-{call}"
+            late = Child(f"late-{call}", tmp_path / f"late-{call}.log", Path.cwd())
+            line = launcher.command(flow.migration, "hold", where, call, "cutover")
+            late.start(line, {**flow.migration.environment, "HELD_AT": str(held)})
+            wait(held.exists, f"the cutover to come to {where}")
+            os.kill(late.pid, signal.SIGSTOP)
+            flow.nobody_switches()
+            flow.migration.do("cutover", "--abort")
+            assert (one.source_writable(), noted(one)) == (True, [])
+            held.unlink()
+            os.kill(late.pid, signal.SIGCONT)
+            assert late.wait(SLOW)
+            said = late.log.read_text("utf-8")
+            assert (late.returncode, "writes are given back" in said) == (7, True), said
+            assert (one.side(), one.source_writable(), noted(one)) == ("source", True, []), where
+            assert flow.state_of("SELECT COUNT(*) FROM cutover WHERE finished IS NULL")[0][0] == 0
+            assert one.stage()[1] == "migrate cutover --rehearse"
+
+
+def noted(one: Switched) -> list[str]:
+    return [row[0] for row in one.flow.state_of("SELECT server FROM write_block")]
