@@ -78,6 +78,7 @@ class Blocks:
                     self._refuse_closed_state(server)
                 case "revoke":
                     _, back = revoking.revocations(server, *self._of(server))
+                    revoking.refuse_others(server, *self._of(server))
                     for statement in back:  # they have it: it changes nothing
                         server.execute(statement, self._cutover.wait_seconds)
                 case _:

@@ -18,7 +18,7 @@ Statements = tuple[list[str], list[str]]
 def revocations(server: Server, accounts: Sequence[str], databases: Collection[str]) -> Statements:
     """As `grants`. Raises PreflightError when no account may write, or one whose writes cannot be taken."""
     for text in accounts:
-        if any(on == "*.*" for _, on in _writes_of(server, text, databases)):
+        if any(on == "*.*" for _, on in _writes_of(server, _quoted(text), databases)):
             raise PreflightError(
                 f"{_quoted(text)} may write by a grant on *.*, which cannot be taken from single databases",
                 hint="give it grants by database, or use cutover.stop: read_only",
@@ -32,10 +32,33 @@ def revocations(server: Server, accounts: Sequence[str], databases: Collection[s
     return taken, back
 
 
+def refuse_others(server: Server, accounts: Sequence[str], databases: Collection[str]) -> None:
+    """Raise PreflightError when who is to be stopped may write all the same once the named accounts may not: by a role
+    that is not named, or by coming as an account of the same name at another host. Raises ServerError."""
+    known = {named(text) for text in accounts}
+    comers = known | {*server.members([*known])}
+    comers |= server.alike(user for user, _ in comers)
+    problems = [
+        (f"{_written(*one)} may write too, which is not among cutover.accounts", f"name {'@'.join(one)} there")
+        for one in sorted(comers - known)
+        if _writes_of(server, _written(*one), databases)
+    ]
+    for role, member in sorted(server.roles_of(comers).items()):
+        if role not in known and _writes_of(server, _written(*role), databases):
+            way = f"name {'@'.join(role)} in cutover.accounts" if role[1] else "grant the account what it writes itself"
+            problems.append((f"{_written(*member)} may write by its role {_written(*role)} too", way))
+    if problems:
+        raise PreflightError(
+            f"'{server.name}': " + "\n  - ".join(told for told, _ in problems),
+            hint="; ".join(way for _, way in problems) + "; or use cutover.stop: read_only",
+        )
+
+
 def grants(server: Server, accounts: Sequence[str], databases: Collection[str]) -> Statements:
     """Statements that take writes to these databases from accounts, and those that give them back; by what the server
     shows that they were granted. Raises ServerError, also for an account that is not there."""
-    found = [(what, on, _quoted(text)) for text in accounts for what, on in _writes_of(server, text, databases)]
+    quoted = [_quoted(text) for text in accounts]
+    found = [(what, on, account) for account in quoted for what, on in _writes_of(server, account, databases)]
     return (
         [f"REVOKE {what} ON {on} FROM {account}" for what, on, account in found],
         [f"GRANT {what} ON {on} TO {account}" for what, on, account in found],
@@ -55,8 +78,8 @@ def named(text: str) -> tuple[str, str]:
 
 
 def _writes_of(server: Server, account: str, databases: Collection[str]) -> list[tuple[str, str]]:
-    """(Privileges that write, what they are on), as the server shows what an account was granted."""
-    lines = server.query(f"SHOW GRANTS FOR {_quoted(account)}")
+    """(Privileges that write, what they are on), as the server shows what an account, quoted, was granted."""
+    lines = server.query(f"SHOW GRANTS FOR {account}")
     found = [one for (line,) in lines if (one := _GRANT.match(str(line))) is not None]
     return [
         (what, one["on"])
@@ -82,3 +105,10 @@ def _on_any(on: str, databases: Collection[str]) -> bool:
 def _quoted(text: str) -> str:
     user, host = named(text)
     return f"'{user}'@'{host}'"
+
+
+def _written(user: str, host: str) -> str:
+    """As SQL names an account, or a role of MariaDB, which has no host."""
+    if not host:
+        return "`" + user.replace("`", "``") + "`"
+    return "@".join("'" + part.replace("'", "''") + "'" for part in (user, host))

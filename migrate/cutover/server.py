@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -149,6 +149,27 @@ class Server:
         while of:
             of = {(str(to), str(at)) for user, host, to, at in edges if (user, host) in of} - {*found}
             found += sorted(of)
+        return found
+
+    def alike(self, users: Iterable[str]) -> set[tuple[str, str]]:
+        """All accounts, as (user, host), of these names; a role of MariaDB is none."""
+        names = ", ".join(f"'{_escaped(user)}'" for user in users)
+        rows = self.query(f"SELECT User, Host FROM mysql.user WHERE User IN ({names}) AND Host <> ''")
+        return {(str(user), str(host)) for user, host in rows}
+
+    def roles_of(self, accounts: Collection[tuple[str, str]]) -> dict[tuple[str, str], tuple[str, str]]:
+        """The roles that these accounts may act by, each with one that has it; (role, "") on MariaDB."""
+        if self.acts.flavour == "mariadb":
+            rows = self.query("SELECT Role, '', User, Host FROM mysql.roles_mapping")
+        else:
+            rows = self.query("SELECT FROM_USER, FROM_HOST, TO_USER, TO_HOST FROM mysql.role_edges")
+        edges = [((str(role), str(at)), (str(to), str(host))) for role, at, to, host in rows]
+        found: dict[tuple[str, str], tuple[str, str]] = {}
+        of = {*accounts}
+        while of:
+            more = {role: to for role, to in edges if to in of and role not in found}
+            found |= more
+            of = {*more}
         return found
 
     def end_statement(self, statement: str) -> None:

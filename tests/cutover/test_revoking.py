@@ -9,7 +9,7 @@ from contextlib import closing, contextmanager
 
 import pytest
 
-from migrate.model.errors import ServerError
+from migrate.model.errors import PreflightError, ServerError
 from tests.cutover.test_blocking import Case
 from tests.cutover.test_blocking import case as case
 from tests.failover.support import SLOW, wait
@@ -85,3 +85,50 @@ def test_a_revoke_waits_for_a_backup_no_longer_than_transactions_are_waited_for(
             assert "beside a backup" in refused.value.hint
             case.give_back()
         assert (case.noted(), may_write(case, user)) == ([], [True, True])
+
+
+def test_a_role_by_which_an_account_writes_too_is_named_before_the_freeze(case: Case) -> None:
+    mysql = case.box.flavour == "mysql"
+    role, above = f"{case.name[-20:]}_role", f"{case.name[-20:]}_above"
+    written = {name: f"'{name}'@'%'" if mysql else f"`{name}`" for name in (role, above)}
+    server = case.servers["b"]
+    with application(case, wait_seconds=1) as user:
+        try:
+            server.execute(
+                f"CREATE ROLE {role}",
+                f"CREATE ROLE {above}",
+                f"GRANT {role} TO '{user}'@'%'",
+                f"GRANT SELECT ON {case.database}.* TO {role}",
+            )
+            case.blocks().probe()
+            server.execute(f"GRANT {above} TO {role}", f"GRANT DELETE ON {case.database}.t TO {above}")
+            with pytest.raises(PreflightError) as refused:
+                case.blocks().probe()
+            assert f"'b': {written[role]} may write by its role {written[above]} too" in refused.value.message
+            assert "cutover.stop: read_only" in refused.value.hint
+            if mysql:
+                assert f"name {above}@% in cutover.accounts" in refused.value.hint
+                case.servers["a"].execute(f"CREATE ROLE {above}")
+                case.raw["cutover"]["accounts"].append(f"{above}@%")
+                case.blocks().probe()
+        finally:
+            for one in (server, case.servers["a"]) if mysql else (server,):
+                one.execute(*(f"DROP ROLE {'IF EXISTS' * mysql} {name}" for name in (role, above)))
+
+
+def test_an_account_of_the_same_name_at_another_host_is_named_before_the_freeze(case: Case) -> None:
+    with application(case, wait_seconds=1) as user:
+        server, other = case.servers["b"], f"'{user}'@'10.%'"
+        server.execute(f"CREATE USER {other}", f"GRANT SELECT ON {case.database}.* TO {other}")
+        try:
+            case.blocks().probe()
+            server.execute(f"GRANT INSERT ON {case.database}.* TO {other}")
+            with pytest.raises(PreflightError, match=f"'b': {other} may write too") as refused:
+                case.blocks().probe()
+            assert f"name {user}@10.% there" in refused.value.hint
+            case.servers["a"].execute(f"CREATE USER {other}")
+            case.raw["cutover"]["accounts"].append(f"{user}@10.%")
+            case.blocks().probe()
+        finally:
+            for one in case.servers.values():
+                one.execute(f"DROP USER IF EXISTS {other}")
