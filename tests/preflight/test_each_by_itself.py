@@ -70,7 +70,10 @@ def test_a_target_table_that_cannot_be_read_hides_nothing_else_of_its_server(cas
 
 def test_a_source_table_that_cannot_be_read_hides_nothing_else_of_its_server(case: Case) -> None:
     with_another(case)
-    with account(case.box.source, f"INSERT ON {case.database}.t", f"SELECT ON {case.database}.u") as user:
+    server = case.box.source
+    replicates = "BINLOG MONITOR" if server.flavour == "mariadb" else "REPLICATION CLIENT"
+    rights = (f"REPLICATION SLAVE, {replicates} ON *.*", f"INSERT ON {case.database}.t", f"SELECT ON {case.database}.u")
+    with account(server, *rights) as user:
         use(case.raw["sources"][0], user)
         results = case.report(services=True).results
     assert unseen(results) == [("sharding", f"{case.database}.t")]
