@@ -228,8 +228,13 @@ class Blocks:
         try:
             server.execute(_READ_ONLY)
         except ServerError:
-            self.end(server, server.writers())
-            server.execute(_READ_ONLY)
+            self.end(server, server.in_the_way())
+            try:
+                server.execute(_READ_ONLY)
+            except ServerError as error:
+                if number(error.__cause__ or error) != LOCK_WAIT:
+                    raise
+                raise server.still_held(error, self._databases[server.name]) from error.__cause__
 
     def _refuse_denied(self, asked: Iterable[tuple[Server, str]]) -> None:
         """Raise PreflightError for grants that are missing, of all servers at once; nothing is tried without them.

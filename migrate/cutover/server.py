@@ -12,10 +12,11 @@ from typing import TypeVar
 
 import pymysql
 
+from migrate.cutover import holders
 from migrate.model.errors import ServerError
 from migrate.mysql.catalog import place, server_facts
 from migrate.mysql.connection import Connection, connect
-from migrate.mysql.errors import LOCK_WAIT, explained, number
+from migrate.mysql.errors import LOCK_WAIT, explained, number, text
 from migrate.mysql.quoting import table as quoted_table
 from migrate.mysql.readable import log_end
 from migrate.publish.start import SourceEnd
@@ -133,6 +134,26 @@ class Server:
         )
         return [_session(row) for row in self.query(statement)]
 
+    def in_the_way(self, tables: Sequence[tuple[str, str]] | None = None) -> list[Session]:
+        """Others' sessions that certainly keep these tables from being locked: `writers`, and, where the server shows
+        it, those that have them locked for writing; without tables, any tables."""
+        found = {session.id: session for session in self.writers()}
+        with explained(self._where):
+            rows = holders.of(self.acts, tables)
+        found.update((session.id, session) for row in rows or () if (session := _session(row)).id not in self._own())
+        return list(found.values())
+
+    def still_held(self, error: ServerError | pymysql.MySQLError, databases: Collection[str]) -> ServerError:
+        """What there is to say when the lock is not had although all `in_the_way` were ended; names who may hold it."""
+        with explained(self._where):
+            rows = holders.users_of(self.acts, databases)
+            shown = holders.of(self.acts, None) is not None
+        maybe = [str(session) for row in rows if (session := _session(row)).id not in self._own()]
+        names = f"it may be one of those that use the databases: {', '.join(maybe) or 'none'}"
+        how = "" if shown else f"; {holders.TO_SEE[self.acts.flavour]} shows who it is, so that it is ended"
+        why = error.message if isinstance(error, ServerError) else f"{self._where}: {text(error)}"
+        return ServerError(f"{why}: a session keeps tables locked; {names}", hint=f"end it by KILL, and again{how}")
+
     def sessions_of(self, accounts: Sequence[tuple[str, str]]) -> list[Session]:
         """Sessions of accounts, as (user, host)."""
         names = ", ".join(f"'{_escaped(user)}'" for user, _ in accounts)
@@ -226,9 +247,11 @@ class Server:
                     self._locks.execute(f"LOCK TABLES {locks}".replace("%", "%%"))
                     break
                 except pymysql.OperationalError as error:
-                    if number(error) != LOCK_WAIT or last:
+                    if number(error) != LOCK_WAIT:
                         raise
-                sessions = self.writers()
+                    if last:
+                        raise self.still_held(error, {database for database, _ in tables}) from error
+                sessions = self.in_the_way(tables)
                 ended(sessions)
                 self.end(sessions)
             return SourceEnd(log_end(self._locks), (facts.server_id, facts.uuid))

@@ -290,7 +290,7 @@ class Cutover:
 
             def ended(sessions: list[Session], server: Server = server) -> None:
                 for session in sessions:
-                    self._say(f"{self._side} '{server.name}': ended {session}, which had an open transaction")
+                    self._say(f"{self._side} '{server.name}': ended {session}, which held on to the tables")
 
             wait = min(self._settings.cutover.wait_seconds, self._left())
             end = self._ends[server.name] = server.lock(tables, wait, self._left() + budget.GRACE, ended)

@@ -70,6 +70,11 @@ class Case:
             return [one.server for one in cutover.blocked(connection, self.name, Side.SOURCE)]
 
 
+def number_of(connection: Any) -> int:
+    """Of a session, at its server."""
+    return int(connection.thread_id())
+
+
 @pytest.fixture
 def case(box: Sandbox, state: sa.Engine, state_settings: State, tmp_path: Path) -> Iterator[Case]:
     with scratch(box.source, "blocks") as database:
@@ -160,6 +165,16 @@ def test_a_statement_that_still_waits_to_close_a_server_does_not_do_so_afterward
         thread.join(SLOW)
         assert len(ended) == 1
     assert case.read_only() == [False, False]
+
+
+def test_who_may_have_tables_locked_and_keeps_read_only_away_is_named(case: Case) -> None:
+    with closing(case.box.source.connect(case.database)) as holder, holder.cursor() as cursor:
+        cursor.execute("LOCK TABLES t WRITE")
+        with pytest.raises(ServerError, match=r"those that use the databases: .*\(session ") as refused:
+            case.stop()
+        assert f"(session {number_of(holder)}, " in refused.value.message
+        case.give_back()
+    assert (case.read_only(), case.noted()) == ([False, False], [])
 
 
 def test_an_account_that_is_gone_is_not_made_again(case: Case) -> None:
