@@ -60,6 +60,21 @@ class Whole:
 
 def whole(settings: Settings, state: sa.Engine, now: Status) -> Whole:
     """Of the migration itself; of a way back alone there is no stage."""
+    found = _standing(settings, state, now)
+    if found.stage is Stage.SWITCHING:
+        return found
+    with state.connect() as connection:
+        side = switch.get(connection, settings.name).side
+        left = [
+            f"an earlier cutover may have left writes stopped at {side} '{block.server}': `migrate cutover --abort`"
+            " gives them back"
+            for block in cutover.blocked(connection, settings.name, side)
+        ]
+    next_ = "migrate cutover --abort" if left and found.stage is Stage.READY else found.next
+    return Whole(found.stage, [*found.holds_back, *left], next_)
+
+
+def _standing(settings: Settings, state: sa.Engine, now: Status) -> Whole:
     with state.connect() as connection:
         side = switch.get(connection, settings.name).side
         last = cutover.latest(connection, settings.name)

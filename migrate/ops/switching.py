@@ -16,8 +16,9 @@ from migrate.cutover.journal import Report
 from migrate.model.errors import PreflightError, ServerError
 from migrate.ops.cutover import Cutover, Say
 from migrate.settings import Settings
-from migrate.state import cutover
+from migrate.state import cutover, switch
 from migrate.state.cutover import Direction, Outcome, Run
+from migrate.state.switch import Side
 
 
 def switch_over(
@@ -57,11 +58,14 @@ def delivered(
 def abort(settings: Settings, state: sa.Engine, say: Say, without: Collection[str] = ()) -> None:
     """Give writes back after a run that was killed before its switch; without servers that are gone for good.
 
-    Raises PreflightError when there is none.
+    What stops writes where applications are although no run is open is ended too. Raises PreflightError when there is
+    nothing of either.
     """
     with alone(settings, state):
         last = latest(settings, state)
         if last is None or not last.open:
+            if _end_left(settings, state, say, without):
+                return
             raise PreflightError("no cutover is under way", hint="`migrate status` says where applications are")
         if last.outcome is Outcome.SWITCHED:
             way = "rollback" if last.direction is Direction.THERE else "cutover"
@@ -72,6 +76,18 @@ def abort(settings: Settings, state: sa.Engine, say: Say, without: Collection[st
         if without:
             delivered(settings, state, last.direction, without, say)  # they do not answer
         end(settings, state, last, say, without)
+
+
+def _end_left(settings: Settings, state: sa.Engine, say: Say, without: Collection[str]) -> bool:
+    """End what stops writes where applications are, although no run is open; whether there was any."""
+    with state.connect() as connection:
+        side = switch.get(connection, settings.name).side
+        if not cutover.blocked(connection, settings.name, side):
+            return False
+    direction = Direction.THERE if side is Side.SOURCE else Direction.BACK
+    with closing(Cutover(settings, state, direction, say, without)) as left:
+        left.give_back_left()
+    return True
 
 
 @contextmanager
