@@ -25,11 +25,13 @@ if TYPE_CHECKING:
 
 SEAMS = (  # where it is killed, and on which side applications are then
     ("before", "migrate.cutover.blocking:Blocks.stop", "source"),
+    ("after", "migrate.state.cutover:note_block", "source"),  # nothing is stopped yet
     ("after", "migrate.cutover.blocking:Blocks.stop", "source"),
     ("after", "migrate.ops.cutover:Cutover._lock", "source"),
     ("after", "migrate.ops.cutover:Cutover._drain", "source"),
     ("after", "migrate.cutover.changed:ChangedKeys.compare", "source"),
     ("before", "migrate.ops.cutover:Cutover._switch", "source"),
+    ("after", "migrate.state.cutover:came_to", "source"),  # in the switch's transaction, which does not commit
     ("after", "migrate.ops.cutover:Cutover._switch", "target"),
     ("after", "migrate.ops.cutover:Cutover.finish", "target"),
 )
