@@ -18,7 +18,8 @@ from migrate.ops.progress import RowsBar
 from migrate.ops.runtime import stored_plan
 from migrate.ops.status import standing_of_check
 from migrate.settings import Settings
-from migrate.state import database, verification
+from migrate.state import database, phase, verification
+from migrate.state.phase import Phase
 from migrate.verify import certificate as certificates
 from migrate.verify import certificate_page, modes
 from migrate.verify.modes import Mode
@@ -71,6 +72,7 @@ def verify(
             raise ConfigError("--mode only looks", hint="`migrate verify --repair` compares every row and repairs")
         _look(settings, mode, table, chunks, as_json)
         return
+    _tell_not_copied(settings, table)
     from jobs import verify as job  # pyspark is slow to import
 
     with RowsBar("verifying") as bar:
@@ -86,6 +88,17 @@ def verify(
     else:
         out.print(result.summary(), markup=False)
     result.raise_first()
+
+
+def _tell_not_copied(settings: Settings, chosen: list[str] | None) -> None:
+    """As what a copy has not brought yet is looked at again and again before it counts as missing."""
+    with database.opened(settings.state) as state, state.connect() as connection:
+        stages = phase.every(connection, settings.name)
+    names = {f"{schema}.{name}": stage for (_, schema, name), stage in stages.items()}
+    left = [name for name, stage in names.items() if stage is not Phase.COPIED and (not chosen or name in chosen)]
+    if left:
+        told = f"{', '.join(left[:3])}{' …' if len(left) > 3 else ''}"
+        typer.echo(f"not copied yet, so that rows will be missing: {told} (`migrate copy`)", err=True)
 
 
 def _show_last(settings: Settings, as_json: bool, page: Path | None) -> None:

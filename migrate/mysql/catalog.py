@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from migrate.model.errors import PreflightError, StopError
 from migrate.model.table import Column, Kind, Table
 from migrate.mysql.connection import Connection
+from migrate.mysql.quoting import table as quoted_table
 
 _KINDS = {
     "tinyint": Kind.INT,
@@ -94,9 +95,11 @@ def load_table(
     )
     where = f"{connection.name}: table {database}.{name}"
     if found is None:
+        user, _, host = str(connection.query("SELECT CURRENT_USER()")[0][0]).rpartition("@")
+        on = quoted_table(database, name).replace("%%", "%")
         raise PreflightError(
             f"{where} is missing (or not visible to this user)",
-            hint="mend tables[].name in the config, or GRANT SELECT",
+            hint=f"mend tables[].name in the config, or GRANT SELECT ON {on} TO '{user}'@'{host}'",
         )
     if found[2:] != (database, name):  # its log has its names, and nothing would match
         raise PreflightError(

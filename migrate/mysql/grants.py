@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from migrate.mysql.catalog import show_variables
@@ -56,7 +56,7 @@ class Grants:
     account: str
     everywhere: frozenset[str]
     _rows: tuple[_Row, ...]
-    _single: frozenset[str]  # databases with grants on single tables
+    _single: Mapping[str, frozenset[str]]  # by database, what grants on single tables of it give
     _uncertain: bool  # something is taken away in a part, or comes by roles that are not shown
     _literal: bool  # names have no wildcards
 
@@ -103,8 +103,10 @@ class Grants:
         ]
 
     def unclear(self, database: str, wanted: Iterable[str]) -> bool:
-        """Whether it may have more of these on a database than `lacking` sees, or less."""
-        return self._uncertain or (database in self._single and not _WHOLE.issuperset(wanted))
+        """Whether it may have all of these where they are needed on a database, although `lacking` does not see it, or
+        less than it sees: by single tables, of which each has to be given by one at least."""
+        given = self._single.get(database, frozenset())
+        return self._uncertain or all(one not in _WHOLE and _gives(given, one) for one in wanted)
 
 
 def read(connection: Connection) -> Grants:
@@ -119,7 +121,7 @@ def read(connection: Connection) -> Grants:
             lines = [str(line) for (line,) in connection.query(using.replace("%", "%%"))]
     everywhere: set[str] = set()
     rows: list[_Row] = []
-    single: set[str] = set()
+    single: dict[str, frozenset[str]] = defaultdict(frozenset)
     uncertain = False
     for line in lines:
         found = _GRANT.match(line)
@@ -134,14 +136,14 @@ def read(connection: Connection) -> Grants:
         elif table == "*":
             rows.append(_Row(_holder(found["to"]), _unquoted(database), what))
         else:
-            single.add(_unquoted(database))
+            single[_unquoted(database)] |= {part.partition("(")[0].strip() for part in what}
     literal = show_variables(connection, "partial_revokes").get("partial_revokes", "OFF") == "ON"
     user, _, host = str(account).rpartition("@")
     return Grants(
         f"'{user}'@'{host}'",
         frozenset(everywhere),
         tuple(_ranked(rows, connection.flavour, with_roles)),
-        frozenset(single),
+        single,
         uncertain,
         literal,
     )

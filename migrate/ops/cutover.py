@@ -62,13 +62,15 @@ class Cutover:
         ways = [position.where_read(state, one) for one in (settings, back)]
         self._stream, self._other = ways if direction is Direction.THERE else reversed(ways)
         with state.connect() as connection:
-            if migrations.find(connection, back.name) is None:
-                raise PreflightError(
-                    "the way back is not there yet",
-                    hint="`migrate --reverse preflight`, `migrate --reverse init`, and `migrate --reverse run`",
-                )
-        self._plan = there if direction is Direction.THERE else stored_plan(back, state)
+            known = migrations.find(connection, back.name) is not None
         self._side = Side.SOURCE if direction is Direction.THERE else Side.TARGET
+        if not known:
+            checking.refuse_elsewhere(state, settings.name, self._side)  # a rollback before any cutover
+            raise PreflightError(
+                "the way back is not there yet",
+                hint="`migrate --reverse preflight`, `migrate --reverse init`, and `migrate --reverse run`",
+            )
+        self._plan = there if direction is Direction.THERE else stored_plan(back, state)
         gone.known(without, self._stream)
         self._without = frozenset(without)
         self._alone = alone

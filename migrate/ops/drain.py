@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 import sqlalchemy as sa
 
 from migrate.model.errors import ServerError, StopError
-from migrate.model.words import counted
+from migrate.model.words import counted, duration
 from migrate.ops import status
 from migrate.ops.status import Status
 from migrate.settings import Settings
@@ -64,9 +64,7 @@ def drain(
                 continue
             raise StopError(f"{process} stands still: {reason}", hint=hint)
         if time.monotonic() > deadline:
-            raise ServerError(
-                f"not drained within {timeout_seconds:.0f} s: {left(now)}", hint="is `migrate run` running?"
-            )
+            raise ServerError(f"not drained within {timeout_seconds:.0f} s: {left(now)}", hint=_hint(settings, now))
         time.sleep(_POLL)
 
 
@@ -84,6 +82,13 @@ class _Goal:
             self._ends = {(part.topic, part.partition): part.end for part in now.partitions}
         behind = any(part.consumed < self._ends[part.topic, part.partition] for part in now.partitions)
         return not behind and not now.empty_deletes
+
+
+def _hint(settings: Settings, now: Status) -> str:
+    if now.empty_deletes and not now.waiting_messages and all(source.caught_up for source in now.sources):
+        longest = duration(max(settings.delay.tiers_seconds))
+        return f"deletes that met no row are looked at again for up to {longest} (delay.tiers_seconds); then again"
+    return "is `migrate run` running?"
 
 
 def left(now: Status) -> str:

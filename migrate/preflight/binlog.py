@@ -7,6 +7,7 @@ from typing import Any
 
 import pymysql
 
+from migrate.mysql import grants
 from migrate.mysql.catalog import show_variables
 from migrate.mysql.connection import Connection
 from migrate.mysql.errors import ACCESS_DENIED, number
@@ -87,7 +88,8 @@ def _replicated(connection: Connection) -> list[Result]:
         return []
     told = f"{connection.name} has {name} OFF, and whether it is a replica is not shown to this account: its binlog"
     told += " would lack what it replicates"
-    seen = f"make sure that it is none, or GRANT {_SEES_CHANNELS[connection.flavour]} ON *.* for the time of preflight"
+    grant = f"GRANT {_SEES_CHANNELS[connection.flavour]} ON *.* TO {grants.read(connection).account}"
+    seen = f"make sure that it is none, or {grant} for the time of preflight"
     return [Result("binlog", connection.name, Verdict.NOTE, told, f"{seen}; if it is: {mend}")]
 
 

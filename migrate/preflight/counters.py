@@ -18,7 +18,7 @@ from migrate.target.groups import name_of
 from migrate.target.plan import Plan, PlannedTable
 
 _BITS = {"tinyint": 8, "smallint": 16, "mediumint": 24, "int": 32, "bigint": 64}
-_SHOWN = 3
+_SHOWN = 8
 _LEAST = 1_000_000
 """Ids a table, below which ranges would be used up too soon."""
 _ENOUGH = 10**12
@@ -122,7 +122,8 @@ def _ranges(planned: PlannedTable, name: str, highest: int) -> str:
         for number, one in enumerate(places[:_SHOWN])
     )
     more = f"; and so on by {span}" if len(places) > _SHOWN else ""
-    again = f"ask again just before it: the highest is {highest} now, and must not come to {base}"
+    again = "what they begin with already is not looked at"
+    again += f"; ask again just before it: the highest is {highest} now, and must not come to {base}"
     return f"have the application make ids, or give ranges before the cutover: {shown}{more}; {again}"
 
 

@@ -74,6 +74,11 @@ def test_grants_on_single_tables_are_told_and_not_judged(target: Account) -> Non
     )
     (found,) = target.lacks(database, "INSERT")
     assert (found.verdict, "not looked at" in found.message) == (Verdict.NOTE, True)
+    (found,) = target.lacks(database, "CREATE", "INSERT")  # which no single grant gives
+    assert (found.verdict, found.message.endswith(f"lacks CREATE, INSERT on database {database}")) == (
+        Verdict.PROBLEM,
+        True,
+    )
     target.server.execute(f"DROP DATABASE {database}")
 
 
