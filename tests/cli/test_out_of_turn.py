@@ -15,7 +15,8 @@ def test_rollback_cutover_and_verify_before_anything_was_copied(
 ) -> None:
     with scratch(box.source, "turn") as database:
         box.source.execute("CREATE TABLE t (id INT PRIMARY KEY)", database=database)
-        config = written(tmp_path, config_of(box, database, name=unique("turn"), kafka={"bootstrap": kafka.bootstrap}))
+        raw = config_of(box, database, name=unique("turn"), kafka={"bootstrap": kafka.bootstrap})
+        config = written(tmp_path, raw | {"run_dir": str(tmp_path / "run")})
         try:
             assert migrate(config, "init").code == 0
             message, hint = migrate(config, "rollback").told(3)
