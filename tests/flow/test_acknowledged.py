@@ -13,6 +13,8 @@ from sandbox.stack import Sandbox
 from tests.failover.support import SLOW, wait
 from tests.flow.test_cutover import MORE, switched
 
+pytestmark = pytest.mark.long
+
 
 @pytest.mark.timeout(600)
 def test_who_has_not_acknowledged_in_time_is_named_and_a_version_from_elsewhere_acknowledges_nothing(

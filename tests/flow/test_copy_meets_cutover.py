@@ -18,6 +18,8 @@ from tests.failover.support import SLOW, wait
 from tests.flow import launcher
 from tests.flow.test_cutover import Switched, switched
 
+pytestmark = pytest.mark.long
+
 CATCH_UP = "migrate.cutover.changed:ChangedKeys.read"
 BEGIN = "migrate.ops.cutover:Cutover._begin"
 HURRY = "migrate.ops.cutover:Cutover._hurry"

@@ -13,6 +13,8 @@ from tests.flow.test_cutover import switched
 from tests.flow.test_cutover_grants import held_at, refused
 from tests.helpers import globally
 
+pytestmark = pytest.mark.long
+
 CLOSED = "target 't1' has read_only on: nobody could write there after the switch"
 
 

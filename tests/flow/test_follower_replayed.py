@@ -18,6 +18,8 @@ from tests.failover.support import SLOW, wait
 from tests.flow.test_cutover import MORE, Switched, switched
 from tests.helpers import unique
 
+pytestmark = pytest.mark.long
+
 AFTER = "UPDATE position SET event_time = (SELECT finished FROM cutover) + INTERVAL {} SECOND WHERE migration = '{}'"
 
 

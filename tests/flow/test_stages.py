@@ -15,6 +15,8 @@ from tests.flow.test_cutover import MORE, Switched, switched
 from tests.flow.test_cutover_sources import two_sources
 from tests.helpers import unique
 
+pytestmark = pytest.mark.long
+
 _WATCH = "migrate status --watch"
 _SLOW = "copy: {chunk_rows: 8, chunks_at_once: 1, master: 'local[1]'}\n"
 _DOUBT = (
