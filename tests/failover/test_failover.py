@@ -17,7 +17,7 @@ from sandbox.stack import Sandbox
 from tests.failover.replicated import replicated
 from tests.failover.support import wait
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
 
 
 def test_with_gtid_the_publisher_goes_on_where_it_was_on_the_promoted_server(

@@ -79,7 +79,9 @@ class Applications:
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("stop", ["application", "read_only", "revoke"])
+@pytest.mark.parametrize(
+    "stop", ["application", *(pytest.param(one, marks=pytest.mark.long) for one in ("read_only", "revoke"))]
+)
 def test_applications_go_there_and_back_by_the_switch_alone_and_lose_no_write(
     box: Sandbox, kafka: KafkaBroker, tmp_path: Path, stop: str
 ) -> None:
