@@ -73,6 +73,7 @@ def held(laid: Laid, process: subprocess.Popen[str], writers: int) -> Iterator[N
             wait(waiting, "tasks in the middle of a chunk", 400)
             assert process.poll() is None, "it ended"
         except AssertionError as error:
+            sessions = server.query("SELECT ID, COMMAND, TIME, STATE, INFO FROM information_schema.PROCESSLIST")
             process.kill()
-            raise AssertionError(f"{error}: {process.communicate()[0]}") from None
+            raise AssertionError(f"{error}: {process.communicate()[0]}, sessions {sessions}") from None
         yield
