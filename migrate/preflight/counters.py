@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from math import gcd
@@ -15,7 +15,7 @@ from migrate.mysql.quoting import table as full_name
 from migrate.preflight.limits import limited
 from migrate.preflight.result import Result, Verdict
 from migrate.target.groups import name_of
-from migrate.target.plan import Plan, PlannedTable
+from migrate.target.plan import Place, Plan, PlannedTable
 
 _BITS = {"tinyint": 8, "smallint": 16, "mediumint": 24, "int": 32, "bigint": 64}
 _SHOWN = 8
@@ -74,21 +74,39 @@ def look(connection: Connection, planned: PlannedTable) -> Counter | None:
     )
 
 
-def check(plan: Plan, seen: Mapping[TableId, Counter | None]) -> Iterator[Result]:
+def next_ids(connection: Connection, places: Iterable[Place]) -> dict[Place, int]:
+    """What each of these target tables that gives ids, at the server of `connection`, would give next.
+
+    MySQL 8.4 manual, "information_schema_stats_expiry": otherwise it is what the server knew up to a day ago.
+    """
+    if connection.flavour == "mysql":
+        connection.execute("SET SESSION information_schema_stats_expiry = 0")
+    sql = "SELECT TABLE_NAME, AUTO_INCREMENT FROM information_schema.TABLES WHERE TABLE_SCHEMA = %s"
+    wanted = set(places)
+    there = {
+        (database, str(name)): int(number)
+        for database in {place.database.database for place in wanted}
+        for name, number in connection.query(f"{sql} AND AUTO_INCREMENT IS NOT NULL", [database])
+    }
+    return {place: there[at] for place in wanted if (at := (place.database.database, place.table)) in there}
+
+
+def check(plan: Plan, seen: Mapping[TableId, Counter | None], given: Mapping[Place, int]) -> Iterator[Result]:
     """What becomes of the ids of each table, or of the tables of a group together.
 
-    seen: of each table that could be looked at. A group with one that could not is told by that.
+    seen: of each table that could be looked at. A group with one that could not is told by that. given: by target table
+    that is there, the next id that it would give.
     """
     for planned in plan.tables.values():
         members = plan.members(planned)
         if members[0] is not planned or any(one.table.id not in seen for one in members):
             continue
         if found := [one for member in members if (one := seen[member.table.id]) is not None]:
-            yield _of_targets(found, members)
+            yield _of_targets(found, members, given)
             yield from _of_sources(found)
 
 
-def _of_targets(found: Sequence[Counter], members: Sequence[PlannedTable]) -> Result:
+def _of_targets(found: Sequence[Counter], members: Sequence[PlannedTable], given: Mapping[Place, int]) -> Result:
     """A note where several target tables would give the same ids, with ranges that keep them apart."""
     planned, name = found[0].planned, found[0].column
     places, subject = planned.places, planned.table.full_name
@@ -102,8 +120,24 @@ def _of_targets(found: Sequence[Counter], members: Sequence[PlannedTable]) -> Re
         told += "; it chooses the target table, and no target table would give ids that belong to it"
         mend = f"have the application make values of {name} before the cutover"
         return Result("counters", subject, Verdict.NOTE, told, mend)
+    highest = max(one.highest for one in found)
+    if ids := _apart(planned, name, highest, given):
+        told += f"; the target tables have ranges of {ids:,} ids and more: the first begins at"
+        told += f" {min(given[place] for place in places)}, which the highest, {highest} now, must not come to"
+        return Result("counters", subject, Verdict.PASS, told)
     told += f"; each of {len(places)} target tables counts on from its own highest one, so two would give the same"
-    return Result("counters", subject, Verdict.NOTE, told, _ranges(planned, name, max(one.highest for one in found)))
+    return Result("counters", subject, Verdict.NOTE, told, _ranges(planned, name, highest))
+
+
+def _apart(planned: PlannedTable, name: str, highest: int, given: Mapping[Place, int]) -> int:
+    """How many ids the smallest range has that the target tables begin, above all that there are; 0 when they overlap,
+    or one is not worth to be called a range."""
+    if any(place not in given for place in planned.places):
+        return 0
+    begins = sorted(given[place] for place in planned.places)
+    ends = [*begins[1:], _most(planned.table.by_name[name].type)]
+    least = min(end - begin for begin, end in zip(begins, ends, strict=True))
+    return least if begins[0] > highest and least >= _LEAST else 0
 
 
 def _ranges(planned: PlannedTable, name: str, highest: int) -> str:
@@ -122,8 +156,7 @@ def _ranges(planned: PlannedTable, name: str, highest: int) -> str:
         for number, one in enumerate(places[:_SHOWN])
     )
     more = f"; and so on by {span}" if len(places) > _SHOWN else ""
-    again = "what they begin with already is not looked at"
-    again += f"; ask again just before it: the highest is {highest} now, and must not come to {base}"
+    again = f"ask again just before it: the highest is {highest} now, and must not come to {base}"
     return f"have the application make ids, or give ranges before the cutover: {shown}{more}; {again}"
 
 

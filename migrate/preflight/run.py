@@ -48,7 +48,7 @@ from migrate.preflight.result import Result, Verdict, guarded
 from migrate.preflight.volume import Volume
 from migrate.settings import Server, Settings, Source, TableSettings
 from migrate.state.migration import Migration
-from migrate.target.plan import Plan, PlannedTable
+from migrate.target.plan import Place, Plan, PlannedTable
 
 
 @dataclass(slots=True)
@@ -179,10 +179,11 @@ class _Sources:
 @dataclass(frozen=True, slots=True)
 class _Seen:
     """What the checks of a target go by: the sources, the source tables that init has taken, and those whose target
-    tables may have rows. Its disk is added."""
+    tables may have rows. Its disk is added, and the ids that its tables would give."""
 
     sources: _Sources
     disks: dict[str, space.Disk]
+    next_ids: dict[Place, int]
     begun: frozenset[TableId]
     filled: frozenset[TableId]
     way_back: bool
@@ -197,14 +198,14 @@ def _at_leisure(settings: Settings, report: Report, plan: Plan, *, way_back: boo
         if source.name in report.flavours:
             with report.looks(source, "source", source.name) as looks:
                 _source_at_leisure(source.name, plan, all_of, looks, done)
-    report.results += counters.check(plan, all_of.counters)
     total = sum(all_of.volumes.values(), Volume())
     report.results += retention.check_kafka(settings.kafka.retention_hours, total)
     begun = _begun(settings, plan)
-    seen = _Seen(all_of, {}, begun, frozenset(plan.tables) if way_back else begun, way_back)
+    seen = _Seen(all_of, {}, {}, begun, frozenset(plan.tables) if way_back else begun, way_back)
     for target in settings.targets:
         with report.looks(target, "target", target.name) as looks:
             _target_at_leisure(target.name, plan, report, seen, looks)
+    report.results += counters.check(plan, all_of.counters, seen.next_ids)
     report.results += space.check_targets(seen.disks, space.needed(all_of.volumes, plan.tables.values()))
 
 
@@ -252,6 +253,9 @@ def _target_at_leisure(name: str, plan: Plan, report: Report, seen: _Seen, looks
     if sources.zones:
         looks.at("time zone", partial(zones.check_target, sources=frozenset(sources.zones)))
     looks.at("charset", lambda connection: charsets.check_target(connection, here, report.flavours))
+    counted = {place for one in here if sources.counters.get(one.table.id) for place in one.places}
+    places = [place for place in counted if place.database.target == name]
+    seen.next_ids.update(looks.read("counters", partial(counters.next_ids, places=places)) or {})
     if (disk := looks.read("space", space.look)) is not None:
         seen.disks[name] = disk
 

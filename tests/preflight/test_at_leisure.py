@@ -232,7 +232,8 @@ def test_unique_keys_that_target_tables_cannot_hold_to_are_named(case: Case) -> 
 def counted(case: Case) -> Result:
     plan = case.plan()
     with session(case.box.source) as connection:
-        return one(list(counters.check(plan, {id_: counters.look(connection, x) for id_, x in plan.tables.items()})))
+        seen = {id_: counters.look(connection, planned) for id_, planned in plan.tables.items()}
+    return one(list(counters.check(plan, seen, {})))
 
 
 def test_ranges_of_ids_keep_target_tables_apart(case: Case) -> None:

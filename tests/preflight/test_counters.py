@@ -9,7 +9,7 @@ import pytest
 
 from migrate.preflight import counters
 from migrate.preflight.result import Result, Verdict
-from tests.preflight.support import BY_USER, Case, session
+from tests.preflight.support import BY_USER, Case, one, session
 
 _GROUP = "orders"
 _BY_ONE = {**BY_USER, "table": {**BY_USER["table"], "column": "user_id"}}
@@ -31,7 +31,7 @@ def looked(case: Case, **changed: Any) -> list[Result]:
     for name, value in changed.items():
         for id_, counter in seen.items():
             object.__setattr__(counter, name, value[id_[2] == "u"])
-    return list(counters.check(plan, seen))
+    return list(counters.check(plan, seen, {}))
 
 
 def begins(found: Result) -> list[int]:
@@ -93,3 +93,43 @@ def test_ranges_of_a_young_table_leave_room_for_what_comes_until_the_cutover(cas
     case.at_source("ALTER TABLE t MODIFY id MEDIUMINT AUTO_INCREMENT")
     first, second, *_ = begins(looked(case)[0])
     assert (first, second - first) == (1_000_011, (2**23 - 1 - first) // 4), "as far as the type goes"
+
+
+def test_ranges_that_the_target_tables_have_are_not_advised_again(case: Case) -> None:
+    case.raw["tables"][0]["sharding"] = _BY_ONE
+
+    def told() -> Result:
+        return one([found for found in case.report(services=True).results if found.check == "counters"])
+
+    advised = told()
+    assert (advised.verdict, len(begins(advised))) == (Verdict.NOTE, 4), "no target table is there"
+    for server in case.box.targets:
+        server.execute(f"CREATE DATABASE {case.database}")
+        for number in range(2):
+            server.execute(
+                f"CREATE TABLE {case.database}.t_{number}"
+                " (id BIGINT UNSIGNED AUTO_INCREMENT PRIMARY KEY, user_id BIGINT, v VARCHAR(40))"
+            )
+    assert told() == advised, "they give the same ids"
+
+    def give(statement: str) -> None:
+        target, _, sql = statement.partition(": ")
+        case.box.targets[int(target[1:])].execute(sql)
+
+    statements = advised.mend.partition("cutover: ")[2].split("; ")[:4]
+    for statement in statements[:3]:
+        give(statement)
+    assert told() == advised, "one begins below the highest"
+    give(statements[3])
+    found = told()
+    first, second, *_ = begins(advised)
+    assert (found.verdict, found.mend) == (Verdict.PASS, ""), found.message
+    assert f"ranges of {second - first:,} ids and more: the first begins at {first}, which the highest, 900 now" in (
+        found.message
+    )
+    give(statements[3].replace(str(begins(advised)[3]), str(begins(advised)[2] + 1000)))
+    assert told() == advised, "a thousand ids are no range"
+    give(statements[3])
+    assert told() == found
+    case.at_source(f"INSERT INTO t (id, user_id) VALUES ({first}, 1)")
+    assert (told().verdict, begins(told())[0]) == (Verdict.NOTE, 2 * first + 1)
