@@ -34,7 +34,8 @@ def revocations(server: Server, accounts: Sequence[str], databases: Collection[s
 
 def refuse_others(server: Server, accounts: Sequence[str], databases: Collection[str]) -> None:
     """Raise PreflightError when who is to be stopped may write all the same once the named accounts may not: by a role
-    that is not named, or by coming as an account of the same name at another host. Raises ServerError."""
+    that is not named or that all accounts have, or by coming as an account of the same name at another host. Raises
+    ServerError."""
     known = {named(text) for text in accounts}
     comers = known | {*server.members([*known])}
     comers |= server.alike(user for user, _ in comers)
@@ -43,8 +44,13 @@ def refuse_others(server: Server, accounts: Sequence[str], databases: Collection
         for one in sorted(comers - known)
         if _writes_of(server, _written(*one), databases)
     ]
+    of_all = server.roles_of_all()
+    for role in sorted(of_all):
+        if _writes_of(server, _written(*role), databases):
+            way = f"take that from {_written(*role)}, and grant the accounts what they write themselves"
+            problems.append((f"every account may write by the role {_written(*role)}", way))
     for role, member in sorted(server.roles_of(comers).items()):
-        if role not in known and _writes_of(server, _written(*role), databases):
+        if role not in known | of_all and _writes_of(server, _written(*role), databases):
             way = f"name {'@'.join(role)} in cutover.accounts" if role[1] else "grant the account what it writes itself"
             problems.append((f"{_written(*member)} may write by its role {_written(*role)} too", way))
     if problems:

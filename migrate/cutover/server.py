@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -26,6 +27,9 @@ _One = TypeVar("_One")
 _Outcome = TypeVar("_Outcome")
 _NO_SUCH_THREAD = 1094
 _END_SECONDS = 10.0
+_PUBLIC = ("PUBLIC", "")
+_NAME = "`(?:[^`]|``)*`|'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|[^@,\\s]+"
+_ROLE = re.compile(rf"({_NAME})(?:@({_NAME}))?")
 _AFTER_SERVER = 1.0  # seconds, as the server's own end of a wait says why
 
 
@@ -178,6 +182,18 @@ class Server:
         rows = self.query(f"SELECT User, Host FROM mysql.user WHERE User IN ({names}) AND Host <> ''")
         return {(str(user), str(host)) for user, host in rows}
 
+    def roles_of_all(self) -> set[tuple[str, str]]:
+        """The roles that every account has without a grant of it, as `roles_of` names them.
+
+        MariaDB knowledge base, "GRANT", "TO PUBLIC"; MySQL 8.4 manual, "mandatory_roles".
+        """
+        if self.acts.flavour == "mariadb":  # whose PUBLIC is there once something was granted to it
+            found = {_PUBLIC} if self.query("SELECT 1 FROM mysql.user WHERE User = 'PUBLIC' AND Host = ''") else set()
+        else:
+            ((text_,),) = self.query("SELECT @@GLOBAL.mandatory_roles")
+            found = {_role(one) for one in _ROLE.finditer(str(text_ or ""))}
+        return found | {*self.roles_of(found)}
+
     def roles_of(self, accounts: Collection[tuple[str, str]]) -> dict[tuple[str, str], tuple[str, str]]:
         """The roles that these accounts may act by, each with one that has it; (role, "") on MariaDB."""
         if self.acts.flavour == "mariadb":
@@ -290,6 +306,15 @@ def side_by_side(do: Callable[[_One], _Outcome], of: Sequence[_One]) -> list[_Ou
 def _session(row: Sequence[object]) -> Session:
     number_, user, host, seconds = row
     return Session(int(str(number_)), str(user), str(host).rsplit(":", 1)[0], int(str(seconds or 0)))
+
+
+def _role(found: re.Match[str]) -> tuple[str, str]:
+    return _unquoted(found[1]), _unquoted(found[2] or "%")
+
+
+def _unquoted(name: str) -> str:
+    mark = name[0]
+    return name[1:-1].replace(mark * 2, mark) if mark in "`'\"" else name
 
 
 def _escaped(text: str) -> str:

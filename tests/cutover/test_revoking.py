@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 
+import pymysql
 import pytest
 
 from migrate.model.errors import PreflightError, ServerError
@@ -114,6 +115,43 @@ def test_a_role_by_which_an_account_writes_too_is_named_before_the_freeze(case: 
         finally:
             for one in (server, case.servers["a"]) if mysql else (server,):
                 one.execute(*(f"DROP ROLE {'IF EXISTS' * mysql} {name}" for name in (role, above)))
+
+
+def test_a_role_that_every_account_has_is_named_before_the_freeze(case: Case) -> None:
+    mysql, server, role = case.box.flavour == "mysql", case.servers["b"], f"{case.name[-20:]}_all"
+    written = f"'{role}'@'10.%'" if mysql else f"`{role}`"
+    of_all = written if mysql else "`PUBLIC`"
+    anybody = f"{case.name[-20:]}_any"
+    with application(case, wait_seconds=1):
+        server.execute(f"CREATE ROLE {written}")
+        try:
+            server.execute(
+                f'SET GLOBAL mandatory_roles = "no_role,{written}"' if mysql else f"GRANT {written} TO PUBLIC",
+                f"GRANT SELECT ON {case.database}.* TO {of_all}",
+            )
+            if mysql:
+                server.execute("CREATE ROLE no_role")
+                case.raw["cutover"]["accounts"].append(f"{role}@10.%")
+                case.servers["a"].execute(f"CREATE ROLE {written}")
+            case.blocks().probe()
+            server.execute(f"GRANT UPDATE ON {case.database}.t TO {written}")
+            with pytest.raises(PreflightError) as refused:
+                case.blocks().probe()
+            assert f"'b': every account may write by the role {of_all}" in refused.value.message
+            assert f"take that from {of_all}, and grant the accounts what they write themselves" in refused.value.hint
+            server.execute(f"CREATE USER '{anybody}'@'%'")  # it may, in truth
+            at = {"host": "127.0.0.1", "port": server.port, "user": anybody, "database": case.database}
+            with closing(pymysql.connect(**at)) as connection, connection.cursor() as cursor:
+                cursor.execute(f"SET ROLE {written}" if mysql else "DO 0")
+                cursor.execute("UPDATE t SET id = 1")
+        finally:
+            server.execute(f"DROP USER IF EXISTS '{anybody}'@'%'")
+            if mysql:
+                server.execute("SET GLOBAL mandatory_roles = ''", "DROP ROLE IF EXISTS no_role")
+                case.servers["a"].execute(f"DROP ROLE IF EXISTS {written}")
+            else:
+                server.execute(f"REVOKE SELECT ON {case.database}.* FROM PUBLIC")
+            server.execute(f"DROP ROLE {written}")
 
 
 def test_an_account_of_the_same_name_at_another_host_is_named_before_the_freeze(case: Case) -> None:
