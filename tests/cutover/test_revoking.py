@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from typing import Any
 
 import pymysql
 import pytest
@@ -140,7 +141,7 @@ def test_a_role_that_every_account_has_is_named_before_the_freeze(case: Case) ->
             assert f"'b': every account may write by the role {of_all}" in refused.value.message
             assert f"take that from {of_all}, and grant the accounts what they write themselves" in refused.value.hint
             server.execute(f"CREATE USER '{anybody}'@'%'")  # it may, in truth
-            at = {"host": "127.0.0.1", "port": server.port, "user": anybody, "database": case.database}
+            at: dict[str, Any] = {"host": "127.0.0.1", "port": server.port, "user": anybody, "database": case.database}
             with closing(pymysql.connect(**at)) as connection, connection.cursor() as cursor:
                 cursor.execute(f"SET ROLE {written}" if mysql else "DO 0")
                 cursor.execute("UPDATE t SET id = 1")

@@ -27,6 +27,7 @@ from tests.helpers import rows_in_utc
 
 SLOW = 120.0  # seconds that a condition may take on a machine under load
 TABLES = 2  # databases, and tables in each
+_BEHIND = ("consume", "commit", "requeue")
 
 
 class Forwarder:
@@ -308,9 +309,18 @@ class Flow:
 
     def start_targets(self) -> None:
         """The processes behind the topic."""
-        for process in ("consume", "commit", "requeue"):
+        for process in _BEHIND:
             self.child(process, process)
         self.close_copy()
+
+    def start_way_back(self) -> None:
+        """Its processes, labelled back-…, up to where they have nothing left to do."""
+        self.migration.do("--reverse", "init")
+        for source in ("t0", "t1"):
+            self.child(f"back-{source}", "--reverse", "publish", "--source", source)
+        for process in _BEHIND:
+            self.child(f"back-{process}", "--reverse", process)
+        self.migration.ask("--reverse", "drain", "--timeout", str(SLOW))
 
     def close_copy(self) -> None:
         """Say that no copy will insert: as after a full copy of an empty table."""

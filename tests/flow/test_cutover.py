@@ -59,12 +59,7 @@ class Switched:
         flow.start_targets()
         flow.fill(self.box.source, 1000)
         flow.drain()
-        flow.migration.do("--reverse", "init")
-        for source in ("t0", "t1"):
-            flow.child(f"back-{source}", "--reverse", "publish", "--source", source)
-        for process in ("consume", "commit", "requeue"):
-            flow.child(f"back-{process}", "--reverse", process)
-        flow.migration.ask("--reverse", "drain", "--timeout", str(SLOW))
+        flow.start_way_back()
         name = flow.name[-20:]
         self.at_source = account(self.box.source, f"s{name}", flow.database)
         self.at_target = [

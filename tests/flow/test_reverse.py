@@ -10,8 +10,6 @@ from sandbox.stack import Sandbox
 from tests.failover.support import SLOW, Flow, wait
 from tests.helpers import unique
 
-PROCESSES = ("consume", "commit", "requeue")
-
 
 def start_both_ways(flow: Flow, insert: str) -> None:
     """The way there, with its first rows at the targets, and the way back."""
@@ -21,12 +19,7 @@ def start_both_ways(flow: Flow, insert: str) -> None:
     flow.start_targets()
     flow.box.source.execute(insert, database=flow.database)
     flow.drain()
-    flow.migration.do("--reverse", "init")
-    for source in ("t0", "t1"):
-        flow.child(f"back-{source}", "--reverse", "publish", "--source", source)
-    for process in PROCESSES:
-        flow.child(f"back-{process}", "--reverse", process)
-    flow.migration.ask("--reverse", "drain", "--timeout", str(SLOW))
+    flow.start_way_back()
 
 
 def test_what_is_written_at_the_targets_comes_back_and_nothing_goes_round(

@@ -184,7 +184,7 @@ def test_a_row_left_out_holds_a_cutover_back_until_a_verification_finds_it_and_s
         left = large(2)
         assert [(row["key"], row["verified"]) for row in left] == [('["1"]', True), ('["2"]', False)]
         assert stands(flow) == ("catching up", "migrate verify --repair", [held])
-        way_back(flow)
+        flow.start_way_back()
         said = flow.child("cutover-refused", "cutover")
         assert said.wait(SLOW)
         assert (said.returncode, held in said.log.read_text("utf-8")) == (3, True)
@@ -198,12 +198,3 @@ def test_a_row_left_out_holds_a_cutover_back_until_a_verification_finds_it_and_s
                 server.execute("SET GLOBAL read_only = 0")
         assert flow.differences(box.source) == []
         assert [row["key"] for row in ask("status")["oversized"]] == ['["1"]', '["2"]'], "for an auditor"
-
-
-def way_back(flow: Flow) -> None:
-    flow.migration.do("--reverse", "init")
-    for source in ("t0", "t1"):
-        flow.child(f"back-{source}", "--reverse", "publish", "--source", source)
-    for process in ("consume", "commit", "requeue"):
-        flow.child(f"back-{process}", "--reverse", process)
-    flow.migration.ask("--reverse", "drain", "--timeout", str(SLOW))
