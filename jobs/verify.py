@@ -195,6 +195,8 @@ def run(
                         verification.add_difference(connection, settings.name, stood.number, one[0].table.id, rows)
                     if tables is None and paper["clean"]:
                         failover.settle(connection, settings.name, stood.number, list(stood.before))
+                        written = {target.name: target.address for target in settings.targets}
+                        failover.settle_other(connection, settings.name, stood.number, written)
                         began_at = verification.consumed(connection, settings.name, stood.number)
                         compared.note_verified(connection, settings.name, began_at)
                 seconds, start = time.monotonic() - started, started - began

@@ -7,12 +7,14 @@ from typing import Annotated
 import typer
 
 from migrate.cli_options import Json, SourceOfTable, Timeout, out, print_json
+from migrate.model.change import key_json
 from migrate.model.errors import ConfigError
 from migrate.model.partition import offset_name
+from migrate.model.words import counted
 from migrate.ops import parked as parking
 from migrate.state import database
 
-parked = typer.Typer(no_args_is_help=True, help="What cannot be applied: list, retry, skip.")
+parked = typer.Typer(no_args_is_help=True, help="What cannot be applied: list, retry, skip, drop.")
 
 
 @parked.command("list")
@@ -33,6 +35,8 @@ def parked_list(context: typer.Context, as_json: Json = False) -> None:
         at = f" at {one['coordinate']}" if one["coordinate"] else ""
         told = f"PARKED {one['place']}: {one['change']} of {one['table']} key {one['key']}{at}"
         out.print(f"{told}: {one['refusal']}; set aside: {one['reason']}", markup=False)
+    if found.drop:
+        out.print(f"applications are at the other side: `{found.drop} TABLE KEY` does without one", markup=False)
     for skip in found.skips:
         out.print(f"SKIPS what is refused of {skip['table']} key {skip['key']}: {skip['reason']}", markup=False)
     for one in found.left_out:
@@ -87,4 +91,22 @@ def parked_retry(
     settings = context.obj.load("parked")
     with database.opened(settings.state) as state:
         count = parking.retry(settings, state, table, keys or [], source, timeout)
-    out.print(f"{count} {'row' if count == 1 else 'rows'} brought again; what stands still is tried now")
+    out.print(f"{counted(count, 'row')} brought again; what stands still is tried now")
+
+
+@parked.command("drop")
+def parked_drop(
+    context: typer.Context,
+    table: Annotated[str, typer.Argument(help="Of this table, as database.table.")],
+    keys: Annotated[list[str] | None, typer.Argument(metavar="KEY...", help="Only these rows of it.")] = None,
+    source: SourceOfTable = None,
+) -> None:
+    """Do without what is parked of a stream that only follows: the way there after the switch, the way back before.
+
+    Nothing older is brought over the rows of applications. Verification names those that differ.
+    """
+    settings = context.obj.load("parked")
+    with database.opened(settings.state) as state:
+        dropped = parking.drop(settings, state, table, keys or [], source)
+    for id_, key in dropped:
+        out.print(f"dropped what was parked of {id_[1]}.{id_[2]} key {key_json(key)}", markup=False)

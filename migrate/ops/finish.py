@@ -157,7 +157,7 @@ def _refuse_parked(ways: Sequence[_Way]) -> None:
                 raise PreflightError(
                     f"{counted(count, 'change')} that {used.target}, database {used.database}, refused"
                     f" {'are' if count > 1 else 'is'} parked",
-                    hint=f"`migrate {back}parked list` names them; retry or drop them",
+                    hint=f"`migrate {back}parked list` names them, and how to do without them",
                 )
 
 

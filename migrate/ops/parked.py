@@ -2,28 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import sqlalchemy as sa
+import structlog
 
 from migrate.kafka.reader import PartitionReader
 from migrate.model.change import Key, key_json
-from migrate.model.errors import ConfigError
+from migrate.model.errors import ConfigError, PreflightError
 from migrate.model.partition import Partition, offset_name
 from migrate.model.table import TableId
 from migrate.model.times import in_utc
+from migrate.model.words import counted
 from migrate.mysql.errors import explained
 from migrate.ops import refresh
 from migrate.ops.runtime import stored_plan
 from migrate.settings import Settings
-from migrate.state import halt, left_out, skip
+from migrate.state import halt, leading, left_out, skip
 from migrate.state import migration as migrations
 from migrate.target import asking, parked
 from migrate.target.parked import Parked
-from migrate.target.plan import TargetDatabase, TargetPool
+from migrate.target.plan import Plan, TargetDatabase, TargetPool
+
+log = structlog.get_logger("migrate.parked")
 
 
 @dataclass(frozen=True)
@@ -34,6 +38,8 @@ class Listed:
     skips: list[dict[str, str]]
     parked: list[dict[str, Any]]
     left_out: list[dict[str, Any]]
+    drop: str = ""
+    """The command that does without what is parked, where the stream only follows."""
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -52,6 +58,8 @@ def listed(settings: Settings, state: sa.Engine) -> Listed:
             for one in skip.every(connection, settings.name)
         ]
         names = migrations.get(connection, settings.name).topic_names
+        own = leading.sides(connection, settings.name).own
+        follows = not leading.leads(connection, settings.name)
         messages = [
             {
                 "topic": names[one.partition.topic_id],
@@ -78,7 +86,8 @@ def listed(settings: Settings, state: sa.Engine) -> Listed:
         }
         for database, one in _every(settings, state)
     ]
-    return Listed(stopped, skips, found, messages)
+    drop_ = f"migrate {own}parked drop" if found and follows else ""
+    return Listed(stopped, skips, found, messages, drop_)
 
 
 def _every(settings: Settings, state: sa.Engine) -> list[tuple[TargetDatabase, Parked]]:
@@ -140,23 +149,89 @@ def retry(
 ) -> int:
     """Try what stands still at once, and bring what is parked (of a table and keys, where given) from the source again.
 
-    Returns how many keys were brought. Raises: ConfigError, StopError when one is refused again, ServerError.
+    Returns how many keys were brought; none of a stream that only follows, of which the source is not the truth.
+    Raises: ConfigError, PreflightError where something is parked of such a stream, StopError when one is refused again,
+    ServerError.
     """
     plan = stored_plan(settings, state)
-    wanted: dict[TableId, dict[Key, None]] = {}
+    wanted = _wanted(settings, state, plan, name, keys, source)
+    with state.connect() as connection:
+        leads = leading.leads(connection, settings.name)
+        sides = leading.sides(connection, settings.name)
+    if not leads and (left := _parked_of(settings, state, plan, name, keys, source)):
+        (_, database, table), key = left[0]
+        raise PreflightError(
+            f"{counted(len(left), 'row')} of the {sides.read} {'is' if len(left) == 1 else 'are'} parked, and"
+            f" applications are at the {sides.written}: nothing older is brought over newer rows",
+            hint=f"`migrate {sides.own}parked drop {database}.{table} '{key_json(key)}'` does without it;"
+            f" `migrate {sides.other}verify` names it where it differs",
+        )
+    with state.begin() as connection:
+        _withdraw(connection, settings, wanted)
+    if not leads:
+        return 0
+    for id_, some in wanted.items():
+        asking.bring(settings, state, refresh.find(plan, f"{id_[1]}.{id_[2]}", id_[0]), [*some], timeout)
+    return sum(map(len, wanted.values()))
+
+
+def drop(
+    settings: Settings, state: sa.Engine, name: str, keys: Sequence[str], source: str | None
+) -> list[tuple[TableId, Key]]:
+    """Do without what is parked of a table (of keys, where given), of a stream that only follows: the rows that count
+    are at the side that it writes to. Returns what was parked.
+
+    Raises: ConfigError, PreflightError for the stream that leads, ServerError.
+    """
+    plan = stored_plan(settings, state)
+    with state.begin() as connection:
+        leading.hold(connection, settings.name)
+        if leading.leads(connection, settings.name):
+            sides = leading.sides(connection, settings.name)
+            raise PreflightError(
+                f"applications are at the {sides.read}: without it their row would be missing at the {sides.written}",
+                hint=f"`migrate {sides.own}parked retry` brings it again, once it is taken there",
+            )
+        if not (found := _parked_of(settings, state, plan, name, keys, source)):
+            what = "these keys of " if keys else ""
+            raise ConfigError(f"nothing is parked of {what}{name}", hint="`migrate parked list` shows what is")
+        with closing(TargetPool(settings)) as pool, explained("targets"):
+            for id_, key in found:
+                planned = plan.tables[id_]
+                for database in planned.databases:
+                    parked.drop(pool.get(database), settings.name, planned.table, [key])
+                log.warning("dropped what was parked", table=planned.table.full_name, key=list(key))
+        _withdraw(connection, settings, {id_: {key: None} for id_, key in found})
+    return found
+
+
+def _parked_of(
+    settings: Settings, state: sa.Engine, plan: Plan, name: str | None, keys: Sequence[str], source: str | None
+) -> list[tuple[TableId, Key]]:
+    """Of which rows something is parked: all, or of a table and keys. Raises ConfigError."""
+    found = _wanted(settings, state, plan, name, (), source)
+    wanted = _wanted(settings, state, plan, name, keys, source)
+    return [(id_, key) for id_, some in found.items() for key in some if key in wanted.get(id_, {})]
+
+
+def _wanted(
+    settings: Settings, state: sa.Engine, plan: Plan, name: str | None, keys: Sequence[str], source: str | None
+) -> dict[TableId, dict[Key, None]]:
+    """The keys that are named, else all of which something is parked. Raises ConfigError."""
     if name is not None and keys:
         planned = refresh.find(plan, name, source)
-        wanted[planned.table.id] = dict.fromkeys(refresh.parse_key(planned, text) for text in keys)
-    else:
-        for _, one in _every(settings, state):
-            if name in (None, f"{one.database}.{one.table}") and source in (None, one.source):
-                wanted.setdefault((one.source, one.database, one.table), {})[one.key] = None
-    tables = {id_: refresh.find(plan, f"{id_[1]}.{id_[2]}", id_[0]) for id_ in wanted}
-    with state.begin() as connection:
-        for id_, some in wanted.items():
-            for key in some:
-                skip.withdraw(connection, settings.name, id_, key)
-        migrations.ask_retry(connection, settings.name)
+        return {planned.table.id: dict.fromkeys(refresh.parse_key(planned, text) for text in keys)}
+    found: dict[TableId, dict[Key, None]] = {}
+    for _, one in _every(settings, state):
+        id_ = one.source, one.database, one.table
+        if id_ in plan.tables and name in (None, f"{one.database}.{one.table}") and source in (None, one.source):
+            found.setdefault(id_, {})[one.key] = None
+    return found
+
+
+def _withdraw(connection: sa.Connection, settings: Settings, wanted: Mapping[TableId, Iterable[Key]]) -> None:
+    """What is refused of these keys from now on stands still again; what stands still is tried at once."""
     for id_, some in wanted.items():
-        asking.bring(settings, state, tables[id_], [*some], timeout)
-    return sum(map(len, wanted.values()))
+        for key in some:
+            skip.withdraw(connection, settings.name, id_, key)
+    migrations.ask_retry(connection, settings.name)

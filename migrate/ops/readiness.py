@@ -116,8 +116,7 @@ def left_behind(settings: Settings, state: sa.Engine, plan: Plan, without: Colle
     """What is not at the places although its messages are consumed; "" for nothing. without: sources that are gone.
     Raises ServerError."""
     with state.connect() as known:
-        clean = verification.latest(known, settings.name, clean=True)
-        since = clean.started if clean else None
+        since = verification.equal_since(known, settings.name)
         if rows := len(oversized.every(known, settings.name, since)):
             return f"{counted(rows, 'row')} left out of the stream, too large for Kafka"
         if messages := left_out.count(known, settings.name, since):

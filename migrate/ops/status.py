@@ -238,8 +238,7 @@ def read(
 
 def _without(connection: sa.Connection, status: Status) -> None:
     """What the stream went on without. A clean verification of all tables settles what it began after."""
-    clean = verification.latest(connection, status.migration, clean=True)
-    since = clean.started if clean else None
+    since = verification.equal_since(connection, status.migration)
     status.left_out = left_out.count(connection, status.migration)
     status.left_out_since = left_out.count(connection, status.migration, since)
     open_ = set(oversized.every(connection, status.migration, since))

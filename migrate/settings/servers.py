@@ -40,6 +40,11 @@ class Server(Section):
             raise ValueError("is empty or a sample password; set a real one, for example by ${ENV}")
         return value
 
+    @property
+    def address(self) -> str:
+        """Where these settings lead, "host:port"."""
+        return f"{self.host}:{self.port}"
+
 
 class Source(Server):
     name: Name
@@ -66,11 +71,6 @@ class Source(Server):
             if self.places.count((host, port)) > 1:
                 raise ValueError(f"addresses: {host}:{port} is there twice; host and port are the first one")
         return self
-
-    @property
-    def address(self) -> str:
-        """Where these settings lead, "host:port"."""
-        return f"{self.host}:{self.port}"
 
     @property
     def places(self) -> tuple[tuple[str, int], ...]:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime
 
 import sqlalchemy as sa
 from sqlalchemy.dialects.mysql import insert
 
-from migrate.state import verification
+from migrate.state import migration as migrations
+from migrate.state import position, verification
 from migrate.state.database import metadata, now
 
 table = sa.Table(
@@ -84,3 +85,15 @@ def settle(connection: sa.Connection, migration: str, run: int, sources: Collect
         )
         .values(verified=run)
     ).rowcount
+
+
+def settle_other(connection: sa.Connection, migration: str, run: int, targets: Mapping[str, str]) -> None:
+    """As `settle`, for the stream the other way, which reads at the sides that a clean verification compared with.
+
+    targets: the address of each server that this stream writes to: one that is read at another is still in doubt.
+    """
+    _, *others = migrations.both_ways(connection, migration)
+    for other in others:
+        read = {name: position.load(connection, other, name) for name in targets}
+        same = [name for name, where in read.items() if where and where.address.lower() == targets[name].lower()]
+        settle(connection, other, run, same)

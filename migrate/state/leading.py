@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from typing import NamedTuple
 
 import sqlalchemy as sa
 
@@ -31,18 +32,26 @@ def refuse_unless(connection: sa.Connection, name: str, what: str) -> None:
     migrations.refuse_finished(connection, name)
     if leads(connection, name):
         return
-    here, there, way = _sides(connection, name)
+    here, there, _, way = sides(connection, name)
     raise PreflightError(
         f"`{what}` would read the {here}, and applications are at the {there}: newer rows would count as wrong",
         hint=f"{OTHER} `migrate {way}{what}`",
     )
 
 
-def _sides(connection: sa.Connection, name: str) -> tuple[str, str, str]:
-    """What is read, what is written, and the option by which commands of the other stream are typed."""
+class Sides(NamedTuple):
+    """What a stream reads and what it writes, and the options by which commands of it and of the other are typed."""
+
+    read: str
+    written: str
+    own: str
+    other: str
+
+
+def sides(connection: sa.Connection, name: str) -> Sides:
     if migrations.reverse_of(connection, name):
-        return "targets", "sources", ""
-    return "sources", "targets", "--reverse "
+        return Sides("targets", "sources", "--reverse ", "")
+    return Sides("sources", "targets", "", "--reverse ")
 
 
 def hold(connection: sa.Connection, name: str) -> None:
@@ -69,7 +78,7 @@ def refuse_rewind(connection: sa.Connection, name: str) -> None:
     hold(connection, name)
     refuse_in_cutover(connection, name)
     if not leads(connection, name):
-        here, there, way = _sides(connection, name)
+        here, there, _, way = sides(connection, name)
         raise PreflightError(
             f"applications are at the {there}: older changes of the {here} would come again over newer rows",
             hint=f"{OTHER} `migrate {way}publish --from`",

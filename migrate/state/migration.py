@@ -166,6 +166,13 @@ def reverse_of(connection: sa.Connection, name: str) -> str | None:
     return found
 
 
+def both_ways(connection: sa.Connection, name: str) -> list[str]:
+    """A migration or way back, and the other one of the two where it is there."""
+    of = reverse_of(connection, name)
+    others = connection.execute(sa.select(table.c.name).where(table.c.reverse_of == name)).scalars()
+    return [name, *([of] if of else []), *map(str, others)]
+
+
 def ask_drain(connection: sa.Connection, name: str) -> None:
     """Ask the consumer to merge now rather than at its interval."""
     connection.execute(sa.update(table).where(table.c.name == name).values(drain_asked=now))

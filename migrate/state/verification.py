@@ -14,6 +14,7 @@ from migrate.model.change import Key, key_json
 from migrate.model.partition import Partition
 from migrate.model.table import TableId
 from migrate.state import columns, record
+from migrate.state import migration as migrations
 from migrate.state.database import metadata, now
 
 table = sa.Table(
@@ -138,16 +139,28 @@ def finish(connection: sa.Connection, verification: int, certificate: Mapping[st
     )
 
 
-def latest(connection: sa.Connection, migration: str, *, clean: bool = False) -> Run | None:
-    """The newest finished verification; clean: the newest of all tables that was."""
+def latest(connection: sa.Connection, migration: str) -> Run | None:
+    """The newest finished verification."""
     names = ("id", "started", "finished", "tables_compared", "rows_compared", "differences", "in_motion")
     row = connection.execute(
         sa.select(*(table.c[name] for name in names))
-        .where(table.c.migration == migration, table.c.finished.is_not(None), *(_CLEAN if clean else ()))
+        .where(table.c.migration == migration, table.c.finished.is_not(None))
         .order_by(table.c.id.desc())
         .limit(1)
     ).one_or_none()
     return Run(*row) if row else None
+
+
+def equal_since(connection: sa.Connection, migration: str) -> datetime | None:
+    """When the newest verification of all tables began that was clean, UTC: the two sides were equal then, whichever
+    of the two streams between them it was of."""
+    names = migrations.both_ways(connection, migration)
+    found: datetime | None = connection.execute(
+        sa.select(sa.func.max(table.c.started)).where(
+            table.c.migration.in_(names), table.c.finished.is_not(None), *_CLEAN
+        )
+    ).scalar()
+    return found
 
 
 def certificate(connection: sa.Connection, verification: int) -> dict[str, Any] | None:

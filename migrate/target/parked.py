@@ -117,6 +117,18 @@ def give_reason(connection: Connection, migration: str, table: Table, key: Key, 
     )
 
 
+def drop(connection: Connection, migration: str, table: Table, keys: Sequence[Key]) -> int:
+    """Forget what is parked of these keys, at every place of this database; returns how many changes that were."""
+    return sum(
+        connection.execute(
+            f"DELETE FROM {PARKED} WHERE migration = %s AND source = %s AND table_schema = %s AND table_name = %s"
+            " AND key_hash = %s",
+            (migration, *table.id, key_hash),
+        )
+        for key_hash in ledger.key_hashes(connection, table, keys)
+    )
+
+
 def forget(connection: Connection, migration: str, table: Table) -> None:
     """Drop everything of a table that is no longer, or not yet, part of the migration."""
     connection.execute(

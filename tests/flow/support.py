@@ -17,6 +17,12 @@ _COLUMNS = (
     " bits BIT(11) NULL, bin BINARY(6) NULL"
 )
 
+DOUBT = (
+    "INSERT INTO failover (migration, source, incarnation, from_server, to_server, scheme, doubt, until_file,"
+    " until_pos) VALUES ('{0}', '{1}', 9, 'a', 'b', 'time', 'without GTID: a test', '', 0)"
+)
+"""As a failover by time leaves it: of a migration and its source."""
+
 
 class Pipeline:
     """Table `orders` in a database of its own, over 4 databases × 4 tables: user_id % 4 and id % 4."""

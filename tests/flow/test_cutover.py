@@ -110,10 +110,10 @@ class Switched:
 
 
 @contextmanager
-def switched(
-    box: Sandbox, kafka: KafkaBroker, tmp_path: Path, more: str = MORE, lease: float = 3
-) -> Iterator[Switched]:
-    with closing(Flow(box, kafka, tmp_path, unique("cut"), box.source, lease=lease, more=more)) as flow:
+def switched(box: Sandbox, kafka: KafkaBroker, tmp_path: Path, more: str = MORE, **of_flow: Any) -> Iterator[Switched]:
+    """of_flow: further arguments of `Flow`."""
+    options = {"lease": 3, "more": more, **of_flow}
+    with closing(Flow(box, kafka, tmp_path, unique("cut"), box.source, **options)) as flow:
         try:
             yield Switched(flow)
         finally:

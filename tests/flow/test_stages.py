@@ -11,6 +11,7 @@ import pytest
 from sandbox.broker import KafkaBroker
 from sandbox.stack import Sandbox
 from tests.failover.support import SLOW, Flow, wait
+from tests.flow.support import DOUBT
 from tests.flow.test_cutover import MORE, Switched, switched
 from tests.flow.test_cutover_sources import two_sources
 from tests.helpers import unique
@@ -19,10 +20,6 @@ pytestmark = pytest.mark.long
 
 _WATCH = "migrate status --watch"
 _SLOW = "copy: {chunk_rows: 8, chunks_at_once: 1, master: 'local[1]'}\n"
-_DOUBT = (
-    "INSERT INTO failover (migration, source, incarnation, from_server, to_server, scheme, doubt, until_file,"
-    " until_pos) VALUES ('{0}', '{1}', 9, 'a', 'b', 'time', 'without GTID: a test', '', 0)"
-)
 
 
 def stands(flow: Flow) -> tuple[str, str, list[str]]:
@@ -137,7 +134,7 @@ def test_two_sources_in_doubt_are_verified(box: Sandbox, kafka: KafkaBroker, tmp
     with two_sources(box, kafka, tmp_path) as one:
         state = f"{one.name}_state"
         for source in ("source", "second"):
-            one.target.execute(_DOUBT.format(one.name, source), database=state)
+            one.target.execute(DOUBT.format(one.name, source), database=state)
         now = one.migration.ask("status")
         assert (now["stage"], now["next"], len(now["holds_back"])) == ("catching up", "migrate verify", 2), now
         one.migration.ask("verify")
@@ -198,3 +195,36 @@ def test_a_row_left_out_holds_a_cutover_back_until_a_verification_finds_it_and_s
                 server.execute("SET GLOBAL read_only = 0")
         assert flow.differences(box.source) == []
         assert [row["key"] for row in ask("status")["oversized"]] == ['["1"]', '["2"]'], "for an auditor"
+
+
+@pytest.mark.timeout(600)
+def test_a_way_back_that_a_cutover_would_refuse_is_not_ready(box: Sandbox, kafka: KafkaBroker, tmp_path: Path) -> None:
+    with switched(box, kafka, tmp_path) as one:
+        flow = one.flow
+        flow.migration.ask("verify")
+        ready: tuple[str, str, list[str]] = ("ready", "migrate cutover --rehearse", [])
+        wait(lambda: stands(flow) == ready, "the way back")
+        table, key = f"{flow.name}_0.orders_0", "8"
+        flow.migration.do("--reverse", "parked", "skip", table, key, "--reason", "a test")
+        held = "the way back: 1 × key is skipped"
+        assert stands(flow) == ("verified", "migrate --reverse parked list", [held])
+        said = flow.child("cutover-refused", "cutover")
+        assert said.wait(SLOW)
+        assert (said.returncode, held in said.log.read_text("utf-8")) == (3, True)
+        flow.migration.do("--reverse", "parked", "retry", table, key)
+        wait(lambda: stands(flow) == ready, "the row to be taken")
+        flow.migration.ask("cutover")
+        assert stands(flow)[:2] == ("switched", "migrate --reverse verify")
+
+        box.source.execute(  # a rollback would be refused
+            "CREATE TRIGGER no BEFORE UPDATE ON orders FOR EACH ROW"
+            " SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'not in this table'",
+            database=flow.database,
+        )
+        one.write_at_target(0, "UPDATE orders_0 SET value = 9 WHERE id = 8")
+        wait(lambda: stands(flow)[1] == "migrate --reverse parked list", "its partition to stand still")
+        assert any("the way back: " in line and "not in this table" in line for line in stands(flow)[2])
+        box.source.execute("DROP TRIGGER no", database=flow.database)
+        wait(lambda: stands(flow)[1] == "migrate --reverse verify", "it to go on by itself")
+        flow.migration.ask("rollback")
+        assert flow.source_rows(box.source)[8][2] == 9

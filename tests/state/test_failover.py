@@ -7,10 +7,11 @@ from dataclasses import replace
 import pytest
 import sqlalchemy as sa
 
-from migrate.state import failover, verification
+from migrate.state import failover, position, verification
 from migrate.state import migration as migrations
 from migrate.state.failover import Failover
 from migrate.state.migration import Migration
+from migrate.state.position import Position
 from tests.helpers import unique
 
 FIRST = Failover("main", 2, "db-1:3306 (11)", "db-2:3306 (12)", "time", "its lag is unknown")
@@ -78,3 +79,17 @@ def test_one_that_is_made_again_before_its_position_was_saved_is_in_doubt_again(
     settle(state, name, verify(state, name), "main")
     note(state, name, replace(FIRST, to_server="db-3:3306 (13)"))
     assert doubts(state, name)["main"].to_server == "db-3:3306 (13)"
+
+
+def test_the_stream_the_other_way_is_settled_where_it_reads_what_was_compared(state: sa.Engine, name: str) -> None:
+    back = unique("m")
+    with state.begin() as connection:
+        migrations.create(connection, Migration(back, ()), "")
+        migrations.note_reverse(connection, back, name)
+        for source, address in (("main", "db-1:3306"), ("second", "db-3:3306")):
+            position.save(connection, name, Position(source, address, 11, "", 1, 1, "bin.000001", 4))
+    note(state, name, FIRST, replace(FIRST, source="second"))
+    compared = {"main": "DB-1:3306", "second": "db-2:3306", "third": "db-4:3306"}
+    with state.begin() as connection:
+        failover.settle_other(connection, back, verification.start(connection, back), compared)
+    assert set(doubts(state, name)) == {"second"}, "which is read at another address since"

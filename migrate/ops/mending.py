@@ -1,0 +1,43 @@
+"""The command that mends what keeps a stream from being at its target."""
+
+from __future__ import annotations
+
+from migrate.delay.requeue import LEASE as REQUEUE
+from migrate.ops.readiness import to_be_verified
+from migrate.ops.status import Status
+from migrate.publish.publisher import lease_name
+from migrate.state import halt
+from migrate.verify.scheduled import PROCESS as CHECK
+
+WATCH = "migrate status --watch"
+"""Where nothing is to be done but to wait."""
+
+
+def mend(now: Status, problems: list[str]) -> str:
+    """The command that mends what keeps copied tables from being at their target."""
+    if start := missing(now):
+        return start
+    if now.parked or now.skips or any(halt.is_partition(one["process"]) for one in now.halted):
+        return "migrate parked list"
+    rest = set(problems) - set(to_be_verified(now))
+    if rest and all(line.startswith(f"{CHECK} stands still") for line in rest):
+        return WATCH  # it tries again by itself
+    if rest:
+        return "migrate drain"
+    # of a server in doubt it is for a person to judge what differs
+    return "migrate verify" if any(source.doubt for source in now.sources) else "migrate verify --repair"
+
+
+def missing(now: Status, *, behind: bool = True) -> str:
+    """The command that starts what does not run; "" when nothing is missing. behind: also what is behind the topic."""
+    lacking = [f"publish --source {one.name}" for one in now.sources if lease_name(one.name) not in now.leading]
+    owners = [part.owner for part in now.partitions]
+    if behind:
+        working = {*now.leading, *(("consume",) if all(owners) else ())}
+        needed = ["consume", *([REQUEUE] if now.empty_deletes else ()), *(one["process"] for one in now.halted)]
+        lacking += [name for name in needed if ":" not in name and name not in working]
+    if not lacking:
+        return ""
+    if now.ended:  # `migrate run` starts it again, by itself
+        return "migrate preflight"
+    return f"migrate {lacking[0]}" if now.leading or any(owners) else "migrate run"

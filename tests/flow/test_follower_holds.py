@@ -1,0 +1,94 @@
+"""What the stream that only follows does not take holds a rollback back, and there is a way on for each of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sandbox.broker import KafkaBroker
+from sandbox.stack import Sandbox
+from tests.failover.support import SLOW, wait
+from tests.flow.support import DOUBT
+from tests.flow.test_cutover import Switched, switched
+
+pytestmark = pytest.mark.long
+
+
+def refused(one: Switched, *arguments: str, code: int = 3) -> str:
+    flow = one.flow
+    child = flow.child(f"refused-{'-'.join(arguments[:3])}-{len(list(flow.directory.iterdir()))}", *arguments)
+    assert child.wait(SLOW)
+    said = child.log.read_text("utf-8")
+    assert child.returncode == code, said
+    return said
+
+
+@pytest.mark.timeout(600)
+def test_what_is_parked_of_a_side_that_was_left_is_done_without(
+    box: Sandbox, kafka: KafkaBroker, tmp_path: Path
+) -> None:
+    with switched(box, kafka, tmp_path) as one:
+        flow, ask, do = one.flow, one.flow.migration.ask, one.flow.migration.do
+        ask("verify")
+        ask("cutover")
+        # somebody whom read_only does not stop, at the side that was left; the target refuses it
+        box.targets[0].execute(
+            "CREATE TRIGGER no BEFORE UPDATE ON orders_0 FOR EACH ROW"
+            " IF NEW.value = 666 THEN SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'not in this table'; END IF",
+            database=f"{flow.name}_0",
+        )
+        box.source.execute("UPDATE orders SET value = 666 WHERE id = 8", database=flow.database)
+        table = f"{flow.database}.orders"
+        wait(lambda: ask("parked", "list")["stopped"], "its partition to stand still")
+        assert "stands still" in refused(one, "rollback")
+        do("parked", "skip", table, "8", "--reason", "a forgotten job")
+        wait(lambda: ask("status")["parked"], "the change to be parked")
+        said = refused(one, "rollback")
+        assert "the way there: 1 × change is parked" in said
+        assert "the way there: 1 × key is skipped" in said
+
+        said = refused(one, "parked", "retry", table, "8")
+        assert "1 row of the sources is parked, and applications are at the targets: nothing older is brought" in said
+        drop = f"migrate parked drop {table} '[\"8\"]'"
+        assert drop in said
+        assert "`migrate parked drop TABLE KEY` does without one" in do("parked", "list")
+        assert ask("status")["skips"] == 1, "what is refused is not half done"
+        assert "applications are at the targets: without it" in refused(one, "--reverse", "parked", "drop", table)
+        assert f"nothing is parked of these keys of {table}" in refused(one, "parked", "drop", table, "9", code=2)
+        assert f'dropped what was parked of {table} key ["8"]' in do("parked", "drop", table, "8")
+        assert do("parked", "list").strip() == "nothing is refused"
+
+        assert refused(one, "--reverse", "verify", code=1).count("666") == 0, "values are nobody's business"
+        ask("--reverse", "verify", "--repair")
+        ask("rollback")
+        assert flow.source_rows(box.source)[8][2] != 666, "the row of the applications"
+        assert flow.differences(box.source) == []
+
+
+@pytest.mark.timeout(600)
+def test_a_clean_verification_of_the_stream_that_leads_settles_what_the_other_went_on_without(
+    box: Sandbox, kafka: KafkaBroker, tmp_path: Path
+) -> None:
+    with switched(box, kafka, tmp_path, limit=20_000, publish=", oversized: park") as one:
+        flow, ask = one.flow, one.flow.migration.ask
+        ask("verify")
+        flow.state(DOUBT.format(f"{flow.name}-reverse", "t1"))
+        wait(lambda: one.stage() == ("verified", "migrate verify"), "the doubt")
+        (held,) = ask("status")["holds_back"]
+        assert held.startswith("the way back: source 't1': without GTID: a test")
+        ask("verify")
+        wait(lambda: one.stage() == ("ready", "migrate cutover --rehearse"), "the way back")
+        ask("cutover")
+        box.source.execute("UPDATE orders SET history = REPEAT('x', 30000) WHERE id = 8", database=flow.database)
+        wait(lambda: ask("status")["oversized"], "it to be left out")
+        flow.state(DOUBT.format(flow.name, "main"))
+        said = refused(one, "rollback")
+        assert "the way there: 1 × row is left out of the stream, and not verified since" in said
+        assert "the way there: source 'main': without GTID: a test" in said
+        refused(one, "--reverse", "verify", code=1)
+        assert "not verified since" in refused(one, "rollback"), "it was not clean"
+        ask("--reverse", "verify", "--repair")
+        ask("rollback")
+        assert one.side() == "source"
+        assert flow.differences(box.source) == []
