@@ -7,6 +7,10 @@ way there wrote are marked by its fence, so that they do not come back (rule 18)
 
 from __future__ import annotations
 
+import hashlib
+import json
+import re
+
 import sqlalchemy as sa
 
 from migrate.model.errors import ConfigError
@@ -17,6 +21,7 @@ from migrate.target.plan import Plan
 
 SUFFIX = "-reverse"
 _LONGEST = 48 - len(SUFFIX)
+_READABLE, _DIGITS = 24, 16
 
 
 def reversed_settings(settings: Settings, plan: Plan) -> Settings:
@@ -27,7 +32,7 @@ def reversed_settings(settings: Settings, plan: Plan) -> Settings:
     _refuse(settings, plan)
     servers = _servers(settings, plan)
     database_names = sorted({(one.table.source, one.table.database) for one in plan.tables.values()})
-    names = {where: f"s{number}" for number, where in enumerate(database_names)}
+    names = {where: _named(*where) for where in database_names}
     kafka = settings.kafka
     return Settings.model_validate(
         {
@@ -98,6 +103,16 @@ def _address(target: Target) -> tuple[str, int]:
     return target.host.lower(), target.port
 
 
+def _named(*identity: str) -> str:
+    """A name for a source's database or table, that sharding rules and groups take.
+
+    It enters the hash of a rule that is stored when the way back begins, so it depends on nothing else in the config.
+    """
+    readable = re.sub("[^A-Za-z0-9_]", "_", identity[-1])[:_READABLE]
+    digest = hashlib.sha256(json.dumps(identity).encode()).hexdigest()
+    return f"{readable}_{digest[:_DIGITS]}"
+
+
 def _tables(
     settings: Settings,
     plan: Plan,
@@ -111,7 +126,7 @@ def _tables(
         for source in settings.sources
         for one in settings.choose(source.name, [id_[1:] for id_ in plan.tables if id_[0] == source.name])
     }
-    for number, planned in enumerate(plan.tables.values()):
+    for planned in plan.tables.values():
         table = planned.table
         for place in planned.places:
             server = servers[_address(settings.target(place.database.target))]
@@ -121,7 +136,7 @@ def _tables(
                     source=server.name,
                     key=wanted[table.id].key,
                     ddl=wanted[table.id].ddl,
-                    group=f"g{number}" if len(planned.places) > 1 else None,
+                    group=_named(*table.id) if len(planned.places) > 1 else None,
                     unique_apart=len(planned.places) > 1,
                     sharding={"nodes": f"{names[table.source, table.database]}.{table.name}"},
                 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -9,8 +10,9 @@ import pytest
 
 from migrate.cutover.reverse import reversed_settings
 from migrate.model.errors import ConfigError
-from migrate.model.table import Column, Kind, Table
+from migrate.model.table import Column, Kind, Table, TableId
 from migrate.settings import Settings, parse
+from migrate.sharding.rule import build_rule
 from migrate.target.plan import Plan
 
 COLUMNS = tuple(Column(name, "bigint", Kind.INT, nullable=False) for name in ("id", "user_id", "code"))
@@ -19,6 +21,11 @@ RULE = {
     "database": {"column": "user_id", "algorithm": "MOD", "props": {"sharding-count": 2}},
     "table": {"column": "id", "algorithm": "MOD", "props": {"sharding-count": 2}},
 }
+ORDERS = {"name": "shop.orders", "sharding": RULE, "ddl": "ignore"}
+COUNTRIES = {"name": "shop.countries", "sharding": {"nodes": "ds_2.countries"}}
+AUDITS = {"name": "shop.audits", "sharding": {**RULE, "nodes": "ds_${0..1}.audits_${0..1}"}}
+EARLIER = {"name": "archive.audits", "sharding": AUDITS["sharding"]}
+"""Stand before the others: one in their database, and one in another that sorts earlier."""
 
 
 def server(host: str, port: int = 3306) -> dict[str, Any]:
@@ -41,10 +48,7 @@ def configured(**more: Any) -> Settings:
             "ds_2": {"target": "t2", "database": "shop_2"},
         },
         "kafka": {"bootstrap": "kafka:9092", "topics": {"more": ["shop.*"]}},
-        "tables": [
-            {"name": "shop.orders", "sharding": RULE, "ddl": "ignore"},
-            {"name": "shop.countries", "sharding": {"nodes": "ds_2.countries"}},
-        ],
+        "tables": [ORDERS, COUNTRIES],
     }
     return parse({**raw, **more}, {})
 
@@ -59,24 +63,80 @@ def back(settings: Settings, **of_orders: Any) -> Settings:
     return reversed_settings(settings, Plan(settings, tables(**of_orders)))
 
 
+def hashes(*configs: dict[str, Any]) -> dict[TableId, tuple[str, str]]:
+    """Of the way back's tables: what says whether a migration that began is still the same."""
+    settings = configured(tables=list(configs))
+    there = [Table("main", one.database, one.table, COLUMNS, ("id",)) for one in settings.tables]
+    way = reversed_settings(settings, Plan(settings, {one.id: one for one in there}))
+    places = [Table(one.source or "", one.database, one.table, COLUMNS, ("id",)) for one in way.tables]
+    plan = Plan(way, {one.id: one for one in places})
+    return {id_: (planned.rule_hash, planned.base_hash) for id_, planned in plan.tables.items()}
+
+
 def test_places_become_tables_of_their_servers_and_the_sources_targets() -> None:
     way = back(configured())
     assert (way.name, way.topic, way.group) == ("shop-reverse", "migrate.shop-reverse", "migrate.shop-reverse")
     assert [(one.name, one.host) for one in way.sources] == [("t0", "new"), ("t2", "other")]  # one server, one binlog
     assert [(one.name, one.host) for one in way.targets] == [("main", "old")]
-    assert way.databases == {"s0": way.databases["s0"]}
-    assert (way.databases["s0"].target, way.databases["s0"].database) == ("main", "shop")
+    (shop,) = way.databases
+    assert (way.databases[shop].target, way.databases[shop].database) == ("main", "shop")
+    (group,) = {one.group for one in way.tables} - {None}
     told = [(one.source, one.name, one.group, one.ddl, one.sharding["nodes"]) for one in way.tables]
     assert told == [
         *(
-            ("t0", f"shop_{database}.orders_{table}", "g0", "ignore", "s0.orders")
+            ("t0", f"shop_{database}.orders_{table}", group, "ignore", f"{shop}.orders")
             for database in (0, 1)
             for table in (0, 1)
         ),
-        ("t2", "shop_2.countries", None, "stop", "s0.countries"),
+        ("t2", "shop_2.countries", None, "stop", f"{shop}.countries"),
     ]
     assert way.run_dir.name == "reverse"
     assert way.topics == (way.topic,)
+
+
+@pytest.mark.parametrize(
+    "others",
+    [
+        pytest.param((COUNTRIES, ORDERS), id="another order"),
+        pytest.param((AUDITS, ORDERS, COUNTRIES), id="a table before them"),
+        pytest.param((EARLIER, ORDERS, COUNTRIES), id="a table of another source database"),
+    ],
+)
+def test_a_tables_hashes_hold_whatever_other_tables_there_are(others: tuple[dict[str, Any], ...]) -> None:
+    """Else a running migration would be taken for another one when one is added, taken out or moved in the config."""
+    before = hashes(ORDERS, COUNTRIES)
+    assert len(before) == 5
+    assert {id_: found for id_, found in hashes(*others).items() if id_ in before} == before
+
+
+def test_names_are_the_same_in_every_process() -> None:
+    """They are stored: one that came out another way after an update would end a running migration."""
+    way = back(configured())
+    assert list(way.databases) == ["shop_700f0d95ea77f380"]
+    assert {one.group for one in way.tables} == {"orders_3957e149549f745c", None}
+
+
+def test_any_source_table_gives_names_that_rules_take_and_that_are_its_own() -> None:
+    databases = ("a", "a-b", "a_b", "A_b", "<a> $b{}", "ä," * 32, "ä;" * 32, "x" * 64, "x" * 63 + "y")
+    tables = ("a", "b", "a.b", "a,b", "$b{}", "x" * 64)
+    named = [(source, one, table) for source in ("main", "more") for one in databases for table in tables]
+    wanted = [
+        {
+            "name": f"{one}.{table}",
+            "source": source,
+            "sharding": {**RULE, "nodes": f"ds_${{0..1}}.t{number}_${{0..1}}"},
+        }
+        for number, (source, one, table) in enumerate(named)
+    ]
+    settings = configured(sources=[{"name": name, **server(name)} for name in ("main", "more")], tables=wanted)
+    way = reversed_settings(settings, Plan(settings, {id_: Table(*id_, COLUMNS, ("id",)) for id_ in named}))
+    groups = [one.group or "" for one in way.tables]
+    assert len(way.databases) == 2 * len(databases)
+    assert len({one.lower() for one in groups}) == len(named)
+    assert all(re.fullmatch(r"[A-Za-z0-9_]{1,48}", one) for one in (*way.databases, *groups))
+    for one in way.tables[: 4 * len(tables) * len(databases) : 4 * len(tables)]:  # table a of each database of main
+        (place,) = build_rule(one.sharding, one.name, {}).places
+        assert (place.database in way.databases, place.table) == (True, "a")
 
 
 def test_a_unique_key_with_all_columns_that_choose_the_place_has_a_way_back() -> None:
