@@ -16,8 +16,9 @@ import sqlalchemy as sa
 from migrate.model.table import Table, TableId
 from migrate.mysql.errors import explained
 from migrate.ops import conditions, standing
+from migrate.publish.publisher import lease_name
 from migrate.settings import Settings
-from migrate.state import detail, membership, phase, position, schema_history
+from migrate.state import detail, ending, failover, halt, membership, phase, position, schema_history, skip
 from migrate.state import migration as migrations
 from migrate.state.membership import Member, Stage
 from migrate.target import chunk_fence, ledger, parked
@@ -88,6 +89,7 @@ class Changes:
             detail.void(connection, name, self.known[id_])
             membership.put(connection, name, id_, Member(Stage.REMOVED))
             say(f"{self.known[id_].full_name}: removed; its target tables stay as they are, and nothing writes them")
+        self._settle_removed(connection, plan)
         for id_ in sorted(self.new):
             schema_history.forget(connection, name, id_)
             if position.load(connection, name, id_[0]) is None:
@@ -95,6 +97,21 @@ class Changes:
             else:
                 membership.put(connection, name, id_, Member(Stage.WAITING))
                 say(f"{plan.tables[id_].table.full_name}: added; start `migrate run`, then `migrate copy`")
+
+    def _settle_removed(self, connection: sa.Connection, plan: Plan) -> None:
+        """What was noted of removed tables, also by an earlier init, keeps nothing from a cutover: nobody else ends it.
+
+        1. skips of tables; 2. of sources without a table, how their publishers stopped, and doubts.
+        """
+        name = plan.settings.name
+        removed = {id_ for id_, member in membership.every(connection, name).items() if member.stage is Stage.REMOVED}
+        for id_ in removed:
+            skip.forget(connection, name, id_)
+        left = {id_[0] for id_ in (self.known.keys() - self.gone) | plan.tables.keys()}
+        for source in {id_[0] for id_ in removed} - left:
+            halt.clear(connection, name, lease_name(source))
+            ending.clear(connection, name, lease_name(source))
+            failover.settle_removed(connection, name, source)
 
 
 def chosen(settings: Settings, known: Collection[TableId]) -> set[TableId]:

@@ -29,6 +29,8 @@ table = sa.Table(
     sa.Column("until_pos", sa.BigInteger),
 )
 GTID, TIME = "gtid", "time"
+_REMOVED = 0
+"""In `verified`, where no run has this id: the source was removed. The doubt stays to be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +87,17 @@ def settle(connection: sa.Connection, migration: str, run: int, sources: Collect
         )
         .values(verified=run)
     ).rowcount
+
+
+def settle_removed(connection: sa.Connection, migration: str, source: str) -> None:
+    """No table of this source is left to be verified."""
+    connection.execute(
+        sa.update(table)
+        .where(
+            table.c.migration == migration, table.c.source == source, table.c.doubt != "", table.c.verified.is_(None)
+        )
+        .values(verified=_REMOVED)
+    )
 
 
 def settle_other(connection: sa.Connection, migration: str, run: int, targets: Mapping[str, str]) -> None:

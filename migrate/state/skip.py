@@ -47,6 +47,11 @@ def withdraw(connection: sa.Connection, migration: str, id_: TableId, key: Key) 
     connection.execute(sa.delete(table).where(*_is(migration, id_, key)))
 
 
+def forget(connection: sa.Connection, migration: str, id_: TableId) -> None:
+    """Those of a table that is removed: nothing of it is refused any more."""
+    connection.execute(sa.delete(table).where(*is_table(table, migration, id_)))
+
+
 def reason(connection: sa.Connection, migration: str, id_: TableId, key: Key) -> str | None:
     """Why this key's refused changes are set aside; None: they are not."""
     found = connection.execute(sa.select(table.c.reason).where(*_is(migration, id_, key))).scalar()

@@ -214,3 +214,62 @@ def test_a_table_that_was_removed_comes_back_only_into_empty_tables_and_misses_n
         shop.drain()
         assert len(shop.rows("away")) == 4
         assert shop.differences("kept", "away") == []
+
+
+def test_what_was_noted_of_a_removed_table_or_source_keeps_nothing_back(shop: Shop) -> None:
+    """A table's skip; how the publisher of a source stopped, and a doubt, which stays to be read."""
+    far, state = shop.box.targets[1], f"{shop.name}_state"
+    shop.sql(*(f"CREATE TABLE {name} (id INT PRIMARY KEY, v INT)" for name in ("kept", "away")))
+    far.execute(f"CREATE DATABASE {shop.source}")
+    far.execute("CREATE TABLE eu (id INT PRIMARY KEY, v INT)", database=shop.source)
+    servers = snippet.config(shop.box)
+    eu = next(line for line in servers.splitlines() if "name: target2" in line).replace("target2", "eu", 1)
+
+    def with_eu(*tables: str) -> None:
+        shop.config(*tables, more=", source: source")
+        text = shop.migration.config.read_text().replace("targets:", f"{eu}\ntargets:", 1)
+        more = f'  - {{name: "{shop.source}.eu", source: eu, sharding: {{nodes: "ds.eu"}}}}\n'
+        shop.migration.config.write_text(text + more)
+
+    def found() -> tuple[int, list[str], list[str], int]:
+        now = shop.migration.ask("status")
+        open_ = "SELECT COUNT(*) FROM failover WHERE doubt <> '' AND verified IS NULL"
+        ((doubts,),) = shop.box.targets[0].query(open_, database=state)
+        return (
+            now["skips"],
+            [one["process"] for one in now["halted"]],
+            [one["process"] for one in now["endings"]],
+            doubts,
+        )
+
+    with_eu("kept", "away")
+    shop.migration.do("init")
+    shop.migration.do("parked", "skip", f"{shop.source}.away", "7", "--reason", "odd")
+    shop.box.targets[0].execute(
+        *(
+            f"INSERT INTO halt (migration, process, reason, hint, at, since)"
+            f" VALUES ('{shop.name}', 'publish:{source}', 'why', '', NOW(6), NOW(6))"
+            for source in ("source", "eu")
+        ),
+        *(
+            f"INSERT INTO ending (migration, process, reason, hint, at)"
+            f" VALUES ('{shop.name}', 'publish:{source}', 'why', '', NOW(6))"
+            for source in ("source", "eu")
+        ),
+        *(
+            "INSERT INTO failover (migration, source, incarnation, from_server, to_server, scheme, doubt, at)"
+            f" VALUES ('{shop.name}', '{source}', 2, 'db-1', 'db-2', 'time', 'its lag is unknown', NOW(6))"
+            for source in ("source", "eu")
+        ),
+        database=state,
+    )
+    both = ["publish:eu", "publish:source"]
+    assert found() == (1, both, both, 2)
+    with_eu("kept")
+    assert f"{shop.source}.away: removed" in shop.migration.do("init")
+    assert found() == (0, both, both, 2)
+    shop.config("kept")
+    assert f"{shop.source}.eu: removed" in shop.migration.do("init")
+    assert found() == (0, ["publish:source"], ["publish:source"], 1)
+    kept = shop.box.targets[0].query("SELECT source, doubt, verified FROM failover ORDER BY source", database=state)
+    assert kept == (("eu", "its lag is unknown", 0), ("source", "its lag is unknown", None))
