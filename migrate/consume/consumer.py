@@ -24,13 +24,14 @@ from migrate.model.errors import MigrateError, OwnershipLost, ServerError, StopE
 from migrate.model.message import Message, Received, decode, without_rows
 from migrate.model.partition import leave_out_hint
 from migrate.settings import Settings
-from migrate.state import left_out, record
+from migrate.state import ending, left_out, record
 from migrate.state import migration as migrations
 from migrate.state.database import in_transaction
 from migrate.state.lease import Leases
 from migrate.state.record import Consumed, Partition, Record
 
 log = structlog.get_logger("migrate.consume")
+PROCESS = "consume"
 _DRAIN_POLL = 0.5
 T = TypeVar("T")
 
@@ -84,6 +85,7 @@ class Consumer:
         self._paused = False
         self._merged = time.monotonic()  # when the last merge began
         self._hurried = False  # nothing waits to be folded
+        self._works = False  # that is noted
         self._failure: BaseException | None = None
 
     def run(self) -> None:
@@ -94,6 +96,7 @@ class Consumer:
             while not self._stop.is_set():
                 self._partitions.look_after()
                 self._step()
+                self._note_works()
         except ServerError:
             if not self._stop.is_set():
                 raise  # else only told that we are stopping; what stopped us is below
@@ -103,6 +106,12 @@ class Consumer:
             self._reader.close()
         if self._failure is not None:
             raise self._failure
+
+    def _note_works(self) -> None:
+        """How the last one ended is over, once we have a partition and the servers answered."""
+        if not self._works and self._partitions.reading():
+            self._in_state(lambda connection: ending.clear(connection, self._settings.name, PROCESS))
+            self._works = True
 
     # -- reading
 

@@ -17,6 +17,7 @@ import structlog
 from migrate.commit.cleanup import Cleanup
 from migrate.commit.committer import LEASE as COMMIT_LEASE
 from migrate.commit.committer import Committer
+from migrate.consume.consumer import PROCESS as CONSUME
 from migrate.consume.consumer import Consumer
 from migrate.delay.requeue import LEASE as REQUEUE_LEASE
 from migrate.delay.requeue import Requeue
@@ -118,7 +119,7 @@ def consume(settings: Settings) -> None:
         finally:
             merger.close()
 
-    run_process(settings, "consume", body)
+    run_process(settings, CONSUME, body)
 
 
 def commit(settings: Settings) -> None:
@@ -130,6 +131,7 @@ def commit(settings: Settings) -> None:
         scheduler = Cleanup(settings, runtime.plan, runtime.state, runtime.leases, runtime.stop).schedule()
         try:
             if runtime.wait_for(COMMIT_LEASE, plan) is not None:
+                runtime.works()
                 Committer(settings, runtime.state, runtime.leases, runtime.stop).run()
         finally:
             scheduler.shutdown(wait=True)
@@ -147,6 +149,7 @@ def requeue(settings: Settings) -> None:
             known, gone = _check_topics(runtime, admin.NEW)  # it may have got more partitions while we stood by
             there = replace(known, topics=tuple(topic for topic in known.topics if topic.name not in gone))
             missing = _gone_delays(runtime, there)
+            runtime.works()
             Requeue(settings, there, runtime.leases, StateClock(runtime.state), runtime.stop, missing).run()
 
     run_process(settings, "requeue", body)
@@ -158,6 +161,7 @@ def check(settings: Settings) -> None:
     def body(runtime: Runtime) -> None:
         held = runtime.wait_for(CHECK_LEASE, runtime.plan())
         if held is not None:
+            runtime.works()
             ScheduledCheck(settings, runtime.plan, runtime.state, runtime.leases, held, runtime.stop).run()
 
     run_process(settings, CHECK_LEASE, body)

@@ -17,6 +17,7 @@ from migrate.model.stopping import stop_on_signals
 from migrate.settings import Settings
 from migrate.state import database, ending, halt, phase, schema_history
 from migrate.state import migration as migrations
+from migrate.state.database import in_transaction
 from migrate.state.lease import Held, Leases
 from migrate.target.plan import Plan
 
@@ -47,6 +48,10 @@ class Runtime:
             with self.state.connect() as connection:
                 plan.refuse_outdated(phase.rule_hashes(connection, self.settings.name))
         return held
+
+    def works(self) -> None:
+        """The lease is held and the servers answered: how the last one ended is over."""
+        in_transaction(self.state, lambda state: ending.clear(state, self.settings.name, self.process), self.stop)
 
 
 def stored_plan(settings: Settings, state: sa.Engine) -> Plan:

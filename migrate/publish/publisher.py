@@ -33,8 +33,8 @@ from migrate.publish.reader import TransactionReader
 from migrate.publish.schema.following import History, begin_incarnation
 from migrate.publish.stores import store_of
 from migrate.settings import Settings
+from migrate.state import ending, leading, left_out, outstanding, oversized, schema_history
 from migrate.state import failover as failovers
-from migrate.state import leading, left_out, outstanding, oversized, schema_history
 from migrate.state import migration as migrations
 from migrate.state import position as positions
 from migrate.state.database import in_transaction
@@ -90,6 +90,7 @@ class Publisher:
         self._emitter: Emitter | None = None  # that was used last
         self._ahead: Ahead  # tables whose place in the log is still ahead
         self._begun = False  # rows of the transaction that is being read were met
+        self._answered = self._works = False  # the source has sent something; and a flush came after it
         self._outbox = Outbox(self._batches, self._producer, settings.publish)
 
     def _start_position(self) -> Position:
@@ -206,6 +207,7 @@ class Publisher:
             self._producer.poll()
             if time.monotonic() >= next_flush:
                 hurried = self._flush_position(idle=reader.idle)
+                self._note_works()
                 again = _HURRY if hurried else math.inf
                 next_flush = time.monotonic() + (_HURRY if hurried else settings.flush_seconds)
             return 0.0 if self._stop.is_set() else again
@@ -213,6 +215,7 @@ class Publisher:
         try:
             for events in binlog.reads(pause):
                 reader.follow(events)
+                self._answered = True
         except MigrateError:
             self._leases.check(self._held.name)  # the source hangs up, or refuses, when another reads in our place
             raise
@@ -307,6 +310,13 @@ class Publisher:
             name, source = self._settings.name, self._source.name
             in_transaction(self._state, lambda state: outstanding.note_idle(state, name, source), self._stop)
         return in_transaction(self._state, lambda state: migrations.hurried(state, self._settings.name), self._stop)
+
+    def _note_works(self) -> None:
+        """How the last publisher ended is over, once a position is flushed of what the source sent."""
+        if self._answered and not self._works:
+            name, process = self._settings.name, lease_name(self._source.name)
+            in_transaction(self._state, lambda state: ending.clear(state, name, process), self._stop)
+            self._works = True
 
     def _save(
         self,

@@ -23,7 +23,7 @@ table = sa.Table(
 
 
 class Ending(NamedTuple):
-    """The last one of a process; it may run again by now."""
+    """The last one of a process; it may have been started again by now."""
 
     process: str
     reason: str
@@ -38,7 +38,7 @@ def note(connection: sa.Connection, migration: str, process: str, error: Migrate
 
 
 def clear(connection: sa.Connection, migration: str, process: str) -> None:
-    """It was stopped, or stopped for good, since."""
+    """It works again, or was stopped, or stopped for good, since."""
     connection.execute(sa.delete(table).where(table.c.migration == migration, table.c.process == process))
 
 

@@ -46,6 +46,9 @@ def test_why_a_publisher_ended_is_told_until_one_works(box: Sandbox, kafka: Kafk
         page = flow.migration.do("status")
         assert "ENDED publish:main at " in page
         assert "docs/grants.md" in page
+        again = flow.child("again", "publish")
+        wait(lambda: not again.running or flow.state_of("SELECT COUNT(*) FROM ending")[0][0] == 0, "the next one's end")
+        assert again.returncode == 4, "its end was cleared before it failed again"
 
         box.source.execute(f"GRANT REPLICATION SLAVE ON *.* TO {user}")
         publishing = flow.child("publish", "publish")
@@ -53,3 +56,28 @@ def test_why_a_publisher_ended_is_told_until_one_works(box: Sandbox, kafka: Kafk
         publishing.stop(SLOW)
         assert now()["endings"] == [], "it was stopped"
     box.source.execute(f"DROP USER {user}")
+
+
+@pytest.mark.timeout(300)
+def test_how_one_ended_is_over_once_another_works(box: Sandbox, kafka: KafkaBroker, tmp_path: Path) -> None:
+    """When everything is killed later, `migrate run` is next, and not a look at what was the matter days ago."""
+    with closing(Flow(box, kafka, tmp_path, unique("ended"), box.source, lease=2)) as flow:
+        flow.migration.do("init")
+        processes = ("publish", "consume", "commit", "requeue", "check")
+        for process in processes:
+            name = "publish:main" if process == "publish" else process
+            flow.state(
+                "INSERT INTO ending (migration, process, reason, hint, at)"
+                f" VALUES ('{flow.name}', '{name}', 'it was away', '', NOW(6) - INTERVAL 3 DAY)"
+            )
+        children = [flow.child(process, process) for process in processes]
+        left = "SELECT process FROM ending"
+        wait(lambda: not flow.state_of(left), "each to work")
+        assert all(child.running for child in children)
+        for child in children:
+            child.kill()
+        wait(
+            lambda: not flow.state_of("SELECT name FROM lease WHERE expires > NOW(6)"), "the leases of the killed ones"
+        )
+        found = flow.migration.ask("status")
+        assert (found["next"], found["endings"]) == ("migrate run", [])
