@@ -67,6 +67,7 @@ app.command()(status)
 
 
 _OF_A_STREAM = re.compile(r"`migrate (?!--|cutover|rollback|finish|switch|web)")
+_OF_A_ROLLBACK = re.compile(r"`migrate (?=verify|refresh|explain)")
 
 
 class _Context:
@@ -75,13 +76,16 @@ class _Context:
     def __init__(self, path: Path, reverse: bool = False) -> None:
         self.path = path
         self.reverse = reverse
+        self.rollback = False  # whose stream is the way back, of the migration itself
         self._loaded: tuple[Settings, str] | None = None
 
     def meant(self, hint: str) -> str:
         """A hint that names commands, as they are to be typed for what was loaded."""
-        if not self.reverse or not self._loaded or hint.startswith(leading.OTHER):
+        if not self._loaded or hint.startswith(leading.OTHER):
             return hint
-        return _OF_A_STREAM.sub("`migrate --reverse ", hint)
+        if self.rollback:
+            return _OF_A_ROLLBACK.sub("`migrate --reverse ", hint)
+        return _OF_A_STREAM.sub("`migrate --reverse ", hint) if self.reverse else hint
 
     @property
     def reverse_of(self) -> str:

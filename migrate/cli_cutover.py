@@ -92,6 +92,7 @@ def _go(context: typer.Context, direction: Direction, asked: _Asked) -> None:
         raise ConfigError("cutover and rollback are of the migration itself", hint="say it without --reverse")
     asked.check()
     settings = context.obj.load("cutover")
+    context.obj.rollback = direction is Direction.BACK
 
     def say(line: str) -> None:
         if not asked.as_json:
@@ -153,6 +154,9 @@ def finish(
         bool, typer.Option("--abandon", help="Give the migration up, with applications at the sources.")
     ] = False,
     keep_topics: Annotated[bool, typer.Option("--keep-topics", help="Leave its topics in Kafka.")] = False,
+    unread: Annotated[
+        bool, typer.Option("--unread", help="Although changes that were made at the sources never came to the targets.")
+    ] = False,
     without: Annotated[
         list[str] | None,
         typer.Option(metavar="SERVER", help="Leave a server that is gone for good uncleaned. Repeatable."),
@@ -170,7 +174,12 @@ def finish(
 
     with database.opened(settings.state) as state:
         plans = finishing.finish(
-            *(settings, state, say), abandon=abandon, keep_topics=keep_topics, do=yes, without=without or ()
+            *(settings, state, say),
+            abandon=abandon,
+            keep_topics=keep_topics,
+            do=yes,
+            unread=unread,
+            without=without or (),
         )
     if as_json:
         print_json(asdict(plans))
@@ -182,8 +191,10 @@ def finish(
         say(f"topics deleted: {', '.join(plans.topics) or 'none'}")
     for block in plans.blocks:
         say(f"{block.side} '{block.server}': writes stay stopped ({block.method}), until: {'; '.join(block.ending)}")
-    options = "--abandon --yes" if abandon else "--yes"
-    say("finished" if plans.done else f"nothing was changed; `migrate finish {options}` does it")
+    if plans.parked:
+        told = f"{counted(plans.parked, 'change')} of the targets that the sources refused"
+        say(f"{told}: `migrate --reverse parked list` names what the sources lack")
+    say("finished" if plans.done else f"nothing was changed; `migrate finish {plans.options}` does it")
 
 
 def web(context: typer.Context) -> None:

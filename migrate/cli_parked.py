@@ -28,7 +28,8 @@ def parked_list(context: typer.Context, as_json: Json = False) -> None:
         return
     for stopped in found.stopped:
         told = (
-            f"STOPPED {stopped['process']} since {stopped['since']}: {stopped['reason']}\n        → {stopped['hint']}"
+            f"STOPPED {stopped['process']} since {stopped['since']}: {stopped['reason']}\n        →"
+            f" {context.obj.meant(stopped['hint'])}"
         )
         out.print(told, markup=False)
     for one in found.parked:

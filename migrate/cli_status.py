@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import asdict
 from typing import Annotated, Any
 
@@ -38,7 +39,7 @@ def status(
     settings = context.obj.load("status")
     with database.opened(settings.state) as state:
         if watch:
-            _watch(settings, state, reverse=context.obj.reverse)
+            _watch(settings, state, context.obj)
             return
         ended = _ended(settings, state)
         if ended is not None:
@@ -50,7 +51,7 @@ def status(
         about = {"stage": stands.stage, "holds_back": stands.holds_back, "next": stands.next} if stands else {}
         print_json({**about, **now.as_dict()})
         return
-    out.print(page(now, stands))
+    out.print(page(now, stands, context.obj.meant))
 
 
 def _ended(settings: Settings, state: sa.Engine) -> dict[str, Any] | None:
@@ -64,7 +65,7 @@ def _ended(settings: Settings, state: sa.Engine) -> dict[str, Any] | None:
     return {
         "stage": Stage.FINISHED,
         "holds_back": [] if found.done else ["`migrate finish` was interrupted: what it cleans is not all clean"],
-        "next": "" if found.done else "migrate finish --yes",
+        "next": "" if found.done else f"migrate finish {found.summary.get('options', '--yes')}",
         "migration": settings.name,
         "finished": found.at,
         "summary": found.summary,
@@ -91,13 +92,13 @@ def _told_ended(about: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _watch(settings: Settings, state: sa.Engine, *, reverse: bool) -> None:
+def _watch(settings: Settings, state: sa.Engine, asked: Any) -> None:
     """Redraws until the migration is finished; servers that are away for a while are told, and asked again."""
     with Live(console=Console(highlight=False), auto_refresh=False) as live:
         while True:
             try:
                 ended = _ended(settings, state)
-                live.update(_frame(settings, state, ended, reverse=reverse), refresh=True)
+                live.update(_frame(settings, state, ended, asked), refresh=True)
                 if ended is not None and not ended["next"]:
                     return
             except MigrateError as error:
@@ -105,15 +106,15 @@ def _watch(settings: Settings, state: sa.Engine, *, reverse: bool) -> None:
             time.sleep(_SECONDS)
 
 
-def _frame(settings: Settings, state: sa.Engine, ended: dict[str, Any] | None, *, reverse: bool) -> RenderableType:
+def _frame(settings: Settings, state: sa.Engine, ended: dict[str, Any] | None, asked: Any) -> RenderableType:
     if ended is not None:
         return Text(_told_ended(ended))
     now = statuses.read(settings, state, whoever_answers=True)
-    return page(now, None if reverse else whole(settings, state, now))
+    return page(now, None if asked.reverse else whole(settings, state, now), asked.meant)
 
 
-def page(now: Status, stands: Whole | None) -> RenderableType:
-    """Everything, for a terminal. stands: None for a way back."""
+def page(now: Status, stands: Whole | None, meant: Callable[[str], str]) -> RenderableType:
+    """Everything, for a terminal. stands: None for a way back; meant: has a hint name the commands of this stream."""
     lines: list[RenderableType] = []
 
     def say(line: str) -> None:
@@ -138,10 +139,8 @@ def page(now: Status, stands: Whole | None) -> RenderableType:
         if source.replaying:
             say(f"source {source.name}: replays; rows may go back until {source.replaying} is published again")
         if source.doubt:
-            told = (
-                f"IN DOUBT {source.name}: {source.doubt}\n        → `migrate drain`, then `migrate verify`, all tables"
-            )
-            say(told)
+            way = "`migrate drain`, then `migrate verify`, all tables, in the direction that leads"
+            say(f"IN DOUBT {source.name}: {source.doubt}\n        → {way}")
     for problem in now.unanswered:
         say(f"NO ANSWER: {problem}")
     parts = Table("topic", "partition", "consumed to", "topic end", "waiting", "rows applied", "consumer")
@@ -154,13 +153,13 @@ def page(now: Status, stands: Whole | None) -> RenderableType:
     say("records: " + ", ".join(f"{count} {name}" for name, count in now.records.items()))
     say(f"empty deletes waiting: {now.empty_deletes}" + (" at those that answer" if now.unanswered else ""))
     if now.parked:
-        say(f"PARKED: {now.parked} changes that the target refuses; `migrate parked list` names them")
+        say(meant(f"PARKED: {now.parked} changes that the target refuses; `migrate parked list` names them"))
     if now.skips:
-        say(f"SKIPS what is refused of {counted(now.skips, 'key')}; `migrate parked list` names them")
+        say(meant(f"SKIPS what is refused of {counted(now.skips, 'key')}; `migrate parked list` names them"))
     if now.left_out:
         since = f", {now.left_out_since} of them since the last clean verification of all tables began"
         told = f"LEFT OUT: {counted(now.left_out, 'message')}{since if now.left_out_since < now.left_out else ''}"
-        say(f"{told}; `migrate parked list` names them")
+        say(meant(f"{told}; `migrate parked list` names them"))
     for topic in sorted(now.gone):
         say(f"GONE topic {topic}: the broker does not have it")
     for name, phase in now.tables.items():
@@ -181,9 +180,9 @@ def page(now: Status, stands: Whole | None) -> RenderableType:
     for halted in now.halted:
         since = "" if halted["since"] == halted["at"] else f", last tried at {halted['at']}"
         told = f"STOPPED {halted['process']} since {halted['since']}{since}: {halted['reason']}"
-        told += f"\n        → {halted['hint']}"
+        told += f"\n        → {meant(halted['hint'])}"
         say(told)
     for ended in now.ended:
         say(f"ENDED {ended['process']} at {ended['at']}, `migrate run` starts it again: {ended['reason']}")
-        say(f"        → {ended['hint'] or 'its log, below run_dir, says more'}")
+        say(f"        → {meant(ended['hint']) or 'its log, below run_dir, says more'}")
     return Group(*lines)

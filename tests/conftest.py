@@ -25,8 +25,6 @@ _ON_BOTH = frozenset(
         "stream",
         "grants",
         "demo",
-        "consumer_killed",
-        "disk_full",
         "open_transaction",
     )
 )

@@ -92,10 +92,11 @@ def _reached(server: Source | Target) -> dict[str, object]:
 
 def _servers(settings: Settings, plan: Plan) -> dict[tuple[str, int], Source]:
     """The target servers that have places, each once: two targets may be one server, which has one binlog."""
+    used = {_address(settings.target(database.target)) for database in plan.used_databases}
     servers: dict[tuple[str, int], Source] = {}
-    for database in plan.used_databases:
-        target = settings.target(database.target)
-        servers.setdefault(_address(target), Source.model_validate({**_reached(target), "name": target.name}))
+    for target in settings.targets:  # whichever of two has tables, the server keeps its name
+        if _address(target) in used:
+            servers.setdefault(_address(target), Source.model_validate({**_reached(target), "name": target.name}))
     return servers
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pymysql
 import sqlalchemy as sa
@@ -51,6 +51,8 @@ class Plans:
     databases: tuple[tuple[str, str], ...]  # target and database
     topics: tuple[str, ...]
     blocks: tuple[Block, ...]
+    parked: int = 0  # changes of the targets that the sources refused: they stay as they are
+    options: str = "--yes"  # with which it is done
     done: bool = False
     details: int = 0
 
@@ -63,11 +65,13 @@ def finish(
     abandon: bool,
     keep_topics: bool,
     do: bool,
+    unread: bool = False,
     without: Collection[str] = (),
 ) -> Plans:
     """End a migration and its way back; again after a kill it goes on.
 
-    abandon: it is given up, with applications at the sources. do: without it nothing is changed. without: servers that
+    abandon: it is given up, with applications at the sources. unread: although changes of the sources never came to the
+    targets; Kafka is not asked. do: without it nothing is changed. without: servers that
     are gone for good, at which nothing is looked at or cleaned.
     Raises: PreflightError where it must not end yet, ServerError when a server does not answer: then again.
     """
@@ -88,10 +92,14 @@ def finish(
         if begun is None:
             _refuse(connection, settings, names, abandon=abandon)
     ways = _ways(settings, state, names, without)
-    plans = _plans(state, ways, side, keep_topics=keep_topics)
+    given = {"--abandon": abandon, "--unread": unread, "--keep-topics": keep_topics}
+    options = " ".join([*(name for name in given if given[name]), *(f"--without {one}" for one in without), "--yes"])
+    plans = replace(_plans(state, ways, side, keep_topics=keep_topics), options=options)
     if begun is None and not abandon:
-        _refuse_parked(ways)
-        _refuse_unread(ways[0], state)
+        _refuse_parked(ways[0])
+        if not unread:
+            _refuse_unread(ways[0], state)
+        plans = replace(plans, parked=sum(count for way in ways[1:] for _, count in _parked(way)))
     if not do:
         return plans
     with alone(settings, state):
@@ -101,7 +109,8 @@ def finish(
                 if switch.get(connection, settings.name).side is not side:
                     raise PreflightError("applications were switched meanwhile", hint="`migrate status`, and again")
             for name in names if begun is None else ():
-                finished.mark(connection, name, {**finished.totals(connection, name), "side": side.value})
+                summary = {"side": side.value, "options": options}
+                finished.mark(connection, name, {**finished.totals(connection, name), **summary})
         for way in ways:
             for used in way.databases:
                 _clean(way.settings, used, say)
@@ -112,7 +121,7 @@ def finish(
             say(f"{counted(len(plans.topics), 'topic')} deleted")
         removed = sum(finished.clean(state, name) for name in reversed(names))
         say(f"{counted(removed, 'row')} of detail removed from the state; what is kept: docs/cutover.md")
-    return Plans(plans.side, plans.databases, plans.topics, plans.blocks, done=True, details=removed)
+    return replace(plans, done=True, details=removed)
 
 
 def _refuse(
@@ -146,19 +155,22 @@ def _refuse(
         )
 
 
-def _refuse_parked(ways: Sequence[_Way]) -> None:
-    """What was set aside would be lost without a word."""
-    for way in ways:
-        for used in way.databases:
-            with closing(connect_database(way.settings, used)) as connection, explained(f"target '{used.target}'"):
-                count = parked.count(connection, way.settings.name) if _present(connection) else 0
-            if count:
-                back = "--reverse " if way is not ways[0] else ""
-                raise PreflightError(
-                    f"{counted(count, 'change')} that {used.target}, database {used.database}, refused"
-                    f" {'are' if count > 1 else 'is'} parked",
-                    hint=f"`migrate {back}parked list` names them, and how to do without them",
-                )
+def _refuse_parked(there: _Way) -> None:
+    """What was set aside would be lost without a word. What the sources refused is told: they are left for good."""
+    for used, count in _parked(there):
+        if count:
+            raise PreflightError(
+                f"{counted(count, 'change')} that {used.target}, database {used.database}, refused"
+                f" {'are' if count > 1 else 'is'} parked",
+                hint="`migrate parked list` names them, and how to do without them",
+            )
+
+
+def _parked(way: _Way) -> Iterator[tuple[TargetDatabase, int]]:
+    """How many changes each database has parked."""
+    for used in way.databases:
+        with closing(connect_database(way.settings, used)) as connection, explained(f"target '{used.target}'"):
+            yield used, parked.count(connection, way.settings.name) if _present(connection) else 0
 
 
 def _refuse_unread(there: _Way, state: sa.Engine) -> None:
@@ -175,7 +187,7 @@ def _refuse_unread(there: _Way, state: sa.Engine) -> None:
     if unread:
         raise PreflightError(
             f"{counted(unread, 'message')} of changes at the sources never came to the targets",
-            hint="`migrate run`, `migrate drain`, stop it, and again",
+            hint="`migrate run`, `migrate drain`, stop it, and again; or, where nobody wants them, with --unread",
         )
 
 

@@ -163,8 +163,8 @@ def retry(
         raise PreflightError(
             f"{counted(len(left), 'row')} of the {sides.read} {'is' if len(left) == 1 else 'are'} parked, and"
             f" applications are at the {sides.written}: nothing older is brought over newer rows",
-            hint=f"`migrate {sides.own}parked drop {database}.{table} '{key_json(key)}'` does without it;"
-            f" `migrate {sides.other}verify` names it where it differs",
+            hint=f"`migrate parked drop {database}.{table} '{key_json(key)}'` does without it; a verification names the"
+            " row where it differs",
         )
     with state.begin() as connection:
         _withdraw(connection, settings, wanted)
@@ -190,7 +190,7 @@ def drop(
             sides = leading.sides(connection, settings.name)
             raise PreflightError(
                 f"applications are at the {sides.read}: without it their row would be missing at the {sides.written}",
-                hint=f"`migrate {sides.own}parked retry` brings it again, once it is taken there",
+                hint="`migrate parked retry` brings it again, once it is taken there",
             )
         if not (found := _parked_of(settings, state, plan, name, keys, source)):
             what = "these keys of " if keys else ""

@@ -71,7 +71,7 @@ def whole(settings: Settings, state: sa.Engine, now: Status) -> Whole:
         " gives them back"
         for block in stopped
     ]
-    next_ = "migrate cutover --abort" if left and found.stage is Stage.READY else found.next
+    next_ = "migrate cutover --abort" if left else found.next  # applications may be kept from writing where they are
     return Whole(found.stage, [*found.holds_back, *left], next_)
 
 
@@ -84,15 +84,18 @@ def _at_target(settings: Settings, state: sa.Engine, now: Status) -> Whole:
     opened = holding.ended(settings, state, Side.SOURCE)
     if followed and not any(running):
         return _ending(now, opened)
-    back = way_back.look(settings, state)
-    held = [*standing_in_the_way(settings, now), *opened, *back.held]
+    back, problems = way_back.look(settings, state), standing_in_the_way(settings, now)
+    held = [*problems, *opened, *back.held]
     stopped = followed and not running[1]  # as whoever ends it does first
     if back.next and not stopped:
         return Whole(Stage.SWITCHED, held, back.next)
     if not followed:
-        told = "not yet compared since the switch: whether the sources follow, as a rollback needs"
+        told = "not known to be equal since the switch: whether the sources follow, as a rollback needs"
         return Whole(Stage.SWITCHED, [*held, told], "migrate --reverse verify")
-    return Whole(Stage.SWITCHED, [*held, _ON], (running[0] and missing(now)) or "migrate finish")
+    next_ = mend(now, problems) if running[0] and problems else ""
+    if next_.startswith("migrate verify"):  # which is run in the direction that leads, and settles both
+        next_ = way_back.typed_back(next_)
+    return Whole(Stage.SWITCHED, [*held, _ON], next_ or "migrate finish")
 
 
 def _at_source(settings: Settings, state: sa.Engine, now: Status) -> Whole:
@@ -162,7 +165,10 @@ def _running(connection: sa.Connection, name: str) -> bool:
 
 
 def _followed(connection: sa.Connection, settings: Settings, switched: Run) -> bool:
-    """Whether the way back was found without a difference since a switch, all tables of it."""
+    """Whether the way back was found without a difference since a switch, all tables of it, and no row came by another
+    way since."""
+    if not compared.load(connection, settings.name + SUFFIX):
+        return False
     found = verification.latest(connection, settings.name + SUFFIX)
     since = switched.finished
     if found is None or since is None or found.started < since or found.differences or found.in_motion:

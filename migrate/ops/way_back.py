@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import sqlalchemy as sa
 
 from migrate.cutover.reverse import SUFFIX, elsewhere, reversed_settings
+from migrate.model.errors import ConfigError, PreflightError
+from migrate.model.words import counted
 from migrate.ops import status
 from migrate.ops.mending import mend
 from migrate.ops.readiness import standing_in_the_way
 from migrate.ops.runtime import stored_plan
 from migrate.publish.publisher import lease_name
 from migrate.settings import Settings
-from migrate.state import halt, leading, lease, phase
+from migrate.state import halt, leading, lease
 from migrate.state import migration as migrations
+from migrate.state.phase import Phase
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,30 +34,47 @@ def look(settings: Settings, state: sa.Engine) -> WayBack:
     moved = elsewhere(settings, state)
     name = settings.name + SUFFIX
     with state.connect() as connection:
-        if migrations.find(connection, name) is None:
-            return WayBack([*moved, "the way back is not there"], "migrate --reverse init")
-        running = _runs(connection, name)
+        there = migrations.find(connection, name) is not None
         leads = leading.leads(connection, name)
         still = [f"{one.process} stands still: {one.reason}" for one in halt.every(connection, name)]
+    try:
+        back = reversed_settings(settings, stored_plan(settings, state))
+        plan = stored_plan(back, state) if there else None
+    except (ConfigError, PreflightError) as error:  # tables came or went, or have no way back
+        return WayBack([*moved, *_named([error.message])], "migrate --reverse init")
+    if plan is None:
+        return WayBack([*moved, "the way back is not there"], "migrate --reverse init")
+    with state.connect() as connection:
+        running = _runs(connection, name, {id_[0] for id_ in plan.tables})
     if not running:
         return WayBack([*moved, *_named(still), "the way back does not run"], "migrate --reverse run")
     if moved:
         return WayBack([*moved, *_named(still)], "migrate --reverse run")
-    back = reversed_settings(settings, stored_plan(settings, state))
-    now = status.read(back, state, whoever_answers=True)
+    now = status.read(back, state, plan=plan, whoever_answers=True)
+    if waiting := [one for one, stage in now.tables.items() if stage == status.WAITING]:
+        told = f"{counted(len(waiting), 'table')} ({', '.join(waiting)}) added: start `migrate --reverse run` anew"
+        return WayBack(_named([told]), "migrate --reverse run")
+    if left := [one for one, stage in now.tables.items() if stage in (Phase.CREATED.value, Phase.COPYING.value)]:
+        told = f"{counted(len(left), 'table')} ({', '.join(left)}) not copied yet"
+        return WayBack(_named([told]), "migrate --reverse copy" if leads else "migrate --reverse init")
     problems = standing_in_the_way(back, now)
     next_ = mend(now, problems) if problems else ""
     if leads or not next_.startswith("migrate verify"):  # which is run in the direction that leads, and settles both
-        next_ = next_.replace("migrate", "migrate --reverse", 1)
+        next_ = typed_back(next_)
     return WayBack(_named(problems), next_)
+
+
+def typed_back(command: str) -> str:
+    """As it is typed for the way back."""
+    return command.replace("migrate", "migrate --reverse", 1)
 
 
 def _named(problems: list[str]) -> list[str]:
     return [f"the way back: {one}" for one in problems]
 
 
-def _runs(connection: sa.Connection, name: str) -> bool:
+def _runs(connection: sa.Connection, name: str, sources: Collection[str]) -> bool:
     """Whether its publishers and consumers all run."""
     leading = lease.holders(connection, name)
-    publishing = all(lease_name(source) in leading for source, _, _ in phase.every(connection, name))
+    publishing = all(lease_name(source) in leading for source in sources)
     return publishing and all(part.lease in leading for part in migrations.get(connection, name).partitions)

@@ -32,6 +32,7 @@ def test_what_is_parked_of_a_side_that_was_left_is_done_without(
         flow, ask, do = one.flow, one.flow.migration.ask, one.flow.migration.do
         ask("verify")
         ask("cutover")
+        ask("--reverse", "verify")
         # somebody whom read_only does not stop, at the side that was left; the target refuses it
         box.targets[0].execute(
             "CREATE TRIGGER no BEFORE UPDATE ON orders_0 FOR EACH ROW"
@@ -42,6 +43,7 @@ def test_what_is_parked_of_a_side_that_was_left_is_done_without(
         table = f"{flow.database}.orders"
         wait(lambda: ask("parked", "list")["stopped"], "its partition to stand still")
         assert "stands still" in refused(one, "rollback")
+        assert one.stage() == ("switched", "migrate parked list")
         do("parked", "skip", table, "8", "--reason", "a forgotten job")
         wait(lambda: ask("status")["parked"], "the change to be parked")
         said = refused(one, "rollback")
@@ -59,7 +61,6 @@ def test_what_is_parked_of_a_side_that_was_left_is_done_without(
         assert f'dropped what was parked of {table} key ["8"]' in do("parked", "drop", table, "8")
         assert do("parked", "list").strip() == "nothing is refused"
 
-        assert refused(one, "--reverse", "verify", code=1).count("666") == 0, "values are nobody's business"
         ask("--reverse", "verify", "--repair")
         ask("rollback")
         assert flow.source_rows(box.source)[8][2] != 666, "the row of the applications"

@@ -64,6 +64,8 @@ def test_who_types_what_is_next_comes_to_the_end(box: Sandbox, kafka: KafkaBroke
         stage, following, held = stands(flow)
         assert (stage, following) == ("switched", "migrate run")
         assert held == ["1 message of changes at the sources never came to the targets"]
+        assert refused(flow, "finish") == 3
+        assert "`migrate finish --unread --yes` does it" in flow.migration.do("finish", "--unread")
         late = [flow.child(f"late-{process}", process) for process in ("publish", "consume")]
         flow.drain()
         for child in late:
@@ -198,33 +200,88 @@ def test_a_row_left_out_holds_a_cutover_back_until_a_verification_finds_it_and_s
 
 
 @pytest.mark.timeout(600)
+def test_a_table_that_is_added_gets_its_way_back_too(box: Sandbox, kafka: KafkaBroker, tmp_path: Path) -> None:
+    with switched(box, kafka, tmp_path) as one:
+        flow, ask, do = one.flow, one.flow.migration.ask, one.flow.migration.do
+        box.source.execute(
+            "CREATE TABLE added (id INT PRIMARY KEY)", "INSERT INTO added VALUES (1)", database=flow.database
+        )
+        config, named = flow.migration.config, f"  - {{name: {flow.database}.added, sharding: {{nodes: ds_0.added}}}}\n"
+        text = config.read_text("utf-8")
+        config.write_text(text.replace("tables:\n", f"tables:\n{named}"), "utf-8")  # before the one that is there
+        flow.children("publish")[0].stop(SLOW)
+        do("init")
+        flow.child("publish-again", "publish")
+        wait(lambda: stands(flow)[:2] == ("copying", "migrate copy"), "it to take the table up")
+        do("copy")
+        wait(lambda: stands(flow)[:2] == ("catching up", "migrate verify"), "the copy to be at the target")
+        ask("verify")
+        stage, following, held = stands(flow)
+        assert (stage, following) == ("verified", "migrate --reverse init"), held
+        assert f"table {flow.name}_0.added was added after init" in held[0]
+        said = flow.child("early", "cutover")
+        assert said.wait(SLOW)
+        assert said.returncode in (2, 3), "the way back lacks the table"
+        do("--reverse", "init")
+        told = f"the way back: 1 table ({flow.name}_0.added) added: start `migrate --reverse run` anew"
+        assert stands(flow) == ("verified", "migrate --reverse run", [told])
+        for label, process in {"t0": ("publish", "--source", "t0"), "consume": ("consume",)}.items():
+            flow.children(f"back-{label}")[0].stop(SLOW)
+            flow.child(f"back-{label}-again", "--reverse", *process)
+        wait(lambda: stands(flow) == ("ready", "migrate cutover --rehearse", []), "it to take the table up")
+        ask("cutover")
+        box.targets[0].execute("INSERT INTO added VALUES (2)", database=f"{flow.name}_0")
+        ask("--reverse", "verify")
+        ask("rollback")
+        assert box.source.query("SELECT id FROM added ORDER BY id", database=flow.database) == ((1,), (2,))
+
+
+@pytest.mark.timeout(600)
 def test_a_way_back_that_a_cutover_would_refuse_is_not_ready(box: Sandbox, kafka: KafkaBroker, tmp_path: Path) -> None:
     with switched(box, kafka, tmp_path) as one:
-        flow = one.flow
-        flow.migration.ask("verify")
+        flow, ask, do = one.flow, one.flow.migration.ask, one.flow.migration.do
+        ask("verify")
         ready: tuple[str, str, list[str]] = ("ready", "migrate cutover --rehearse", [])
         wait(lambda: stands(flow) == ready, "the way back")
         table, key = f"{flow.name}_0.orders_0", "8"
-        flow.migration.do("--reverse", "parked", "skip", table, key, "--reason", "a test")
+        do("--reverse", "parked", "skip", table, key, "--reason", "a test")
         held = "the way back: 1 × key is skipped"
         assert stands(flow) == ("verified", "migrate --reverse parked list", [held])
         said = flow.child("cutover-refused", "cutover")
         assert said.wait(SLOW)
         assert (said.returncode, held in said.log.read_text("utf-8")) == (3, True)
-        flow.migration.do("--reverse", "parked", "retry", table, key)
+        do("--reverse", "parked", "retry", table, key)
         wait(lambda: stands(flow) == ready, "the row to be taken")
-        flow.migration.ask("cutover")
+        ask("cutover")
         assert stands(flow)[:2] == ("switched", "migrate --reverse verify")
 
-        box.source.execute(  # a rollback would be refused
+        trigger = (
             "CREATE TRIGGER no BEFORE UPDATE ON orders FOR EACH ROW"
-            " SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'not in this table'",
-            database=flow.database,
+            " SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'not in this table'"
         )
+        box.source.execute(trigger, database=flow.database)  # a rollback would be refused
         one.write_at_target(0, "UPDATE orders_0 SET value = 9 WHERE id = 8")
         wait(lambda: stands(flow)[1] == "migrate --reverse parked list", "its partition to stand still")
         assert any("the way back: " in line and "not in this table" in line for line in stands(flow)[2])
         box.source.execute("DROP TRIGGER no", database=flow.database)
         wait(lambda: stands(flow)[1] == "migrate --reverse verify", "it to go on by itself")
-        flow.migration.ask("rollback")
+        ask("rollback")
         assert flow.source_rows(box.source)[8][2] == 9
+
+        ask("cutover")
+        ask("--reverse", "verify")
+        box.source.execute(trigger, database=flow.database)
+        one.write_at_target(0, "UPDATE orders_0 SET value = 10 WHERE id = 8")
+        wait(lambda: stands(flow)[1] == "migrate --reverse parked list", "its partition to stand still")
+        do("--reverse", "parked", "skip", table, key, "--reason", "the old table is given up")
+        wait(lambda: any("is parked" in line for line in stands(flow)[2]), "it to be parked")
+        for process in [*flow.children("publish"), *flow.children("consume")]:
+            process.stop(SLOW)
+        flow.stop()
+        wait(lambda: stands(flow)[:2] == ("switched", "migrate finish"), "the leases to end")
+        told = (
+            "1 change of the targets that the sources refused: `migrate --reverse parked list` names what the sources"
+        )
+        assert told in do("finish")
+        assert "finished" in do("finish", "--yes")
+        assert ask("status")["stage"] == "finished"
