@@ -19,6 +19,8 @@ def mend(now: Status, problems: list[str]) -> str:
         return start
     if now.parked or now.skips or any(halt.is_partition(one["process"]) for one in now.halted):
         return "migrate parked list"
+    if now.unanswered:
+        return "migrate preflight"
     rest = set(problems) - set(to_be_verified(now))
     if rest and all(line.startswith(f"{CHECK} stands still") for line in rest):
         return WATCH  # it tries again by itself
