@@ -17,10 +17,15 @@ ELSEWHERE = (
     "migrate rollback --without t1",
     "migrate rollback --without TARGET",
     "migrate cutover --without SOURCE",
-    "migrate finish --without t1",
+    "migrate finish --without SOURCE",
+    "migrate finish --abandon --without t1",
     "migrate finish --abandon --yes",
+    "migrate parked drop shop.orders",
+    "migrate parked drop shop.orders 7",
+    "migrate --reverse verify --repair",
 )
-"""What other tests type: `test_cutover_gone` where a server is gone for good, `test_grants` to give a migration up."""
+"""What other tests type: `test_cutover_gone` where a server is gone for good, `test_grants` to give a migration up,
+`test_follower_holds` where the stream that only follows went on without something."""
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.S | re.M)
 _INLINE = re.compile(r"`([^`\n]+)`")
 

@@ -59,6 +59,7 @@ def test_what_is_parked_of_a_side_that_was_left_is_done_without(
         assert "applications are at the targets: without it" in refused(one, "--reverse", "parked", "drop", table)
         assert f"nothing is parked of these keys of {table}" in refused(one, "parked", "drop", table, "9", code=2)
         assert f'dropped what was parked of {table} key ["8"]' in do("parked", "drop", table, "8")
+        assert f"nothing is parked of {table}" in refused(one, "parked", "drop", table, code=2)
         assert do("parked", "list").strip() == "nothing is refused"
 
         ask("--reverse", "verify", "--repair")
