@@ -90,18 +90,14 @@ def _reached(server: Source | Target) -> dict[str, object]:
     return {name: getattr(server, name) for name in names}
 
 
-def _servers(settings: Settings, plan: Plan) -> dict[tuple[str, int], Source]:
+def _servers(settings: Settings, plan: Plan) -> dict[str, Source]:
     """The target servers that have places, each once: two targets may be one server, which has one binlog."""
-    used = {_address(settings.target(database.target)) for database in plan.used_databases}
-    servers: dict[tuple[str, int], Source] = {}
+    used = {settings.target(database.target).address.lower() for database in plan.used_databases}
+    servers: dict[str, Source] = {}
     for target in settings.targets:  # whichever of two has tables, the server keeps its name
-        if _address(target) in used:
-            servers.setdefault(_address(target), Source.model_validate({**_reached(target), "name": target.name}))
+        if target.address.lower() in used:
+            servers.setdefault(target.address.lower(), Source.model_validate({**_reached(target), "name": target.name}))
     return servers
-
-
-def _address(target: Target) -> tuple[str, int]:
-    return target.host.lower(), target.port
 
 
 def _named(*identity: str) -> str:
@@ -117,7 +113,7 @@ def _named(*identity: str) -> str:
 def _tables(
     settings: Settings,
     plan: Plan,
-    servers: dict[tuple[str, int], Source],
+    servers: dict[str, Source],
     names: dict[tuple[str, str], str],
 ) -> list[TableSettings]:
     """A table for each place; those of one table are a group, where they are several."""
@@ -130,7 +126,7 @@ def _tables(
     for planned in plan.tables.values():
         table = planned.table
         for place in planned.places:
-            server = servers[_address(settings.target(place.database.target))]
+            server = servers[settings.target(place.database.target).address.lower()]
             found.append(
                 TableSettings(
                     name=f"{place.database.database}.{place.table}",

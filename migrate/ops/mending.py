@@ -30,6 +30,15 @@ def mend(now: Status, problems: list[str]) -> str:
     return "migrate verify" if any(source.doubt for source in now.sources) else "migrate verify --repair"
 
 
+def typed(command: str, *, back: bool, back_leads: bool) -> str:
+    """A command of a stream, as it is typed: a verification is run in the direction that leads, and settles both.
+
+    back: of the way back.
+    """
+    reverse = back_leads if command.startswith("migrate verify") else back
+    return command.replace("migrate", "migrate --reverse", 1) if reverse else command
+
+
 def missing(now: Status, *, behind: bool = True) -> str:
     """The command that starts what does not run; "" when nothing is missing. behind: also what is behind the topic."""
     lacking = [f"publish --source {one.name}" for one in now.sources if lease_name(one.name) not in now.leading]

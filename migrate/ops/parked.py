@@ -199,7 +199,7 @@ def drop(
             for id_, key in found:
                 planned = plan.tables[id_]
                 for database in planned.databases:
-                    parked.drop(pool.get(database), settings.name, planned.table, [key])
+                    parked.drop(pool.get(database), settings.name, planned.table, key)
                 log.warning("dropped what was parked", table=planned.table.full_name, key=list(key))
         _withdraw(connection, settings, {id_: {key: None} for id_, key in found})
     return found
@@ -209,9 +209,11 @@ def _parked_of(
     settings: Settings, state: sa.Engine, plan: Plan, name: str | None, keys: Sequence[str], source: str | None
 ) -> list[tuple[TableId, Key]]:
     """Of which rows something is parked: all, or of a table and keys. Raises ConfigError."""
-    found = _wanted(settings, state, plan, name, (), source)
+    found = [(id_, key) for id_, some in _wanted(settings, state, plan, name, (), source).items() for key in some]
+    if not keys:
+        return found
     wanted = _wanted(settings, state, plan, name, keys, source)
-    return [(id_, key) for id_, some in found.items() for key in some if key in wanted.get(id_, {})]
+    return [(id_, key) for id_, key in found if key in wanted.get(id_, {})]
 
 
 def _wanted(

@@ -12,7 +12,7 @@ from migrate.cutover.alone import LEASE
 from migrate.cutover.reverse import SUFFIX
 from migrate.model.words import counted
 from migrate.ops import status, way_back
-from migrate.ops.mending import WATCH, mend, missing
+from migrate.ops.mending import WATCH, mend, missing, typed
 from migrate.ops.readiness import standing_in_the_way
 from migrate.ops.status import Status
 from migrate.scroll.throttle import Pace
@@ -92,9 +92,7 @@ def _at_target(settings: Settings, state: sa.Engine, now: Status) -> Whole:
     if not followed:
         told = "not known to be equal since the switch: whether the sources follow, as a rollback needs"
         return Whole(Stage.SWITCHED, [*held, told], "migrate --reverse verify")
-    next_ = mend(now, problems) if running[0] and problems else ""
-    if next_.startswith("migrate verify"):  # which is run in the direction that leads, and settles both
-        next_ = way_back.typed_back(next_)
+    next_ = typed(mend(now, problems), back=False, back_leads=True) if running[0] and problems else ""
     return Whole(Stage.SWITCHED, [*held, _ON], next_ or "migrate finish")
 
 

@@ -11,7 +11,7 @@ from migrate.cutover.reverse import SUFFIX, elsewhere, reversed_settings
 from migrate.model.errors import ConfigError, PreflightError
 from migrate.model.words import counted
 from migrate.ops import status
-from migrate.ops.mending import mend
+from migrate.ops.mending import mend, typed
 from migrate.ops.readiness import standing_in_the_way
 from migrate.ops.runtime import stored_plan
 from migrate.publish.publisher import lease_name
@@ -58,15 +58,8 @@ def look(settings: Settings, state: sa.Engine) -> WayBack:
         told = f"{counted(len(left), 'table')} ({', '.join(left)}) not copied yet"
         return WayBack(_named([told]), "migrate --reverse copy" if leads else "migrate --reverse init")
     problems = standing_in_the_way(back, now)
-    next_ = mend(now, problems) if problems else ""
-    if leads or not next_.startswith("migrate verify"):  # which is run in the direction that leads, and settles both
-        next_ = typed_back(next_)
+    next_ = typed(mend(now, problems), back=True, back_leads=leads) if problems else ""
     return WayBack(_named(problems), next_)
-
-
-def typed_back(command: str) -> str:
-    """As it is typed for the way back."""
-    return command.replace("migrate", "migrate --reverse", 1)
 
 
 def _named(problems: list[str]) -> list[str]:

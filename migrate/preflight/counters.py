@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from math import gcd
@@ -74,7 +74,7 @@ def look(connection: Connection, planned: PlannedTable) -> Counter | None:
     )
 
 
-def next_ids(connection: Connection, places: Iterable[Place]) -> dict[Place, int]:
+def next_ids(connection: Connection, places: Collection[Place]) -> dict[Place, int]:
     """What each of these target tables that gives ids, at the server of `connection`, would give next.
 
     MySQL 8.4 manual, "information_schema_stats_expiry": otherwise it is what the server knew up to a day ago.
@@ -82,13 +82,12 @@ def next_ids(connection: Connection, places: Iterable[Place]) -> dict[Place, int
     if connection.flavour == "mysql":
         connection.execute("SET SESSION information_schema_stats_expiry = 0")
     sql = "SELECT TABLE_NAME, AUTO_INCREMENT FROM information_schema.TABLES WHERE TABLE_SCHEMA = %s"
-    wanted = set(places)
     there = {
         (database, str(name)): int(number)
-        for database in {place.database.database for place in wanted}
+        for database in {place.database.database for place in places}
         for name, number in connection.query(f"{sql} AND AUTO_INCREMENT IS NOT NULL", [database])
     }
-    return {place: there[at] for place in wanted if (at := (place.database.database, place.table)) in there}
+    return {place: there[at] for place in places if (at := (place.database.database, place.table)) in there}
 
 
 def check(plan: Plan, seen: Mapping[TableId, Counter | None], given: Mapping[Place, int]) -> Iterator[Result]:

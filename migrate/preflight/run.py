@@ -253,8 +253,8 @@ def _target_at_leisure(name: str, plan: Plan, report: Report, seen: _Seen, looks
     if sources.zones:
         looks.at("time zone", partial(zones.check_target, sources=frozenset(sources.zones)))
     looks.at("charset", lambda connection: charsets.check_target(connection, here, report.flavours))
-    counted = {place for one in here if sources.counters.get(one.table.id) for place in one.places}
-    places = [place for place in counted if place.database.target == name]
+    counting = [one for one in here if sources.counters.get(one.table.id)]
+    places = {place for one in counting for place in one.places if place.database.target == name}
     seen.next_ids.update(looks.read("counters", partial(counters.next_ids, places=places)) or {})
     if (disk := looks.read("space", space.look)) is not None:
         seen.disks[name] = disk

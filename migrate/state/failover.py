@@ -29,6 +29,7 @@ table = sa.Table(
     sa.Column("until_pos", sa.BigInteger),
 )
 GTID, TIME = "gtid", "time"
+_OPEN = (table.c.doubt != "", table.c.verified.is_(None))
 _REMOVED = 0
 """In `verified`, where no run has this id: the source was removed. The doubt stays to be read."""
 
@@ -67,7 +68,7 @@ def in_doubt(connection: sa.Connection, migration: str) -> dict[str, tuple[Failo
     names = Failover.__slots__
     rows = connection.execute(
         sa.select(*(table.c[name] for name in names), table.c.at)
-        .where(table.c.migration == migration, table.c.doubt != "", table.c.verified.is_(None))
+        .where(table.c.migration == migration, *_OPEN)
         .order_by(table.c.incarnation)
     )
     return {row[0]: (Failover(*row[: len(names)]), row[len(names)]) for row in rows}
@@ -78,13 +79,7 @@ def settle(connection: sa.Connection, migration: str, run: int, sources: Collect
     began = sa.select(verification.table.c.started).where(verification.table.c.id == run).scalar_subquery()
     return connection.execute(
         sa.update(table)
-        .where(
-            table.c.migration == migration,
-            table.c.source.in_(list(sources)),
-            table.c.doubt != "",
-            table.c.verified.is_(None),
-            table.c.at <= began,
-        )
+        .where(table.c.migration == migration, table.c.source.in_(list(sources)), *_OPEN, table.c.at <= began)
         .values(verified=run)
     ).rowcount
 
@@ -93,9 +88,7 @@ def settle_removed(connection: sa.Connection, migration: str, source: str) -> No
     """No table of this source is left to be verified."""
     connection.execute(
         sa.update(table)
-        .where(
-            table.c.migration == migration, table.c.source == source, table.c.doubt != "", table.c.verified.is_(None)
-        )
+        .where(table.c.migration == migration, table.c.source == source, *_OPEN)
         .values(verified=_REMOVED)
     )
 

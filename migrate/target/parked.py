@@ -22,6 +22,7 @@ PARKED = "_migrate_parked"
 COPIED = Coordinate(-1, 0, 0, 0)
 """Stands where a change has its coordinate: a copied row has none, and is older than any change of its key."""
 _PLACE = "migration = %s AND source = %s AND place = %s"
+_TABLE = "migration = %s AND source = %s AND table_schema = %s AND table_name = %s"
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,30 +112,20 @@ def give_reason(connection: Connection, migration: str, table: Table, key: Key, 
     """A person says why what is parked of a key is set aside; returns at how many places."""
     (key_hash,) = ledger.key_hashes(connection, table, [key])
     return connection.execute(
-        f"UPDATE {PARKED} SET reason = %s WHERE migration = %s AND source = %s AND table_schema = %s"
-        " AND table_name = %s AND key_hash = %s",
+        f"UPDATE {PARKED} SET reason = %s WHERE {_TABLE} AND key_hash = %s",
         (reason, migration, *table.id, key_hash),
     )
 
 
-def drop(connection: Connection, migration: str, table: Table, keys: Sequence[Key]) -> int:
-    """Forget what is parked of these keys, at every place of this database; returns how many changes that were."""
-    return sum(
-        connection.execute(
-            f"DELETE FROM {PARKED} WHERE migration = %s AND source = %s AND table_schema = %s AND table_name = %s"
-            " AND key_hash = %s",
-            (migration, *table.id, key_hash),
-        )
-        for key_hash in ledger.key_hashes(connection, table, keys)
-    )
+def drop(connection: Connection, migration: str, table: Table, key: Key) -> None:
+    """Forget what is parked of a key, at every place of this database."""
+    (key_hash,) = ledger.key_hashes(connection, table, [key])
+    connection.execute(f"DELETE FROM {PARKED} WHERE {_TABLE} AND key_hash = %s", (migration, *table.id, key_hash))
 
 
 def forget(connection: Connection, migration: str, table: Table) -> None:
     """Drop everything of a table that is no longer, or not yet, part of the migration."""
-    connection.execute(
-        f"DELETE FROM {PARKED} WHERE migration = %s AND source = %s AND table_schema = %s AND table_name = %s",
-        (migration, *table.id),
-    )
+    connection.execute(f"DELETE FROM {PARKED} WHERE {_TABLE}", (migration, *table.id))
 
 
 def every(connection: Connection, migration: str) -> list[Parked]:

@@ -294,6 +294,14 @@ class Flow:
         self._children.append(child)
         return child
 
+    def refused(self, *arguments: str, code: int = 3, seconds: float = SLOW) -> str:
+        """What a command says that ends with this exit code."""
+        child = self.child(f"refused-{len(self._children)}", *arguments)
+        assert child.wait(seconds)
+        said = child.log.read_text("utf-8")
+        assert child.returncode == code, (arguments, said)
+        return said
+
     def writer(
         self, connect: Callable[[], Any], first: int, rows: int = 1, keys: int = 40, pause: float = 0.002
     ) -> Writer:

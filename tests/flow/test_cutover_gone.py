@@ -93,9 +93,4 @@ def test_applications_leave_a_source_that_is_gone_for_the_targets(
 
 def refused(one: Switched, *options: str, command: str = "rollback") -> str:
     """What it says when it does nothing."""
-    number = len(list(one.flow.directory.glob("refused-*.log")))
-    child = one.flow.child(f"refused-{number}", command, *options)
-    assert child.wait(2 * SLOW)
-    said = child.log.read_text("utf-8")
-    assert child.returncode == 3, said
-    return said
+    return one.flow.refused(command, *options, seconds=2 * SLOW)

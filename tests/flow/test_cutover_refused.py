@@ -17,17 +17,13 @@ class Refused:
 
     def __init__(self, one: Switched) -> None:
         self._one = one
-        self._count = 0
 
     def says(self, told: str, *arguments: str, code: int = 3) -> None:
         """A command ends with this exit code and these words, and the switch is as before."""
         flow = self._one.flow
-        self._count += 1
         before = flow.migration.ask("switch")["switch"], flow.state_of("SELECT COUNT(*) FROM cutover")
-        child = flow.child(f"refused-{self._count}", *arguments)
-        assert child.wait(SLOW)
-        said = child.log.read_text("utf-8")
-        assert (child.returncode, told in said) == (code, True), (arguments, said)
+        said = flow.refused(*arguments, code=code)
+        assert told in said, (arguments, said)
         assert (flow.migration.ask("switch")["switch"], flow.state_of("SELECT COUNT(*) FROM cutover")) == before
 
     def holds_back(self, told: str) -> None:

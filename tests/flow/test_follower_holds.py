@@ -8,20 +8,11 @@ import pytest
 
 from sandbox.broker import KafkaBroker
 from sandbox.stack import Sandbox
-from tests.failover.support import SLOW, wait
+from tests.failover.support import wait
 from tests.flow.support import DOUBT
-from tests.flow.test_cutover import Switched, switched
+from tests.flow.test_cutover import switched
 
 pytestmark = pytest.mark.long
-
-
-def refused(one: Switched, *arguments: str, code: int = 3) -> str:
-    flow = one.flow
-    child = flow.child(f"refused-{'-'.join(arguments[:3])}-{len(list(flow.directory.iterdir()))}", *arguments)
-    assert child.wait(SLOW)
-    said = child.log.read_text("utf-8")
-    assert child.returncode == code, said
-    return said
 
 
 @pytest.mark.timeout(600)
@@ -42,24 +33,24 @@ def test_what_is_parked_of_a_side_that_was_left_is_done_without(
         box.source.execute("UPDATE orders SET value = 666 WHERE id = 8", database=flow.database)
         table = f"{flow.database}.orders"
         wait(lambda: ask("parked", "list")["stopped"], "its partition to stand still")
-        assert "stands still" in refused(one, "rollback")
+        assert "stands still" in flow.refused("rollback")
         assert one.stage() == ("switched", "migrate parked list")
         do("parked", "skip", table, "8", "--reason", "a forgotten job")
         wait(lambda: ask("status")["parked"], "the change to be parked")
-        said = refused(one, "rollback")
+        said = flow.refused("rollback")
         assert "the way there: 1 × change is parked" in said
         assert "the way there: 1 × key is skipped" in said
 
-        said = refused(one, "parked", "retry", table, "8")
+        said = flow.refused("parked", "retry", table, "8")
         assert "1 row of the sources is parked, and applications are at the targets: nothing older is brought" in said
         drop = f"migrate parked drop {table} '[\"8\"]'"
         assert drop in said
         assert "`migrate parked drop TABLE KEY` does without one" in do("parked", "list")
         assert ask("status")["skips"] == 1, "what is refused is not half done"
-        assert "applications are at the targets: without it" in refused(one, "--reverse", "parked", "drop", table)
-        assert f"nothing is parked of these keys of {table}" in refused(one, "parked", "drop", table, "9", code=2)
+        assert "applications are at the targets: without it" in flow.refused("--reverse", "parked", "drop", table)
+        assert f"nothing is parked of these keys of {table}" in flow.refused("parked", "drop", table, "9", code=2)
         assert f'dropped what was parked of {table} key ["8"]' in do("parked", "drop", table, "8")
-        assert f"nothing is parked of {table}" in refused(one, "parked", "drop", table, code=2)
+        assert f"nothing is parked of {table}" in flow.refused("parked", "drop", table, code=2)
         assert do("parked", "list").strip() == "nothing is refused"
 
         ask("--reverse", "verify", "--repair")
@@ -85,11 +76,11 @@ def test_a_clean_verification_of_the_stream_that_leads_settles_what_the_other_we
         box.source.execute("UPDATE orders SET history = REPEAT('x', 30000) WHERE id = 8", database=flow.database)
         wait(lambda: ask("status")["oversized"], "it to be left out")
         flow.state(DOUBT.format(flow.name, "main"))
-        said = refused(one, "rollback")
+        said = flow.refused("rollback")
         assert "the way there: 1 × row is left out of the stream, and not verified since" in said
         assert "the way there: source 'main': without GTID: a test" in said
-        refused(one, "--reverse", "verify", code=1)
-        assert "not verified since" in refused(one, "rollback"), "it was not clean"
+        flow.refused("--reverse", "verify", code=1)
+        assert "not verified since" in flow.refused("rollback"), "it was not clean"
         ask("--reverse", "verify", "--repair")
         ask("rollback")
         assert one.side() == "source"

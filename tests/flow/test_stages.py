@@ -49,7 +49,7 @@ def test_who_types_what_is_next_comes_to_the_end(box: Sandbox, kafka: KafkaBroke
         assert (stage, following) == ("switched", "migrate finish")
         assert [line for line in held if line.startswith("it still runs")], held
         watch = flow.child("watch", "status", "--watch")
-        assert refused(flow, "finish") == 3
+        flow.refused("finish")
         stop(one, "back-")
         stage, following, held = stands(flow)
         assert (stage, following) == ("switched", "migrate finish"), "whoever ends it stops that first"
@@ -64,7 +64,7 @@ def test_who_types_what_is_next_comes_to_the_end(box: Sandbox, kafka: KafkaBroke
         stage, following, held = stands(flow)
         assert (stage, following) == ("switched", "migrate run")
         assert held == ["1 message of changes at the sources never came to the targets"]
-        assert refused(flow, "finish") == 3
+        flow.refused("finish")
         assert "`migrate finish --unread --yes` does it" in flow.migration.do("finish", "--unread")
         late = [flow.child(f"late-{process}", process) for process in ("publish", "consume")]
         flow.drain()
@@ -77,12 +77,6 @@ def test_who_types_what_is_next_comes_to_the_end(box: Sandbox, kafka: KafkaBroke
         assert watch.wait(SLOW), "it still watches what has ended"
         assert (watch.returncode, "stage: finished" in watch.log.read_text("utf-8")) == (0, True)
         assert "stage: finished" in flow.migration.do("status", "--watch")
-
-
-def refused(flow: Flow, *arguments: str) -> int | None:
-    child = flow.child("refused", *arguments)
-    assert child.wait(SLOW)
-    return child.returncode
 
 
 def stop(one: Switched, way: str) -> None:
@@ -171,7 +165,7 @@ def test_a_row_left_out_holds_a_cutover_back_until_a_verification_finds_it_and_s
         large(1)
         held = "1 × row is left out of the stream, and not verified since"
         assert stands(flow) == ("catching up", "migrate verify --repair", [held])
-        assert refused(flow, "verify") == 1
+        flow.refused("verify", code=1)
         assert stands(flow)[1] == "migrate verify --repair", "it was not clean"
         ask("verify", "--repair")
         assert stands(flow)[0] == "verified"
@@ -184,9 +178,7 @@ def test_a_row_left_out_holds_a_cutover_back_until_a_verification_finds_it_and_s
         assert [(row["key"], row["verified"]) for row in left] == [('["1"]', True), ('["2"]', False)]
         assert stands(flow) == ("catching up", "migrate verify --repair", [held])
         flow.start_way_back()
-        said = flow.child("cutover-refused", "cutover")
-        assert said.wait(SLOW)
-        assert (said.returncode, held in said.log.read_text("utf-8")) == (3, True)
+        assert held in flow.refused("cutover")
         ask("verify", "--repair")
         wait(lambda: stands(flow) == ("ready", "migrate cutover --rehearse", []), "the way back")
         try:
@@ -247,9 +239,7 @@ def test_a_way_back_that_a_cutover_would_refuse_is_not_ready(box: Sandbox, kafka
         do("--reverse", "parked", "skip", table, key, "--reason", "a test")
         held = "the way back: 1 × key is skipped"
         assert stands(flow) == ("verified", "migrate --reverse parked list", [held])
-        said = flow.child("cutover-refused", "cutover")
-        assert said.wait(SLOW)
-        assert (said.returncode, held in said.log.read_text("utf-8")) == (3, True)
+        assert held in flow.refused("cutover")
         do("--reverse", "parked", "retry", table, key)
         wait(lambda: stands(flow) == ready, "the row to be taken")
         ask("cutover")
