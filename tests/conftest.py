@@ -8,7 +8,7 @@ Tests share them, so each uses databases and topics of its own.
 
 import os
 import zlib
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
@@ -18,6 +18,7 @@ from sandbox.paths import run_dir
 from sandbox.settings import Flavour
 from sandbox.stack import Sandbox
 from sandbox.workdir import owned
+from tests import forked
 
 _ON_BOTH = frozenset(
     f"test_{name}.py"
@@ -43,6 +44,19 @@ _MORE = (
 )
 """Long variants, by file and a part of the name, that run with ALL=1 only."""
 FLAVOURS = [Flavour(name) for name in os.environ.get("FLAVOURS", "mariadb,mysql").split(",")]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """With a failure, the ends of the logs of the processes that ran meanwhile: their directory is gone by then."""
+    report = yield
+    if report.failed:
+        for migration in forked.migrations():
+            for log, end in migration.logs(call.start, lines=12):
+                report.sections.append((f"end of {log}", end))
+    return report
 
 
 @pytest.fixture(scope="session")

@@ -9,7 +9,8 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+import weakref
+from collections.abc import Iterator, Mapping, Sequence
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -47,12 +48,27 @@ class Child(process.Child):
         self._began(_Forked(list(argv[3:]), dict(os.environ if environment is None else environment), log, self._cwd))
 
 
+_made: weakref.WeakSet[Migration] = weakref.WeakSet()
+
+
+def migrations() -> list[Migration]:
+    """Those that a test or a fixture still has."""
+    return list(_made)
+
+
 class Migration(migration.Migration):
     """As the sandbox has it, with commands that are forked."""
 
     def __init__(self, box: Sandbox, directory: Path, config: str, name: str = "migrate.yaml") -> None:
         super().__init__(box, directory, config, name)
         self._supervisor = Child("migrate run", directory / "run.log", Path.cwd())
+        _made.add(self)
+
+    def logs(self, since: float, lines: int) -> Iterator[tuple[Path, str]]:
+        """The ends of the logs that its processes have written to since then."""
+        for log in sorted({*self.directory.glob("*.log"), *self.directory.glob("**/logs/*.log")}):
+            if log.stat().st_mtime >= since:
+                yield log, "".join(_text(log).splitlines(keepends=True)[-lines:])
 
     def run(self, *arguments: str, timeout: float = 900.0) -> subprocess.CompletedProcess[str]:
         done = run(["--config", str(self.config), *arguments], self.environment, timeout)

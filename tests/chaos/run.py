@@ -28,7 +28,6 @@ LEASE = 3.0  # seconds
 _TICK = 0.05
 _KILLS_AT_MOST = 6  # while nothing arrives: a busy machine would see nothing but starts
 _ROWS_AT_LEAST = 100
-_SETTLE = 900.0  # seconds that everything may take to arrive once the faults are over
 
 
 @dataclass(frozen=True)
@@ -40,6 +39,7 @@ class Plan:
     kills: int
     pause: float = 0.15  # seconds between two transactions of a writer, on average
     fill: float = 1.0  # how many rows there are before the start
+    patience: float = 900.0  # seconds that everything may take to arrive once the faults are over, and before
 
 
 class Chaos:
@@ -108,14 +108,14 @@ class Chaos:
         while (kills := sum(self.crew.kills.values())) < self._plan.kills:
             now = time.monotonic()
             if kills >= self._plan.kills // 3 and not copy.done:
-                if now > began + _SETTLE:
-                    raise Failure(f"the copy did not end within {_SETTLE:.0f} s: {self._status()}")
+                if now > began + self._plan.patience:
+                    raise Failure(f"the copy did not end within {self._plan.patience:.0f} s: {self._status()}")
             elif kills >= checked + _KILLS_AT_MOST:
                 applied = self._applied()
                 if applied > seen + _ROWS_AT_LEAST:
                     seen, checked, began = applied, kills, now
-                elif now > began + _SETTLE:
-                    raise Failure(f"nothing arrived for {_SETTLE:.0f} s: {self._status()}")
+                elif now > began + self._plan.patience:
+                    raise Failure(f"nothing arrived for {self._plan.patience:.0f} s: {self._status()}")
                 else:
                     time.sleep(10 * _TICK)
             else:
@@ -148,8 +148,8 @@ class Chaos:
         transactions = sum(writer.transactions for writer in self.writers)
         self.summary += f"; in all {changes} changes in {transactions} transactions"
         began = time.monotonic()
-        drain = self.crew.add("drain", "drain", "--timeout", str(_SETTLE))
-        self._until(lambda: drain.done, "everything to arrive", _SETTLE)
+        drain = self.crew.add("drain", "drain", "--timeout", str(self._plan.patience))
+        self._until(lambda: drain.done, "everything to arrive", self._plan.patience)
         return time.monotonic() - began
 
     def findings(self) -> list[Finding]:

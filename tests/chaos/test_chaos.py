@@ -22,7 +22,7 @@ pytestmark = pytest.mark.long
 def test_kills_freezes_restarts_and_locks_leave_no_difference_and_planted_ones_are_found(
     mariadb_box: Sandbox, kafka: KafkaBroker, tmp_path: Path
 ) -> None:
-    plan = Plan(seed=int(os.environ.get("SEED", "1")), seconds=25, kills=20, fill=0.3)
+    plan = Plan(seed=int(os.environ.get("SEED", "1")), seconds=25, kills=20, fill=0.3, patience=300)
     wrong, summary = run(mariadb_box, kafka, tmp_path, unique("chaos"), plan, control=True)
     assert wrong == [], f"{wrong} in {tmp_path}: {summary}"
 
