@@ -11,6 +11,7 @@ import structlog
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from migrate.kafka.admin import client_options, error_text
+from migrate.kafka.stall import alone
 from migrate.model.errors import ServerError, StopError
 from migrate.settings import Kafka
 
@@ -25,6 +26,8 @@ wait behind that, it calls them with its exception already set, which Python mak
 
 _QUIET, _QUIET_STILL = 5.0, 60.0
 """Seconds without a confirmation after which that is logged, and then again."""
+_ALONE = 60.0
+"""Seconds without one after which the client is looked at, and then again."""
 
 
 class DeliveryFailed(ServerError):  # noqa: N818 - what it says is what happened
@@ -49,6 +52,7 @@ class OrderedProducer:
         self._stop = stop or threading.Event()
         self._confirmed = time.monotonic()  # when something was confirmed last, or nothing was on its way
         self._told = 0.0  # when it was said that nothing is
+        self._looked = 0.0  # when the client was looked at
         self._trouble = ""  # what the client said last
         options: dict[str, Any] = {
             **client_options(settings),
@@ -146,7 +150,10 @@ class OrderedProducer:
         self._watch()
 
     def _watch(self) -> None:
-        """Say when Kafka confirms nothing: it is waited for, however long, and nobody else would know why."""
+        """Say when Kafka confirms nothing: it is waited for, however long, and nobody else would know why.
+
+        Raises ServerError where it answers others.
+        """
         now, waiting = time.monotonic(), len(self._producer)
         if not waiting:
             self._confirmed = now
@@ -164,6 +171,11 @@ class OrderedProducer:
                 messages=waiting,
                 error=self._trouble or "none told: too few in-sync replicas?",
             )
+        if quiet >= _ALONE and now - self._looked >= _ALONE:
+            self._looked = now
+            if alone(self._producer, self._settings):
+                self._failed = self._failed or "the client lost the broker, which answers another one"
+                self.check()
 
     def check(self) -> None:
         if self._failed is not None:

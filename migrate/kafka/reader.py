@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+import structlog
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from migrate.kafka.admin import client_options, error_code, error_text, explain
+from migrate.kafka.stall import EVERY, SilentPartitions
 from migrate.model.errors import ServerError, StopError
 from migrate.model.partition import offset_name
 from migrate.settings import Kafka
 
+log = structlog.get_logger("migrate.kafka")
 _TIMEOUT = 15.0
+_CLOSE = 10.0
 _BLOCK = 1000
 _PAUSE = 0.2
 _COORDINATOR_MOVES = frozenset(
@@ -27,6 +32,7 @@ _LEADER_MOVES = frozenset(
 """So it is with a partition, as of a topic that was created a moment ago."""
 _UNKNOWN = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION})
 DELETED = "messages were deleted before they were applied: raise kafka.retention_hours and copy again"
+_NEW_CLIENT = "its client lost the broker, which answers another one: started again, this process has a new one"
 Gone = Callable[[str, int, StopError], None]
 """Topic, partition, and what there is to say."""
 T = TypeVar("T")
@@ -51,9 +57,12 @@ class Raw:
 class PartitionReader:
     """`assign()` only, auto-commit off, and no reset: an offset that is gone stops us (FAULTS F16)."""
 
-    def __init__(self, settings: Kafka, group: str) -> None:
+    def __init__(self, settings: Kafka, group: str, look_every: float = EVERY) -> None:
+        """look_every: seconds between two looks at partitions of which nothing comes."""
         self._settings = settings
-        self._assigned: dict[tuple[str, int], int] = {}
+        self._assigned: dict[tuple[str, int], int] = {}  # what is to be read next
+        self._paused: set[tuple[str, int]] = set()
+        self._silence = SilentPartitions(settings, group, look_every)
         options: dict[str, Any] = {
             **client_options(settings),
             "group.id": group,
@@ -73,24 +82,37 @@ class PartitionReader:
 
     def unassign(self, topic: str, partition: int) -> None:
         if self._assigned.pop((topic, partition), None) is not None:
+            self._paused.discard((topic, partition))
+            self._silence.forget([(topic, partition)])
             self._consumer.incremental_unassign([TopicPartition(topic, partition)])
 
     def pause(self, parts: Iterable[tuple[str, int]]) -> None:
-        self._consumer.pause([TopicPartition(topic, partition) for topic, partition in parts])
+        wanted = list(parts)
+        self._paused.update(wanted)
+        self._silence.forget(wanted)
+        self._consumer.pause([TopicPartition(topic, partition) for topic, partition in wanted])
 
     def resume(self, parts: Iterable[tuple[str, int]]) -> None:
-        self._consumer.resume([TopicPartition(topic, partition) for topic, partition in parts])
+        wanted = list(parts)
+        self._paused.difference_update(wanted)
+        self._consumer.resume([TopicPartition(topic, partition) for topic, partition in wanted])
 
     def seek(self, topic: str, partition: int, offset: int) -> None:
+        if (topic, partition) in self._assigned:
+            self._assigned[(topic, partition)] = offset
+            self._silence.forget([(topic, partition)])
         self._consumer.seek(TopicPartition(topic, partition, offset))
 
     def poll(self, messages: int, seconds: float, gone: Gone | None = None, gather_seconds: float = 0.0) -> list[Raw]:
         """Up to `messages` messages, waiting at most `seconds` for the first, `gather_seconds` for more.
 
         gone: told of a partition whose next offset is no longer at the broker; without it that is raised.
-        Raises: StopError, and ServerError for what does not pass by itself.
+        Raises: StopError, and ServerError for what does not pass by itself: also when nothing comes of a partition
+        that has messages.
         """
         found = self._consumer.consume(1, seconds)  # asked for more, it waits for all of them
+        if not found:
+            self._silence.idle()
         if found and messages > 1:
             found += self._consumer.consume(messages - 1, gather_seconds)
         result = []
@@ -99,6 +121,8 @@ class PartitionReader:
             if error is None:
                 where = str(message.topic()), int(message.partition() or 0), int(message.offset() or 0)
                 result.append(Raw(*where, message.value() or b""))
+                if where[:2] in self._assigned:
+                    self._assigned[where[:2]] = where[2] + 1
             elif error.code() in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):
                 stop = StopError(
                     f"{message.topic()} [{message.partition()}]: the offset to read from is no longer at the broker"
@@ -110,6 +134,9 @@ class PartitionReader:
                 gone(str(message.topic()), int(message.partition() or 0), stop)
             elif error.code() in (KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError._FATAL) or error.fatal():
                 raise ServerError(f"Kafka at {self._settings.bootstrap}: {error.str()}")
+        read = {place: offset for place, offset in self._assigned.items() if place not in self._paused}
+        if told := self._silence.silent(read):
+            raise ServerError(f"Kafka at {self._settings.bootstrap}: {told}", hint=_NEW_CLIENT)
         return result
 
     def between(self, topic: str, partition: int, start: int, end: int) -> Iterator[Raw]:
@@ -201,4 +228,9 @@ class PartitionReader:
             time.sleep(_PAUSE)
 
     def close(self) -> None:
-        self._consumer.close()
+        """Waits some seconds at most: a client that has lost its broker may not come to its end."""
+        closing = threading.Thread(target=self._consumer.close, name="kafka-close", daemon=True)
+        closing.start()
+        closing.join(_CLOSE)
+        if closing.is_alive():
+            log.warning("the Kafka client does not close", kafka=self._settings.bootstrap, seconds=_CLOSE)

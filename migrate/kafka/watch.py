@@ -46,7 +46,9 @@ class TopicWatch:
         self._ids = {**dict.fromkeys(delays, ""), **ids}
         self._stored = frozenset(ids)
         self._every = every
-        self._admin = AdminClient({**client_options(settings), "log_level": 2})  # others say that it is away
+        self._settings = settings
+        self._admin = AdminClient(client_options(settings))
+        self._lost = False  # the broker did not answer
         self._asked: dict[str, Future[Any]] = {}
         self._next = time.monotonic()
         self._unknown = dict.fromkeys(self._ids, 0)  # answers in a row
@@ -58,6 +60,8 @@ class TopicWatch:
             self._judge(name, self._asked.pop(name))
         if self._ids and not self._asked and time.monotonic() >= self._next:
             self._next = time.monotonic() + self._every
+            if self._lost:  # it may have forgotten where the broker is (migrate.kafka.stall)
+                self._admin, self._lost = AdminClient(client_options(self._settings)), False
             self._asked = dict(self._admin.describe_topics(TopicCollection([*self._ids]), request_timeout=self._every))
         return self._gone
 
@@ -69,6 +73,8 @@ class TopicWatch:
             self._unknown[name] = self._unknown[name] + 1 if unknown else 0  # anything else: the broker is away
             if self._unknown[name] >= _SURE and self._ids[name]:
                 self._gone[name] = self._deleted(name)
+            if not unknown:
+                self._lost = True
             return
         self._unknown[name] = 0
         known = self._ids[name] or seen

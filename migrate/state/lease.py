@@ -202,7 +202,7 @@ class Leases:
         while not self._stopped.wait(self._seconds / 4):
             try:
                 self.renew()
-            except SQLAlchemyError as error:
+            except Exception as error:  # whatever it is: without this thread all would be lost for good
                 log.warning("lease not renewed", error=str(error.__cause__ or error))
 
     def renew(self) -> None:

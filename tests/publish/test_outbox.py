@@ -61,7 +61,7 @@ def kafka_settings(kafka: KafkaBroker) -> Settings:
     made = NewTopic(topic, 3, 1, config={"max.message.bytes": "100000"})  # less than the settings believe
     client = AdminClient({"bootstrap.servers": kafka.bootstrap})
     client.create_topics([made])[topic].result()
-    admin.require(settings.kafka, topic)
+    admin.require(settings.kafka, topic, admin.NEW)
     return settings
 
 
