@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from migrate.delay.requeue import LEASE as REQUEUE
+from migrate.model.words import counted
 from migrate.ops.readiness import to_be_verified
 from migrate.ops.status import Status
 from migrate.publish.publisher import lease_name
@@ -11,6 +12,11 @@ from migrate.verify.scheduled import PROCESS as CHECK
 
 WATCH = "migrate status --watch"
 """Where nothing is to be done but to wait."""
+
+
+def tables(names: list[str]) -> str:
+    """How many, and the first of them by name."""
+    return f"{counted(len(names), 'table')} ({', '.join(names[:3])}{' …' if len(names) > 3 else ''})"
 
 
 def mend(now: Status, problems: list[str]) -> str:

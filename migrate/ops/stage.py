@@ -12,7 +12,7 @@ from migrate.cutover.alone import LEASE
 from migrate.cutover.reverse import SUFFIX
 from migrate.model.words import counted
 from migrate.ops import status, way_back
-from migrate.ops.mending import WATCH, mend, missing, typed
+from migrate.ops.mending import WATCH, mend, missing, tables, typed
 from migrate.ops.readiness import standing_in_the_way
 from migrate.ops.status import Status
 from migrate.scroll.throttle import Pace
@@ -133,17 +133,23 @@ def _before_ready(now: Status, problems: list[str], *, verified: bool) -> Whole 
         return Whole(Stage.CREATED, [told, *problems], missing(now, behind=False) or WATCH)
     stages = now.tables
     waiting = [name for name, stage in stages.items() if stage == status.WAITING]
+    joining = [name for name, stage in stages.items() if stage == status.JOINING]
     left = [name for name, stage in stages.items() if stage in (Phase.CREATED.value, Phase.COPYING.value)]
-    held = [f"{_listed(waiting)} added: a publisher that starts after `migrate init` takes it up"] if waiting else []
-    if waiting or left:
-        begun = any(stage not in (Phase.CREATED.value, status.WAITING) for stage in stages.values())
+    start, held = missing(now, behind=False), []
+    if waiting:
+        anew = "" if start else "; what runs began before: stop `migrate run`, and start it again"
+        held.append(f"{tables(waiting)} added: a publisher that starts after `migrate init` takes it up{anew}")
+    if joining:
+        held.append(f"{tables(joining)} added: the publisher is to come to its place in the log")
+    if waiting or joining or left:
+        begun = any(stage not in (Phase.CREATED.value, status.WAITING, status.JOINING) for stage in stages.values())
         if left and begun:
-            held.append(f"{_listed(left)} not copied yet")
-        next_ = missing(now, behind=False) or (WATCH if waiting else "migrate copy")
+            held.append(f"{tables(left)} not copied yet")
+        next_ = start or ("migrate run" if waiting else WATCH if joining else "migrate copy")
         if paces := [now.copies[name]["pace"] for name in left if now.copies.get(name, {}).get("running")]:
             held.append("a copy runs: it is to be waited for; a second one would take its place")
             going = "migrate throttle --resume" if Pace.PAUSED in paces else WATCH
-            next_ = missing(now, behind=False) or going
+            next_ = start or going
         return Whole(Stage.COPYING if begun else Stage.CAPTURING, [*held, *problems], next_)
     if problems:
         return Whole(Stage.CATCHING_UP, problems, mend(now, problems))
@@ -151,10 +157,6 @@ def _before_ready(now: Status, problems: list[str], *, verified: bool) -> Whole 
         told = "no verification of all tables was clean since rows came by another way than the stream"
         return Whole(Stage.CATCHING_UP, [told], "migrate verify")
     return None
-
-
-def _listed(names: list[str]) -> str:
-    return f"{counted(len(names), 'table')} ({', '.join(names[:3])}{' …' if len(names) > 3 else ''})"
 
 
 def _running(connection: sa.Connection, name: str) -> bool:

@@ -50,6 +50,7 @@ CATCHING_UP = "catching up"
 """A copied table whose source's server changed in a way that a verification has yet to judge (rule 17)."""
 
 WAITING = "waiting for the publisher"
+JOINING = "waiting for its place in the log"
 """An added table that the publisher has not begun with, or whose place it has not reached."""
 
 _NAMED = 100  # differences that are listed; all are counted
@@ -214,9 +215,11 @@ def read(
         stage = phases.get(key, phase.Phase.CREATED)
         doubtful = stage is phase.Phase.COPIED and planned.table.source in doubts
         member = members.get(key)
-        waits = member is not None and not member.begun
         name = name_of(planned) if names[planned.table.full_name] > 1 else planned.table.full_name
-        status.tables[name] = WAITING if waits else CATCHING_UP if doubtful else stage.value
+        if member is not None and not member.begun:
+            status.tables[name] = WAITING if member.stage is membership.Stage.WAITING else JOINING
+        else:
+            status.tables[name] = CATCHING_UP if doubtful else stage.value
         if key in copies:
             status.copies[name] = copies[key].as_dict()
     away: set[str] = set()  # targets, each asked once

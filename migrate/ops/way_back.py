@@ -9,9 +9,8 @@ import sqlalchemy as sa
 
 from migrate.cutover.reverse import SUFFIX, elsewhere, reversed_settings
 from migrate.model.errors import ConfigError, PreflightError
-from migrate.model.words import counted
 from migrate.ops import status
-from migrate.ops.mending import mend, typed
+from migrate.ops.mending import WATCH, mend, tables, typed
 from migrate.ops.readiness import standing_in_the_way
 from migrate.ops.runtime import stored_plan
 from migrate.publish.publisher import lease_name
@@ -52,10 +51,13 @@ def look(settings: Settings, state: sa.Engine) -> WayBack:
         return WayBack([*moved, *_named(still)], "migrate --reverse run")
     now = status.read(back, state, plan=plan, whoever_answers=True)
     if waiting := [one for one, stage in now.tables.items() if stage == status.WAITING]:
-        told = f"{counted(len(waiting), 'table')} ({', '.join(waiting)}) added: start `migrate --reverse run` anew"
+        told = f"{tables(waiting)} added: stop `migrate --reverse run`, and start it again"
         return WayBack(_named([told]), "migrate --reverse run")
+    if joining := [one for one, stage in now.tables.items() if stage == status.JOINING]:
+        told = f"{tables(joining)} added: the publisher is to come to its place in the log"
+        return WayBack(_named([told]), typed(WATCH, back=True, back_leads=leads))
     if left := [one for one, stage in now.tables.items() if stage in (Phase.CREATED.value, Phase.COPYING.value)]:
-        told = f"{counted(len(left), 'table')} ({', '.join(left)}) not copied yet"
+        told = f"{tables(left)} not copied yet"
         return WayBack(_named([told]), "migrate --reverse copy" if leads else "migrate --reverse init")
     problems = standing_in_the_way(back, now)
     next_ = typed(mend(now, problems), back=True, back_leads=leads) if problems else ""
