@@ -116,13 +116,13 @@ class PartitionReader:
         if found and messages > 1:
             found += self._consumer.consume(messages - 1, gather_seconds)
         result = []
+        ends: dict[tuple[str, int], int] = {}
         for message in found:
             error = message.error()
             if error is None:
-                where = str(message.topic()), int(message.partition() or 0), int(message.offset() or 0)
-                result.append(Raw(*where, message.value() or b""))
-                if where[:2] in self._assigned:
-                    self._assigned[where[:2]] = where[2] + 1
+                place, offset = (str(message.topic()), int(message.partition() or 0)), int(message.offset() or 0)
+                result.append(Raw(*place, offset, message.value() or b""))
+                ends[place] = offset + 1
             elif error.code() in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):
                 stop = StopError(
                     f"{message.topic()} [{message.partition()}]: the offset to read from is no longer at the broker"
@@ -134,8 +134,10 @@ class PartitionReader:
                 gone(str(message.topic()), int(message.partition() or 0), stop)
             elif error.code() in (KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError._FATAL) or error.fatal():
                 raise ServerError(f"Kafka at {self._settings.bootstrap}: {error.str()}")
-        read = {place: offset for place, offset in self._assigned.items() if place not in self._paused}
-        if told := self._silence.silent(read):
+        self._assigned.update({place: end for place, end in ends.items() if place in self._assigned})
+        if told := self._silence.silent(
+            {place: end for place, end in self._assigned.items() if place not in self._paused}
+        ):
             raise ServerError(f"Kafka at {self._settings.bootstrap}: {told}", hint=_NEW_CLIENT)
         return result
 
