@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import threading
 import time
+import weakref
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
 import structlog
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
+from migrate.kafka import apart
 from migrate.kafka.admin import client_options, error_text
 from migrate.kafka.stall import alone
 from migrate.model.errors import ServerError, StopError
@@ -54,6 +57,7 @@ class OrderedProducer:
         self._told = 0.0  # when it was said that nothing is
         self._looked = 0.0  # when the client was looked at
         self._trouble = ""  # what the client said last
+        tell = weakref.WeakMethod(self._on_error)  # else the client would end wherever garbage is collected
         options: dict[str, Any] = {
             **client_options(settings),
             "acks": "all",
@@ -67,7 +71,7 @@ class OrderedProducer:
             # room for the largest message, or that would wait for ever
             "queue.buffering.max.kbytes": 1 + max(1024 * 1024, queue_bytes, settings.max_message_bytes) // 1024,
             "queue.buffering.max.messages": 1_000_000,
-            "error_cb": self._on_error,
+            "error_cb": lambda error: (call := tell()) and call(error),
         }
         self._producer = Producer(options)
 
@@ -187,7 +191,10 @@ class OrderedProducer:
     def abandon(self) -> None:
         """Drop what is not delivered. What is on its way may still arrive, in order and never behind a gap."""
         self._failed = self._failed or "it was given up"
+        apart.drop(self._producer)
         self._producer.purge()
+        with suppress(*_FATAL):
+            self._producer.poll(0)  # the reports of what was purged, which hold us until they are given
 
     def flush(self, seconds: float) -> bool:
         """Wait until everything is confirmed; False when time ran out first. Raises ServerError on failure."""

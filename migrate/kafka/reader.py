@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-import structlog
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
+from migrate.kafka import apart
 from migrate.kafka.admin import client_options, error_code, error_text, explain
 from migrate.kafka.stall import EVERY, SilentPartitions
 from migrate.model.errors import ServerError, StopError
 from migrate.model.partition import offset_name
 from migrate.settings import Kafka
 
-log = structlog.get_logger("migrate.kafka")
 _TIMEOUT = 15.0
-_CLOSE = 10.0
 _BLOCK = 1000
 _PAUSE = 0.2
 _COORDINATOR_MOVES = frozenset(
@@ -32,7 +29,7 @@ _LEADER_MOVES = frozenset(
 """So it is with a partition, as of a topic that was created a moment ago."""
 _UNKNOWN = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION})
 DELETED = "messages were deleted before they were applied: raise kafka.retention_hours and copy again"
-_NEW_CLIENT = "its client lost the broker, which answers another one: started again, this process has a new one"
+_NEW_CLIENT = "its client fell silent: started again, this process has a new one"
 Gone = Callable[[str, int, StopError], None]
 """Topic, partition, and what there is to say."""
 T = TypeVar("T")
@@ -82,7 +79,8 @@ class PartitionReader:
 
     def unassign(self, topic: str, partition: int) -> None:
         if self._assigned.pop((topic, partition), None) is not None:
-            self._paused.discard((topic, partition))
+            if (topic, partition) in self._paused:  # or it would still be so when it is assigned again
+                self.resume([(topic, partition)])
             self._silence.forget([(topic, partition)])
             self._consumer.incremental_unassign([TopicPartition(topic, partition)])
 
@@ -231,8 +229,4 @@ class PartitionReader:
 
     def close(self) -> None:
         """Waits some seconds at most: a client that has lost its broker may not come to its end."""
-        closing = threading.Thread(target=self._consumer.close, name="kafka-close", daemon=True)
-        closing.start()
-        closing.join(_CLOSE)
-        if closing.is_alive():
-            log.warning("the Kafka client does not close", kafka=self._settings.bootstrap, seconds=_CLOSE)
+        apart.close(self._consumer.close, self._settings)

@@ -5,16 +5,19 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Iterable, Mapping
 from concurrent.futures import Future
+from contextlib import suppress
 from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import AdminClient
 
+from migrate.kafka import apart
 from migrate.kafka.admin import client_options, error_code
 from migrate.model.errors import StopError
 from migrate.settings import Kafka
 
 _EVERY = 15.0
+_AWAY = frozenset({KafkaError._TIMED_OUT, KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN})
 _SURE = 2
 """Answers in a row that know no such topic: a broker that just started may not have heard of it yet."""
 BEGIN_ANEW = "its messages are gone; start a new migration under another name and copy again"
@@ -60,8 +63,8 @@ class TopicWatch:
             self._judge(name, self._asked.pop(name))
         if self._ids and not self._asked and time.monotonic() >= self._next:
             self._next = time.monotonic() + self._every
-            if self._lost:  # it may have forgotten where the broker is (migrate.kafka.stall)
-                self._admin, self._lost = AdminClient(client_options(self._settings)), False
+            if self._lost:
+                self._renew()
             self._asked = dict(self._admin.describe_topics(TopicCollection([*self._ids]), request_timeout=self._every))
         return self._gone
 
@@ -73,8 +76,7 @@ class TopicWatch:
             self._unknown[name] = self._unknown[name] + 1 if unknown else 0  # anything else: the broker is away
             if self._unknown[name] >= _SURE and self._ids[name]:
                 self._gone[name] = self._deleted(name)
-            if not unknown:
-                self._lost = True
+            self._lost = self._lost or error_code(error) in _AWAY
             return
         self._unknown[name] = 0
         known = self._ids[name] or seen
@@ -83,6 +85,12 @@ class TopicWatch:
             self._gone[name] = self._say(name, f"was deleted and made again (id {known}, now {seen})")
         else:
             self._gone.pop(name, None)
+
+    def _renew(self) -> None:
+        """Ask by a new client: ours may have forgotten where the broker is (migrate.kafka.stall)."""
+        with suppress(KafkaException):
+            apart.drop(self._admin)
+            self._admin, self._lost = AdminClient(client_options(self._settings)), False
 
     def _deleted(self, name: str) -> TopicGone:
         known = self._ids[name]

@@ -137,7 +137,7 @@ def _before_ready(now: Status, problems: list[str], *, verified: bool) -> Whole 
     left = [name for name, stage in stages.items() if stage in (Phase.CREATED.value, Phase.COPYING.value)]
     start, held = missing(now, behind=False), []
     if waiting:
-        anew = "" if start else "; what runs began before: stop `migrate run`, and start it again"
+        anew = "" if start else "; one that began before it is to be started again"
         held.append(f"{tables(waiting)} added: a publisher that starts after `migrate init` takes it up{anew}")
     if joining:
         held.append(f"{tables(joining)} added: the publisher is to come to its place in the log")

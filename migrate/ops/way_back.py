@@ -51,7 +51,7 @@ def look(settings: Settings, state: sa.Engine) -> WayBack:
         return WayBack([*moved, *_named(still)], "migrate --reverse run")
     now = status.read(back, state, plan=plan, whoever_answers=True)
     if waiting := [one for one, stage in now.tables.items() if stage == status.WAITING]:
-        told = f"{tables(waiting)} added: stop `migrate --reverse run`, and start it again"
+        told = f"{tables(waiting)} added: a `migrate --reverse run` that began before is to be started again"
         return WayBack(_named([told]), "migrate --reverse run")
     if joining := [one for one, stage in now.tables.items() if stage == status.JOINING]:
         told = f"{tables(joining)} added: the publisher is to come to its place in the log"

@@ -37,6 +37,7 @@ class AftermathSender:
         try:
             self._send(partition, database, left)
         except ServerError:
+            self._producer.abandon()
             self._producer = OrderedProducer(self._settings.kafka)  # a failed one stays failed
             self._refuse_gone(self._topics[partition.topic_id])
             raise

@@ -115,7 +115,7 @@ def test_a_copy_that_runs_is_waited_for_and_an_added_table_is_no_copied_one(
             config.write(f'  - {{name: {flow.database}.added, sharding: {{nodes: "ds_0.added"}}}}\n')
         flow.migration.do("init")
         told = f"1 table ({flow.database}.added) added: a publisher that starts after `migrate init` takes it up"
-        anew = f"{told}; what runs began before: stop `migrate run`, and start it again"
+        anew = f"{told}; one that began before it is to be started again"
         assert stands(flow) == ("copying", "migrate run", [anew])
         flow.children("publish")[0].stop(SLOW)
         stage, following, held = stands(flow)
@@ -217,7 +217,8 @@ def test_a_table_that_is_added_gets_its_way_back_too(box: Sandbox, kafka: KafkaB
         assert said.wait(SLOW)
         assert said.returncode in (2, 3), "the way back lacks the table"
         do("--reverse", "init")
-        told = f"the way back: 1 table ({flow.name}_0.added) added: stop `migrate --reverse run`, and start it again"
+        added = f"the way back: 1 table ({flow.name}_0.added) added"
+        told = f"{added}: a `migrate --reverse run` that began before is to be started again"
         assert stands(flow) == ("verified", "migrate --reverse run", [told])
         for label, process in {"t0": ("publish", "--source", "t0"), "consume": ("consume",)}.items():
             flow.children(f"back-{label}")[0].stop(SLOW)
