@@ -50,8 +50,10 @@ CATCHING_UP = "catching up"
 """A copied table whose source's server changed in a way that a verification has yet to judge (rule 17)."""
 
 WAITING = "waiting for the publisher"
+"""An added table that the publisher has not begun with."""
+
 JOINING = "waiting for its place in the log"
-"""An added table that the publisher has not begun with, or whose place it has not reached."""
+"""An added table whose place the publisher has not reached."""
 
 _NAMED = 100  # differences that are listed; all are counted
 
