@@ -42,8 +42,8 @@ demo: setup ## migrate a real database live and verify it; FLAVOUR=mariadb or my
 test: servers ## run the suite on real servers, without the flows that take longest
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile --durations=25 -m "not long"
 
-test-long: servers ## run the flows that take longest
-	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile --durations=25 -m long
+test-long: servers ## run the flows that take longest, those that matter most first
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder --durations=25 -m long
 
 test-all: servers ## both, with every whole flow on both database servers; three times as long
 	ALL=1 $(BIN)/python -m pytest -n $(JOBS) --dist loadfile --durations=25

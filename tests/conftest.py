@@ -7,6 +7,7 @@ Tests share them, so each uses databases and topics of its own.
 """
 
 import os
+import time
 import zlib
 from collections.abc import Generator, Iterator
 from contextlib import suppress
@@ -44,6 +45,25 @@ _MORE = (
     ("test_unique_key.py", "named"),
 )
 """Long variants, by file and a part of the name, that run with ALL=1 only."""
+_FIRST = tuple(
+    f"test_{name}.py"
+    for name in (
+        "demo",
+        "cutover_killed",
+        "pages",
+        "chaos",
+        "cutover_sources",
+        "application",
+        "open_transaction",
+        "stages",
+        "consumer_killed",
+        "failover",
+        "cluster",
+    )
+)
+"""Long flows that begin first, as most depends on what they show: time may be over before all of them have run."""
+_UNTIL = float(os.environ.get("LONG_UNTIL", "inf"))
+"""Seconds since 1970 after which no long flow begins; each one left is named."""
 FLAVOURS = [Flavour(name) for name in os.environ.get("FLAVOURS", "mariadb,mysql").split(",")]
 
 
@@ -60,6 +80,11 @@ def pytest_runtest_makereport(
     return report
 
 
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    if time.time() > _UNTIL and item.get_closest_marker("long"):
+        pytest.skip("the time for long flows was over; `make test-long` runs them all")
+
+
 @pytest.fixture(scope="session")
 def run_root() -> Iterator[Path]:
     """Directory of this test run's servers, removed at the end."""
@@ -72,10 +97,13 @@ def _box(flavour: Flavour, run_root: Path) -> Iterator[Sandbox]:
         yield sandbox
 
 
+@pytest.hookimpl(trylast=True)  # pytest sorts by flavour before
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Whole flows take half a minute and more: each runs on one flavour, half of them on either, and the longest
-    not in all variants; `ALL=1` runs everything.
+    not in all variants; `ALL=1` runs everything. Those that matter most come first where only long ones run.
     """
+    if config.option.markexpr == "long":
+        items.sort(key=lambda item: _FIRST.index(item.path.name) if item.path.name in _FIRST else len(_FIRST))
     if os.environ.get("ALL") or len(FLAVOURS) < 2:
         return
     left = {item for item in items if _is_the_others(item) or _is_more(item)}

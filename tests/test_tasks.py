@@ -9,7 +9,7 @@ import pytest
 
 from sandbox.paths import PROJECT
 
-STEPS = ["setup", "servers", "lint", "typecheck", "test", "test-long", "test-compiled"]
+STEPS = ["setup", "servers", "lint", "typecheck", "test", "test-compiled", "test-long"]
 
 MAKE = """#!/bin/sh
 echo "$1" >> "$CALLS"
