@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 import time
-import weakref
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
@@ -37,6 +36,19 @@ class DeliveryFailed(ServerError):  # noqa: N818 - what it says is what happened
     """Kafka did not take a message; nothing behind it in its partition was taken either."""
 
 
+class _Heard:
+    """What the client said. It holds whom it tells, and would end wherever garbage is collected if that held it too."""
+
+    def __init__(self) -> None:
+        self.failed: str | None = None
+        self.trouble = ""  # of late
+
+    def error(self, error: Any) -> None:
+        self.trouble = str(error.str())
+        if error.fatal():
+            self.failed = self.failed or str(error)
+
+
 class OrderedProducer:
     """`acks=all`, idempotent, no message time-out, gapless; any delivery error makes every later call raise.
 
@@ -51,13 +63,11 @@ class OrderedProducer:
         linger_seconds: float = 0.005,
     ) -> None:
         self._settings = settings
-        self._failed: str | None = None
         self._stop = stop or threading.Event()
         self._confirmed = time.monotonic()  # when something was confirmed last, or nothing was on its way
         self._told = 0.0  # when it was said that nothing is
         self._looked = 0.0  # when the client was looked at
-        self._trouble = ""  # what the client said last
-        tell = weakref.WeakMethod(self._on_error)  # else the client would end wherever garbage is collected
+        self._heard = _Heard()
         options: dict[str, Any] = {
             **client_options(settings),
             "acks": "all",
@@ -71,7 +81,7 @@ class OrderedProducer:
             # room for the largest message, or that would wait for ever
             "queue.buffering.max.kbytes": 1 + max(1024 * 1024, queue_bytes, settings.max_message_bytes) // 1024,
             "queue.buffering.max.messages": 1_000_000,
-            "error_cb": lambda error: (call := tell()) and call(error),
+            "error_cb": self._heard.error,
         }
         self._producer = Producer(options)
 
@@ -110,7 +120,7 @@ class OrderedProducer:
                 except BufferError:
                     self.wait()
                 except KafkaException as error:  # fatal, from now on at every call
-                    self._failed = self._failed or error_text(error)
+                    self._heard.failed = self._heard.failed or error_text(error)
                     self.check()
 
     def wait(self) -> None:
@@ -128,8 +138,8 @@ class OrderedProducer:
             self._note(error, message)
             left -= 1
             if error is None:
-                self._confirmed, self._trouble = time.monotonic(), ""
-            if not left and self._failed is None:
+                self._confirmed, self._heard.trouble = time.monotonic(), ""
+            if not left and self._heard.failed is None:
                 delivered()
 
         return report
@@ -137,19 +147,14 @@ class OrderedProducer:
     def _note(self, error: KafkaError | None, _message: Message) -> None:
         """What it calls for every other message."""
         if error is not None:
-            self._failed = self._failed or str(error)
-
-    def _on_error(self, error: Any) -> None:
-        self._trouble = str(error.str())
-        if error.fatal():
-            self._failed = self._failed or str(error)
+            self._heard.failed = self._heard.failed or str(error)
 
     def poll(self, seconds: float = 0.0) -> None:
         """Run delivery reports. Raises ServerError once any delivery failed."""
         try:
             self._producer.poll(seconds)
         except _FATAL as error:
-            self._failed = self._failed or _why(error)
+            self._heard.failed = self._heard.failed or _why(error)
         self.check()
         self._watch()
 
@@ -173,24 +178,24 @@ class OrderedProducer:
                 kafka=self._settings.bootstrap,
                 seconds=round(quiet),
                 messages=waiting,
-                error=self._trouble or "none told: too few in-sync replicas?",
+                error=self._heard.trouble or "none told: too few in-sync replicas?",
             )
         if quiet >= _ALONE and now - self._looked >= _ALONE:
             self._looked = now
             if alone(self._producer, self._settings):
-                self._failed = self._failed or "the client lost the broker, which answers another one"
+                self._heard.failed = self._heard.failed or "the client lost the broker, which answers another one"
                 self.check()
 
     def check(self) -> None:
-        if self._failed is not None:
+        if self._heard.failed is not None:
             raise DeliveryFailed(
-                f"Kafka at {self._settings.bootstrap} did not take a message: {self._failed}",
+                f"Kafka at {self._settings.bootstrap} did not take a message: {self._heard.failed}",
                 hint="it ends here, so that nothing later overtakes, and starts again from the stored position",
             )
 
     def abandon(self) -> None:
         """Drop what is not delivered. What is on its way may still arrive, in order and never behind a gap."""
-        self._failed = self._failed or "it was given up"
+        self._heard.failed = self._heard.failed or "it was given up"
         apart.drop(self._producer)
         self._producer.purge()
         with suppress(*_FATAL):
@@ -201,7 +206,7 @@ class OrderedProducer:
         try:
             left = self._producer.flush(seconds)
         except _FATAL as error:
-            self._failed = self._failed or _why(error)
+            self._heard.failed = self._heard.failed or _why(error)
             left = 1
         self.check()
         return left == 0
