@@ -62,7 +62,7 @@ class Worked:
             assert (rows[key][2] if key in rows else None) == value, key
 
 
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1500)
 def test_killed_at_any_step_one_side_is_open_and_the_next_cutover_ends_it(
     box: Sandbox, kafka: KafkaBroker, tmp_path: Path
 ) -> None:

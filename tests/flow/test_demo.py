@@ -15,7 +15,7 @@ from sandbox.settings import Flavour
 from sandbox.stack import Sandbox
 
 _ORDERS = 4_000
-pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]  # each test starts Spark; a slow machine is not a failure
+pytestmark = [pytest.mark.long, pytest.mark.timeout(1500)]  # each test starts Spark; a slow machine is not a failure
 
 
 @pytest.fixture(scope="module")
