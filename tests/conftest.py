@@ -63,7 +63,7 @@ _FIRST = tuple(
 )
 """Long flows that begin first, as most depends on what they show: time may be over before all of them have run."""
 _UNTIL = float(os.environ.get("LONG_UNTIL", "inf"))
-"""Seconds since 1970 after which no long flow begins; each one left is named."""
+"""Seconds since 1970 after which no long flow begins; those left are skipped and counted."""
 FLAVOURS = [Flavour(name) for name in os.environ.get("FLAVOURS", "mariadb,mysql").split(",")]
 
 
