@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import lru_cache
+from json.encoder import encode_basestring as _wide
 from json.encoder import encode_basestring_ascii as _quoted
 from typing import Any
 
@@ -105,50 +106,48 @@ def without_rows(offset: int) -> Message:
 
 
 def encode(message: Message) -> bytes:
-    """The message as compact UTF-8 JSON."""
-    body: dict[str, Any] = {
-        "id": message.id,
-        "database": message.database,
-        "table": message.table,
-        "pkNames": message.pk_names,
-        "isDdl": message.is_ddl,
-        "type": message.type,
-        "es": message.es,
-        "ts": message.ts,
-        "sql": message.sql,
-        "sqlType": None,
-        "mysqlType": message.mysql_type or None,
-        "data": message.data or None,
-        "old": message.old,
-        "gtid": message.gtid,
-        "pos": {
-            "source": message.source,
-            "inc": message.incarnation,
-            "file": message.file,
-            "tx": message.transaction,
-            "rows": message.rows,
-        },
-    }
-    if message.delay is not None:
-        body["delay"] = {
-            "tier": message.delay.tier,
-            "due": message.delay.due_ms,
-            "database": message.delay.database,
-            "table": message.delay.table,
-        }
-    return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "strict")
+    """The message as compact UTF-8 JSON: byte for byte what a `Frame` makes of the same rows."""
+    frame = Frame(
+        message.database,
+        message.table,
+        message.pk_names,
+        message.mysql_type,
+        message.type,
+        id=message.id,
+        is_ddl=message.is_ddl,
+        sql=message.sql,
+    )
+    end = tail(message.gtid, message.source, message.incarnation, message.file, message.transaction)
+    data = ",".join(map(_row_text, message.data)) if message.data else None
+    old = None if message.old is None else ",".join(map(_row_text, message.old))
+    return frame.around(
+        message.es, message.ts, end, data, old, _numbers(list(message.rows)), _delay_text(message.delay)
+    )
 
 
 class Frame:
-    """The texts around the rows of one table's messages of one type: `encode` in pieces, for a publisher in a hurry."""
+    """The texts around the rows of one table's messages of one type, made once for many messages.
 
-    def __init__(self, database: str, table: str, pk_names: tuple[str, ...], types: dict[str, str], op: Op) -> None:
-        # In ASCII, so that a name does not make the whole text wide.
+    Names are written in ASCII, so that one name does not make Python keep the whole text in wide characters.
+    """
+
+    def __init__(
+        self,
+        database: str,
+        table: str,
+        pk_names: tuple[str, ...],
+        types: dict[str, str],
+        kind: str,
+        *,
+        id: int = 0,  # noqa: A002  Canal's name
+        is_ddl: bool = False,
+        sql: str = "",
+    ) -> None:
         self._head = (
-            f'{{"id":0,"database":{_ascii(database)},"table":{_ascii(table)},"pkNames":{_ascii(pk_names)},'
-            f'"isDdl":false,"type":"{op}","es":'
+            f'{{"id":{id},"database":{_ascii(database)},"table":{_ascii(table)},"pkNames":{_ascii(pk_names)},'
+            f'"isDdl":{_ascii(is_ddl)},"type":{_ascii(kind)},"es":'
         )
-        self._middle = f',"sql":"","sqlType":null,"mysqlType":{_ascii(types or None)},"data":['
+        self._middle = f',"sql":{_wide(sql)},"sqlType":null,"mysqlType":{_ascii(types or None)},"data":'
 
     def message(self, es: int, ts: int, tail: str, group: list[Any], width: int) -> bytes:
         """The message with these rows.
@@ -157,12 +156,18 @@ class Frame:
         values, and its ordinal.
         """
         if width == len(group):  # one row, as most messages of small transactions
-            data, rows = group[0], f"[{group[-1]}]"
-            old = f"[{group[1]}]" if width == 3 else "null"
-        else:
-            data, rows = ",".join(group[::width]), str(group[width - 1 :: width])
-            old = f"[{','.join(group[1::3])}]" if width == 3 else "null"
-        return f'{self._head}{es},"ts":{ts}{self._middle}{data}],"old":{old}{tail}{rows}}}}}'.encode()
+            old = group[1] if width == 3 else None
+            return self.around(es, ts, tail, group[0], old, f"[{group[-1]}]")
+        old = ",".join(group[1::3]) if width == 3 else None
+        return self.around(es, ts, tail, ",".join(group[::width]), old, _numbers(group[width - 1 :: width]))
+
+    def around(
+        self, es: int, ts: int, tail: str, data: str | None, old: str | None, rows: str, delay: str = ""
+    ) -> bytes:
+        """The message with these texts: the objects of `data` and `old` parted by commas, or None for null."""
+        data = "null" if data is None else f"[{data}]"
+        old = "null" if old is None else f"[{old}]"
+        return f'{self._head}{es},"ts":{ts}{self._middle}{data},"old":{old}{tail}{rows}}}{delay}}}'.encode()
 
 
 def tail(gtid: str, source: str, incarnation: int, file: int, transaction: int) -> str:
@@ -173,6 +178,23 @@ def tail(gtid: str, source: str, incarnation: int, file: int, transaction: int) 
 @lru_cache(maxsize=64)
 def _in_file(source: str, incarnation: int, file: int) -> str:
     return f'"pos":{{"source":{_quoted(source)},"inc":{incarnation},"file":{file},"tx":'
+
+
+def _numbers(rows: list[int]) -> str:
+    return str(rows).replace(" ", "")
+
+
+def _row_text(row: Row) -> str:
+    """A row's JSON object: its names in ASCII, its values as they are."""
+    return "{" + ",".join([f"{_quoted(name)}:{'null' if v is None else _wide(v)}" for name, v in row.items()]) + "}"
+
+
+def _delay_text(delay: Delay | None) -> str:
+    if delay is None:
+        return ""
+    return ',"delay":' + _ascii(
+        {"tier": delay.tier, "due": delay.due_ms, "database": delay.database, "table": delay.table}
+    )
 
 
 def _ascii(value: object) -> str:

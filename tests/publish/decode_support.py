@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from migrate.model.errors import StopError
@@ -27,9 +28,13 @@ from migrate.publish.emit import Emitter, Transaction
 from sandbox.database import DatabaseServer
 from sandbox.settings import Flavour
 
+Messages = list[tuple[int, bytes]]
+"""(partition, message)s"""
+
 RawEvent = tuple[bytes, int, bytes]
 """Body of its table map, event type, body."""
 
+_TIME: Final = re.compile(rb'"ts":\d+')
 TABLE_MAP = 19
 PARTIAL_UPDATE_ROWS = 39
 SESSION: Final = ("SET NAMES utf8mb4", "SET sql_mode = 'ALLOW_INVALID_DATES'", "SET time_zone = '+00:00'")
@@ -128,8 +133,8 @@ def select(server: DatabaseServer, sql: str) -> list[tuple[Any, ...]]:
 
 def both_ways(
     decoder: RowDecoder, kind: int, body: bytes, key: tuple[str, ...], limit: int = 1_000_000
-) -> tuple[list[tuple[int, Message]] | None, list[tuple[int, Message]] | str]:
-    """An event's (partition, message)s from its bytes, and from its texts.
+) -> tuple[Messages | None, Messages | str]:
+    """An event's (partition, message)s from its bytes, and from its texts, without the time they were made at.
 
     None for what the fast path leaves to the other, and a text for what that refuses.
     """
@@ -139,16 +144,21 @@ def both_ways(
     transaction = Transaction("s", 1, 12, 345, "gtid:1", 1_700_000_000_000)
     event = RowEvent(decoder, kind, body)
     try:
-        found: list[tuple[int, bytes]] | None = emitter._fast(transaction, 2, event)[1]
+        fast: Messages | None = _timeless(emitter._fast(transaction, 2, event)[1])
     except ERRORS:
-        found = None
+        fast = None
     try:
-        slow: list[tuple[int, Message]] | str = read(list(emitter.messages(transaction, 2, list(event))))
+        slow: Messages | str = _timeless(emitter.messages(transaction, 2, list(event)))
     except StopError as error:
         slow = error.message
-    return None if found is None else read(found), slow
+    return fast, slow
 
 
-def read(messages: list[tuple[int, bytes]]) -> list[tuple[int, Message]]:
-    """Parsed, without the time at which they were made."""
-    return [(partition, replace(decode(raw, "t", 0), ts=0)) for partition, raw in messages]
+def _timeless(messages: Iterable[tuple[int, bytes]]) -> Messages:
+    return [(partition, _TIME.sub(b'"ts":0', raw, count=1)) for partition, raw in messages]
+
+
+def read(messages: Messages | str | None) -> list[Message]:
+    """Parsed. Fails when there are none to parse."""
+    assert isinstance(messages, list), messages
+    return [decode(raw, "t", 0) for _, raw in messages]
