@@ -6,12 +6,14 @@ BIN     := $(VENV)/bin
 FLAVOUR ?= mariadb
 N       ?= 10
 KILLS   ?= 200
+MINUTES ?= 60
 JOBS    ?= 2
 PREFIX  ?= /opt/migrate
 COMPILED := build/compiled
+ORDER    := --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help setup install servers demo test test-long test-all coverage compiled test-compiled types soak-failover chaos
+.PHONY: help setup install servers demo test test-long test-all coverage compiled test-compiled types soak-failover fuzz times chaos
 .PHONY: lint typecheck bench-capture bench-apply bench-copy bench-verify clean distclean lock
 
 help: ## list the tasks
@@ -40,10 +42,10 @@ demo: setup ## migrate a real database live and verify it; FLAVOUR=mariadb or my
 	$(BIN)/python -m sandbox.demo --flavour $(FLAVOUR)
 
 test: servers ## run the suite on real servers, without the flows that take longest
-	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile --durations=25 -m "not long"
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile $(ORDER) --durations=25 -m "not long"
 
 test-long: servers ## run the flows that take longest, those that matter most first
-	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder --durations=25 -m long
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile $(ORDER) --durations=25 -m long
 
 test-all: servers ## both, with every whole flow on both database servers; three times as long
 	ALL=1 $(BIN)/python -m pytest -n $(JOBS) --dist loadfile --durations=25
@@ -65,14 +67,27 @@ $(COMPILED)/.done: $(VENV)/.done setup.py $(shell find migrate jobs sql -name '*
 # -P and append: the folder that is worked in stands behind the compiled modules.
 ON_COMPILED := EXPECT_COMPILED=1 PYTHONSAFEPATH=1 PYTHONPATH=$(CURDIR)/$(COMPILED):$(CURDIR) $(BIN)/python -P
 
-test-compiled: servers compiled ## run the tests of the publisher and its values on the compiled modules
-	$(ON_COMPILED) -m pytest --import-mode=append -n $(JOBS) --dist loadfile tests/publish tests/types
+# What decodes and emits, and one flow of a publisher: the rest of the service is plain Python in both builds.
+COMPILED_TESTS := $(wildcard tests/publish/test_decode_*.py) $(patsubst %,tests/publish/test_%.py, \
+	compiled row_json json_shapes emit packets gtid statement batches reader outbox resume) \
+	tests/model/test_message.py tests/model/test_coordinate.py
+
+test-compiled: servers compiled ## run the tests of decoding and emission, and one publisher, on the compiled modules
+	$(ON_COMPILED) -m pytest --import-mode=append -n $(JOBS) --dist loadfile $(COMPILED_TESTS)
 
 types: servers ## bring every column type through stream and copy, print what is equal
 	$(BIN)/python -m tests.types.table
 
 soak-failover: servers ## run the failover and standby tests N times (N=10) and count
 	$(BIN)/python -m tests.failover.soak $(N)
+
+fuzz: servers ## search for failing examples of the property tests with fresh seeds; MINUTES=60
+	$(BIN)/python -m tests.fuzz $(MINUTES)
+
+times: servers ## run the suite and print where its time goes: by file, and by what was waited for
+	@rm -rf .sandbox/times
+	MEASURE=.sandbox/times $(BIN)/python -m pytest -p tests.measure -n $(JOBS) --dist loadfile $(ORDER) -q -m "not long"
+	$(BIN)/python -m tests.measure .sandbox/times
 
 chaos: servers ## a whole migration under random kills and faults, then everything compared; FLAVOUR, KILLS=200, SEED
 	$(BIN)/python -m tests.chaos --flavour $(FLAVOUR) --kills $(KILLS) $(if $(SEED),--seed $(SEED))

@@ -7,13 +7,13 @@ Tests share them, so each uses databases and topics of its own.
 """
 
 import os
-import time
 import zlib
 from collections.abc import Generator, Iterator
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from sandbox.broker import KafkaBroker
 from sandbox.paths import run_dir
@@ -25,16 +25,33 @@ from tests import forked
 _ON_BOTH = frozenset(
     f"test_{name}.py"
     for name in (
-        "stream",
         "grants",
-        "demo",
         "open_transaction",
     )
 )
-_WHOLE = frozenset(
+_ON_ONE = frozenset(
     f"test_{name}.py"
-    for name in ("cluster", "failover", "failover_schema", "lossy", "standby", "standby_others", "verify_resumed")
+    for name in (
+        # whole flows outside of tests/flow
+        "cluster",
+        "failover",
+        "failover_schema",
+        "lossy",
+        "standby",
+        "standby_others",
+        "verify_resumed",
+        # what both servers answer alike, and costs ten seconds and more
+        "again",
+        "full_copy",
+        "lease",
+        "preflight_services",
+        "refusals",
+        "throttle",
+        "verify",
+        "writer",
+    )
 )
+"""Tests in these files run on one flavour each; half of them on either."""
 _MORE = (
     ("test_groups.py", "joins_a_group"),
     ("test_parts.py", "widened"),
@@ -61,9 +78,12 @@ _FIRST = tuple(
         "cluster",
     )
 )
-"""Long flows that begin first, as most depends on what they show: time may be over before all of them have run."""
-_UNTIL = float(os.environ.get("LONG_UNTIL", "inf"))
-"""Seconds since 1970 after which no long flow begins; those left are skipped and counted."""
+"""Files that begin first, the longest: else one process would end long after the others."""
+_BY_FILE = ("test_demo.py",)
+"""Files of which all tests run on the same flavour, as they share a migration."""
+settings.register_profile("suite", derandomize=True, deadline=None)
+settings.register_profile("fuzz", deadline=None, print_blob=True)
+settings.load_profile("fuzz" if os.environ.get("FUZZ") else "suite")
 FLAVOURS = [Flavour(name) for name in os.environ.get("FLAVOURS", "mariadb,mysql").split(",")]
 
 
@@ -80,11 +100,6 @@ def pytest_runtest_makereport(
     return report
 
 
-def pytest_runtest_setup(item: pytest.Item) -> None:
-    if time.time() > _UNTIL and item.get_closest_marker("long"):
-        pytest.skip("the time for long flows was over; `make test-long` runs them all")
-
-
 @pytest.fixture(scope="session")
 def run_root() -> Iterator[Path]:
     """Directory of this test run's servers, removed at the end."""
@@ -99,11 +114,10 @@ def _box(flavour: Flavour, run_root: Path) -> Iterator[Sandbox]:
 
 @pytest.hookimpl(trylast=True)  # pytest sorts by flavour before
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Whole flows take half a minute and more: each runs on one flavour, half of them on either, and the longest
-    not in all variants; `ALL=1` runs everything. Those that matter most come first where only long ones run.
+    """Whole flows, and what costs much and is alike on both servers, run on one flavour each, half of them on either,
+    and the longest not in all variants; `ALL=1` runs everything.
     """
-    if config.option.markexpr == "long":
-        items.sort(key=lambda item: _FIRST.index(item.path.name) if item.path.name in _FIRST else len(_FIRST))
+    items.sort(key=lambda item: _FIRST.index(item.path.name) if item.path.name in _FIRST else len(_FIRST))
     if os.environ.get("ALL") or len(FLAVOURS) < 2:
         return
     left = {item for item in items if _is_the_others(item) or _is_more(item)}
@@ -113,11 +127,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def _is_the_others(item: pytest.Item) -> bool:
     parameters = getattr(item, "callspec", None)
-    whole = (item.path.parent.name == "flow" and item.path.name not in _ON_BOTH) or item.path.name in _WHOLE
+    whole = (item.path.parent.name == "flow" and item.path.name not in _ON_BOTH) or item.path.name in _ON_ONE
     if not whole or parameters is None or "flavour" not in parameters.params:
         return False
     mine = str(parameters.params["flavour"])
-    name = f"{item.path.name}::{item.name}".replace(mine, "")
+    name = item.path.name if item.path.name in _BY_FILE else f"{item.path.name}::{item.name}".replace(mine, "")
     return mine != str(FLAVOURS[zlib.crc32(name.encode()) % 2])
 
 

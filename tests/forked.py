@@ -1,5 +1,7 @@
-"""`migrate` commands in processes that are forked off one that has imported everything: importing takes a second of
-processor time, more than most commands do."""
+"""`migrate` commands in processes that have imported everything: importing takes a second of processor time, more than
+most commands do. Commands that need Spark run one after the other in a process that keeps its session: a start of one
+takes eight seconds of processor time. Tests of the start itself, of signals and of kills start processes of their own.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +11,20 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from multiprocessing.connection import Connection
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from migrate.ops.supervisor import process_names
+from migrate.settings import load_with_text
 from sandbox import process
 from sandbox.demo import migration
+from sandbox.errors import SandboxError
 from sandbox.paths import PROJECT
 from sandbox.process import Environment
 from sandbox.stack import Sandbox
@@ -26,6 +34,12 @@ def run(line: Sequence[str], environment: Mapping[str, str], seconds: float) -> 
     """A command line, without the program's name, to its end. Raises subprocess.TimeoutExpired."""
     with TemporaryDirectory() as directory:
         out, err = Path(directory, "out"), Path(directory, "err")
+        if _SPARKS.intersection(line) and not _SPARKLESS.intersection(line):
+            with _keeping:
+                code = _keeper().run(list(line), dict(environment), str(out), str(err), seconds)
+            if code is None:
+                raise subprocess.TimeoutExpired(list(line), seconds, _text(out), _text(err))
+            return subprocess.CompletedProcess(list(line), code, _text(out), _text(err))
         command = _context.Process(target=_command, args=(list(line), dict(environment), str(out), str(err)))
         command.start()
         command.join(seconds)
@@ -62,7 +76,36 @@ class Migration(migration.Migration):
     def __init__(self, box: Sandbox, directory: Path, config: str, name: str = "migrate.yaml") -> None:
         super().__init__(box, directory, config, name)
         self._supervisor = Child("migrate run", directory / "run.log", Path.cwd())
+        self._processes: list[Child] = []
         _made.add(self)
+
+    def begin(self) -> None:
+        """The processes of `migrate run` without their supervisor, which starts each by itself; what ends stays down.
+
+        Returns once the publishers have stored where they start.
+        """
+        self._processes = []
+        logs = self.directory / "logs"
+        logs.mkdir(exist_ok=True)
+        for name, arguments in process_names(load_with_text(self.config, self.environment)[0]).items():
+            child = Child(f"migrate {name}", logs / f"{name}.log", Path.cwd())
+            child.start(self.command(*arguments), self.environment)
+            self._processes.append(child)
+
+        def published() -> bool:
+            for child in self._processes:
+                if child.name.startswith("migrate publish") and not child.running:
+                    raise SandboxError(f"{child.name} has ended: {child.log_tail()}")
+            return all(source["published"] for source in self.ask("status")["sources"])
+
+        self.wait(published, 300.0, "the publisher to start")
+
+    def stop(self) -> None:
+        for child in self._processes:
+            child.signal(signal.SIGTERM)
+        for child in self._processes:
+            child.stop(60.0)
+        super().stop()
 
     def logs(self, since: float, lines: int) -> Iterator[tuple[Path, str]]:
         """The ends of the logs that its processes have written to since then."""
@@ -74,6 +117,86 @@ class Migration(migration.Migration):
         done = run(["--config", str(self.config), *arguments], self.environment, timeout)
         sys.stderr.write(done.stderr)
         return done
+
+
+class _Keeper:
+    """A process that runs commands one after the other in one Spark session, begun with the first."""
+
+    def __init__(self) -> None:
+        self._ours, theirs = _context.Pipe()
+        self._process = _context.Process(target=_keep_session, args=(theirs,), daemon=True)
+        self._process.start()
+        theirs.close()
+
+    @property
+    def usable(self) -> bool:
+        return self._process.is_alive()
+
+    def run(self, line: list[str], environment: dict[str, str], out: str, err: str, seconds: float) -> int | None:
+        """A command's exit code; None when it took longer, and the process is no more."""
+        try:
+            self._ours.send((line, environment, out, err))
+            if self._ours.poll(seconds):
+                return int(self._ours.recv())
+        except (EOFError, OSError):  # it was ended by its command
+            self._process.join(10)
+            return self._process.exitcode
+        self._process.kill()
+        self._process.join()
+        return None
+
+
+_kept: list[_Keeper] = []
+_keeping = threading.Lock()
+_SPARKS = frozenset(("copy", "verify"))
+_SPARKLESS = frozenset(("--show", "--mode", "--help"))
+
+
+def _keeper() -> _Keeper:
+    if not _kept or not _kept[0].usable:
+        _kept[:] = [_Keeper()]
+    return _kept[0]
+
+
+def _keep_session(commands: Connection) -> None:
+    """Run what comes until the tests end. Each command has its own output, environment and working directory."""
+    _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    os.setsid()
+    from jobs.session import spark_session
+    from migrate.cli import main
+    from tests.helpers import make_settings
+
+    with TemporaryDirectory(prefix="kept-") as directory:
+        with spark_session(make_settings(run_dir=directory), "local[2]"):
+            while True:
+                line, environment, out, err = commands.recv()
+                code: str | int | None = 0
+                with _as_command(environment, out, err):
+                    try:
+                        main(line)
+                    except SystemExit as ended:
+                        code = ended.code
+                commands.send(code if isinstance(code, int) else int(code is not None))
+
+
+@contextmanager
+def _as_command(environment: Mapping[str, str], out: str, err: str) -> Iterator[None]:
+    before = dict(os.environ)
+    kept = [os.dup(number) for number in (1, 2)]
+    os.environ.clear()
+    os.environ.update(environment)
+    os.chdir(PROJECT)
+    _redirect(out, err)
+    try:
+        yield
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        for number, copy in zip((1, 2), kept, strict=True):
+            os.dup2(copy, number)
+            os.close(copy)
+        os.environ.clear()
+        os.environ.update(before)
 
 
 class _Forked:
@@ -117,8 +240,15 @@ def _command(line: list[str], environment: dict[str, str], out: str, err: str, c
     os.environ.clear()
     os.environ.update(environment)
     os.chdir(cwd)
-    for number, path in ((1, out), (2, err)):
-        os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), number)
+    _redirect(out, err)
     from migrate.cli import main
 
     main(line)
+
+
+def _redirect(out: str, err: str) -> None:
+    """Descriptors 1 and 2 to the ends of these files."""
+    for number, path in ((1, out), (2, err)):
+        opened = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        os.dup2(opened, number)
+        os.close(opened)

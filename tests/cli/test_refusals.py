@@ -118,19 +118,19 @@ def test_two_sources_and_none_chosen(tmp_path: Path, mariadb_box: Sandbox) -> No
 # -- the servers
 
 
-def test_a_source_that_does_not_answer(tmp_path: Path, mariadb_box: Sandbox) -> None:
+def test_a_source_that_does_not_answer(tmp_path: Path, mariadb_box: Sandbox, kafka: KafkaBroker) -> None:
     port = closed_port()
     source = {"name": "main", **address(mariadb_box.source, port=port, password=SECRET)}
-    path = written(tmp_path, config_of(mariadb_box, "shop", sources=[source]))
+    path = written(tmp_path, config_of(mariadb_box, "shop", sources=[source], kafka={"bootstrap": kafka.bootstrap}))
     message, hint = migrate(path, "init").told(4)
     assert message.startswith(f"source 'main' at 127.0.0.1:{port}: the server does not answer: ")
     assert hint == "is it running, and are host and port right?"
     looked(migrate(path, "preflight"), message, hint)
 
 
-def test_a_wrong_password(tmp_path: Path, box: Sandbox) -> None:
+def test_a_wrong_password(tmp_path: Path, box: Sandbox, kafka: KafkaBroker) -> None:
     source = {"name": "main", **address(box.source, password=SECRET)}
-    path = written(tmp_path, config_of(box, "shop", sources=[source]))
+    path = written(tmp_path, config_of(box, "shop", sources=[source], kafka={"bootstrap": kafka.bootstrap}))
     message, hint = migrate(path, "init").told(4)
     assert message.startswith(f"source 'main' at 127.0.0.1:{box.source.port}: wrong user or password (Access denied")
     assert hint == "check user and password in the config"
@@ -146,11 +146,12 @@ def looked(preflight: Outcome, message: str, mend: str) -> None:
 
 
 def test_a_sharding_rule_that_does_not_fit_is_a_problem_of_preflight_too(
-    tmp_path: Path, box: Sandbox, database: str
+    tmp_path: Path, box: Sandbox, database: str, kafka: KafkaBroker
 ) -> None:
     box.source.execute("CREATE TABLE ruled (id INT PRIMARY KEY)", database=database)
     rule = {"nodes": "ds_0.t_$->{0..1}", "table": {"column": "gone", "algorithm": "MOD"}}
-    config = config_of(box, database, tables=[{"name": f"{database}.ruled", "sharding": rule}])
+    tables = [{"name": f"{database}.ruled", "sharding": rule}]
+    config = config_of(box, database, tables=tables, kafka={"bootstrap": kafka.bootstrap})
     found = migrate(written(tmp_path, config), "preflight")
     assert found.code == 3, found
     message, _ = migrate(written(tmp_path, config), "init").told(2)

@@ -296,10 +296,9 @@ class Flow:
 
     def refused(self, *arguments: str, code: int = 3, seconds: float = SLOW) -> str:
         """What a command says that ends with this exit code."""
-        child = self.child(f"refused-{len(self._children)}", *arguments)
-        assert child.wait(seconds)
-        said = child.log.read_text("utf-8")
-        assert child.returncode == code, (arguments, said)
+        ended = self.migration.run(*arguments, timeout=seconds)
+        said = ended.stdout + ended.stderr
+        assert ended.returncode == code, (arguments, said)
         return said
 
     def writer(

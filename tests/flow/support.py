@@ -36,7 +36,11 @@ class Pipeline:
         more: str = "",
         table: str = "",
         kafka_more: str = "",
+        publish: str = "",
     ) -> None:
+        """`more` goes to the config, `table` to the table in it, a line each; `kafka_more` and `publish` to their
+        sections: `, NAME: VALUE …`.
+        """
         self.box = box
         self.name = name
         self.source = f"{name}_src"
@@ -51,6 +55,7 @@ class Pipeline:
         )
         config = (
             f"name: {name}\n{servers}kafka: {{bootstrap: '{kafka.bootstrap}'{kafka_more}}}\ndatabases:\n{databases}"
+            f"publish: {{flush_seconds: 0.2, heartbeat_seconds: 0.5{publish}}}\n"
             "consume: {merge_interval_seconds: 0.3, idle_seconds: 0.5}\ncommit: {idle_seconds: 0.5}\n"
             "delay: {tiers_seconds: [0.5, 1]}\nlease: {seconds: 2}\n"
             f"run_dir: {directory / 'run'}\n{more}"

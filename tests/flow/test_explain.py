@@ -74,7 +74,7 @@ def test_a_row_is_found_under_every_spelling_that_the_servers_take_for_its_key(
         box.source.execute(f"CREATE TABLE {table} ({columns})", database=f"{name}_src")
     migration = Migration(box, tmp_path, config(box, kafka, name, tmp_path))
     migration.do("init")
-    migration.start()
+    migration.begin()
     try:
         write = ("INSERT INTO a VALUES ('ABC', 1), ('abd', 1)", "UPDATE a SET id = 'abc', v = 2 WHERE id = 'ABC'")
         box.source.execute(*write, database=f"{name}_src")

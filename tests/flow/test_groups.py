@@ -28,7 +28,7 @@ def test_rows_moved_between_two_sources_while_they_are_copied_and_a_publisher_di
         group.fill(1, ROWS)
         migration = group.migration
         migration.do("init")
-        migration.start()
+        migration.begin()
         movers = [group.mover(range(2 + first, 2 * ROWS, 23)) for first in (0, 7)]
         wait(lambda: all(mover.moves > 20 for mover in movers), "rows to move before the copy")
         copied = migration.ask("copy")
@@ -148,7 +148,7 @@ def test_a_table_joins_a_group_that_is_copied_and_drained_and_cannot_leave_it_al
         return child.log_tail()
 
     migration.do("init")
-    migration.start()
+    migration.begin()
     try:
         box.source.execute(
             f"CREATE TABLE orders_1 ({COLUMNS})",
@@ -161,7 +161,7 @@ def test_a_table_joins_a_group_that_is_copied_and_drained_and_cannot_leave_it_al
             f"source/{source}.orders_1 cannot join group 'orders' yet: source/{source}.orders_0 is not co" in refused()
         )
         migration.config.write_text(config.replace("exclude: []", f"exclude: ['{source}.orders_1']"))
-        migration.start()
+        migration.begin()
         migration.ask("copy")
         box.source.execute("DELETE FROM orders_0 WHERE id = 1", database=source)
         box.source.execute("INSERT INTO orders_1 VALUES (1, 1, 10, 'moved')", database=source)
@@ -170,7 +170,7 @@ def test_a_table_joins_a_group_that_is_copied_and_drained_and_cannot_leave_it_al
 
         migration.config.write_text(config)
         migration.do("init")
-        migration.start()
+        migration.begin()
         added = f"{source}.orders_1"
         migration.wait(lambda: migration.ask("status")["tables"][added] == "created", 120, "the publisher to take it")
         migration.ask("copy")

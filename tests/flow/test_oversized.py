@@ -28,11 +28,11 @@ def test_a_row_too_large_for_kafka_is_named_and_the_rest_arrives(
         kafka,
         tmp_path,
         f"large_{box.source.flavour}",
-        more="publish: {oversized: park}\n",
+        publish=", oversized: park",
         kafka_more=", max_message_bytes: 20000",
     )
     flow.migration.do("init")
-    flow.migration.start()
+    flow.migration.begin()
     try:
         flow.close_copy()
         large = "JSON_ARRAY(REPEAT('x', {0}))"

@@ -27,7 +27,7 @@ def pipeline(box: Sandbox, kafka: KafkaBroker, tmp_path_factory: pytest.TempPath
     flow = Pipeline(box, kafka, Path(tmp_path_factory.mktemp("parts")), f"parts_{box.source.flavour}", table=ROWS)
     flow.part = "user_id < 100 AND status = 'new'"
     flow.migration.do("init")
-    flow.migration.start()
+    flow.migration.begin()
     yield flow
     flow.migration.stop()
 
@@ -116,13 +116,13 @@ def test_changed_conditions_count_from_init_on_and_the_copy_brings_what_they_let
     publisher.stop(60.0)
     assert with_changed.run("init").returncode == 3, "messages still wait"
     assert with_changed.run("status").returncode == 2
-    migration.start()
+    migration.begin()
     migration.ask("drain", "--timeout", "120")
     migration.stop()
     migration.config.write_text(changed)
     with written_to(pipeline):
         assert "other row conditions" in migration.do("init")
-        migration.start()
+        migration.begin()
         migration.ask("copy")
         applied = migration.ask("status")["rows_applied"]
         migration.wait(lambda: migration.ask("status")["rows_applied"] > applied + 50, 60, "more to be applied")

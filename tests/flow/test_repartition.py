@@ -17,7 +17,7 @@ from tests.flow.support import Pipeline
 def pipeline(box: Sandbox, kafka: KafkaBroker, tmp_path: Path) -> Iterator[Pipeline]:
     flow = Pipeline(box, kafka, tmp_path, f"repart_{box.source.flavour}")
     flow.migration.do("init")
-    flow.migration.start()
+    flow.migration.begin()
     flow.close_copy()
     yield flow
     flow.migration.stop()
@@ -65,13 +65,13 @@ def test_a_migration_at_rest_gets_more_partitions(pipeline: Pipeline) -> None:
     pipeline.sql("UPDATE orders SET amount = amount + 1")
     publish_alone(pipeline)
     assert "not drained" in refusal(pipeline, 8)
-    pipeline.migration.start()
+    pipeline.migration.begin()
     pipeline.migration.ask("drain", "--timeout", "120")
     pipeline.migration.stop()
 
     pipeline.sql("UPDATE orders SET amount = amount + 1, user_id = user_id + 1")
     pipeline.migration.wait(lambda: repartition(pipeline, 8).returncode == 0, 60, "the leases to be free")
-    pipeline.migration.start()
+    pipeline.migration.begin()
     pipeline.sql("UPDATE orders SET note = 'after'", "DELETE FROM orders WHERE id % 10 = 0")
     done = pipeline.migration.ask("drain", "--timeout", "120")
     assert pipeline.differences() == []

@@ -64,7 +64,7 @@ def test_only_the_named_topic_gets_more_partitions(box: Sandbox, kafka: KafkaBro
         return found
 
     try:
-        migration.start()
+        migration.begin()
         write(*(f"INSERT INTO {{}} VALUES ({key}, 0)" for key in range(40)), "UPDATE {} SET v = v + 1")
         before = drained()
         migration.stop()
@@ -77,7 +77,7 @@ def test_only_the_named_topic_gets_more_partitions(box: Sandbox, kafka: KafkaBro
         write("UPDATE {} SET v = v + 1")  # not published yet
         migration.wait(lambda: repartition(migration, "8", "--topic", f"{name}.b")[0] == 0, 60, "the leases to be free")
 
-        migration.start()
+        migration.begin()
         write("UPDATE {} SET v = v + 1", "DELETE FROM {} WHERE id % 10 = 0")
         after = drained()
     finally:

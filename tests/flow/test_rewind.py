@@ -20,7 +20,7 @@ from tests.flow.support import Pipeline
 def pipeline(box: Sandbox, kafka: KafkaBroker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pipeline]:
     flow = Pipeline(box, kafka, Path(tmp_path_factory.mktemp("rewind")), f"rewind_{box.source.flavour}")
     flow.migration.do("init")
-    flow.migration.start()
+    flow.migration.begin()
     flow.close_copy()
     yield flow
     flow.migration.stop()
@@ -60,7 +60,7 @@ def replay(pipeline: Pipeline, place: str) -> None:
         finally:
             publisher.send_signal(signal.SIGTERM)
             assert publisher.wait(30) == 0
-    pipeline.migration.start()
+    pipeline.migration.begin()
 
 
 def test_after_a_rewind_every_change_comes_again_and_the_target_is_as_the_source(pipeline: Pipeline) -> None:

@@ -44,7 +44,7 @@ def test_tables_of_two_sources_chosen_by_pattern_arrive_over_two_topics(
     )
     migration = Migration(box, tmp_path, config)
     migration.do("init")
-    migration.start()
+    migration.begin()
     try:
         for server, word in ((first, "first"), (second, "second")):
             server.execute(
@@ -69,7 +69,7 @@ def test_tables_of_two_sources_chosen_by_pattern_arrive_over_two_topics(
         first.execute("CREATE TABLE log_c (id INT PRIMARY KEY, v VARCHAR(20))", database=f"{name}_src")
         first.execute("INSERT INTO log_c VALUES (1, 'early'), (2, 'early')", database=f"{name}_src")
         migration.do("init")
-        migration.start()
+        migration.begin()
         added = f"{name}_src.log_c"
         migration.wait(lambda: migration.ask("status")["tables"][added] == "created", 120, "the publisher to take it")
         first.execute("INSERT INTO log_c VALUES (3, 'late')", "DELETE FROM log_c WHERE id = 2", database=f"{name}_src")

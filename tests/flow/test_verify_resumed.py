@@ -39,7 +39,7 @@ def test_what_killed_processes_compared_and_repaired_is_in_the_certificate_of_th
         group.fill(1, ROWS)
         migration = group.migration
         migration.do("init")
-        migration.start()
+        migration.begin()
         migration.ask("copy")
         group.drain()
         migration.stop()  # so that nobody carries out what the verification asks for
@@ -64,7 +64,7 @@ def test_what_killed_processes_compared_and_repaired_is_in_the_certificate_of_th
         kept = progress(group)
         assert (kept["next"], kept["ranges"], kept["rows"]) == (None, [], 2 * ROWS)
 
-        migration.start()
+        migration.begin()
         group.drain()
         assert group.differences() == []
         certificate = migration.ask("verify", "--repair", "--table", f"{group.database}.orders")

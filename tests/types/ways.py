@@ -218,7 +218,7 @@ def streamed(box: Sandbox, kafka: KafkaBroker, directory: Path, tables: Sequence
         migration = Migration(box, directory, _config(box, kafka, directory, tables, token))
         migration.environment |= {"TZ": MACHINE_ZONE}
         migration.do("init")
-        migration.start()
+        migration.begin()
         try:
             with closing(box.source.connect(source, autocommit=False)) as connection, connection.cursor() as cursor:
                 for statement in (*SESSION, *(change for table in tables for change in table.changes())):
@@ -247,6 +247,7 @@ def _config(box: Sandbox, kafka: KafkaBroker, directory: Path, tables: Sequence[
     return (
         f"name: {token}\n{servers}kafka: {{bootstrap: '{kafka.bootstrap}', max_message_bytes: 8000000}}\n"
         f"databases: {{ds_0: {{target: target1, database: {token}_to}}}}\n"
+        "publish: {flush_seconds: 0.2, heartbeat_seconds: 0.5}\n"
         "consume: {merge_interval_seconds: 0.3, idle_seconds: 0.5}\ncommit: {idle_seconds: 0.5}\n"
         f"run_dir: {directory / 'run'}\ntables:\n{listed}"
     )
