@@ -1,8 +1,9 @@
 """Runs `migrate`, and kills or holds it before or after the n-th call of a named function of it.
 
-`python -m tests.flow.launcher before migrate.publish.publisher:Publisher._save 2 publish` ends it with SIGKILL there;
-with `hold` the calling thread makes the file that HELD_AT names and waits until it is gone, before the call. The
-function is wrapped from outside; the product knows nothing of it (FAULTS, "The oracle", 5).
+`python -m tests.flow.launcher before migrate.state.record:insert_new 2 consume` ends it with SIGKILL there; with `hold`
+the calling thread makes the file that HELD_AT names and waits until it is gone, before the call, with `hold-after`
+behind it. `step:drain` instead of a function is a step of a cutover's journal, from within: it is noted as begun, and
+not as done. What is wrapped is public, and wrapped from outside; the product knows nothing of it.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -45,8 +48,11 @@ def _hold(file: Path) -> None:
 
 
 def stop_at(when: str, where: str, number: int) -> None:
-    """Wrap the function `module:Class.name`. Raises AttributeError when there is none."""
+    """Wrap the function `module:Class.name`, or the step `step:NAME`. Raises AttributeError when there is none."""
     module, _, path = where.partition(":")
+    if module == "step":
+        _stop_at_step(when, path, number)
+        return
     *owners, name = path.split(".")
     owner: Any = importlib.import_module(module)
     for part in owners:
@@ -55,17 +61,38 @@ def stop_at(when: str, where: str, number: int) -> None:
     calls = itertools.count(1)  # its next() is one step, whichever threads call
 
     def wrapped(*args: Any, **more: Any) -> Any:
-        chosen = next(calls) == number
-        if chosen and when == "before":
-            os.kill(os.getpid(), signal.SIGKILL)
-        if chosen and when == "hold":
-            _hold(Path(os.environ["HELD_AT"]))
-        result = real(*args, **more)
-        if chosen and when == "after":
-            os.kill(os.getpid(), signal.SIGKILL)
-        return result
+        with _stopping(when, chosen=next(calls) == number):
+            return real(*args, **more)
 
     setattr(owner, name, wrapped)
+
+
+def _stop_at_step(when: str, step: str, number: int) -> None:
+    from migrate.cutover.journal import Journal
+
+    real = Journal.part
+    calls = itertools.count(1)
+
+    @contextmanager
+    def part(self: Journal, name: str) -> Iterator[None]:
+        with real(self, name), _stopping(when, chosen=name == step and next(calls) == number):
+            yield
+
+    Journal.part = part  # type: ignore[method-assign]
+
+
+@contextmanager
+def _stopping(when: str, *, chosen: bool) -> Iterator[None]:
+    """Ends or holds the process before the block or behind it, if this is the call that was chosen."""
+    if chosen and when == "before":
+        os.kill(os.getpid(), signal.SIGKILL)
+    if chosen and when == "hold":
+        _hold(Path(os.environ["HELD_AT"]))
+    yield
+    if chosen and when == "after":
+        os.kill(os.getpid(), signal.SIGKILL)
+    if chosen and when == "hold-after":
+        _hold(Path(os.environ["HELD_AT"]))
 
 
 if __name__ == "__main__":

@@ -21,8 +21,8 @@ from tests.flow.test_cutover import Switched, switched
 pytestmark = pytest.mark.long
 
 CATCH_UP = "migrate.cutover.changed:ChangedKeys.read"
-BEGIN = "migrate.ops.cutover:Cutover._begin"
-HURRY = "migrate.ops.cutover:Cutover._hurry"
+CAUGHT_UP = "step:catch up"
+HURRY = "migrate.ops.cutover:hurrier"
 
 
 @contextmanager
@@ -31,7 +31,7 @@ def held(one: Switched, label: str, where: str, *arguments: str, call: int = 1) 
     flow = one.flow
     file = flow.directory / f"held-{label}"
     child = Child(label, flow.directory / f"{label}.log", Path.cwd())
-    command = launcher.command(flow.migration, "hold", where, call, *arguments)
+    command = launcher.command(flow.migration, "hold-after" if where == CAUGHT_UP else "hold", where, call, *arguments)
     child.start(command, {**flow.migration.environment, "HELD_AT": str(file)})
     try:
         wait(file.exists, f"`migrate {arguments[0]}` to come there")
@@ -91,7 +91,7 @@ def test_a_cutover_that_a_copy_overtook_does_not_begin_and_no_copy_begins_in_one
         table = copied_by_rule(one)
         begin = "migrate.scroll.table_copy:TableCopy.begin"
         again = ("copy", "--table", table, "--restart")
-        for label, where in (("in-catch-up", CATCH_UP), ("behind-it", BEGIN)):
+        for label, where in (("in-catch-up", CATCH_UP), ("behind-it", CAUGHT_UP)):
             ask("verify")
             with held(one, label, where, "cutover") as overtaken:
                 ask(*again)
@@ -99,13 +99,13 @@ def test_a_cutover_that_a_copy_overtook_does_not_begin_and_no_copy_begins_in_one
             assert (one.side(), flow.state_of("SELECT COUNT(*) FROM cutover")) == ("source", ((0,),)), label
 
         ask("verify")
-        with held(one, "beside", BEGIN, "cutover") as beside:
+        with held(one, "beside", CAUGHT_UP, "cutover") as beside:
             flow.state(f"UPDATE phase SET phase = 'copying' WHERE migration = '{flow.name}'")
         ended(beside, f"table {table} is copying by now")
         flow.state(f"UPDATE phase SET phase = 'copied' WHERE migration = '{flow.name}'")
 
         with held(one, "early-copy", begin, *again) as early:
-            with held(one, "cutover", HURRY, "cutover", call=2) as cutover:
+            with held(one, "cutover", HURRY, "cutover", call=3) as cutover:
                 for label, command in (("late-copy", again), ("init", ("init",)), ("back", ("--reverse", "init"))):
                     late = flow.child(label, *command)
                     assert late.wait(SLOW)

@@ -254,7 +254,7 @@ def finished(one: Switched, kafka: KafkaBroker) -> None:
     planned = ask("finish")
     assert (planned["done"], topics <= set(planned["topics"])) == (False, True)
     assert one.stage()[0] == "switched"
-    launcher.run_killed(flow.migration, "after", "migrate.ops.finish:_clean", 1, "finish", "--yes")
+    launcher.run_killed(flow.migration, "before", "migrate.kafka.admin:delete_topics", 1, "finish", "--yes")
     assert one.stage() == ("finished", "migrate finish --yes")
     flow.nobody_switches()
     done = ask("finish", "--yes")
@@ -303,7 +303,7 @@ def test_open_transactions_are_ended_and_named_and_a_freeze_that_is_too_long_giv
         text = flow.migration.config.read_text("utf-8")
         flow.migration.config.write_text(text.replace("freeze_seconds: 10", "freeze_seconds: 1.5"))
         held = tmp_path / "held"
-        command = launcher.command(flow.migration, "hold", "migrate.ops.cutover:Cutover._drain", 1, "cutover")
+        command = launcher.command(flow.migration, "hold", "step:drain", 1, "cutover")
         late = Child("late cutover", tmp_path / "late.log", Path.cwd())
         late.start(command, {**flow.migration.environment, "HELD_AT": str(held)})
         wait(held.exists, "the cutover to come to its drain")
@@ -328,7 +328,7 @@ def test_whatever_hangs_in_the_freeze_writes_are_given_back_in_time(
         flow, ask = one.flow, one.flow.migration.ask
         ask("verify")
         held = tmp_path / "held"
-        command = launcher.command(flow.migration, "hold", "migrate.ops.cutover:Cutover._drain", 1, "cutover")
+        command = launcher.command(flow.migration, "hold", "step:drain", 1, "cutover")
         late = Child("hung cutover", tmp_path / "late.log", Path.cwd())
         late.start(command, {**flow.migration.environment, "HELD_AT": str(held)})
         wait(held.exists, "the cutover to come to its drain")

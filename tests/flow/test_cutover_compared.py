@@ -40,7 +40,7 @@ def caught_up(one: Switched, label: str) -> Iterator[Child]:
     """A cutover that waits behind its catch-up, before the freeze; it goes on after the block."""
     flow = one.flow
     held = flow.directory / f"held-{label}"
-    command = launcher.command(flow.migration, "hold", "migrate.ops.cutover:Cutover._begin", 1, "cutover", "--json")
+    command = launcher.command(flow.migration, "hold-after", "step:catch up", 1, "cutover", "--json")
     child = Child(label, flow.directory / f"{label}.log", Path.cwd())
     child.start(command, {**flow.migration.environment, "HELD_AT": str(held)})
     try:

@@ -26,7 +26,7 @@ def test_a_target_that_is_read_only_is_not_switched_to_from_the_start_nor_since_
         one.flow.migration.ask("verify")
         with globally(box.targets[1], "read_only", 1):
             assert CLOSED in refused(one)
-        late, held = held_at(one, "migrate.ops.cutover:Cutover._drain", "late")
+        late, held = held_at(one, "step:drain", "late")
         with globally(box.targets[1], "read_only", 1):
             held.unlink()
             assert late.wait(SLOW)

@@ -106,7 +106,7 @@ def test_a_revoke_that_is_denied_in_the_freeze_leaves_nobody_locked_out(
         box.source.execute(f"GRANT SELECT ON mysql.* TO '{service.user}'@'%'", given)
         flow.migration.ask("verify")
 
-        late, held = held_at(one, "migrate.cutover.blocking:Blocks._revoke", "denied")
+        late, held = held_at(one, "step:stop writes", "denied")
         box.source.execute(f"REVOKE {option}")
         held.unlink()
         assert late.wait(SLOW)
@@ -116,7 +116,7 @@ def test_a_revoke_that_is_denied_in_the_freeze_leaves_nobody_locked_out(
         assert flow.state_of("SELECT COUNT(*) FROM cutover WHERE finished IS NULL")[0][0] == 0
 
         box.source.execute(given)
-        late, held = held_at(one, "migrate.ops.cutover:Cutover._drain", "taken")
+        late, held = held_at(one, "step:drain", "taken")
         (guardian,) = Path(f"/proc/{late.pid}/task/{late.pid}/children").read_text("ascii").split()
         os.kill(int(guardian), signal.SIGKILL)
         late.kill()

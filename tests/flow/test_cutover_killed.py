@@ -27,12 +27,12 @@ SEAMS = (  # where it is killed, and on which side applications are then
     ("before", "migrate.cutover.blocking:Blocks.stop", "source"),
     ("after", "migrate.state.cutover:note_block", "source"),  # nothing is stopped yet
     ("after", "migrate.cutover.blocking:Blocks.stop", "source"),
-    ("after", "migrate.ops.cutover:Cutover._lock", "source"),
-    ("after", "migrate.ops.cutover:Cutover._drain", "source"),
+    ("after", "step:lock", "source"),
+    ("after", "step:drain", "source"),
     ("after", "migrate.cutover.changed:ChangedKeys.compare", "source"),
-    ("before", "migrate.ops.cutover:Cutover._switch", "source"),
+    ("before", "step:switch", "source"),
     ("after", "migrate.state.cutover:came_to", "source"),  # in the switch's transaction, which does not commit
-    ("after", "migrate.ops.cutover:Cutover._switch", "target"),
+    ("after", "step:switch", "target"),
     ("after", "migrate.ops.cutover:Cutover.finish", "target"),
 )
 
@@ -91,7 +91,7 @@ def killed_with_its_terminal(one: Switched) -> None:
     """In the freeze; what watches it has nobody to tell what it does."""
     flow = one.flow
     held = flow.directory / "held-terminal"
-    line = launcher.command(flow.migration, "hold", "migrate.ops.cutover:Cutover._drain", 1, "cutover")
+    line = launcher.command(flow.migration, "hold", "step:drain", 1, "cutover")
     reads, writes = os.pipe()
     killed = subprocess.Popen(
         line, env={**flow.migration.environment, "HELD_AT": str(held)}, stdout=writes, stderr=writes
@@ -137,25 +137,25 @@ def test_without_its_guardian_what_was_killed_is_ended_by_abort_or_by_the_next_r
         flow.nobody_switches()
         worked.goes_on()
 
-        alone_killed(flow, "migrate.ops.cutover:Cutover._drain", 1, "cutover")
+        alone_killed(flow, "step:drain", 1, "cutover")
         assert "source" not in one.writable()
         do("cutover", "--abort")
         assert (one.side(), one.writable()) == ("source", ["source", "target"])
         worked.goes_on()
 
-        alone_killed(flow, "migrate.ops.cutover:Cutover._switch", 1, "cutover")
+        alone_killed(flow, "step:switch", 1, "cutover")
         assert "source" not in one.writable()
         ask("cutover")
         assert (one.side(), one.writable()) == ("target", ["target"])
         worked.goes_on()
 
         # one of two servers is closed already
-        alone_killed(flow, "migrate.cutover.blocking:Blocks._read_only", 2, "rollback")
+        alone_killed(flow, "migrate.state.cutover:note_block", 2, "rollback")
         do("rollback", "--abort")
         assert (one.side(), one.writable()) == ("target", ["target"])
         worked.goes_on()
         # while it gives writes back: a second kill, of what ends the first
-        alone_killed(flow, "migrate.ops.cutover:Cutover._lock", 1, "rollback")
+        alone_killed(flow, "step:lock", 1, "rollback")
         launcher.run_killed(flow.migration, "before", "migrate.state.cutover:drop_block", 1, "rollback", "--abort")
         flow.nobody_switches()
         ask("rollback")

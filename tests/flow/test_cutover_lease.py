@@ -18,7 +18,7 @@ from tests.forked import Child
 pytestmark = pytest.mark.long
 
 SEAMS = (
-    ("migrate.cutover.blocking:Blocks._note", 1),  # before it notes that it will close the server
+    ("step:stop writes", 1),  # before it notes that it will close the server
     ("migrate.cutover.server:Server.execute", 2),  # noted; it closes the server once the note is gone again
 )
 

@@ -139,12 +139,12 @@ def two_sources(box: Sandbox, kafka: KafkaBroker, directory: Path) -> Iterator[T
 def test_two_sources_are_left_together_and_come_back_together(box: Sandbox, kafka: KafkaBroker, tmp_path: Path) -> None:
     with two_sources(box, kafka, tmp_path) as one:
         ask, do = one.migration.ask, one.migration.do
-        launcher.run_killed(one.migration, "before", "migrate.cutover.blocking:Blocks._read_only", 2, "cutover")
+        launcher.run_killed(one.migration, "before", "migrate.state.cutover:note_block", 2, "cutover")
         wait(lambda: not one.state_of("SELECT 1 FROM cutover WHERE finished IS NULL"), "the guardian")
         one.nobody_switches()
         assert (one.writable(), one.stage()) == ([True, True, True], "ready")
 
-        alone_killed(one, "migrate.cutover.blocking:Blocks._read_only", 2, "cutover")
+        alone_killed(one, "migrate.state.cutover:note_block", 2, "cutover")
         assert one.writable()[:2] == [False, True]
         assert (one.stage(), ask("status")["next"]) == ("switching", "migrate cutover --abort")
         do("cutover", "--abort")

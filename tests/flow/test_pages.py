@@ -52,7 +52,7 @@ def killed_in_the_freeze(hand: Hand, command: str) -> None:
     """A cutover whose machine goes away while nobody can write: the process that watches goes with it."""
     flow = hand.flow
     held = flow.directory / f"held-{command}"
-    line = launcher.command(flow.migration, "hold", "migrate.ops.cutover:Cutover._drain", 1, command)
+    line = launcher.command(flow.migration, "hold", "step:drain", 1, command)
     killed = subprocess.Popen(line, env={**flow.migration.environment, "HELD_AT": str(held)})
     wait(held.exists, "the freeze")
     for guardian in Path(f"/proc/{killed.pid}/task/{killed.pid}/children").read_text("ascii").split():

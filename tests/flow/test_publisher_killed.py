@@ -13,15 +13,18 @@ from tests.failover.topic import torn_transactions
 from tests.flow.launcher import run_killed
 from tests.helpers import unique
 
-_PUBLISHER = "migrate.publish.publisher:Publisher"
 STEPS = [  # and at which call of them, at most
-    ("before", "migrate.publish.reader:TransactionReader._rows", 150),  # an event is read
-    ("after", "migrate.publish.outbox:Outbox._send", 4),  # half of a transaction is sent: they are split at 5 rows here
-    ("before", "migrate.publish.outbox:Outbox._send", 20),
+    ("before", "migrate.publish.emit:Emitter.encoded", 150),  # an event is read
+    (
+        "after",
+        "migrate.kafka.producer:OrderedProducer.send",
+        4,
+    ),  # half of a transaction is sent: they are split at 5 rows here
+    ("before", "migrate.kafka.producer:OrderedProducer.send", 20),
     ("after", "migrate.publish.batches:Batches.confirmed", 20),  # and the broker has it
-    ("before", f"{_PUBLISHER}._save", 1),  # all is sent, the position is not saved
-    ("before", f"{_PUBLISHER}._save", 4),
-    ("after", f"{_PUBLISHER}._save", 2),  # the position is saved
+    ("before", "migrate.state.position:save", 1),  # all is sent, the position is not saved
+    ("before", "migrate.state.position:save", 4),
+    ("after", "migrate.publish.publisher:in_transaction", 3),  # the position is saved
 ]
 ROUNDS = 3
 
