@@ -1,6 +1,8 @@
 """A Kafka broker of our own: one KRaft node that is broker and controller (Kafka documentation, "KRaft")."""
 
 import base64
+import os
+import shlex
 import uuid
 from collections.abc import Mapping
 from pathlib import Path
@@ -29,6 +31,7 @@ class KafkaBroker(Server):
     """One broker under the directory `root`; start, stop, kill and start again on the same data and ports.
 
     `port`: TCP port on 127.0.0.1; without one the port used before on this data, or a free one.
+    SANDBOX_KAFKA_JVM in the environment: further options of its JVM.
     `properties`: broker properties on top of sandbox.settings. `timeout`: seconds a start may take.
     """
 
@@ -100,6 +103,7 @@ class KafkaBroker(Server):
             f"-Xmx{KAFKA_HEAP_MB}m",
             "-XX:+UseSerialGC",  # less memory and fewer threads than the default on small machines
             "-XX:+ExitOnOutOfMemoryError",
+            *shlex.split(os.environ.get("SANDBOX_KAFKA_JVM", "")),
             f"-Dlog4j2.configurationFile={self.root / 'log4j2.properties'}",
             "-cp",
             kafka_classpath(),

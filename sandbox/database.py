@@ -11,7 +11,7 @@ import pymysql
 from pymysql.connections import Connection
 from pymysql.cursors import Cursor
 
-from sandbox import state
+from sandbox import fresh, state
 from sandbox.binaries import DatabasePrograms, database_programs
 from sandbox.errors import SandboxError
 from sandbox.ports import HOST, free_port, require_free
@@ -145,12 +145,18 @@ class DatabaseServer(Server):
                 "--force",  # even where the host's own name does not resolve
             ]
         else:
-            part.mkdir()
-            command = [*programs.server, "--initialize-insecure"]
+            command = [*programs.server, "--initialize-insecure", "--innodb-redo-log-capacity=8M"]
             if "lower_case_table_names" in self.options:  # MySQL takes it for good
                 command.append(f"--lower-case-table-names={self.options['lower_case_table_names']}")
-        command += [f"--datadir={part}", *self._own_tmp(), *self._run_as()]
-        self._child.run_to_end(command, self.timeout, f"making the data directory of {self._child.name}")
+        command += self._run_as()
+
+        def make(directory: Path) -> None:
+            if not programs.install_db:  # whose script makes its own
+                directory.mkdir()
+            line = [*command, f"--datadir={directory}", *self._own_tmp()]
+            self._child.run_to_end(line, self.timeout, f"making the data directory of {self._child.name}")
+
+        fresh.copy(command, part, make)
         part.rename(self.data)
 
     def _command(self, programs: DatabasePrograms) -> list[str]:

@@ -81,6 +81,8 @@ _FIRST = tuple(
 """Files that begin first, the longest: else one process would end long after the others."""
 _BY_FILE = ("test_demo.py",)
 """Files of which all tests run on the same flavour, as they share a migration."""
+# Its optimising compiler would take more time than it saves in so short a life.
+os.environ.setdefault("SANDBOX_KAFKA_JVM", "-XX:TieredStopAtLevel=1")
 settings.register_profile("suite", derandomize=True, deadline=None)
 settings.register_profile("fuzz", deadline=None, print_blob=True)
 settings.load_profile("fuzz" if os.environ.get("FUZZ") else "suite")
