@@ -51,15 +51,31 @@ def run(line: Sequence[str], environment: Mapping[str, str], seconds: float) -> 
 
 
 class Child(process.Child):
-    """A `migrate` process that is forked; any other program, or one with libraries of its own, is started as ever."""
+    """A `migrate` process that is forked, also one that the launcher stops somewhere; any other program, or one with
+    libraries of its own, is started as ever.
+    """
 
     def start(self, argv: Sequence[str], environment: Environment = None) -> None:
-        if self.running or list(argv[:3]) != _MIGRATE or "LD_PRELOAD" in (environment or {}):
+        stop, line = _split(argv)
+        if self.running or line is None or "LD_PRELOAD" in (environment or {}):
             super().start(argv, environment)
             return
         self.log.touch()  # somebody may read it at once
-        log = str(self.log)
-        self._began(_Forked(list(argv[3:]), dict(os.environ if environment is None else environment), log, self._cwd))
+        variables = dict(os.environ if environment is None else environment)
+        self._began(_Forked(line, variables, str(self.log), self._cwd, stop))
+
+
+Stop = tuple[str, str, int]
+"""When, where and at which call the launcher stops a process."""
+
+
+def _split(argv: Sequence[str]) -> tuple[Stop | None, list[str] | None]:
+    """Where a process is stopped, if anywhere, and the arguments of `migrate`; None for another program."""
+    if list(argv[:3]) == _MIGRATE:
+        return None, list(argv[3:])
+    if list(argv[:3]) == _LAUNCHER:
+        return (argv[3], argv[4], int(argv[5])), list(argv[6:])
+    return None, None
 
 
 _made: weakref.WeakSet[Migration] = weakref.WeakSet()
@@ -202,9 +218,11 @@ def _as_command(environment: Mapping[str, str], out: str, err: str) -> Iterator[
 class _Forked:
     """As much of `subprocess.Popen` as a child needs."""
 
-    def __init__(self, line: list[str], environment: dict[str, str], log: str, cwd: Path) -> None:
+    def __init__(
+        self, line: list[str], environment: dict[str, str], log: str, cwd: Path, stop: Stop | None = None
+    ) -> None:
         self._process: ForkServerProcess = _context.Process(
-            target=_command, args=(line, environment, log, log, str(cwd)), daemon=True
+            target=_command, args=(line, environment, log, log, str(cwd), stop), daemon=True
         )
         self._process.start()
         self.pid = self._process.pid or 0
@@ -224,6 +242,7 @@ class _Forked:
 
 
 _MIGRATE = [sys.executable, "-m", "migrate"]
+_LAUNCHER = [sys.executable, "-m", "tests.flow.launcher"]
 _PR_SET_PDEATHSIG = 1  # prctl(2): a signal when the parent ends, which ends with the tests
 _libc = ctypes.CDLL(None, use_errno=True)
 _context = multiprocessing.get_context("forkserver")
@@ -234,7 +253,14 @@ def _text(file: Path) -> str:
     return file.read_text("utf-8", "replace") if file.exists() else ""
 
 
-def _command(line: list[str], environment: dict[str, str], out: str, err: str, cwd: str = str(PROJECT)) -> None:
+def _command(
+    line: list[str],
+    environment: dict[str, str],
+    out: str,
+    err: str,
+    cwd: str = str(PROJECT),
+    stop: Stop | None = None,
+) -> None:
     _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     os.setsid()
     os.environ.clear()
@@ -243,6 +269,10 @@ def _command(line: list[str], environment: dict[str, str], out: str, err: str, c
     _redirect(out, err)
     from migrate.cli import main
 
+    if stop is not None:
+        from tests.flow.launcher import stop_at
+
+        stop_at(*stop)
     main(line)
 
 

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from sandbox.broker import KafkaBroker
-from sandbox.process import Child
 from sandbox.stack import Sandbox
 from tests.failover.support import SLOW, Flow, frozen, wait
 from tests.failover.topic import late_messages
+from tests.forked import Child
 from tests.helpers import unique
 
 LEASE = 5.0  # seconds, as Flow configures it

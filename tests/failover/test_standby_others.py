@@ -13,9 +13,9 @@ from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from sandbox.broker import KafkaBroker
-from sandbox.process import Child
 from sandbox.stack import Sandbox
 from tests.failover.support import SLOW, Flow, frozen, wait
+from tests.forked import Child
 from tests.helpers import unique
 
 OVER = 6  # the exit code of a process that was taken over from

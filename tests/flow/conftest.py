@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from sandbox.process import Child
+from tests.forked import Child
 
 
 @pytest.fixture

@@ -12,13 +12,15 @@ import importlib
 import itertools
 import os
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
+
+from tests.forked import Child
 
 if TYPE_CHECKING:
     from sandbox.demo.migration import Migration
@@ -26,13 +28,11 @@ if TYPE_CHECKING:
 
 def run_killed(migration: Migration, when: str, where: str, call: int, *arguments: str) -> None:
     """Run one `migrate` process of a migration that is killed there; fails when it is not."""
-    done = subprocess.run(
-        command(migration, when, where, call, *arguments),
-        env=migration.environment,
-        timeout=120,
-        check=False,
-    )
-    assert done.returncode == -signal.SIGKILL, (when, where, call)
+    with TemporaryDirectory() as directory:
+        child = Child(f"migrate, killed {when} {where}", Path(directory, "log"), Path.cwd())
+        child.start(command(migration, when, where, call, *arguments), migration.environment)
+        assert child.wait(120), (when, where, call, child.log_tail())
+        assert child.returncode == -signal.SIGKILL, (when, where, call, child.log_tail())
 
 
 def command(migration: Migration, when: str, where: str, call: int, *arguments: str) -> list[str]:

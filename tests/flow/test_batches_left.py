@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from sandbox.broker import KafkaBroker
-from sandbox.process import Child
 from sandbox.stack import Sandbox
 from tests.failover.support import Flow, frozen, wait
+from tests.forked import Child
 from tests.helpers import unique
 
 

@@ -17,10 +17,10 @@ import pytest
 
 from sandbox.broker import KafkaBroker
 from sandbox.faketime import faketime
-from sandbox.process import Child
 from sandbox.stack import Sandbox
 from tests.failover.support import SLOW, Flow, wait
 from tests.failover.topic import messages
+from tests.forked import Child
 from tests.helpers import unique
 
 SKEW = 3900  # seconds; Kafka by itself refuses messages that are more than an hour ahead

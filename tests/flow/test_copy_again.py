@@ -13,10 +13,10 @@ from pymysql.constants import ER
 
 from sandbox.broker import KafkaBroker
 from sandbox.database import DatabaseServer
-from sandbox.process import Child
 from sandbox.stack import Sandbox
 from tests.failover.support import Flow, wait
 from tests.flow import launcher
+from tests.forked import Child
 from tests.helpers import unique
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(1200)]  # it starts Spark

@@ -12,11 +12,11 @@ from migrate.ops.runtime import stored_plan
 from migrate.settings import load
 from migrate.state import database
 from sandbox.broker import KafkaBroker
-from sandbox.process import Child
 from sandbox.stack import Sandbox
 from tests.failover.support import SLOW, wait
 from tests.flow import launcher
 from tests.flow.test_cutover import Switched, switched
+from tests.forked import Child
 
 pytestmark = pytest.mark.long
 

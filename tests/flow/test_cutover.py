@@ -18,10 +18,10 @@ from migrate.state.finished import DETAILS
 from sandbox.broker import KafkaBroker
 from sandbox.database import DatabaseServer
 from sandbox.errors import SandboxError
-from sandbox.process import Child
 from sandbox.stack import Sandbox
 from tests.failover.support import SLOW, Flow, frozen, wait
 from tests.flow import launcher
+from tests.forked import Child
 from tests.helpers import unique
 
 READ_ONLY = 1290

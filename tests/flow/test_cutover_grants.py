@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from sandbox.broker import KafkaBroker
-from sandbox.process import Child
 from sandbox.stack import Sandbox
 from tests.failover.support import SLOW, wait
 from tests.flow import launcher
 from tests.flow.test_cutover import Switched, connected, switched
+from tests.forked import Child
 
 WRITES = "SELECT, INSERT, UPDATE, DELETE, LOCK TABLES, CREATE"
 

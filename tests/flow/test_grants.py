@@ -10,10 +10,9 @@ import pytest
 from jobs import full_copy, verify
 from migrate.settings import load
 from sandbox.broker import KafkaBroker
-from sandbox.process import Child
 from sandbox.settings import Flavour
 from sandbox.stack import Sandbox
-from tests.forked import Migration
+from tests.forked import Child, Migration
 
 pytestmark = pytest.mark.long
 

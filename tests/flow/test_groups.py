@@ -9,11 +9,10 @@ import pytest
 
 from sandbox import snippet
 from sandbox.broker import KafkaBroker
-from sandbox.process import Child
 from sandbox.stack import Sandbox
 from tests.failover.support import wait
 from tests.flow.grouped import COLUMNS, Grouped
-from tests.forked import Migration
+from tests.forked import Child, Migration
 from tests.helpers import unique
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]  # it starts Spark

@@ -13,10 +13,10 @@ import pytest
 
 from sandbox.broker import KafkaBroker
 from sandbox.database import DatabaseServer
-from sandbox.process import Child
 from sandbox.settings import Flavour
 from sandbox.stack import Sandbox
 from tests.failover.support import SLOW, Flow, wait
+from tests.forked import Child
 from tests.helpers import unique
 
 pytestmark = pytest.mark.timeout(600)

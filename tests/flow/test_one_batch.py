@@ -7,10 +7,10 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from sandbox.broker import KafkaBroker
-from sandbox.process import Child
 from sandbox.stack import Sandbox
 from tests.failover.support import Flow, wait
 from tests.failover.topic import messages
+from tests.forked import Child
 from tests.helpers import log_end, unique
 
 

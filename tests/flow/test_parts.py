@@ -12,10 +12,9 @@ from pathlib import Path
 import pytest
 
 from sandbox.broker import KafkaBroker
-from sandbox.process import Child
 from sandbox.stack import Sandbox
 from tests.flow.support import Pipeline
-from tests.forked import Migration
+from tests.forked import Child, Migration
 
 pytestmark = pytest.mark.long
 

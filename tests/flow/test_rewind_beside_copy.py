@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from sandbox.broker import KafkaBroker
-from sandbox.process import Child
 from sandbox.stack import Sandbox
 from tests.failover.support import SLOW, Flow, frozen, wait
+from tests.forked import Child
 from tests.helpers import unique
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]  # it starts Spark twice

@@ -13,9 +13,9 @@ import pytest
 
 from sandbox.broker import KafkaBroker
 from sandbox.database import DatabaseServer
-from sandbox.process import Child
 from sandbox.stack import Sandbox
 from tests.failover.support import Flow, frozen, wait
+from tests.forked import Child
 from tests.helpers import globally, unique
 
 PASSWORD = "canary-pw-4711"
