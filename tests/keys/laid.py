@@ -6,22 +6,28 @@ order of their keys, by a column `n` that is in no key: what a test does to a ro
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 
 from migrate.model.change import Key
 from migrate.model.message import Row
 from migrate.model.table import Kind, Table
 from migrate.mysql.connection import Connection
-from migrate.mysql.quoting import quote
+from migrate.mysql.quoting import quote, quote_all
 from migrate.mysql.values import compared, from_server, parameter, placeholder
+from migrate.scroll.check import CheckJob, check_chunk
+from migrate.scroll.sessions import Sessions
 from migrate.settings import Settings, parse
 from migrate.target.plan import Plan, PlannedTable
+from migrate.verify.table_check import TableCheck
+from migrate.verify.verified import TableVerified
 from sandbox.stack import Sandbox
 from tests.helpers import address, catalog_table, raw_settings, scratch, session
 from tests.keys.cases import KeyCase
 
+PAGE = 6
+"""Rows of a chunk."""
 _ENDS = 5
 """Texts at each end of a composite key: the middle of the case's, where its neighbours are."""
 
@@ -48,8 +54,9 @@ class Laid:
 
     def restore(self) -> None:
         """The target's rows as the source's are."""
+        names = quote_all(column.name for column in self.table.stored)
         self.one.query(f"DELETE FROM {self.target}.t")
-        self.one.query(f"INSERT INTO {self.target}.t SELECT * FROM {self.source}.t")
+        self.one.query(f"INSERT INTO {self.target}.t ({names}) SELECT {names} FROM {self.source}.t")
 
     def values(self) -> dict[int, int]:
         """`v` of each row of the target, by its number."""
@@ -87,6 +94,17 @@ def lay_rows(box: Sandbox, one: Connection, source: str, target: str, definition
     laid = Laid(one, settings, Plan(settings, {table.id: table}).tables[table.id], source, target, tuple(keys))
     laid.restore()
     return laid
+
+
+def verified(laid: Laid, meanwhile: Callable[[], None] = lambda: None) -> TableVerified:
+    """The table as `migrate verify` compares it, chunk by chunk. meanwhile: done when every chunk was compared."""
+    with closing(Sessions(laid.settings)) as sessions:
+        check = TableCheck(laid.settings, (laid.planned,), sessions, sleep=lambda seconds: None)
+        job = CheckJob(laid.settings, check.tables)
+        while wave := check.wave(8):
+            check.settle([check_chunk(job, key_range) for key_range in wave])
+        meanwhile()
+        return check.finish()
 
 
 def key_texts(one: Connection, table: Table, tail: str) -> list[Key]:
@@ -127,5 +145,6 @@ def _settings(box: Sandbox, source: str, target: str) -> Settings:
         targets=[{"name": "t0", **server}],
         databases={"ds_0": {"target": "t0", "database": target}},
         tables=[{"name": f"{source}.t", "sharding": {"nodes": "ds_0.t"}}],
+        verify={"chunk_rows": PAGE, "rechecks": 1, "recheck_seconds": 0.1},
     )
     return parse(raw, {})

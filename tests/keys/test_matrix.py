@@ -13,17 +13,16 @@ import pytest
 from migrate.model.change import Key
 from migrate.mysql.connection import Connection
 from migrate.mysql.keys import Condition, above, among, equal, order, up_to
-from migrate.scroll.check import CheckJob, compare_chunk
-from migrate.scroll.keyrange import KeyRange, condition
-from migrate.scroll.lookup import look_up
+from migrate.scroll.keyrange import condition
 from migrate.scroll.planner import Planner
-from migrate.scroll.sessions import forget, kept
+from migrate.scroll.sessions import forget
 from migrate.target.ledger import key_hashes
 from migrate.target.refresh import SourceRows
 from migrate.target.rows import PlaceWriter
+from migrate.verify.kinds import Kind
 from sandbox.stack import Sandbox
 from tests.keys.cases import CASES, KeyCase
-from tests.keys.laid import Laid, key_texts, lay, sides
+from tests.keys.laid import Laid, key_texts, lay, sides, verified
 
 _PAGE = 3
 
@@ -142,19 +141,15 @@ def test_a_row_that_is_wrong_is_named_and_no_other(restored: Laid) -> None:
     laid, keys = restored, restored.keys
     middle = len(keys) // 2
     changed, missing, extra = (number % len(keys) for number in (middle, middle + 1, middle - 1))
-    job, whole = CheckJob(laid.settings, (laid.planned,)), KeyRange(0, None, None)
-    assert not compare_chunk(job, whole).suspects.keys
+    clean = verified(laid)
+    assert (clean.clean, clean.unaccounted, clean.rows) == (True, (), len(keys))
     laid.one.query("UPDATE t SET v = 9 WHERE n = %s", [changed])
     laid.one.query("DELETE FROM t WHERE n = %s", [missing])
     laid.one.query(f"DELETE FROM {laid.source}.t WHERE n = %s", [extra])
-    wrong = {keys[number] for number in (changed, missing, extra)}
-    near = keys[max(0, middle - 4) : middle + 4]
     try:
-        assert {*compare_chunk(job, whole).suspects.keys} == wrong
-        seen = look_up(kept(laid.settings), [laid.planned], near)
+        found = verified(laid)
     finally:
         laid.one.query(f"INSERT INTO {laid.source}.t SELECT * FROM t WHERE n = %s", [extra])
-    alike = {key for key, one in seen.items() if one.source and one.targets == {one.source[0]: one.source[1]}}
-    assert {*near} - alike == wrong
-    assert not seen[keys[extra]].source
-    assert not seen[keys[missing]].targets
+    wrong = {keys[changed]: Kind.DIFFERENT, keys[missing]: Kind.MISSING, keys[extra]: Kind.EXTRA}
+    assert {one.key: one.kind for one in found.named} == wrong
+    assert (found.differences, found.unaccounted) == (3, ())
