@@ -47,7 +47,8 @@ from migrate.verify.looks import hurrier
 from migrate.verify.repair import refresher
 from migrate.verify.resume import binlog_ends
 from migrate.verify.standing import Standing, standing
-from migrate.verify.table_check import TableCheck, TableVerified
+from migrate.verify.table_check import TableCheck
+from migrate.verify.verified import TableVerified
 
 _WAVES = 2
 _TASK_CHUNKS = 8
@@ -124,7 +125,10 @@ class VerifyResult:
         if self.clean:
             return
         named = [item for table in self.tables for item in table.named]
+        told = [reason for table in self.tables for reason in table.unaccounted]
         first = f"; first: {named[0].table} key {key_json(named[0].key)} {named[0].kind}" if named else ""
+        if told:
+            first = f"; rows are not accounted for: {told[0]}" + first
         if self.in_motion:
             first += f"; {counted(self.in_motion, 'key')} kept changing while looked at"
         raise DifferenceFound(

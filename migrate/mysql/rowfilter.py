@@ -35,16 +35,12 @@ def _sql(condition: Condition) -> tuple[str, list[Parameter]]:
     side = selected(column)
     if column.kind is Kind.TEXT:
         side = f"CAST({side} AS BINARY)"  # by its bytes: a collation may take two texts for one
-    marks = ", ".join(_mark(value) for value in condition.values)
+    marks = ", ".join(["%s"] * len(condition.values))
     values = [_parameter(column.kind, value) for value in condition.values]
     return f"{side} IN ({marks})" if test is Comparison.IN else f"{side} {_SIGN[test]} {marks}", values
-
-
-def _mark(value: Value) -> str:
-    return "CAST(%s AS DECIMAL(65, 30))" if isinstance(value, Decimal) else "%s"  # else it is compared as DOUBLE
 
 
 def _parameter(kind: Kind, value: Value) -> Parameter:
     if kind is Kind.TEXT:
         return str(value).encode()
-    return value if isinstance(value, int) else str(value)
+    return value if isinstance(value, int | Decimal) else str(value)  # as a text a number is compared as DOUBLE

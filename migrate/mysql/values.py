@@ -1,12 +1,14 @@
 """Canonical text on one side, the server's SQL on the other (rule 14).
 
-`placeholder` and `parameter` write a value; `selected` reads one as its canonical text; `compared` is the
+`placeholder` and `parameter` write a value (`migrate.mysql.keys` one to compare with); `selected` reads one as its
+canonical text; `compared` is the
 byte string both servers digest. Texts are defined in docs/messages.md.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from decimal import Decimal
 
 from migrate.model.errors import StopError
 from migrate.model.table import BYTES_KINDS, Column, Kind
@@ -14,7 +16,7 @@ from migrate.mysql import typed_json
 from migrate.mysql.quoting import quote
 from migrate.mysql.typed_json import JsonValue
 
-Parameter = str | bytes | int | JsonValue | None
+Parameter = str | bytes | int | Decimal | JsonValue | None
 
 _NUMBERS = frozenset({Kind.INT, Kind.BIT, Kind.ENUM, Kind.SET})
 _AS_NUMBER = frozenset({Kind.BIT, Kind.ENUM, Kind.SET})
@@ -31,13 +33,6 @@ def placeholder(column: Column) -> str:
     if column.kind is Kind.RAWTEXT:
         return f"CONVERT(%s USING {column.charset})"  # bytes taken as that character set, unconverted
     return "%s"
-
-
-def key_placeholder(column: Column) -> str:
-    """As `placeholder`, to be compared with the column: under the column's own collation."""
-    if column.kind is Kind.RAWTEXT:
-        return f"{placeholder(column)} COLLATE {column.collation}"  # both flavours have it, or preflight refused it
-    return placeholder(column)
 
 
 def parameter(column: Column) -> Callable[[str | None], Parameter]:

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from migrate.model.change import Key, key_json
 from migrate.model.errors import ConfigError, StopError
 from migrate.model.table import Kind
-from migrate.mysql.values import parameter
+from migrate.mysql.keys import canonical
 from migrate.ops.runtime import stored_plan
 from migrate.settings import Settings
 from migrate.target.asking import bring
@@ -60,11 +60,6 @@ def parse_key(planned: PlannedTable, text: str) -> Key:
             hint=f"write it as a JSON list of texts: '{example}'" if len(table.key) > 1 else "write its value",
         )
     try:
-        for column, part in zip(table.key_columns, parts, strict=True):
-            parameter(column)(str(part))
+        return tuple(canonical(column, str(part)) for column, part in zip(table.key_columns, parts, strict=True))
     except StopError as error:
         raise ConfigError(f"{text} is no key of {table.full_name}: {error.message}") from None
-    return tuple(
-        str(int(part)) if column.kind is Kind.INT else str(part)
-        for column, part in zip(table.key_columns, parts, strict=True)
-    )

@@ -11,13 +11,13 @@ from migrate.model.errors import MigrateError
 from migrate.model.message import Row
 from migrate.mysql.connection import Connection
 from migrate.mysql.errors import number
+from migrate.mysql.keys import order
 from migrate.mysql.quoting import quote
 from migrate.mysql.quoting import table as full_name
 from migrate.mysql.rowfilter import and_rows
 from migrate.mysql.values import Parameter, compared, from_server
 from migrate.preflight.limits import SECONDS, TOO_LONG, limited
 from migrate.preflight.result import Result, Verdict
-from migrate.scroll.keyrange import order
 from migrate.target.plan import Place, PlannedTable
 
 SAMPLE = 5_000

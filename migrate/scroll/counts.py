@@ -6,12 +6,13 @@ from collections.abc import Sequence
 
 from migrate.model.change import Key
 from migrate.mysql.connection import Connection
+from migrate.mysql.keys import order
 from migrate.mysql.quoting import quote
 from migrate.mysql.quoting import table as full_name
 from migrate.mysql.rowfilter import and_rows
 from migrate.mysql.values import compared, selected
 from migrate.scroll.carry import to_text
-from migrate.scroll.keyrange import condition, order
+from migrate.scroll.keyrange import condition
 from migrate.target.plan import PlannedTable, TargetPool
 
 

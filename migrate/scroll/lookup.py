@@ -6,19 +6,24 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from migrate.model.change import Key
+from migrate.model.errors import StopError
 from migrate.model.table import Column, Table
 from migrate.mysql.connection import Connection
-from migrate.mysql.keys import among
+from migrate.mysql.keys import among, order, up_to
 from migrate.mysql.quoting import quote
 from migrate.mysql.quoting import table as full_name
 from migrate.mysql.rowfilter import and_rows
-from migrate.mysql.values import compared, selected
+from migrate.mysql.values import Parameter, compared, selected
 from migrate.scroll.carry import to_text
 from migrate.scroll.digest import no_digest, row_digest, value
 from migrate.scroll.sessions import Sessions
 from migrate.target.plan import PlannedTable
 
 _KEYS = 200
+
+
+class BlindSpot(StopError):  # noqa: N818 - what it says is what is so
+    """A row is at a server, and not found by its key: nothing can be said of this table's rows."""
 
 
 @dataclass(slots=True)
@@ -53,8 +58,51 @@ def look_up(sessions: Sessions, tables: Sequence[PlannedTable], keys: Sequence[K
                 there.source, there.named, there.holders = (place, digest), key, (*there.holders, one)
         for key, place, digest in _at_targets(sessions, planned, part, mixed):
             found[alone or key].targets[place] = digest
+        if unseen := [key for key, one in found.items() if one.source is None and not one.targets]:
+            _refuse_blindness(sessions, tables, part, unseen)
         seen |= found
     return seen
+
+
+def _refuse_blindness(
+    sessions: Sessions, tables: Sequence[PlannedTable], asked: Sequence[Key], unseen: Sequence[Key]
+) -> None:
+    """Raise BlindSpot when a key that was found nowhere is there: looked for by the order of keys, not by its value.
+
+    asked: all that were looked up by one condition, which is then asked of that very row, as it may have come since.
+    """
+    planned = tables[0]
+    for one in tables:
+        name = full_name(one.table.database, one.table.name)
+        _refuse_blind(sessions.source(one.table.source), one.table, name, asked, unseen)
+    for place in planned.places:
+        _refuse_blind(sessions.targets.get(place.database), planned.table, quote(place.table), asked, unseen)
+
+
+def _refuse_blind(connection: Connection, table: Table, name: str, asked: Sequence[Key], unseen: Sequence[Key]) -> None:
+    columns, arguments, parts = table.key_columns, list[Parameter](), []
+    fields = ", ".join(map(compared, columns))
+    tail = f"ORDER BY {order(table, descending=True)} LIMIT 1"
+    for key in unseen:
+        where, values = up_to(table, key)
+        parts.append(f"(SELECT {fields} FROM {name} WHERE {where} {tail})")
+        arguments += values
+    found = {_key_of(columns, raw) for raw in connection.query(" UNION ALL ".join(parts), arguments)}
+    said, said_arguments = among(table, asked)
+    for key in unseen:
+        if key not in found:
+            continue
+        where, values = up_to(table, key)
+        row = connection.one(f"SELECT {fields}, {said} FROM {name} WHERE {where} {tail}", [*said_arguments, *values])
+        if row is not None and _key_of(columns, row[:-1]) == key and not int(row[-1]):
+            raise BlindSpot(
+                f"{connection.name}: a row of {table.full_name} is not found by its key",
+                hint="nothing is compared of this table; please report its key's types and the server's version",
+            )
+
+
+def _key_of(columns: Sequence[Column], raw: Sequence[bytes | None]) -> Key:
+    return tuple(str(text) for text in _texts(columns, raw))
 
 
 def _at_source(

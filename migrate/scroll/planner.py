@@ -12,11 +12,12 @@ from functools import cached_property
 from migrate.model.change import Key
 from migrate.model.table import Table
 from migrate.mysql.connection import Connection
+from migrate.mysql.keys import order
 from migrate.mysql.quoting import quote
 from migrate.mysql.quoting import table as full_name
 from migrate.mysql.values import compared, from_server
 from migrate.scroll.again import added
-from migrate.scroll.keyrange import KeyRange, condition, order
+from migrate.scroll.keyrange import KeyRange, condition
 
 _LEAST = 100
 """Rows of a page, whatever the statistics say: they are old at times."""

@@ -14,10 +14,9 @@ from typing import Any
 
 from migrate.model.change import Key, key_json
 from migrate.model.coordinate import Coordinate
-from migrate.model.table import Column, Kind, Table
+from migrate.model.table import Column, Table
 from migrate.mysql.connection import Connection
-from migrate.mysql.flavours import collation_on
-from migrate.mysql.values import parameter, placeholder
+from migrate.mysql.keys import weights
 
 LEDGER = "_migrate_ledger"
 GROUP = "*"
@@ -48,13 +47,10 @@ def key_hashes(connection: Connection, table: Table, keys: Sequence[Key]) -> lis
 
 
 def _weighed(connection: Connection, columns: Sequence[Column], keys: Sequence[Key]) -> list[bytes]:
-    parts = [f"HEX({_weight(column, connection.flavour)})" for column in columns]
-    one = f"SHA2(CONCAT_WS(',', {', '.join(parts)}), 256)"
-    row = connection.one(
-        f"SELECT {', '.join([one] * len(keys))}",
-        [parameter(column)(text) for key in keys for column, text in zip(columns, key, strict=True)],
-    )
-    return [bytes.fromhex(str(found)) for found in row or ()]
+    found = [weights(columns, key, connection.flavour) for key in keys]
+    hashes = ", ".join(f"SHA2({sql}, 256)" for sql, _ in found)
+    row = connection.one(f"SELECT {hashes}", [value for _, values in found for value in values])
+    return [bytes.fromhex(str(one)) for one in row or ()]
 
 
 class Spellings:
@@ -82,16 +78,6 @@ class Spellings:
     def is_exact(self) -> bool:
         """Whether only this text is this key."""
         return self._table.key_is_exact
-
-
-def _weight(column: Column, flavour: str) -> str:
-    if column.kind not in (Kind.TEXT, Kind.RAWTEXT):
-        return placeholder(column)
-    text = f"CONVERT({placeholder(column)} USING {column.charset})"
-    collation = collation_on(flavour, column.collation)
-    pads = "_nopad_" not in collation and "_0900_" not in collation
-    trimmed = f"TRIM(TRAILING ' ' FROM {text})" if pads else text
-    return f"WEIGHT_STRING({trimmed} COLLATE {collation})"
 
 
 def put(

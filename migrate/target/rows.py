@@ -17,7 +17,7 @@ from migrate.model.message import Row
 from migrate.model.table import Kind, Table, TableId
 from migrate.mysql.connection import Connection
 from migrate.mysql.errors import DUPLICATE_KEY, number
-from migrate.mysql.keys import among
+from migrate.mysql.keys import among, equal
 from migrate.mysql.quoting import quote, quote_all
 from migrate.mysql.typed_json import JsonValue
 from migrate.mysql.values import Parameter, compared, from_server, parameter, placeholder
@@ -110,9 +110,7 @@ class PlaceWriter:
         evicted: list[Key] = []
         for names in self.table.unique_keys:
             if all(name and row[name] is not None for name in names):
-                columns = [self.table.by_name[name] for name in names]
-                where = " AND ".join(f"{quote(column.name)} = {placeholder(column)}" for column in columns)
-                values = [parameter(column)(row[column.name]) for column in columns]
+                where, values = equal([self.table.by_name[name] for name in names], [str(row[name]) for name in names])
                 keys = self._keys(connection, where, values)
                 connection.execute(f"DELETE FROM {quote(self.name)} WHERE {where}", values)
                 if keys:

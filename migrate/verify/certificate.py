@@ -12,13 +12,14 @@ from migrate.model.words import counted
 from migrate.mysql.connection import Connection
 from migrate.mysql.readable import log_end
 from migrate.verify.looks import Difference
-from migrate.verify.table_check import TableVerified
+from migrate.verify.verified import TableVerified
 
 VERSION = 1
 METHOD = (
     "Per chunk of the key's whole range, the source and all places together gave the count of their rows and the XOR of"
     " the rows' SHA-256 digests, computed inside the servers, and each row's place was compared with the table's rule."
-    " Where anything differed, keys were compared one by one, and looked at again."
+    " Where anything differed, keys were compared one by one, and looked at again. That the chunks meet, and have every"
+    " row, was held against each table's own count on both sides."
 )
 BITS = " Where a server is not MySQL 8 or later it was the XOR of their first 64 bits."
 JSON = (
@@ -101,6 +102,7 @@ def _method(flavours: Collection[frozenset[str]], json_types: bool) -> str:
 def _table(table: TableVerified) -> dict[str, Any]:
     entry = asdict(table)
     entry |= {"key": list(table.key), "columns": list(table.columns), "seconds": round(table.seconds, 1)}
+    entry["unaccounted"] = list(table.unaccounted)
     entry["named"] = [_named(item) for item in table.named]
     entry["mended"] = [_named(item) for item in table.mended]
     return entry
@@ -131,8 +133,9 @@ def page(certificate: Mapping[str, Any]) -> str:
             + _moving(table["in_motion"])
         )
         lines += [f"  key {_key(table['key'])}; columns {', '.join(table['columns'])}"]
+        lines += [f"  not accounted for: {told}" for told in table.get("unaccounted", ())]
         lines += [f"  {item['kind']} {_key(item['key'])}: {item['detail']}" for item in table["named"]]
-        if (more := table["differences"] - len(table["named"])) > 0:
+        if (more := table["differences"] - len(table["named"]) - len(table.get("unaccounted", ()))) > 0:
             lines.append(f"  and {more} more")
         lines += _repaired(table)
     return "\n".join(lines) + "\n"

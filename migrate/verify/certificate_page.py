@@ -99,6 +99,8 @@ def _of_table(table: Mapping[str, Any]) -> str:
         f"<p>Source {escape(table['source'])}; key <code>{escape(', '.join(table['key']))}</code>;"
         f" columns <code>{escape(', '.join(table['columns']))}</code>.</p>",
     ]
+    if told := table.get("unaccounted", ()):  # certificates of before have nothing of it
+        found += ["<p>Not accounted for:</p>", *(f"<p>{escape(one)}</p>" for one in told)]
     lists = (("differ", table["named"], table["differences"]), ("repaired", table.get("mended", ()), _mended(table)))
     for what, named, count in lists:
         if count:

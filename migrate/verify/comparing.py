@@ -28,6 +28,7 @@ from migrate.scroll.sessions import Sessions, forget, kept
 from migrate.settings import Settings
 from migrate.state import position
 from migrate.target.plan import PlannedTable
+from migrate.verify.generated import with_generated
 from migrate.verify.kinds import Verdict
 from migrate.verify.looks import Difference, Looked, Looks, describe, hurrier, settle
 from migrate.verify.passing import Passing
@@ -71,6 +72,7 @@ class Comparison:
         self.hurry = hurrier(self.settings, state)
         self._patience = Patience(self.settings, "check", forget, sleep)
         self._suspects: dict[TableId, tuple[Tables, dict[Key, None]]] = {}
+        self._generated: dict[TableId, PlannedTable] = {}
 
     def close(self) -> None:
         forget()
@@ -109,7 +111,8 @@ class Comparison:
 
     def compare(self, unit: Unit) -> Checked:
         """Compare a range, and keep its suspects. Raises StopError for one that cannot be compared, ServerError."""
-        checked = self.call(partial(compare_chunk, CheckJob(self.settings, unit.tables, json_types=True), unit.range))
+        job = CheckJob(self.settings, self._whole(unit.tables), json_types=True)
+        checked = self.call(partial(compare_chunk, job, unit.range))
         self.chunks += 1
         self.rows += checked.rows
         self.target_rows += checked.target_rows
@@ -174,10 +177,17 @@ class Comparison:
         return position.where_read(self._state, self._asked).sources != self.settings.sources
 
     def look(self, tables: Tables) -> Callable[[list[Key]], dict[Key, Seen]]:
-        return lambda keys: self._call_for(tables[0], lambda: look_up(self.sessions, tables, keys))
+        return lambda keys: self._call_for(tables[0], lambda: look_up(self.sessions, self._whole(tables), keys))
 
     def describe(self, planned: PlannedTable, key: Key, verdict: Verdict) -> Difference:
-        return self._call_for(planned, lambda: describe(self.sessions, planned, key, verdict))
+        return self._call_for(planned, lambda: describe(self.sessions, self._whole((planned,))[0], key, verdict))
+
+    def _whole(self, tables: Tables) -> Tables:
+        """The tables with their stored generated columns, which are asked for once."""
+        for one in tables:
+            if one.table.id not in self._generated:
+                self._generated[one.table.id] = self.call(partial(with_generated, self.sessions, one))
+        return tuple(self._generated[one.table.id] for one in tables)
 
     def _call_for(self, planned: PlannedTable, step: Callable[[], T]) -> T:
         """As `call`. Raises StopError for what a table would meet again, as when a target table is gone."""

@@ -25,7 +25,8 @@ from migrate.target.plan import PlannedTable
 from migrate.verify import resume
 from migrate.verify.kinds import Kind
 from migrate.verify.looks import Difference
-from migrate.verify.table_check import TableCheck, TableVerified
+from migrate.verify.table_check import TableCheck
+from migrate.verify.verified import TableVerified
 
 log = structlog.get_logger("migrate.verify")
 SAVE_SECONDS = 5.0
@@ -185,6 +186,7 @@ def _touch(run: Standing, ended: threading.Event, seconds: float) -> None:
 def _verified(body: Mapping[str, Any]) -> TableVerified:
     lists = {name: tuple(body[name]) for name in ("key", "columns")}
     found = {name: tuple(map(_difference, body[name])) for name in ("named", "mended")}
+    lists["unaccounted"] = tuple(body.get("unaccounted", ()))
     return TableVerified(**{**body, **lists, **found})
 
 

@@ -15,15 +15,19 @@ from migrate.model.change import Key
 from migrate.model.errors import MigrateError, ServerError, StopError
 from migrate.scroll.check import MAX_BYTES, Checked, CheckJob, compare_chunk
 from migrate.scroll.keyrange import KeyRange
+from migrate.scroll.lookup import BlindSpot
 from migrate.scroll.outcome import Problem
 from migrate.scroll.patience import Patience
 from migrate.scroll.planner import Planner
 from migrate.scroll.sessions import Sessions
 from migrate.settings import Settings
 from migrate.target.plan import PlannedTable
+from migrate.verify.generated import with_generated
 from migrate.verify.kinds import Kind, Verdict
 from migrate.verify.looks import Difference, Hurry, Looked, describe, look_again, look_up_keys
 from migrate.verify.repair import Refresh, mendable
+from migrate.verify.tally import Cover, unaccounted
+from migrate.verify.verified import TableVerified
 
 log = structlog.get_logger("migrate.verify")
 MAX_TABLE_SUSPECTS = 20_000
@@ -33,30 +37,6 @@ MAX_CROWDS = 64
 
 
 _COUNTS = ("rows", "target_rows", "estimate", "chunks_done", "chunks_planned")
-
-
-@dataclass(frozen=True, slots=True)
-class TableVerified:
-    """What the verification of one table found, or of the tables of a group together: then their names."""
-
-    table: str
-    source: str
-    key: tuple[str, ...]
-    columns: tuple[str, ...]
-    places: int
-    chunks: int
-    rows: int  # read at the source
-    target_rows: int  # found at the places
-    differences: int
-    in_motion: int  # keys that kept changing while they were looked at: behind, not different
-    named: tuple[Difference, ...] = ()  # at most settings.verify.max_named
-    repaired: int = 0  # keys that differed, were refreshed, and agree now
-    mended: tuple[Difference, ...] = ()  # what was wrong with those; at most settings.verify.max_named
-    seconds: float = 0.0
-
-    @property
-    def clean(self) -> bool:
-        return self.differences == 0 and self.in_motion == 0
 
 
 @dataclass(slots=True)
@@ -87,14 +67,15 @@ class TableCheck:
         self._hurry = hurry
         self.unmended: MigrateError | None = None  # why what differs could not be refreshed
         self._refresh = refresh
-        self.tables = tuple(tables)
-        planned = self.planned = self.tables[0]
+        self._cover = Cover()
         self.rows = self.target_rows = self.estimate = self.chunks_done = self.chunks_planned = 0
         self.suspects: dict[Key, None] = {}
         self._settings = settings
         self._sessions = sessions
         self._sleep = sleep
-        self._patience = Patience(settings, f"verification of {planned.table.full_name}", self._forget, sleep)
+        self._patience = Patience(settings, f"verification of {tables[0].table.full_name}", self._forget, sleep)
+        self.tables = self._patience.call(lambda: tuple(with_generated(sessions, one) for one in tables))
+        self.planned = self.tables[0]
         self._queue: deque[KeyRange] = deque()
         self._ranges: dict[int, KeyRange] = {}
         self._crowds: list[_Crowd] = []
@@ -136,10 +117,15 @@ class TableCheck:
         keep: called before rows are refreshed, to keep what they were. Where a refresh fails, what was found stays
         named, and `unmended` says why.
         """
-        crowded = self._disperse()
-        looked = self._look_again()
-        if self._refresh is not None:
-            crowded, looked = self._repair(self._refresh, crowded, looked, keep)
+        faults = self._unaccounted()
+        try:
+            crowded = self._disperse()
+            looked = self._look_again()
+            if self._refresh is not None:
+                crowded, looked = self._repair(self._refresh, crowded, looked, keep)
+        except BlindSpot as error:
+            faults.append(error.message)
+            crowded, looked = len(self.suspects), Looked()
         named = [self._describe(key, verdict) for key, verdict in self._first(looked.verdicts)]
         not_fixed = {*looked.verdicts, *looked.moving}
         fixed = [key for key in self._mended if key not in not_fixed]
@@ -153,12 +139,13 @@ class TableCheck:
             self.chunks_done,
             self.rows,
             self.target_rows,
-            len(looked.verdicts) + crowded,
+            len(looked.verdicts) + crowded + len(faults),
             looked.in_motion,
             tuple(named),
             len(fixed),
             tuple(one for one in map(self._mended.get, fixed) if one is not None),
             self.seconds,
+            tuple(faults),
         )
 
     @property
@@ -176,6 +163,7 @@ class TableCheck:
             "crowds": self._dump_crowds(),
             "mended": [(key, found and (found.kind, found.detail)) for key, found in self._mended.items()],
             "seconds": self.seconds,
+            "covered": self._cover.parts(),
             **{name: getattr(self, name) for name in _COUNTS},
         }
 
@@ -189,6 +177,7 @@ class TableCheck:
         ]
         self._mended = {tuple(key): found and self._difference(key, *found) for key, found in body["mended"]}
         self._before = float(body["seconds"])
+        self._cover = Cover((_key(low), _key(high)) for low, high in body["covered"])
         for name in _COUNTS:
             setattr(self, name, int(body[name]))
 
@@ -213,6 +202,7 @@ class TableCheck:
         self.rows += checked.rows
         self.target_rows += checked.target_rows
         self.chunks_done += 1
+        self._cover.add(key_range.low, key_range.high)
         found = checked.suspects
         if found.more:
             self._crowds.append(_Crowd(key_range, found.more, found.keys))
@@ -220,6 +210,16 @@ class TableCheck:
             self.suspects |= found.keys
         elif found.keys:
             self._crowds.append(_Crowd(key_range, len(found.keys), {}))
+
+    def _unaccounted(self) -> list[str]:
+        """Why the chunks may not have held every row, before anything is repaired."""
+        fault, rows = self._cover.fault, self._settings.verify.chunk_rows
+        found = [f"{self.planned.table.full_name}: {fault}"] if fault else []
+        count = partial(unaccounted, self._sessions, self.tables, self.rows, self.target_rows, rows)
+        found += self._patience.call(count)
+        for told in found:
+            log.error("rows are not accounted for", table=self.planned.table.full_name, reason=told)
+        return found
 
     def _disperse(self, *, at_once: bool = False) -> int:
         """Look at crowded chunks again, whole; returns how many keys of them differ still and are not named.

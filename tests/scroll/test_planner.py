@@ -14,7 +14,8 @@ from migrate.mysql.catalog import load_table
 from migrate.mysql.connection import Connection, connect
 from migrate.mysql.quoting import table as full_name
 from migrate.mysql.values import from_server, selected
-from migrate.scroll.keyrange import KeyRange, condition, order
+from migrate.mysql.keys import order
+from migrate.scroll.keyrange import KeyRange, condition
 from migrate.scroll.planner import Planner
 from sandbox.stack import Sandbox
 from tests.helpers import scratch, server_of, session, unique

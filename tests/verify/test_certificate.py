@@ -16,7 +16,7 @@ from migrate.verify.certificate import SourcePoint, binlog_end, make, page
 from migrate.verify.certificate_page import check_file, html_page, write_page
 from migrate.verify.kinds import Kind
 from migrate.verify.looks import Difference
-from migrate.verify.table_check import TableVerified
+from migrate.verify.verified import TableVerified
 from sandbox.stack import Sandbox
 from tests.helpers import server_of
 

@@ -19,7 +19,8 @@ from migrate.scroll.keyrange import KeyRange
 from migrate.scroll.sessions import Sessions, forget
 from migrate.scroll.sessions import kept as kept_sessions
 from migrate.target.plan import TargetPool
-from migrate.verify.table_check import TableCheck, TableVerified
+from migrate.verify.table_check import TableCheck
+from migrate.verify.verified import TableVerified
 from sandbox.stack import Sandbox
 from tests.scroll.setup import Laid, lay, spread
 

@@ -15,7 +15,8 @@ from migrate.mysql.quoting import quote
 from migrate.scroll.check import CheckJob, check_chunk
 from migrate.scroll.sessions import Sessions, forget
 from migrate.verify.kinds import Kind
-from migrate.verify.table_check import TableCheck, TableVerified
+from migrate.verify.table_check import TableCheck
+from migrate.verify.verified import TableVerified
 from sandbox.stack import Sandbox
 from tests.scroll.setup import Laid, lay, spread
 
