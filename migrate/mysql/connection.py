@@ -1,7 +1,8 @@
 """Connections to MySQL and MariaDB, opened in one way everywhere.
 
-Session: UTC, utf8mb4, strict mode that neither invents nor refuses stored values, READ COMMITTED (no gap
-locks between the stream and the copy), the driver's LOCAL INFILE off (FAULTS S5).
+Session: all that its statements depend on is stated (`session_settings`): UTC, utf8mb4, a strict mode that neither
+invents nor refuses stored values, READ COMMITTED (no gap locks between the stream and the copy). The driver's LOCAL
+INFILE is off (FAULTS S5).
 """
 
 from __future__ import annotations
@@ -18,12 +19,11 @@ from pymysql.converters import conversions
 from pymysql.cursors import Cursor, SSCursor
 
 from migrate.model.errors import StopError
-from migrate.mysql.errors import ACCESS_DENIED, explain, number
+from migrate.mysql.errors import explain
+from migrate.mysql.session import kind_of, state_session
+from migrate.mysql.session_settings import MARIADB, MYSQL_5, SQL_MODE
 from migrate.mysql.typed_json import JsonValue
 from migrate.settings import Server
-
-SQL_MODE = "STRICT_ALL_TABLES,NO_AUTO_VALUE_ON_ZERO,ALLOW_INVALID_DATES,NO_ENGINE_SUBSTITUTION"
-"""ALLOW_INVALID_DATES, and no NO_ZERO_*: what a source stored under a laxer mode must be storable as it is."""
 
 LAX_MODE = SQL_MODE.replace("STRICT_ALL_TABLES,", "")
 _TRUNCATED = 1265
@@ -56,9 +56,11 @@ class Connection:
     def __init__(self, raw: pymysql.connections.Connection[Cursor], name: str) -> None:
         self.raw = raw
         self.name = name
-        version = str(raw.get_server_info())  # type: ignore[no-untyped-call]
-        self.flavour = "mariadb" if "mariadb" in version.lower() else "mysql"
-        self.before_mysql_8 = self.flavour == "mysql" and version.startswith("5.")
+        self.version = str(raw.get_server_info())  # type: ignore[no-untyped-call]
+        kind = kind_of(self.version)
+        self.flavour = "mariadb" if kind == MARIADB else "mysql"
+        self.before_mysql_8 = kind == MYSQL_5
+        self.unset: Mapping[str, int] = {}  # stated variables that this account cannot set here, and the error's number
         raw.encoders[JsonValue] = _json_text if self.flavour == "mariadb" else _json_document
 
     def execute(self, sql: str, args: Sequence[object] | None = None) -> int:
@@ -214,7 +216,7 @@ def connect(
         name: for messages, e.g. "target 't0'".
         database: default schema.
         raw_results: every value comes as the server's own bytes, unconverted.
-        session: further session variables.
+        session: further session variables, or other values than are stated.
         loads: the session may be given to `migrate.mysql.local_load`; no file of this machine is read in any case.
     Raises: ServerError with a hint.
     """
@@ -229,31 +231,15 @@ def connect(
     except (pymysql.MySQLError, OSError) as error:
         raise explain(error, f"{name} at {server.host}:{server.port}") from error
     connection = Connection(raw, name)
-    settings: dict[str, object] = {
-        "time_zone": "+00:00",
-        "sql_mode": SQL_MODE,
-        **(session or {}),
-    }
+    more: dict[str, object] = {**(session or {})}
+    if raw_results:
+        more["character_set_results"] = None  # each column's own bytes
     try:
-        assignments = ", ".join(f"SESSION {key} = %s" for key in settings)
-        connection.query(f"SET {assignments}", list(settings.values()))  # MySQL warns of this mode (3135)
-        connection.execute("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
-        _keep_warnings(connection)
-        if raw_results:
-            connection.execute("SET character_set_results = NULL")  # each column's own bytes
+        connection.unset = state_session(raw, more)
     except (pymysql.MySQLError, OSError) as error:
         connection.close()
         raise explain(error, f"{name} at {server.host}:{server.port}") from error
     return connection
-
-
-def _keep_warnings(connection: Connection) -> None:
-    """Ask for all warnings of a statement. MySQL lets only some accounts ask; more than it keeps are an error then."""
-    try:
-        connection.query("SET SESSION max_error_count = 65535")
-    except pymysql.MySQLError as error:
-        if number(error) not in ACCESS_DENIED:
-            raise
 
 
 def driver_options(server: Server) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from pymysqlreplication import BinLogStreamReader
 from migrate.model.errors import MigrateError, ServerError, StopError
 from migrate.mysql.connection import driver_options
 from migrate.mysql.errors import explain, number, text
+from migrate.mysql.session import state_session
 from migrate.publish.log import dump
 from migrate.publish.log.gtid import GtidSet
 from migrate.publish.log.packets import Pause, packets, patient
@@ -116,6 +117,7 @@ class BinlogReader:
     def _connect(self, **options: Any) -> pymysql.connections.Connection[Any]:
         """Connect, and say that we understand checksums: whatever the setting is now, older files may have them."""
         connection = pymysql.connect(**options)
+        state_session(connection, {})
         with connection.cursor() as cursor:
             cursor.execute("SET @master_binlog_checksum = 'CRC32', @source_binlog_checksum = 'CRC32'")
             cursor.execute("SHOW GLOBAL VARIABLES WHERE Variable_name IN ('server_id', 'server_uuid')")
