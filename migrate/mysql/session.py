@@ -13,13 +13,18 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import pymysql
 
 from migrate.mysql.errors import number
-from migrate.mysql.session_settings import COMPILED, MARIADB, MYSQL, MYSQL_5, STATED, Setting
+from migrate.mysql.session_settings import COMPILED, MARIADB, MYSQL, MYSQL_5, MYSQL_SWITCHES, STATED, Setting
 
 _NOT_SETTABLE = frozenset({1193, 1227, 1229, 1231, 1238, 1621, 1651})
 """Unknown, not allowed to this account, global only, not this value, read-only, read-only for sessions, switched off
 when the server started."""
 _UNQUOTED = frozenset({"system_versioning_asof"})
 """DEFAULT is a word there, not a text: no historical rows."""
+
+_FIRST = frozenset(
+    {"sql_mode", "sql_select_limit", "sql_big_selects", "sql_safe_updates", "max_execution_time", "max_statement_time"}
+)
+"""What could end the question for the others early. Every server has them."""
 
 if TYPE_CHECKING:
     Raw: TypeAlias = pymysql.connections.Connection[Any]
@@ -90,8 +95,10 @@ def _is(shown: str, setting: Setting) -> bool:
 
 def _learn(raw: Raw) -> _Known:
     """Ask the server which variables it has, and try those that not every account may set."""
-    settings = settings_of(str(raw.get_server_info()))  # type: ignore[no-untyped-call]
-    compiled = _compiled(raw, [name for name, one in settings.items() if one.value is COMPILED])
+    version = str(raw.get_server_info())  # type: ignore[no-untyped-call]
+    settings = settings_of(version)
+    _set(raw, {name: _literal(raw, name, one.value) for name, one in settings.items() if name in _FIRST})
+    compiled = _compiled(raw, [name for name, one in settings.items() if one.value is COMPILED], kind_of(version))
     there = _there(raw, settings)
     literals = {
         name: _literal(raw, name, compiled[name] if one.value is COMPILED else one.value)
@@ -117,20 +124,21 @@ def _learn(raw: Raw) -> _Known:
 
 def _there(raw: Raw, settings: Mapping[str, Setting]) -> set[str]:
     names = ", ".join(f"'{name}'" for name in settings)
-    _set(raw, {"sql_select_limit": "18446744073709551615"})  # else SHOW ends early
     return {str(row[0]).lower() for row in _rows(raw, f"SHOW SESSION VARIABLES WHERE Variable_name IN ({names})")}
 
 
-def _compiled(raw: Raw, names: list[str]) -> dict[str, str]:
-    """The values that a MariaDB server was built with (its manual, "information_schema.SYSTEM_VARIABLES")."""
-    if not names:
-        return {}
+def _compiled(raw: Raw, names: list[str], kind: str) -> dict[str, str]:
+    """The values that the server was built with (MariaDB's manual, "information_schema.SYSTEM_VARIABLES")."""
+    if kind != MARIADB:
+        ((switches,),) = _rows(raw, "SELECT @@GLOBAL.optimizer_switch")
+        here = [switch.split("=")[0] for switch in switches.split(",")]
+        return {"optimizer_switch": ",".join(f"{one}={MYSQL_SWITCHES[one]}" for one in here if one in MYSQL_SWITCHES)}
     wanted = ", ".join(f"'{name}'" for name in names)
     sql = (
         "SELECT VARIABLE_NAME, DEFAULT_VALUE FROM information_schema.SYSTEM_VARIABLES"
-        f" WHERE VARIABLE_NAME IN ({wanted}) LIMIT {len(names)}"
+        f" WHERE VARIABLE_NAME IN ({wanted})"
     )
-    return {_text(name).lower(): _text(value) for name, value in _rows(raw, sql)}
+    return {name.lower(): value for name, value in _rows(raw, sql)}
 
 
 def _rows(raw: Raw, sql: str) -> list[tuple[Any, ...]]:
@@ -149,6 +157,8 @@ def _literal(raw: Raw, name: str, value: str | int | None) -> str:
         return str(value)
     if name == "enforce_storage_engine":
         return "NULL"
+    if value == "":
+        return "LEFT('x', 0)"  # MariaDB reads '' as NULL in mode EMPTY_STRING_IS_NULL, which may be the global one
     return str(raw.escape(value, raw.encoders))
 
 

@@ -112,7 +112,7 @@ STATED: tuple[Setting, ...] = (
     Setting("sql_big_selects", 1, _LIMIT),  # behind max_join_size, which turns it off
     Setting("sql_select_limit", 18446744073709551615, _SAME_ROWS),
     Setting("sql_safe_updates", 0, _LIMIT),
-    Setting("optimizer_switch", "default", "a server's defects of single switches lose or add rows"),
+    Setting("optimizer_switch", COMPILED, "a server's defects of single switches lose or add rows"),
     Setting("in_predicate_conversion_threshold", 1000, "IN lists become joins", on=_ONLY_MARIADB),
     Setting("range_optimizer_max_mem_size", 0, "a warning (3170), which is an error", on=_ONLY_MYSQL),
     Setting("use_secondary_engine", "OFF", "rows of a copy that lags behind", on=_ONLY_MYSQL),
@@ -164,6 +164,16 @@ STATED: tuple[Setting, ...] = (
     Setting("binlog_row_value_options", "", "our writes in its log", _BINLOG, _ONLY_MYSQL, unset=_OF_OUR_WRITES),
     Setting("sql_log_bin", 1, "our writes in its log", _BINLOG, unset="it has no global value"),
 )
+
+_OFF = "batched_key_access hypergraph_optimizer subquery_to_derived use_invisible_indexes"
+_ON = """
+    block_nested_loop condition_fanout_filter derived_condition_pushdown derived_merge duplicateweedout
+    engine_condition_pushdown firstmatch hash_join hash_set_operations index_condition_pushdown index_merge
+    index_merge_intersection index_merge_sort_union index_merge_union loosescan materialization mrr mrr_cost_based
+    prefer_ordering_index semijoin skip_scan subquery_materialization_cost_based use_index_extensions"""
+MYSQL_SWITCHES: Mapping[str, str] = {**dict.fromkeys(_OFF.split(), "off"), **dict.fromkeys(_ON.split(), "on")}
+"""What MySQL's switches are as built (its manual, "Switchable Optimizations"); 'default' stands for the global value.
+MariaDB says it itself, in information_schema.SYSTEM_VARIABLES."""
 
 _PLAN = "chooses how a result is found, never the result"
 _MEMORY = "bounds or places memory and disk; a statement that reaches a limit fails by its number"

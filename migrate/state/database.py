@@ -53,7 +53,7 @@ def engine(settings: State, *, pool: int = 5) -> sa.Engine:
     made = sa.create_engine(
         url, pool_size=pool, pool_pre_ping=True, pool_recycle=300, hide_parameters=True, connect_args=arguments
     )
-    sa.event.listen(made, "connect", _stated)
+    sa.event.listen(made, "connect", _stated, insert=True)  # before SQLAlchemy asks the first session
     return made
 
 
