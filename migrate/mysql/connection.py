@@ -8,7 +8,7 @@ INFILE is off (FAULTS S5).
 from __future__ import annotations
 
 import ssl
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from typing import Any
 
@@ -20,6 +20,7 @@ from pymysql.cursors import Cursor, SSCursor
 
 from migrate.model.errors import StopError
 from migrate.mysql.errors import explain
+from migrate.mysql.server_words import shown as words
 from migrate.mysql.session import kind_of, state_session
 from migrate.mysql.session_settings import MARIADB, MYSQL_5, SQL_MODE
 from migrate.mysql.typed_json import JsonValue
@@ -71,15 +72,16 @@ class Connection:
         with self.raw.cursor() as cursor:
             return self._run(cursor, sql, args)
 
-    def execute_lax(self, sql: str, args: Sequence[object], truncated: Collection[str]) -> int:
+    def execute_lax(self, sql: str, args: Sequence[object], truncated: int) -> int:
         """As `execute`, for values that strict mode refuses although a source has them: an ENUM's error value.
 
-        Args: truncated: the columns that may say "Data truncated"; any other warning is an error as ever.
+        Args: truncated: how many such values there are. Each gives one warning 1265; any more are an error, as any
+        other warning.
         """
         with self._lax(), self.raw.cursor() as cursor:
             return self._run(cursor, sql, args, truncated=truncated)
 
-    def write(self, head: str, values: str, tail: str = "", truncated: Collection[str] = ()) -> int:
+    def write(self, head: str, values: str, tail: str = "", truncated: int = 0) -> int:
         """Run `head values tail`, whose values are literals already; only head and tail are ever logged, and formatted.
 
         Args: truncated: as in `execute_lax`, which this is when there are any. Raises: as `execute`.
@@ -121,7 +123,7 @@ class Connection:
         sql: str,
         args: Sequence[object] | None,
         warn: bool = True,
-        truncated: Collection[str] = (),
+        truncated: int = 0,
         shown: str | None = None,
     ) -> int:
         """shown: instead of a statement that has its values in it, which is sent as it is."""
@@ -130,21 +132,20 @@ class Connection:
         formatted: Sequence[object] = () if args is None else args  # always formatted, so %% is % everywhere
         try:
             found = cursor.execute(sql, formatted if shown is None else None)
-        except RuntimeError as error:
-            if "LOAD_LOCAL" not in str(error):
-                raise
+        except RuntimeError:  # the only one of the driver: the server asked for a file
             self.close()
             raise file_asked(self.name, "a file") from None
         if warn and cursor.warning_count:
             self._judge_warnings(cursor, cursor.warning_count, truncated)
         return found
 
-    def _judge_warnings(self, cursor: Cursor, count: int, truncated: Collection[str]) -> None:
+    def _judge_warnings(self, cursor: Cursor, count: int, truncated: int) -> None:
         cursor.execute("SHOW WARNINGS")
         rows = [(int(row[1]), str(row[2])) for row in cursor.fetchall()]
-        told = [f"{text} ({code})" for code, text in rows if not _expected(code, text, truncated)]
-        if told or len(rows) < count:  # more than the server keeps: one of them may matter
-            text = "; ".join(told[:3]) or f"{count} warnings"
+        cut = [row for row in rows if row[0] == _TRUNCATED]
+        found = [row for row in rows if row[0] not in HARMLESS and (row[0] != _TRUNCATED or len(cut) > truncated)]
+        if found or len(rows) < count:  # more than the server keeps: one of them may matter
+            text = "; ".join(words(*row) for row in found[:3]) or f"{count} warnings"
             raise Warned(f"{self.name}: the server warned: {text}", hint="a write with a warning is rolled back")
 
     @contextmanager
@@ -192,12 +193,6 @@ def file_asked(where: str, file: str) -> StopError:
         f"{where}: the server asked for {file} of this machine",
         hint="it was given nothing; see that the address in the config is your server's",
     )
-
-
-def _expected(code: int, text: str, truncated: Collection[str]) -> bool:
-    if code == _TRUNCATED:
-        return any(f"column '{name}'" in text for name in truncated)
-    return code in HARMLESS
 
 
 def connect(
