@@ -26,6 +26,8 @@ _INSERT = (
 def test_no_step_depends_on_a_global(box: Sandbox, kafka: KafkaBroker, tmp_path: Path) -> None:
     pipeline = Pipeline(box, kafka, tmp_path, unique("turned"))
     migration = pipeline.migration
+    config = migration.config.read_text("utf-8")
+    migration.config.write_text(config.replace("lease: {seconds: 2}", "lease: {seconds: 20}"), "utf-8")
     with closing(box.source.connect(pipeline.source)) as session, session.cursor() as application:
         application.executemany(_INSERT, [(number, number, number / 3) for number in range(1, _ROWS)])
         # the error value, which an ENUM without strict mode has
