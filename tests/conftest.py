@@ -27,6 +27,7 @@ _ON_BOTH = frozenset(
     for name in (
         "grants",
         "open_transaction",
+        "turned_globals",
     )
 )
 _ON_ONE = frozenset(

@@ -119,7 +119,7 @@ def globally(server: DatabaseServer, name: str, value: str | int) -> Iterator[No
     try:
         yield
     finally:
-        server.execute(f"SET GLOBAL {name} = {before!r}")
+        server.execute(f"SET GLOBAL {name} = {'NULL' if before is None else repr(before)}")
 
 
 def catalog_table(connection: Connection, database: str, name: str, key: tuple[str, ...] | None = None) -> Table:

@@ -1,13 +1,14 @@
 """Connections to MySQL and MariaDB, opened in one way everywhere.
 
-Session: UTC, utf8mb4, strict mode that neither invents nor refuses stored values, READ COMMITTED (no gap
-locks between the stream and the copy), the driver's LOCAL INFILE off (FAULTS S5).
+Session: all that its statements depend on is stated (`session_settings`): UTC, utf8mb4, a strict mode that neither
+invents nor refuses stored values, READ COMMITTED (no gap locks between the stream and the copy). The driver's LOCAL
+INFILE is off (FAULTS S5).
 """
 
 from __future__ import annotations
 
 import ssl
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from typing import Any
 
@@ -18,12 +19,12 @@ from pymysql.converters import conversions
 from pymysql.cursors import Cursor, SSCursor
 
 from migrate.model.errors import StopError
-from migrate.mysql.errors import ACCESS_DENIED, explain, number
+from migrate.mysql.errors import explain
+from migrate.mysql.server_words import shown as words
+from migrate.mysql.session import kind_of, state_session
+from migrate.mysql.session_settings import MARIADB, MYSQL_5, SQL_MODE
 from migrate.mysql.typed_json import JsonValue
 from migrate.settings import Server
-
-SQL_MODE = "STRICT_ALL_TABLES,NO_AUTO_VALUE_ON_ZERO,ALLOW_INVALID_DATES,NO_ENGINE_SUBSTITUTION"
-"""ALLOW_INVALID_DATES, and no NO_ZERO_*: what a source stored under a laxer mode must be storable as it is."""
 
 LAX_MODE = SQL_MODE.replace("STRICT_ALL_TABLES,", "")
 _TRUNCATED = 1265
@@ -56,9 +57,11 @@ class Connection:
     def __init__(self, raw: pymysql.connections.Connection[Cursor], name: str) -> None:
         self.raw = raw
         self.name = name
-        version = str(raw.get_server_info())  # type: ignore[no-untyped-call]
-        self.flavour = "mariadb" if "mariadb" in version.lower() else "mysql"
-        self.before_mysql_8 = self.flavour == "mysql" and version.startswith("5.")
+        self.version = str(raw.get_server_info())  # type: ignore[no-untyped-call]
+        kind = kind_of(self.version)
+        self.flavour = "mariadb" if kind == MARIADB else "mysql"
+        self.before_mysql_8 = kind == MYSQL_5
+        self.unset: Mapping[str, int] = {}  # stated variables that this account cannot set here, and the error's number
         raw.encoders[JsonValue] = _json_text if self.flavour == "mariadb" else _json_document
 
     def execute(self, sql: str, args: Sequence[object] | None = None) -> int:
@@ -69,15 +72,16 @@ class Connection:
         with self.raw.cursor() as cursor:
             return self._run(cursor, sql, args)
 
-    def execute_lax(self, sql: str, args: Sequence[object], truncated: Collection[str]) -> int:
+    def execute_lax(self, sql: str, args: Sequence[object], truncated: int) -> int:
         """As `execute`, for values that strict mode refuses although a source has them: an ENUM's error value.
 
-        Args: truncated: the columns that may say "Data truncated"; any other warning is an error as ever.
+        Args: truncated: how many such values there are. Each gives one warning 1265; any more are an error, as any
+        other warning.
         """
         with self._lax(), self.raw.cursor() as cursor:
             return self._run(cursor, sql, args, truncated=truncated)
 
-    def write(self, head: str, values: str, tail: str = "", truncated: Collection[str] = ()) -> int:
+    def write(self, head: str, values: str, tail: str = "", truncated: int = 0) -> int:
         """Run `head values tail`, whose values are literals already; only head and tail are ever logged, and formatted.
 
         Args: truncated: as in `execute_lax`, which this is when there are any. Raises: as `execute`.
@@ -119,7 +123,7 @@ class Connection:
         sql: str,
         args: Sequence[object] | None,
         warn: bool = True,
-        truncated: Collection[str] = (),
+        truncated: int = 0,
         shown: str | None = None,
     ) -> int:
         """shown: instead of a statement that has its values in it, which is sent as it is."""
@@ -128,21 +132,20 @@ class Connection:
         formatted: Sequence[object] = () if args is None else args  # always formatted, so %% is % everywhere
         try:
             found = cursor.execute(sql, formatted if shown is None else None)
-        except RuntimeError as error:
-            if "LOAD_LOCAL" not in str(error):
-                raise
+        except RuntimeError:  # the only one of the driver: the server asked for a file
             self.close()
             raise file_asked(self.name, "a file") from None
         if warn and cursor.warning_count:
             self._judge_warnings(cursor, cursor.warning_count, truncated)
         return found
 
-    def _judge_warnings(self, cursor: Cursor, count: int, truncated: Collection[str]) -> None:
+    def _judge_warnings(self, cursor: Cursor, count: int, truncated: int) -> None:
         cursor.execute("SHOW WARNINGS")
         rows = [(int(row[1]), str(row[2])) for row in cursor.fetchall()]
-        told = [f"{text} ({code})" for code, text in rows if not _expected(code, text, truncated)]
-        if told or len(rows) < count:  # more than the server keeps: one of them may matter
-            text = "; ".join(told[:3]) or f"{count} warnings"
+        cut = [row for row in rows if row[0] == _TRUNCATED]
+        found = [row for row in rows if row[0] not in HARMLESS and (row[0] != _TRUNCATED or len(cut) > truncated)]
+        if found or len(rows) < count:  # more than the server keeps: one of them may matter
+            text = "; ".join(words(*row) for row in found[:3]) or f"{count} warnings"
             raise Warned(f"{self.name}: the server warned: {text}", hint="a write with a warning is rolled back")
 
     @contextmanager
@@ -192,12 +195,6 @@ def file_asked(where: str, file: str) -> StopError:
     )
 
 
-def _expected(code: int, text: str, truncated: Collection[str]) -> bool:
-    if code == _TRUNCATED:
-        return any(f"column '{name}'" in text for name in truncated)
-    return code in HARMLESS
-
-
 def connect(
     server: Server,
     name: str,
@@ -214,7 +211,7 @@ def connect(
         name: for messages, e.g. "target 't0'".
         database: default schema.
         raw_results: every value comes as the server's own bytes, unconverted.
-        session: further session variables.
+        session: further session variables, or other values than are stated.
         loads: the session may be given to `migrate.mysql.local_load`; no file of this machine is read in any case.
     Raises: ServerError with a hint.
     """
@@ -229,31 +226,15 @@ def connect(
     except (pymysql.MySQLError, OSError) as error:
         raise explain(error, f"{name} at {server.host}:{server.port}") from error
     connection = Connection(raw, name)
-    settings: dict[str, object] = {
-        "time_zone": "+00:00",
-        "sql_mode": SQL_MODE,
-        **(session or {}),
-    }
+    more: dict[str, object] = {**(session or {})}
+    if raw_results:
+        more["character_set_results"] = None  # each column's own bytes
     try:
-        assignments = ", ".join(f"SESSION {key} = %s" for key in settings)
-        connection.query(f"SET {assignments}", list(settings.values()))  # MySQL warns of this mode (3135)
-        connection.execute("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
-        _keep_warnings(connection)
-        if raw_results:
-            connection.execute("SET character_set_results = NULL")  # each column's own bytes
+        connection.unset = state_session(raw, more)
     except (pymysql.MySQLError, OSError) as error:
         connection.close()
         raise explain(error, f"{name} at {server.host}:{server.port}") from error
     return connection
-
-
-def _keep_warnings(connection: Connection) -> None:
-    """Ask for all warnings of a statement. MySQL lets only some accounts ask; more than it keeps are an error then."""
-    try:
-        connection.query("SET SESSION max_error_count = 65535")
-    except pymysql.MySQLError as error:
-        if number(error) not in ACCESS_DENIED:
-            raise
 
 
 def driver_options(server: Server) -> dict[str, Any]:

@@ -5,13 +5,13 @@ Numbers: MySQL server and client error references; MariaDB error codes.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pymysql
 
 from migrate.model.errors import MigrateError, ServerError
+from migrate.mysql.server_words import shown
 
 DUPLICATE_KEY = 1062
 LOAD_FORBIDDEN = frozenset({1148, 3948, 4166})
@@ -33,9 +33,6 @@ OF_A_ROW = frozenset(
 )
 """What a server says of a row's values: NULL, too long, out of range, not of the type, in no partition, a check
 constraint (MySQL, MariaDB), a trigger's SIGNAL. Not of the table: a column that is missing, or that has no default."""
-_QUOTE_VALUES = frozenset({1062, 1292, 1366, 1411, 1525, 1526})
-"""Errors that quote a row's value first; it is left out of what we say (FAULTS S12)."""
-_QUOTED = re.compile(r"'.*?'(?= for | in )", re.S)
 _SHUTTING_DOWN = frozenset({1053, 1077, 1079})
 _NO_CONNECTION = frozenset({2002, 2003, 2005, 2006, 2012, 2013, 2055})
 
@@ -48,12 +45,9 @@ def number(error: BaseException) -> int:
 
 
 def text(error: BaseException) -> str:
-    """The server's own words, without row values."""
+    """What may be shown of an error: never a row's values."""
     if isinstance(error, pymysql.MySQLError) and len(error.args) > 1:
-        words = str(error.args[1])
-        if number(error) in _QUOTE_VALUES:
-            words = _QUOTED.sub("'…'", words, count=1)
-        return f"{words} (error {error.args[0]})"
+        return shown(number(error), str(error.args[1]))
     return str(error)
 
 

@@ -29,6 +29,7 @@ from migrate.preflight import (
     packet,
     planning,
     retention,
+    session,
     shards,
     sizes,
     space,
@@ -129,6 +130,7 @@ def _source(settings: Settings, source: Source, report: Report, looks: Looks, *,
     report.chosen += wanted
     report.flavours[source.name] = looks.flavour
     report.results += tables.unmatched(settings, source.name, wanted)
+    looks.at("session", partial(session.check, makes=False))
     looks.at("binlog", binlog.check)
     databases = {table.database for table in wanted}
     needs = grants.of_source(looks.flavour, databases)
@@ -289,6 +291,7 @@ def _version(connection: Connection) -> str:
 
 def _target(settings: Settings, name: str, plan: Plan | None, report: Report, looks: Looks, *, way_back: bool) -> None:
     looks.at("version", partial(_answers, name))
+    looks.at("session", partial(session.check, makes=True))
     looks.at("writable", writable.check)
     there = (looks.read("target table", lambda connection: existing.find(connection, plan, name)) or []) if plan else []
     if plan:

@@ -9,16 +9,17 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import resources
 from pathlib import Path
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import sqlalchemy as sa
 import structlog
 from sqlalchemy.exc import DBAPIError
 
 from migrate.model.errors import PreflightError, ServerError
-from migrate.mysql.connection import SQL_MODE, driver_options
+from migrate.mysql.connection import driver_options
 from migrate.mysql.errors import explain, passes, text
 from migrate.mysql.quoting import quote
+from migrate.mysql.session import state_session
 from migrate.settings import State
 
 log = structlog.get_logger("migrate.state")
@@ -48,18 +49,17 @@ def engine(settings: State, *, pool: int = 5) -> sa.Engine:
         {"charset": "utf8mb4"},
     )
     shared = ("connect_timeout", "read_timeout", "write_timeout", "local_infile", "ssl", "ssl_disabled")
-    arguments = {
-        **{name: value for name, value in driver_options(settings).items() if name in shared},
-        "init_command": f"SET SESSION time_zone = '+00:00', sql_mode = '{SQL_MODE}', wait_timeout = {SILENT_SECONDS}",
-    }
-    return sa.create_engine(
-        url,
-        pool_size=pool,
-        pool_pre_ping=True,
-        pool_recycle=300,
-        isolation_level="READ COMMITTED",
-        connect_args=arguments,
+    arguments = {name: value for name, value in driver_options(settings).items() if name in shared}
+    made = sa.create_engine(
+        url, pool_size=pool, pool_pre_ping=True, pool_recycle=300, hide_parameters=True, connect_args=arguments
     )
+    sa.event.listen(made, "connect", _stated, insert=True)  # before SQLAlchemy asks the first session
+    return made
+
+
+def _stated(raw: Any, _record: object) -> None:
+    """A new session of the pool, which begins and ends its transactions itself."""
+    state_session(raw, {"autocommit": 0, "wait_timeout": SILENT_SECONDS})
 
 
 @contextmanager

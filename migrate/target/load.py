@@ -1,8 +1,9 @@
 """Rows into one physical table by `LOAD DATA LOCAL`: what is absent is inserted, as the full copy wants it.
 
 With LOCAL a server takes a row that it cannot take as it is for one to be mended or skipped, and only warns (MySQL
-manual, "LOAD DATA Statement"). So every warning is read: all but "this primary key is there already" mean that the
-load is to be undone, and the rows written another way, which names what is wrong with one.
+manual, "LOAD DATA Statement"). So every warning is read: all but "this key is there already" mean that the load is to
+be undone, and the rows written another way, which names what is wrong with one. A warning's number does not say which
+unique key it is of, so that is only taken where the table has one.
 """
 
 from __future__ import annotations
@@ -31,8 +32,7 @@ class PlaceLoader:
     def __init__(self, table: Table, name: str) -> None:
         self._table = table
         self._name = name
-        # With further unique keys, the table's key need not be the primary one.
-        self._present = () if table.unique_keys else tuple(f" for key '{of}PRIMARY'" for of in ("", f"{name}."))
+        self._one_key: bool | None = None  # whether the physical table has one unique key; None before it was asked
 
     @cached_property
     def _statement(self) -> str:
@@ -66,10 +66,24 @@ class PlaceLoader:
         return inserted
 
     def _only_present(self, connection: Connection, count: int) -> bool:
-        told = connection.query("SHOW WARNINGS") if count else []
-        return len(told) >= count and all(
-            int(code) == DUPLICATE_KEY and str(text).endswith(self._present) for _, code, text in told
-        )
+        if not count:
+            return True
+        found = connection.query("SHOW WARNINGS")
+        if len(found) < count or any(int(number) != DUPLICATE_KEY for _, number, _ in found):
+            return False
+        if self._one_key is None:
+            self._one_key = _unique_keys(connection, self._name) == 1
+        return self._one_key
+
+
+def _unique_keys(connection: Connection, name: str) -> int:
+    """How many the table of the session's database has, the primary key among them."""
+    ((found,),) = connection.query(
+        "SELECT COUNT(DISTINCT INDEX_NAME) FROM information_schema.STATISTICS"
+        " WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = %s AND NON_UNIQUE = 0",
+        [name],
+    )
+    return int(found)
 
 
 def _value(column: Column, field: str, charset: str) -> str | None:

@@ -164,14 +164,14 @@ class PlaceWriter:
             size += len(text)
             if len(texts) >= self._write_rows or size >= STATEMENT_BYTES or index == len(rows):
                 written = rows[first:index]
-                invalid = [name for _, name in self._enums if any(row[name] == "0" for row in written)]
+                invalid = sum(row[name] == "0" for _, name in self._enums for row in written)
                 connection.write(self._insert, ",".join(texts), tail, invalid)
                 texts, size, first = [], 0, index
 
     def _write(self, connection: Connection, statement: str, arguments: list[Parameter]) -> None:
         """Execute; rows with an ENUM's error value (index 0), which no strict mode takes, without strict mode."""
         width = len(self.table.stored)
-        invalid = [name for position, name in self._enums if 0 in arguments[position::width]]
+        invalid = sum(value == 0 for position, _ in self._enums for value in arguments[position::width])
         if invalid:
             connection.execute_lax(statement, arguments, invalid)
         else:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 
 import pytest
 from reader_support import DATABASE, Log
 
-from migrate.model.errors import StopError
+from migrate.model.errors import ServerError, StopError
 from migrate.mysql.catalog import load_table
 from migrate.mysql.readable import BinlogPosition, log_end
 from migrate.publish.log import payload
@@ -261,3 +262,22 @@ def test_the_start_position_waits_for_a_commit_in_flight(log: Log) -> None:
     seen = log.read(start, log_end(log.connection))
     assert [str(row[0]) for row in rows] == ["1"]
     assert seen.keys == ["2"]
+
+
+def test_another_replica_of_the_same_id_is_known_without_the_servers_words(
+    mysql_box: Sandbox, log: Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """MySQL has one number for this and for a log that is gone."""
+    if log.server is not mysql_box.source:
+        pytest.skip("MariaDB has a number of its own for it")
+    monkeypatch.setattr("migrate.publish.log.binlog.text", lambda _: "in no language")
+    end = log_end(log.connection)
+    first, second = (BinlogReader(log.source, 4711, 1.0, end.file, end.pos) for _ in range(2))
+    with closing(first), closing(second):
+        first.open()
+        events = first.events()
+        next(events)
+        second.open()
+        with pytest.raises(ServerError, match="another replica reads as 4711"):
+            for _ in events:
+                pass

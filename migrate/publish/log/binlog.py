@@ -7,7 +7,6 @@ decoding is not exact (zero dates become None, SET an unordered set) and slow. E
 
 from __future__ import annotations
 
-import re
 import struct
 import zlib
 from collections.abc import Iterator
@@ -20,9 +19,11 @@ from pymysqlreplication import BinLogStreamReader
 from migrate.model.errors import MigrateError, ServerError, StopError
 from migrate.mysql.connection import driver_options
 from migrate.mysql.errors import explain, number, text
+from migrate.mysql.session import state_session
 from migrate.publish.log import dump
 from migrate.publish.log.gtid import GtidSet
 from migrate.publish.log.packets import Pause, packets, patient
+from migrate.publish.log.refused import Why, why
 from migrate.settings import Source
 
 QUERY, STOP, ROTATE, INTVAR, RAND, USER_VAR, FORMAT_DESCRIPTION, XID = 2, 3, 4, 5, 13, 14, 15, 16
@@ -41,9 +42,6 @@ FLAG_IGNORABLE = 0x80
 _HEADER = struct.Struct("<IBIIIH")  # timestamp, type, server id, size, end position, flags
 _CHECKSUM_CRC32 = 1
 _READ_BINLOG_FAILED = 1236
-_REPLACED = "same server_uuid/server_id"  # MySQL's sql/rpl_binlog_sender.cc; MariaDB has an error of its own, 4052
-_OTHER_KIND = re.compile(r"Cannot replicate (anonymous|GTID)")  # sql/rpl_binlog_sender.cc; both GTID modes refuse
-_NOT_BY_GTID = "cannot start in AUTO_POSITION mode"
 _ABOUT_CHECKSUMS = frozenset({FORMAT_DESCRIPTION, ROTATE})
 _ERROR = b"\xff"
 
@@ -84,6 +82,9 @@ class BinlogReader:
         server: tuple[int, str] | None = None,
     ) -> None:
         self._where = f"source '{source.name}'"
+        self._source = source
+        self._file, self._at = file, position  # behind the last event that came
+        self._session = 0  # its number at the server
         self._from = f"{file}:{position}" + (f", GTID set {str(gtids)[:500]}" if gtids is not None else "")
         self._gtids, self._replica_id, self._heartbeat = gtids, replica_id, heartbeat_seconds
         self._server = server
@@ -116,6 +117,8 @@ class BinlogReader:
     def _connect(self, **options: Any) -> pymysql.connections.Connection[Any]:
         """Connect, and say that we understand checksums: whatever the setting is now, older files may have them."""
         connection = pymysql.connect(**options)
+        state_session(connection, {})
+        self._session = int(connection.thread_id())
         with connection.cursor() as cursor:
             cursor.execute("SET @master_binlog_checksum = 'CRC32', @source_binlog_checksum = 'CRC32'")
             cursor.execute("SHOW GLOBAL VARIABLES WHERE Variable_name IN ('server_id', 'server_uuid')")
@@ -174,6 +177,8 @@ class BinlogReader:
             if crc32(data, _BEFORE_ZERO) != _WITH_ITSELF:
                 raise self._damaged(kind, end)
             events.append(new(Event, (timestamp, kind, server_id, size, end, flags, data[20:-4])))
+        if events:
+            self._at = events[-1].end or self._at  # 0 of what the server made up
 
     def _refuse(self, data: bytes) -> NoReturn:
         """Raise what a packet says that is no event."""
@@ -191,7 +196,9 @@ class BinlogReader:
         if kind == ROTATE and flags & FLAG_ARTIFICIAL:
             # Comes before the file's own description; whether it has a checksum is seen from the checksum itself.
             summed = zlib.crc32(data[1:-4]) == int.from_bytes(data[-4:], "little")
-            return Event(timestamp, kind, server_id, size, end, flags, data[20:-4] if summed else data[20:])
+            body = data[20:-4] if summed else data[20:]
+            self._at, self._file = int.from_bytes(body[:8], "little"), body[8:].decode("ascii")
+            return Event(timestamp, kind, server_id, size, end, flags, body)
         if not self._checksum:
             return Event(timestamp, kind, server_id, size, end, flags, data[20:])
         self._verify(data, kind, end)
@@ -208,28 +215,28 @@ class BinlogReader:
         )
 
     def _explain(self, error: BaseException) -> ServerError | StopError:
-        if number(error) == _READ_BINLOG_FAILED and _REPLACED in text(error):
+        if number(error) != _READ_BINLOG_FAILED:
+            told = explain(error, self._where)
+            return ServerError(told.message, hint=told.hint)
+        found = why(self._source, self._where, self._session, self._file, self._at, self._gtids)
+        if found is Why.REPLACED:
             return ServerError(
                 f"{self._where} ended the binlog stream: another replica reads as {self._replica_id}",
                 hint="if that is no other publisher of this migration, set another sources[].server_id",
             )
-        if number(error) == _READ_BINLOG_FAILED:
-            kind = _OTHER_KIND.search(text(error))
-            if self._gtids is not None and (kind is not None or _NOT_BY_GTID in text(error)):
-                return NotByGtid(f"{self._where} cannot go on by GTID: {text(error)}")
-            if kind is not None:
-                mode, word = ("ON", "without") if kind.group(1) == "anonymous" else ("OFF", "with")
-                return StopError(
-                    f"{self._where} does not send transactions {word} GTID while gtid_mode is {mode}; there are some"
-                    f" behind the stored position {self._from}",
-                    hint=f"SET GLOBAL gtid_mode = {mode}_PERMISSIVE there until the publisher is past them",
-                )
+        if found is Why.NOT_BY_GTID:
+            return NotByGtid(f"{self._where} cannot go on by GTID: {text(error)}")
+        if found is not Why.UNKNOWN:
+            mode, word = ("ON", "without") if found is Why.ANONYMOUS else ("OFF", "with")
             return StopError(
-                f"{self._where} cannot send the binlog from the stored position {self._from}: {text(error)}",
-                hint="if it was purged, changes are lost to this migration: start a new one and copy again",
+                f"{self._where} does not send transactions {word} GTID while gtid_mode is {mode}; there are some"
+                f" behind the stored position {self._from}",
+                hint=f"SET GLOBAL gtid_mode = {mode}_PERMISSIVE there until the publisher is past them",
             )
-        told = explain(error, self._where)
-        return ServerError(told.message, hint=told.hint)
+        return StopError(
+            f"{self._where} cannot send the binlog from the stored position {self._from}: {text(error)}",
+            hint="if it was purged, changes are lost to this migration: start a new one and copy again",
+        )
 
     def close(self) -> None:
         self._stream.close()

@@ -1,0 +1,125 @@
+"""What a session depends on is stated: whatever a server's globals are, sessions of the service are the same."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+
+import pymysql
+import pytest
+from pydantic import SecretStr
+
+from migrate.mysql.connection import Connection
+from migrate.mysql.errors import number
+from migrate.mysql.session import settings_of
+from migrate.mysql.session_settings import LEFT, MARIADB, MYSQL, STATED
+from migrate.preflight import session as preflight
+from migrate.preflight.result import Verdict
+from migrate.settings import Server, State
+from migrate.state import database
+from sandbox.database import DatabaseServer
+from sandbox.stack import Sandbox
+from tests.helpers import address, globally, scratch, session
+from tests.turned import TURNED, WITHOUT_GLOBAL, turned
+
+_NOT_OF_SESSIONS = frozenset({1229, 1238})  # global, read-only
+
+
+def values_of(connection: Connection) -> dict[str, str]:
+    rows = connection.query("SHOW SESSION VARIABLES")
+    found = {str(name).lower(): str(value) for name, value in rows}
+    return {name: found[name] for name in settings_of(connection.version) if name in found}
+
+
+def of_sessions(server: DatabaseServer) -> set[str]:
+    """Every variable that has a value of its own in a session, by trying to set it."""
+    found = set()
+    with closing(server.connect()) as connection, connection.cursor() as cursor:
+        cursor.execute("SHOW SESSION VARIABLES")
+        for name, _ in cursor.fetchall():
+            try:
+                cursor.execute(f"SET SESSION {name} = @@SESSION.{name}")
+            except pymysql.MySQLError as error:
+                if number(error) in _NOT_OF_SESSIONS:
+                    continue
+            found.add(str(name).lower())
+    return found
+
+
+def test_every_variable_of_a_session_is_stated_or_left_for_a_reason(box: Sandbox) -> None:
+    stated = {one.name for one in STATED}
+    assert not stated & set(LEFT)
+    assert sorted(of_sessions(box.source) - stated - set(LEFT)) == []
+
+
+def test_the_turned_values_are_those_of_all_that_is_stated(box: Sandbox) -> None:
+    with session(box.source) as connection:
+        assert set(values_of(connection)) - WITHOUT_GLOBAL == set(TURNED[str(box.flavour)])
+
+
+def test_sessions_are_the_same_whatever_the_globals_are(box: Sandbox) -> None:
+    with session(box.source) as connection:
+        before = values_of(connection)
+    with turned(box.source):
+        other = box.source.connect()
+        with closing(other), other.cursor() as cursor:
+            cursor.execute("SET sql_select_limit = DEFAULT, max_join_size = DEFAULT")
+        with session(box.source) as connection:  # what the server has is known
+            assert values_of(connection) == before
+            assert connection.unset == {}
+        with session(box.source, port=relearned(box.source)) as connection:
+            assert values_of(connection) == before
+
+
+def relearned(server: DatabaseServer) -> int:
+    """The server's port, when nothing is known of the server any more."""
+    from migrate.mysql import session as stating
+
+    stating._known.clear()
+    return server.port
+
+
+@pytest.fixture
+def plain(box: Sandbox) -> Iterator[dict[str, str]]:
+    """An account that may not set every variable, with a password of its own."""
+    account = "'plain'@'127.0.0.1'"
+    box.source.execute(f"DROP USER IF EXISTS {account}", f"CREATE USER {account} IDENTIFIED BY 'of-plain'")
+    yield {"user": "plain", "password": "of-plain"}
+    box.source.execute(f"DROP USER {account}")
+
+
+def of(server: DatabaseServer, plain: dict[str, str]) -> Server:
+    return Server(**{**address(server, **plain), "password": SecretStr(plain["password"])})
+
+
+def test_what_an_account_may_not_set_is_judged_before_the_start(box: Sandbox, plain: dict[str, str]) -> None:
+    from migrate.mysql.connection import connect
+
+    name, wanted = {
+        MYSQL: ("sql_generate_invisible_primary_key", Verdict.NOTE),
+        MARIADB: ("enforce_storage_engine", Verdict.PROBLEM),
+    }[str(box.flavour)]
+    with closing(connect(of(box.source, plain), "target 't'")) as connection:
+        assert connection.unset[name] == 1227
+        assert [one.verdict for one in preflight.check(connection, makes=True)] == [Verdict.PASS]
+    with globally(box.source, name, 1 if wanted is Verdict.NOTE else "MyISAM"):
+        with closing(connect(of(box.source, plain), "target 't'")) as connection:
+            (found,) = preflight.check(connection, makes=True)
+            assert (found.verdict, name in found.message, "1227" in found.message) == (wanted, True, True)
+            assert found.mend.startswith(f"SET GLOBAL {name} = ")
+            assert [one.verdict for one in preflight.check(connection, makes=False)] == [Verdict.PASS]
+        with session(box.source) as connection:
+            assert [one.verdict for one in preflight.check(connection, makes=True)] == [Verdict.PASS]
+
+
+def test_state_sessions_state_the_same_but_for_transactions(box: Sandbox) -> None:
+    with session(box.source) as connection:
+        expected = values_of(connection)
+    with scratch(box.source, "state") as name, turned(box.source):
+        engine = database.engine(State(**address(box.source), database=name))
+        with engine.connect() as connected:
+            rows = connected.exec_driver_sql("SHOW SESSION VARIABLES")
+            found = {str(row[0]).lower(): str(row[1]) for row in rows}
+        engine.dispose()
+        differing = {one for one in expected if found[one] != expected[one]}
+    assert differing == {"autocommit", "wait_timeout"}
