@@ -48,7 +48,8 @@ _DECIMAL = re.compile(r"-?[0-9]+(?:\.[0-9]+)?")
 def among(table: Table, keys: Sequence[Key]) -> Condition:
     """Rows with one of these keys, at least one."""
     columns = table.key_columns
-    parameters = [value for key in keys for value in key_parameters(columns, key)]
+    converts = [key_parameter(column) for column in columns]
+    parameters = [convert(text) for key in keys for convert, text in zip(converts, key, strict=True)]
     if len(columns) > 1 and not all(column.kind in _IN_ROWS for column in columns):
         return _any([f"({_equal(columns)})"] * len(keys)), parameters
     names = _side(columns[0]) if len(columns) == 1 else f"({quote_all(table.key)})"

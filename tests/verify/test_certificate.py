@@ -72,6 +72,15 @@ def test_differences_are_named_and_the_rest_is_counted() -> None:
     assert "and 2 more" in text
 
 
+def test_rows_that_are_not_accounted_for_keep_a_certificate_from_being_clean() -> None:
+    told = "t0/d.t_1 has 60 rows, and 59 by ranges of its <key>"
+    certificate = make("m", 5, AT, AT, POINTS, [replace(CLEAN, differences=1, unaccounted=(told,))])
+    assert (certificate["clean"], certificate["tables"][0]["unaccounted"]) == (False, [told])
+    assert f"not accounted for: {told}" in page(certificate)
+    assert "and 1 more" not in page(certificate)
+    assert "59 by ranges of its &lt;key&gt;" in html_page(certificate)
+
+
 def test_keys_in_motion_keep_a_certificate_from_being_clean() -> None:
     certificate = make("m", 5, AT, AT, POINTS, [replace(CLEAN, in_motion=2)])
     assert (certificate["clean"], certificate["differences"]) == (False, 0)
