@@ -7,8 +7,6 @@ from migrate.mysql.connection import Connection
 from migrate.mysql.generated import dependent, expressions
 from migrate.preflight.result import Result, Verdict
 
-_CHECK = "generated"
-
 
 def check(connection: Connection, table: Table) -> list[Result]:
     """A problem for each column whose value is kept, in the row or in a key, and depends on who writes the row."""
@@ -19,7 +17,7 @@ def check(connection: Connection, table: Table) -> list[Result]:
     judged = [one for one in found if one.stored or one.column in kept]
     return [
         Result(
-            _CHECK,
+            "generated",
             table.full_name,
             Verdict.PROBLEM,
             f"{table.full_name}: generated column {column} depends on the session that writes the row"
