@@ -30,6 +30,7 @@ from migrate.preflight import (
     planning,
     retention,
     session,
+    session_columns,
     shards,
     sizes,
     space,
@@ -144,6 +145,9 @@ def _source(settings: Settings, source: Source, report: Report, looks: Looks, *,
     looks.at("foreign keys", lambda connection: _each(connection, "foreign keys", there, foreign_keys.check))
     looks.at("triggers", partial(triggers.check, tables=there))
     report.results += generated.check(report.tables[source.name, *pair] for pair in there)
+    for pair in there:
+        table = report.tables[source.name, *pair]
+        looks.at("generated", partial(session_columns.check, table=table), table.full_name)
 
 
 def _table(report: Report, source: str, wanted: TableSettings, connection: Connection) -> list[Result]:

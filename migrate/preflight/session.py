@@ -10,7 +10,6 @@ from migrate.mysql.session import other_values, settings_of
 from migrate.mysql.session_settings import Setting
 from migrate.preflight.result import Result, Verdict
 
-_CHECK = "session"
 _OF_KEYS = frozenset({"sql_generate_invisible_primary_key", "sql_require_primary_key"})
 """Tables with a primary key do not mind."""
 
@@ -22,7 +21,7 @@ def check(connection: Connection, *, makes: bool) -> list[Result]:
     wrong = [one for one in other_values(found, settings) if makes or not one.makes]
     if not wrong:
         told = f"{connection.name}: sessions state all that their statements depend on"
-        return [Result(_CHECK, connection.name, Verdict.PASS, told)]
+        return [Result("session", connection.name, Verdict.PASS, told)]
     return [_told(connection, one, found[one.name]) for one in wrong]
 
 
@@ -38,7 +37,7 @@ def _told(connection: Connection, setting: Setting, value: str) -> Result:
     wanted = setting.value if isinstance(setting.value, int) else f"'{setting.value}'"
     grant = "SUPER" if connection.flavour == "mariadb" or connection.before_mysql_8 else "SESSION_VARIABLES_ADMIN"
     return Result(
-        _CHECK,
+        "session",
         connection.name,
         Verdict.NOTE if setting.name in _OF_KEYS else Verdict.PROBLEM,
         f"{connection.name}: {setting.name} is {value or 'empty'}, and this account cannot set it (error {number}):"

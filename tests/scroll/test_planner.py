@@ -12,9 +12,9 @@ from migrate.model.change import Key
 from migrate.model.table import Table
 from migrate.mysql.catalog import load_table
 from migrate.mysql.connection import Connection, connect
+from migrate.mysql.keys import order
 from migrate.mysql.quoting import table as full_name
 from migrate.mysql.values import from_server, selected
-from migrate.mysql.keys import order
 from migrate.scroll.keyrange import KeyRange, condition
 from migrate.scroll.planner import Planner
 from sandbox.stack import Sandbox

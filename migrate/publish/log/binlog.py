@@ -118,7 +118,7 @@ class BinlogReader:
         """Connect, and say that we understand checksums: whatever the setting is now, older files may have them."""
         connection = pymysql.connect(**options)
         state_session(connection, {})
-        self._session = int(connection.thread_id())
+        self._session = int(connection.thread_id())  # type: ignore[no-untyped-call]
         with connection.cursor() as cursor:
             cursor.execute("SET @master_binlog_checksum = 'CRC32', @source_binlog_checksum = 'CRC32'")
             cursor.execute("SHOW GLOBAL VARIABLES WHERE Variable_name IN ('server_id', 'server_uuid')")

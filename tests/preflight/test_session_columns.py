@@ -1,0 +1,71 @@
+"""Generated columns whose stored value depends on the session are refused by name; others are not."""
+
+from __future__ import annotations
+
+import pytest
+
+from migrate.mysql.generated import expressions
+from migrate.preflight import session_columns
+from migrate.preflight.result import Verdict
+from sandbox.settings import Flavour
+from sandbox.stack import Sandbox
+from tests.helpers import catalog_table, scratch, session
+
+_TIMES = (
+    "id INT PRIMARY KEY, at TIMESTAMP NULL, kind VARCHAR(20), plain DATETIME,"
+    " day DATE AS (CAST(at AS DATE)) STORED,"
+    " branch DATE AS (CASE WHEN kind = 'it''s (`x' THEN CAST(at AS DATE) END) STORED,"
+    " far INT AS (CASE WHEN id > 1000000 THEN HOUR(at) ELSE 0 END) STORED,"
+    " indexed INT AS (id * 2) VIRTUAL, KEY (indexed),"
+    " free DATE AS (CAST(at AS DATE)) VIRTUAL,"
+    " fixed DATE AS (CAST(plain AS DATE)) STORED,"
+    " text VARCHAR(60) AS (CONCAT(kind, '%s 100%', id, ')')) STORED"
+)
+_NUMBERS = (
+    "id INT PRIMARY KEY, a INT, price DECIMAL(10,2),"
+    " ratio DECIMAL(20,9) AS (a / price) STORED,"
+    " euros DECIMAL(10,2) AS (price / 100) STORED,"
+    " whole INT AS (a DIV 2) STORED"
+)
+_LANGUAGE = "id INT PRIMARY KEY, at DATETIME, month VARCHAR(20) AS (MONTHNAME(at)) STORED, y INT AS (YEAR(at)) STORED"
+
+
+def found(box: Sandbox, columns: str, *rows: str) -> dict[str, str]:
+    """The refused columns of such a table, and the variables."""
+    with scratch(box.source, "generated") as name:
+        box.source.execute(f"CREATE TABLE t ({columns})", *rows, database=name)
+        with session(box.source) as connection:
+            results = session_columns.check(connection, catalog_table(connection, name, "t"))
+            assert connection.query("SELECT @@SESSION.time_zone, @@SESSION.div_precision_increment") == [("+00:00", 4)]
+    assert {one.verdict for one in results} <= {Verdict.PROBLEM}
+    said = [one.message.partition(": generated column ")[2] for one in results]
+    return {one.split(" ")[0]: one.partition("(")[2].partition(")")[0] for one in said}
+
+
+def test_columns_that_look_at_the_time_zone_are_named(box: Sandbox) -> None:
+    zone = "time_zone"
+    assert found(box, _TIMES) == {"day": zone, "branch": zone, "far": zone}
+
+
+def test_division_is_refused_where_its_precision_is_kept(box: Sandbox) -> None:
+    assert found(box, _NUMBERS) == {"ratio": "div_precision_increment"}
+
+
+def test_the_language_is_looked_at(box: Sandbox) -> None:
+    if box.flavour is Flavour.MARIADB:
+        pytest.skip("MariaDB refuses such columns itself")
+    assert found(box, _LANGUAGE) == {"month": "lc_time_names"}
+
+
+def test_a_unique_key_on_one_is_refused_too(box: Sandbox) -> None:
+    """Where both rows got the same value at the target, one was lost."""
+    columns = "id INT PRIMARY KEY, ts TIMESTAMP NULL, d DATE AS (DATE(ts)) STORED, UNIQUE KEY (d)"
+    assert found(box, columns, "INSERT INTO t (id, ts) VALUES (1, '2020-01-01 23:00:00')") == {"d": "time_zone"}
+
+
+def test_expressions_are_read_whole(box: Sandbox) -> None:
+    with scratch(box.source, "generated") as name, session(box.source) as connection:
+        box.source.execute(f"CREATE TABLE t ({_TIMES})", database=name)
+        read = {one.column: one for one in expressions(connection, catalog_table(connection, name, "t"))}
+    assert {one for one in read if read[one].stored} == {"day", "branch", "far", "fixed", "text"}
+    assert read["branch"].text.count("(") - read["branch"].text.count(")") == 1  # of the text in it
