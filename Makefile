@@ -7,13 +7,13 @@ FLAVOUR ?= mariadb
 N       ?= 10
 KILLS   ?= 200
 MINUTES ?= 60
-JOBS    ?= 2
+JOBS    ?= 3
 PREFIX  ?= /opt/migrate
 COMPILED := build/compiled
 ORDER    := --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help setup install servers demo test test-long test-all coverage compiled test-compiled types soak-failover fuzz times chaos
+.PHONY: help setup install servers demo test test-long test-all coverage compiled test-compiled types soak-failover fuzz mutations times chaos
 .PHONY: lint typecheck bench-capture bench-apply bench-copy bench-verify clean distclean lock
 
 help: ## list the tasks
@@ -21,7 +21,7 @@ help: ## list the tasks
 	@echo
 	@echo "  make demo FLAVOUR=mysql     the demo on MySQL instead of MariaDB"
 	@echo "  make test FLAVOURS=mariadb  the suite on one database server only"
-	@echo "  make test JOBS=4            the suite in four processes, each with servers of its own (2)"
+	@echo "  make test JOBS=4            the suite in four processes, each with servers of its own (3)"
 	@echo "  make install PREFIX=DIR     somewhere else than /opt/migrate"
 
 setup: $(VENV)/.done ## make .venv from requirements.lock
@@ -83,6 +83,9 @@ soak-failover: servers ## run the failover and standby tests N times (N=10) and 
 
 fuzz: servers ## search for failing examples of the property tests with fresh seeds; MINUTES=60
 	$(BIN)/python -m tests.fuzz $(MINUTES)
+
+mutations: servers ## put twelve faults into a copy of the code, one at a time, and see a test turn red for each
+	$(BIN)/python -m tests.mutations
 
 times: servers ## run the suite and print where its time goes: by file, and by what was waited for
 	@rm -rf .sandbox/times
