@@ -9,7 +9,7 @@ Rows in motion are no fault: where the numbers differ, both are taken again in o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -153,18 +153,14 @@ def _snapshot(connection: Connection) -> Iterator[None]:
 
 def _of_the_ends(one: _Physical) -> Iterator[str]:
     """The first and the last row, looked for by their keys: each way finds them, and nothing lies beyond."""
-    whole = replace(one, rows=None)
-    wanted: list[tuple[str, bool, Callable[[Table, Key], Condition], int]] = [
-        ("first", False, lambda table, key: among(table, [key]), 1),
-        ("first", False, up_to, 1),
-        ("last", True, lambda table, key: among(table, [key]), 1),
-        ("last", True, above, 0),
-    ]
-    for which, descending, way, rows in wanted:
-        key = whole.end(descending=descending)
-        if key is not None and whole.count(way(one.table, key)) != rows:
-            yield f"{one.name}: the {which} row is not found by its key"
-            return
+    whole, table = replace(one, rows=None), one.table
+    first, last = whole.end(descending=False), whole.end(descending=True)
+    if first is None or last is None:
+        return
+    if (whole.count(among(table, [first])), whole.count(up_to(table, first))) != (1, 1):
+        yield f"{one.name}: the first row is not found by its key"
+    if (whole.count(among(table, [last])), whole.count(above(table, last))) != (1, 0):
+        yield f"{one.name}: the last row is not found by its key"
 
 
 def _of_the_pages(one: _Physical, page_rows: int) -> Iterator[str]:
