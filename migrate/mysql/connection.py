@@ -6,6 +6,7 @@ locks between the stream and the copy), the driver's LOCAL INFILE off (FAULTS S5
 
 from __future__ import annotations
 
+import re
 import ssl
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
@@ -31,6 +32,10 @@ _TRUNCATED = 1265
 HARMLESS = frozenset({1287, 1681, 3674, 3719, 3778, 4079})
 """What MySQL says of definitions that a source's tables may have all the same: deprecated character sets,
 collations, ZEROFILL and FLOAT(7,3), a spatial index without SRID."""
+
+_GENERATES_KEYS = (8, 0, 30)
+"""MySQL's generated invisible primary keys are in the log, so they are read from the catalog where it hides them too
+(MySQL manual, "Generated Invisible Primary Keys")."""
 
 _ENCODERS = {kind: encode for kind, encode in conversions.items() if isinstance(kind, type)}
 """What the driver does to parameters, without what it does to results (those are keyed by numbers)."""
@@ -58,6 +63,7 @@ class Connection:
         self.name = name
         version = str(raw.get_server_info())  # type: ignore[no-untyped-call]
         self.flavour = "mariadb" if "mariadb" in version.lower() else "mysql"
+        self.version = version_of(version)
         self.before_mysql_8 = self.flavour == "mysql" and version.startswith("5.")
         raw.encoders[JsonValue] = _json_text if self.flavour == "mariadb" else _json_document
 
@@ -96,11 +102,37 @@ class Connection:
             if self.open:
                 self.query("SET SESSION sql_mode = %s", [SQL_MODE])
 
+    def execute_noted(self, sql: str) -> list[str]:
+        """Run a statement whose outcome is looked at by itself; returns what the server warned of, with its numbers.
+
+        Raises: the driver's error.
+        """
+        with self.raw.cursor() as cursor:
+            self._run(cursor, sql, None, warn=False)
+            if not cursor.warning_count:
+                return []
+            cursor.execute("SHOW WARNINGS")
+            rows = [(int(row[1]), str(row[2])) for row in cursor.fetchall()]
+        return [f"{text} ({code})" for code, text in rows if code not in HARMLESS]
+
     def query(self, sql: str, args: Sequence[object] | None = None) -> list[tuple[Any, ...]]:
         """Run a statement and fetch all its rows."""
         with self.raw.cursor() as cursor:
             self._run(cursor, sql, args, warn=False)
             return list(cursor.fetchall())
+
+    def query_bytes(self, sql: str) -> list[tuple[Any, ...]]:
+        """As `query`, every text as the bytes that the server sends: not all that it prints is of one character set."""
+        self.raw.use_unicode = False
+        try:
+            return self.query(sql)
+        finally:
+            self.raw.use_unicode = True
+
+    def query_raw(self, sql: bytes) -> None:
+        """Run a statement that is in the session's own character set, as it is; it is not logged."""
+        with self.raw.cursor() as cursor:
+            cursor.execute(sql)  # type: ignore[call-overload]  # the driver sends bytes as they are
 
     def one(self, sql: str, args: Sequence[object] | None = None) -> tuple[Any, ...] | None:
         rows = self.query(sql, args)
@@ -184,6 +216,12 @@ def _json_text(value: JsonValue, _mapping: object = None) -> str:
     return value.as_text()
 
 
+def version_of(told: str) -> tuple[int, ...]:
+    """Of what a server says of itself, as "5.5.5-10.11.6-MariaDB-log" (MariaDB before 11 to old clients): 10, 11, 6."""
+    found = re.match(r"(?:5\.5\.5-(?=\d))?(\d+)\.(\d+)\.(\d+)", told)
+    return tuple(int(part) for part in found.groups()) if found else (0, 0, 0)
+
+
 def file_asked(where: str, file: str) -> StopError:
     """The server wants to read this machine's files (FAULTS S5)."""
     return StopError(
@@ -234,6 +272,8 @@ def connect(
         "sql_mode": SQL_MODE,
         **(session or {}),
     }
+    if connection.flavour == "mysql" and connection.version >= _GENERATES_KEYS:
+        settings["show_gipk_in_create_table_and_information_schema"] = "ON"
     try:
         assignments = ", ".join(f"SESSION {key} = %s" for key in settings)
         connection.query(f"SET {assignments}", list(settings.values()))  # MySQL warns of this mode (3135)

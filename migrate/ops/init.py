@@ -198,7 +198,7 @@ def _create_targets(settings: Settings, plan: Plan, changes: Changes, filled: Co
             )
         first = key in changes.new.difference(filled) and key not in changes.joining
         is_filled = any(one.table.id in filled for one in plan.members(planned))
-        made = _create_places(settings, planned, first, is_filled)
+        made = _create_places(settings, planned, first, is_filled, say)
         created += made
         say(f"{planned.table.full_name}: {made} of {len(planned.places)} target tables created")
     return created
@@ -238,7 +238,7 @@ def _tables(connection: Connection) -> set[str]:
     return {str(row[0]) for row in rows}
 
 
-def _create_places(settings: Settings, planned: PlannedTable, first: bool, filled: bool) -> int:
+def _create_places(settings: Settings, planned: PlannedTable, first: bool, filled: bool, say: Say) -> int:
     table = planned.table
     source = connect(settings.source(table.source), f"source '{table.source}'")
     try:
@@ -265,20 +265,35 @@ def _create_places(settings: Settings, planned: PlannedTable, first: bool, fille
                             " config, `migrate init`, empty its target tables, put it back, `migrate init`",
                         )
                     else:
-                        _create_place(connection, planned, place, statement, flavour)
+                        for told in _create_place(connection, planned, place, statement, flavour):
+                            say(f"{place}: the server notes: {told}")
                         created += 1
         finally:
             connection.close()
     return created
 
 
-def _create_place(connection: Connection, planned: PlannedTable, place: Place, statement: str, flavour: str) -> None:
-    """flavour: the source's, of which the statement is."""
+def _create_place(
+    connection: Connection, planned: PlannedTable, place: Place, statement: str, flavour: str
+) -> list[str]:
+    """flavour: the source's, of which the statement is. Returns what the server notes, where the table is as it shall
+    be: of a definition that the source has, its columns and keys decide and not words (a duplicate index, say)."""
     if connection.flavour == flavour:
-        connection.execute(definition.create_as(statement, place.table))
-        return
+        noted = connection.execute_noted(definition.create_as(statement, place.table))
+    else:
+        noted = _create_translated(connection, planned, place, statement, flavour)
+    if noted or connection.flavour != flavour:
+        existing.refuse_unlike(connection, planned.table, place, flavour, first=True)
+    return noted
+
+
+def _create_translated(
+    connection: Connection, planned: PlannedTable, place: Place, statement: str, flavour: str
+) -> list[str]:
     try:
-        connection.execute(definition.create_as(flavours.translated(statement, connection.flavour), place.table))
+        return connection.execute_noted(
+            definition.create_as(flavours.translated(statement, connection.flavour), place.table)
+        )
     except pymysql.MySQLError as error:
         if passes(error) or number(error) in ACCESS_DENIED:
             raise
@@ -287,4 +302,3 @@ def _create_place(connection: Connection, planned: PlannedTable, place: Place, s
             f" {flavour}: {text(error)}",
             hint="create its target tables by hand, with the same columns; `migrate init` takes those that are there",
         ) from error
-    existing.refuse_unlike(connection, planned.table, place, flavour, first=True)
