@@ -17,7 +17,7 @@ from migrate.publish.log import binlog, payload
 from migrate.publish.log.binlog import Event
 from migrate.publish.log.gtid_event import gtid_of
 from migrate.publish.schema.schema import Schema
-from migrate.publish.schema.statement import Statement, first_word, is_begin, parse_query
+from migrate.publish.schema.statement import Statement, first_word, is_begin, parse_query, savepoint_of
 from migrate.target.fence import FENCE_TABLES
 
 log = structlog.get_logger("migrate.publish")
@@ -49,9 +49,12 @@ _STANDALONE = 1  # MariaDB: a GTID whose event has no terminating commit
 
 
 class Sink(Protocol):
-    """What happens with what is read."""
+    """What happens with what is read. rolled_back: take back the rows since a savepoint, "" for all of the
+    transaction; False where some went on already."""
 
     def begin(self) -> None: ...
+    def savepoint(self, name: str) -> None: ...
+    def rolled_back(self, name: str) -> bool: ...
     def rows(self, table: Table, transaction: Transaction, event: int, rows: RowEvent) -> None: ...
     def boundary(self, file: str, pos: int, event_time: int, gtid: str | None) -> None:
         """A place between transactions. `gtid` is that of the transaction that ends here: "" for an anonymous one, None
@@ -118,6 +121,7 @@ class TransactionReader:
         self._gtid = ""
         self._ours = False
         self._selected = False  # rows of a selected table were met
+        self._savepoints: set[str] = set()  # that stand before the first of them
         self._begun = False
 
     def follow(self, events: Iterable[Event]) -> None:
@@ -212,6 +216,7 @@ class TransactionReader:
         self._event = 0
         self._gtid = ""
         self._ours = self._selected = self._begun = self._block = False
+        self._savepoints.clear()
 
     def _close(self, event: Event) -> None:
         gtid = self._gtid
@@ -290,12 +295,9 @@ class TransactionReader:
         if word == "BEGIN" or statement.sql.upper().startswith("XA START"):
             self._begin_block(event)
             return
-        if word == "ROLLBACK" and self._selected:
-            raise StopError(
-                f"{self._at(event)}: rows of selected tables were rolled back in the log",
-                hint="the transaction changed tables without transactions too; make those InnoDB",
-            )
-        if word in ("COMMIT", "ROLLBACK") and "TO" not in statement.sql.upper().split():
+        if word in ("SAVEPOINT", "ROLLBACK"):
+            self._savepoint(event, word, statement.sql)
+        if word in ("COMMIT", "ROLLBACK") and not savepoint_of(statement.sql):
             self._close(event)
             return
         if word in ("SAVEPOINT", "ROLLBACK", "RELEASE") or (word == "XA" and self._selected):
@@ -303,6 +305,22 @@ class TransactionReader:
         self._statement(event, statement)
         if not self._block:
             self._close(event)
+
+    def _savepoint(self, event: Event, word: str, sql: str) -> None:
+        """Servers log what was rolled back where tables without transactions, or temporary ones, changed meanwhile."""
+        name = savepoint_of(sql)
+        if not self._selected:
+            self._savepoints.add(name)  # an empty transaction up to here
+        elif word == "SAVEPOINT":
+            self._savepoints.discard(name)
+            self._sink.savepoint(name)
+        elif not self._sink.rolled_back("" if name in self._savepoints else name):
+            raise StopError(
+                f"{self._at(event)}: rows of selected tables were rolled back in the log, and some of them are"
+                " published already, as the transaction is above publish.transaction_rows",
+                hint="raise publish.transaction_rows and publish.outstanding_bytes above it and start again; when that"
+                " is drained, `migrate verify --repair` finds and mends what was written of it",
+            )
 
     def _begin_block(self, event: Event) -> None:
         if self._start is None:  # no GTID event came before
