@@ -10,6 +10,7 @@ import structlog
 from migrate.model.coordinate import Coordinate, file_number
 from migrate.model.errors import StopError
 from migrate.model.table import Table
+from migrate.publish import savepoints
 from migrate.publish.decode.rows import DUMMY_TABLE_ID, DecoderCache, RowDecoder, RowEvent
 from migrate.publish.decode.tablemap import parse_table_map, peek_table, peek_table_id
 from migrate.publish.emit import Transaction
@@ -30,10 +31,6 @@ _NOTHING_TO_US = frozenset(
 _REPEATED = frozenset({binlog.FORMAT_DESCRIPTION, binlog.HEARTBEAT, binlog.HEARTBEAT_V2})
 """Sent again, or out of turn, with a position from before."""
 _STARTS = frozenset({binlog.GTID, binlog.ANONYMOUS_GTID, binlog.GTID_TAGGED, binlog.MARIADB_GTID})
-_REFUSED = {
-    binlog.PARTIAL_UPDATE_ROWS: ("a partial JSON update", "SET GLOBAL binlog_row_value_options = ''"),
-    binlog.INCIDENT: ("an incident: the server lost events", "copy again under a new migration"),
-}
 _CHANGES_ROWS = frozenset(
     ["INSERT", "UPDATE", "DELETE", "REPLACE", "LOAD", "CALL", "SELECT", "WITH", "DO", "VALUES", "TABLE"]
 )
@@ -48,13 +45,10 @@ _UNUSUAL = binlog.FLAG_ARTIFICIAL | binlog.FLAG_IGNORABLE
 _STANDALONE = 1  # MariaDB: a GTID whose event has no terminating commit
 
 
-class Sink(Protocol):
-    """What happens with what is read. rolled_back: take back the rows since a savepoint, "" for all of the
-    transaction; False where some went on already."""
+class Sink(savepoints.Rows, Protocol):
+    """What happens with what is read."""
 
     def begin(self) -> None: ...
-    def savepoint(self, name: str) -> None: ...
-    def rolled_back(self, name: str) -> bool: ...
     def rows(self, table: Table, transaction: Transaction, event: int, rows: RowEvent) -> None: ...
     def boundary(self, file: str, pos: int, event_time: int, gtid: str | None) -> None:
         """A place between transactions. `gtid` is that of the transaction that ends here: "" for an anonymous one, None
@@ -103,6 +97,7 @@ class TransactionReader:
             binlog.QUERY: self._query,
             binlog.ROTATE: self._rotate,
             binlog.XA_PREPARE: self._xa_prepare,
+            binlog.PARTIAL_UPDATE_ROWS: self._partial,
             binlog.FORMAT_DESCRIPTION: self._described,
             **dict.fromkeys(binlog.HEARTBEATS, self._beat),
             binlog.TRANSACTION_PAYLOAD: self._payload,
@@ -121,7 +116,7 @@ class TransactionReader:
         self._gtid = ""
         self._ours = False
         self._selected = False  # rows of a selected table were met
-        self._savepoints: set[str] = set()  # that stand before the first of them
+        self._savepoints = savepoints.Savepoints(sink)
         self._begun = False
 
     def follow(self, events: Iterable[Event]) -> None:
@@ -151,9 +146,9 @@ class TransactionReader:
         kind = event.type
         if kind == binlog.EXECUTE_LOAD_QUERY:
             raise StopError(f"{self._at(event)}: LOAD DATA was logged as a statement", hint=_SET_ROW)
-        if kind in _REFUSED:
-            what, hint = _REFUSED[kind]
-            raise StopError(f"{self._at(event)}: {what}", hint=hint)
+        if kind == binlog.INCIDENT:
+            hint = "copy again under a new migration"
+            raise StopError(f"{self._at(event)}: an incident: the server lost events", hint=hint)
         if kind not in _NOTHING_TO_US and not event.flags & binlog.FLAG_IGNORABLE:
             raise StopError(f"{self._at(event)}: event type {kind} is not known", hint="this version does not read it")
 
@@ -284,6 +279,14 @@ class TransactionReader:
         self._selected = True
         self._sink.rows(table, self._transaction(event), number, RowEvent(decoder, event.type, event.body))
 
+    def _partial(self, event: Event) -> None:
+        """JSON differences, which nobody needs of a table that is not selected."""
+        if self._ours or self._maps.get(peek_table_id(event.body), event) is None:
+            self._event += 1
+            return
+        hint = "SET GLOBAL binlog_row_value_options = ''; what it changed is lost to this migration: copy again"
+        raise StopError(f"{self._at(event)}: a partial JSON update", hint=hint)
+
     # -- statements
 
     def _query(self, event: Event) -> None:
@@ -295,9 +298,11 @@ class TransactionReader:
         if word == "BEGIN" or statement.sql.upper().startswith("XA START"):
             self._begin_block(event)
             return
-        if word in ("SAVEPOINT", "ROLLBACK"):
-            self._savepoint(event, word, statement.sql)
-        if word in ("COMMIT", "ROLLBACK") and not savepoint_of(statement.sql):
+        name = savepoint_of(statement.sql) if word in ("SAVEPOINT", "ROLLBACK") else ""
+        if word in ("SAVEPOINT", "ROLLBACK") and not self._savepoints.met(word, name, selected=self._selected):
+            told = "rows of selected tables were rolled back in the log, and some of them are published already"
+            raise StopError(f"{self._at(event)}: {told}: it is above publish.transaction_rows", hint=savepoints.HINT)
+        if word in ("COMMIT", "ROLLBACK") and not name:
             self._close(event)
             return
         if word in ("SAVEPOINT", "ROLLBACK", "RELEASE") or (word == "XA" and self._selected):
@@ -305,22 +310,6 @@ class TransactionReader:
         self._statement(event, statement)
         if not self._block:
             self._close(event)
-
-    def _savepoint(self, event: Event, word: str, sql: str) -> None:
-        """Servers log what was rolled back where tables without transactions, or temporary ones, changed meanwhile."""
-        name = savepoint_of(sql)
-        if not self._selected:
-            self._savepoints.add(name)  # an empty transaction up to here
-        elif word == "SAVEPOINT":
-            self._savepoints.discard(name)
-            self._sink.savepoint(name)
-        elif not self._sink.rolled_back("" if name in self._savepoints else name):
-            raise StopError(
-                f"{self._at(event)}: rows of selected tables were rolled back in the log, and some of them are"
-                " published already, as the transaction is above publish.transaction_rows",
-                hint="raise publish.transaction_rows and publish.outstanding_bytes above it and start again; when that"
-                " is drained, `migrate verify --repair` finds and mends what was written of it",
-            )
 
     def _begin_block(self, event: Event) -> None:
         if self._start is None:  # no GTID event came before
@@ -331,6 +320,8 @@ class TransactionReader:
         self._known.clear()
         word = first_word(statement.sql)
         if word in _CHANGES_ROWS and _BY_SERVER not in statement.sql:
+            if self._definitions.apart_from(statement.session.databases):
+                return
             raise StopError(
                 f"{self._at(event)}: an {word} was logged as a statement; which rows it changed the log does not say",
                 hint=_SET_ROW,

@@ -14,6 +14,7 @@ from migrate.publish.log import payload
 from migrate.publish.log.binlog import TRANSACTION_PAYLOAD, BinlogReader
 from sandbox.settings import Flavour
 from sandbox.stack import Sandbox
+from tests.helpers import scratch
 
 
 @pytest.fixture(scope="module")
@@ -193,6 +194,47 @@ def test_partial_json_updates_stop(log: Log, flavour: Flavour) -> None:
             )
     finally:
         del log.tables[(DATABASE, "j")]
+
+
+def test_partial_json_updates_of_other_tables_pass(log: Log, flavour: Flavour) -> None:
+    if flavour != Flavour.MYSQL:
+        pytest.skip("MySQL only")
+    log.server.execute(
+        "CREATE TABLE IF NOT EXISTS another (id INT PRIMARY KEY, d JSON)",
+        "REPLACE INTO another VALUES (1, JSON_OBJECT('a', 'long enough to matter', 'b', 2))",
+        database=DATABASE,
+    )
+    seen = log.run(
+        "SET SESSION binlog_row_value_options = PARTIAL_JSON",
+        "BEGIN", "UPDATE another SET d = JSON_SET(d, '$.b', 3) WHERE id = 1", "INSERT INTO t VALUES (5, 'a')", "COMMIT",
+    )  # fmt: skip
+    assert seen.keys == ["5"]
+    assert [event for _, _, event, _ in seen.rows_] == [1]
+
+
+@pytest.mark.parametrize("reaches", ["", "trigger", "cascade", "qualified"])
+def test_a_statement_passes_where_the_log_says_that_no_selected_database_is_changed(
+    log: Log, flavour: Flavour, reaches: str
+) -> None:
+    """MySQL lists the databases, those that triggers and foreign keys reach too; MariaDB does not, and it stops."""
+    with scratch(log.server, "elsewhere") as other:
+        log.server.execute(f"CREATE TABLE {other}.p (id INT PRIMARY KEY)", f"INSERT INTO {other}.p VALUES (1)")
+        if reaches == "trigger":
+            trigger = f"CREATE TRIGGER {other}.x AFTER DELETE ON {other}.p FOR EACH ROW DELETE FROM {DATABASE}.t"
+            log.server.execute(trigger)
+        if reaches == "cascade":
+            child = f"CREATE TABLE {DATABASE}.child (id INT PRIMARY KEY, FOREIGN KEY (id) REFERENCES {other}.p (id)"
+            log.server.execute(f"{child} ON DELETE CASCADE)")
+        statement = f"DELETE {other}.p, t FROM {other}.p, t" if reaches == "qualified" else f"DELETE FROM {other}.p"
+        try:
+            run = ("INSERT INTO t VALUES (1, 'a')", "SET SESSION binlog_format = STATEMENT", statement)
+            if flavour == Flavour.MYSQL and not reaches:
+                assert log.run(*run).keys == ["1"]
+            else:
+                with pytest.raises(StopError, match="DELETE was logged as a statement"):
+                    log.run(*run)
+        finally:
+            log.server.execute(f"DROP TABLE IF EXISTS {DATABASE}.child")
 
 
 def test_compression_switched_on_and_off_while_reading_changes_nothing(log: Log, flavour: Flavour) -> None:

@@ -356,6 +356,23 @@ def test_a_statement_in_a_character_set_with_backslashes_in_characters_is_replay
     followed.close()
 
 
+def test_a_new_table_gets_the_collation_of_its_database(box: Sandbox) -> None:
+    followed = made(box)
+    followed.sql(f"ALTER DATABASE {followed.database} COLLATE latin1_german1_ci")
+    again = Followed(box.source, box.targets[0], followed.database, "t")
+    start = again.here
+    again.sql(
+        "CREATE TABLE _t_gho (id BIGINT UNSIGNED PRIMARY KEY, n VARCHAR(9))",
+        "RENAME TABLE t TO _t_del, _t_gho TO t",
+        "INSERT INTO t VALUES (1, 'x')",
+    )
+    assert len(again.read(start).rows_) == 1
+    assert again.known("t") == again.catalog("t")
+    assert again.catalog("t").by_name["n"].collation == "latin1_german1_ci"
+    followed.close()
+    again.close()
+
+
 def test_timestamps_are_explicit_or_not_as_in_the_statements_session(box: Sandbox) -> None:
     for explicit in (1, 0):
         followed = made(box, follow=True)

@@ -155,7 +155,18 @@ def test_a_query_event_that_cannot_be_read_stops(body: bytes) -> None:
         (  # as MySQL 9.7 wrote it
             "00 00 00 00 00 01 04 00 10 00 00 00 00 00 06 03 73 74 64 04 ff 00 ff 00 2d 00 05 06 2b 30 35 3a 30 30"
             " 0c 02 61 00 62 63 00 10 00 11 2a 00 00 00 00 00 00 00 12 2e 00 13 00",
-            Session(0x100004, 255, 255, 45, None, "+05:00", flags=0, explicit_timestamps=0, utf8mb4=46),
+            Session(
+                0x100004,
+                255,
+                255,
+                45,
+                None,
+                "+05:00",
+                flags=0,
+                explicit_timestamps=0,
+                utf8mb4=46,
+                databases=frozenset({"a", "bc"}),
+            ),
         ),
         ("0c fe 10 01", Session(explicit_timestamps=1)),
         (  # as MariaDB 10.11 wrote it
@@ -163,6 +174,7 @@ def test_a_query_event_that_cannot_be_read_stops(body: bytes) -> None:
             " 81 24 00 00 00 00 00 00 00 83 01 2d 00 2e 00 82 02",
             Session(0x54200000, 28, 28, 45, 8, flags=1 << 24, phases=2),
         ),
+        ("0c 01 c3 b6 00 10 00", Session(explicit_timestamps=0, databases=frozenset({"ö"}))),
         ("63 01 01", Session()),  # of unknown size
     ],
 )

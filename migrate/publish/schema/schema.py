@@ -8,7 +8,7 @@ or brings rows without row events always stops (docs/decisions/0010).
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import structlog
@@ -43,6 +43,7 @@ class Replays(Protocol):
         before: Mapping[Name, Shape],
         keys: Mapping[Name, tuple[str, ...] | None],
         statement: Statement,
+        collation: str = "",
     ) -> dict[Name, Shape]: ...
 
 
@@ -53,6 +54,7 @@ class Dialect:
     mariadb: bool
     version: int = 0  # as in `/*!NNNNN`
     lower_case: bool = False  # lower_case_table_names is not 0
+    collations: Mapping[str, str] = field(default_factory=dict)  # by database, what its new tables get
 
 
 class Schema:
@@ -207,7 +209,8 @@ class Schema:
         keys = {name: self._selected[name].key for name in step.ddl.names if name in self._selected}
         statement = step.statement
         try:
-            after = self._replays.after(step.ddl, before, keys, statement)
+            collation = self._dialect.collations.get(step.ddl.names[0][0], "")
+            after = self._replays.after(step.ddl, before, keys, statement, collation)
         except NotReplayedError as error:
             log.warning("a statement was not replayed", statement=_text(statement), reason=str(error))
             return {}, str(error)

@@ -45,7 +45,8 @@ class Session:
     """mode: sql_mode as bits. client, connection, server: collation ids of character_set_client, collation_connection
     and collation_server; database: of the default database, where it is not the server's. time_zone: where the
     statement depends on it. utf8mb4: default_collation_for_utf8mb4 (MySQL). flags: MariaDB's
-    option bits. phases: see `Statement.is_part`.
+    option bits. phases: see `Statement.is_part`. databases: all whose tables the statement changes, by its triggers and
+    routines too (MySQL, Q_UPDATED_DB_NAMES); None where that is not known.
     """
 
     mode: int = 0
@@ -58,6 +59,7 @@ class Session:
     explicit_timestamps: int | None = None
     utf8mb4: int | None = None
     phases: int = 0
+    databases: frozenset[str] | None = None
 
     def variables(self, flavour: str) -> dict[str, object]:
         """Session variables with their values, for a server of the flavour that wrote the log.
@@ -87,7 +89,7 @@ UNKNOWN: Final = Session()
 def read(status: bytes) -> Session:
     """The status variables; those behind one of unknown size are not found."""
     numbers: dict[int, int] = {}
-    time_zone = ""
+    time_zone, databases = "", None
     at = 0
     while at < len(status):
         code, at = status[at], at + 1
@@ -106,7 +108,7 @@ def read(status: bytes) -> Session:
                 at += 1 + size
             at += behind
         elif code == _UPDATED_DATABASES and at < len(status):
-            at = _behind_names(status, at)
+            databases, at = _names(status, at)
         elif code == _COLLATIONS and at < len(status):
             at += 1 + 4 * status[at]
         else:
@@ -123,16 +125,20 @@ def read(status: bytes) -> Session:
         explicit_timestamps=numbers.get(_EXPLICIT_TIMESTAMPS),
         utf8mb4=numbers.get(_DEFAULT_UTF8MB4),
         phases=numbers.get(_PHASES, 0),
+        databases=databases,
     )
 
 
-def _behind_names(status: bytes, at: int) -> int:
-    """Past the databases that a statement names, each with a zero byte; none are listed when there are too many."""
+def _names(status: bytes, at: int) -> tuple[frozenset[str] | None, int]:
+    """The databases that a statement changes, each with a zero byte; None where there are too many to be listed."""
     count, at = status[at], at + 1
+    names = set()
     for _ in range(0 if count == _TOO_MANY_DATABASES else count):
         end = status.find(b"\0", at)
-        at = len(status) if end < 0 else end + 1
-    return at
+        end = len(status) if end < 0 else end
+        names.add(status[at:end].decode("utf-8", "replace"))
+        at = end + 1
+    return (None if count == _TOO_MANY_DATABASES else frozenset(names)), at
 
 
 @dataclass(frozen=True, slots=True)

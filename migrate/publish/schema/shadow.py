@@ -60,17 +60,20 @@ class Shadow:
         before: Mapping[Name, Shape],
         keys: Mapping[Name, tuple[str, ...] | None],
         statement: Statement,
+        collation: str = "",
     ) -> dict[Name, Shape]:
         """The tables that the statement speaks of and that are there after it.
 
         before: those that are there. keys: the key to choose, where the config names one. statement: with the session
-        that it is run in; definitions are made and read back in one of ours. Raises NotReplayedError; ServerError when
+        that it is run in; definitions are made and read back in one of ours. collation: of the database, which new
+        tables get unless the statement's session has another one. Raises NotReplayedError; ServerError when
         the state server is away.
         """
         names = {name: (self._database, f"{self._prefix}_{number}") for number, name in enumerate(set(ddl.names))}
         with self._session() as session, self._session() as theirs:
             try:
                 _take_over(theirs, statement)
+                self._default_collation(theirs, statement.session.database, collation)
                 return self._replay(session, theirs, ddl, before, keys, names, statement)
             except pymysql.MySQLError as error:
                 if passes(error):
@@ -110,8 +113,6 @@ class Shadow:
             copied = self._shape(session, name, names[name][1], keys.get(name))
             if shape.table is not None and copied.table != shape.table:
                 raise NotReplayedError(f"the state server makes another table of {'.'.join(name)} than the source")
-        if statement.session.database is not None:
-            self._default_collation(session, statement.session.database)
         written = statement.encoded(ddl.rewritten(names) % ())
         if written is None:
             raise NotReplayedError("its character set has no such letters")
@@ -134,11 +135,13 @@ class Shadow:
             return Shape(create, None, error.message.replace(f"{self._database}.{scratch}", ".".join(name)))
         return Shape(create, replace(found, database=name[0], name=name[1]))
 
-    def _default_collation(self, session: Connection, collation: int) -> None:
-        """Of the database: what a CREATE TABLE without character set takes."""
-        row = session.one("SELECT COLLATION_NAME FROM information_schema.COLLATIONS WHERE ID = %s", (collation,))
-        if row is not None:
-            session.query(f"ALTER DATABASE {quote(self._database)} COLLATE {row[0]}")
+    def _default_collation(self, session: Connection, number: int | None, name: str) -> None:
+        """Of the database: what a CREATE TABLE without character set takes. number: a collation's, before its name."""
+        if number is not None:
+            row = session.one("SELECT COLLATION_NAME FROM information_schema.COLLATIONS WHERE ID = %s", (number,))
+            name = name if row is None else str(row[0])
+        if name:
+            session.query(f"ALTER DATABASE {quote(self._database)} COLLATE {quote(name)}")
 
     def _clear(self, session: Connection, names: Mapping[Name, Name]) -> None:
         for scratch in names.values():
