@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 
 import pymysql
 import pytest
 
 from migrate.model.errors import PreflightError, StopError
 from migrate.mysql.catalog import load_table
-from migrate.mysql.connection import Connection
+from migrate.mysql.connection import Connection, connect
 from migrate.mysql.definition import create_as, readable, show_create, strip
 from migrate.mysql.quoting import quote
 from sandbox.settings import Flavour
 from sandbox.stack import Sandbox
-from tests.helpers import globally, scratch, session, unique
+from tests.helpers import globally, scratch, server_of, session, unique
 
 _ROW_ID = "BIGINT UNSIGNED NOT NULL AUTO_INCREMENT INVISIBLE"
 
@@ -230,6 +231,28 @@ def test_a_generated_invisible_key_counts_where_the_server_hides_it(mysql_box: S
             assert table.key == ("my_row_id",)
             assert [column.name for column in table.columns] == ["my_row_id", "a"]
             assert "`my_row_id`" in show_create(connection, database, "t")
+
+
+def test_a_grant_is_advised_only_where_the_account_may_not_see_the_table(box: Sandbox) -> None:
+    user = unique("blind")[:30]
+    with scratch(box.source, "hidden") as database:
+        box.source.execute(
+            f"CREATE TABLE {database}.t (id INT PRIMARY KEY)", f"CREATE USER {user} IDENTIFIED BY 'pw-1'"
+        )
+        try:
+            with (
+                closing(connect(server_of(box.source, user=user, password="pw-1"), "source")) as poor,
+                pytest.raises(PreflightError) as caught,
+            ):
+                load_table(poor, "s", database, "t")
+            assert caught.value.message.endswith(".t is missing (or not visible to this user)")
+            assert caught.value.hint.startswith(f"GRANT SELECT ON `{database}`.`t` TO '{user}'@'%'")
+        finally:
+            box.source.execute(f"DROP USER {user}")
+        with session(box.source) as rich, pytest.raises(PreflightError) as caught:
+            load_table(rich, "s", database, "gone")
+        assert caught.value.message.endswith(".gone is missing")
+        assert "GRANT" not in caught.value.hint
 
 
 def test_columns_that_only_the_log_has_are_refused_by_name(mariadb_box: Sandbox) -> None:
