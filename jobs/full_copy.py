@@ -19,6 +19,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import sqlalchemy as sa
+import structlog
 from py4j.protocol import Py4JError
 from pyspark import TaskContext
 from pyspark.errors import PySparkException
@@ -38,7 +39,7 @@ from jobs.frames import (
 from jobs.report import CopyProgress as CopyProgress
 from jobs.report import Progress, Report
 from jobs.session import lost, spark_session
-from migrate.model.errors import MigrateError
+from migrate.model.errors import MigrateError, OwnershipLost, ServerError
 from migrate.scroll.again import Again, check_again
 from migrate.scroll.governor import Governor
 from migrate.scroll.marks import Mark
@@ -52,7 +53,9 @@ from migrate.settings import Settings, load
 from migrate.state import database, leading, position
 from migrate.state.copy_progress import skew_of
 from migrate.state.detail import COUNTS, Counts
+from migrate.target.plan import PlannedTable
 
+log = structlog.get_logger("migrate.copy")
 _WAVES = 2
 _LOOK = 1.0  # seconds to wait for a wave before the load is looked at again
 _IDLE = 0.1  # and where nothing is begun
@@ -129,13 +132,44 @@ def run(
             for planned in chosen:
                 refuse_before_incremental(connection, settings.name, planned.table)
         began = time.monotonic()
-        copied: list[TableCopied] = []
         with spark_session(settings, settings.copy_.master) as spark:
             started = time.monotonic()
-            for planned in chosen:
+
+            def one(planned: PlannedTable, done: int) -> TableCopied:
                 copy = TableCopy(settings, planned, state, sessions, once_more=again)
-                copied.append(_copy(spark, settings, copy, state, len(copied), len(chosen), progress))
-            return CopyResult(copied, time.monotonic() - started, started - began)
+                return _copy(spark, settings, copy, state, done, len(chosen), progress)
+
+            return CopyResult(each(chosen, one), time.monotonic() - started, started - began)
+
+
+def each(chosen: Sequence[PlannedTable], copy: Callable[[PlannedTable, int], TableCopied]) -> list[TableCopied]:
+    """Copy every table, also those behind one that cannot be copied.
+
+    Raises: at once what concerns all of them, a server or a session that is away and another copy; else, when the
+    others are copied, the first error.
+    """
+    copied: list[TableCopied] = []
+    failed: dict[str, Exception] = {}
+    for planned in chosen:
+        name = planned.table.full_name
+        try:
+            copied.append(copy(planned, len(copied) + len(failed)))
+        except (ServerError, OwnershipLost, PySparkException, Py4JError):
+            raise
+        except Exception as error:  # a defect that one table meets is no reason to leave the others
+            defect = None if isinstance(error, MigrateError) else error
+            log.error("a table is not copied", table=name, reason=str(error) if defect is None else "", exc_info=defect)
+            failed[name] = error
+    if failed:
+        (table, first), others = next(iter(failed.items())), ", ".join(list(failed)[1:])
+        told = f"{len(copied)} other tables are copied" + (f"; neither are {others}" if others else "")
+        if not isinstance(first, MigrateError):
+            first.add_note(f"while {table} was copied; {told}")
+            raise first
+        if len(chosen) > 1:
+            raise type(first)(f"{first.message} ({table}; {told})", hint=first.hint) from first
+        raise first
+    return copied
 
 
 def _copy(

@@ -15,6 +15,7 @@ import sqlalchemy as sa
 
 from migrate.model.errors import ConfigError
 from migrate.settings import Database, Settings, Source, TableSettings, Target
+from migrate.sharding.rule import node
 from migrate.state import position
 from migrate.target import way_back
 from migrate.target.plan import Plan
@@ -135,7 +136,7 @@ def _tables(
                     ddl=wanted[table.id].ddl,
                     group=_named(*table.id) if len(planned.places) > 1 else None,
                     unique_apart=len(planned.places) > 1,
-                    sharding={"nodes": f"{names[table.source, table.database]}.{table.name}"},
+                    sharding={"nodes": node(names[table.source, table.database], table.name)},
                 )
             )
     return found

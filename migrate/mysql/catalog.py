@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import pymysql
+
 from migrate.model.errors import PreflightError, StopError
 from migrate.model.table import Column, Kind, Table
+from migrate.mysql import key_choice
 from migrate.mysql.connection import Connection
+from migrate.mysql.errors import ACCESS_DENIED, number
 from migrate.mysql.quoting import table as quoted_table
 
 _KINDS = {
@@ -56,10 +60,6 @@ _GEOMETRY_TYPES = frozenset(
 _PLAIN_CHARSETS = frozenset({"utf8mb4", "utf8mb3", "utf8", "ascii"})
 
 
-class NoSuchKey(PreflightError):  # noqa: N818 - what it says is what is so
-    """A table has no unique key of the columns that were asked for."""
-
-
 def base_tables(connection: Connection) -> list[tuple[str, str]]:
     """(database, table) of every table of the server that we may see; no views, nothing of the server's own."""
     rows = connection.query(
@@ -95,12 +95,7 @@ def load_table(
     )
     where = f"{connection.name}: table {database}.{name}"
     if found is None:
-        user, _, host = str(connection.query("SELECT CURRENT_USER()")[0][0]).rpartition("@")
-        on = quoted_table(database, name).replace("%%", "%")
-        raise PreflightError(
-            f"{where} is missing (or not visible to this user)",
-            hint=f"mend tables[].name in the config, or GRANT SELECT ON {on} TO '{user}'@'{host}'",
-        )
+        raise _missing(connection, database, name, where)
     if found[2:] != (database, name):  # its log has its names, and nothing would match
         raise PreflightError(
             f"{where} is {found[2]}.{found[3]} on the server, which does not tell upper from lower case",
@@ -116,10 +111,28 @@ def load_table(
     if str(found[1]).lower() != "innodb":
         raise PreflightError(f"{where} uses engine {found[1]}", hint=f"ALTER TABLE {database}.{name} ENGINE=InnoDB")
     columns = tuple(_columns(connection, database, name, where))
-    uniques = _unique_keys(connection, database, name)
-    chosen = _choose_key(where, columns, uniques, key)
-    others = tuple(columns_ for columns_ in uniques.values() if columns_ != chosen)
+    uniques = key_choice.unique_keys(connection, database, name)
+    chosen = key_choice.choose(connection, (database, name), columns, uniques, key)
+    others = tuple(names for parts in uniques.values() if (names := key_choice.names(parts)) != chosen)
     return Table(source, database, name, columns, chosen, others)
+
+
+def _missing(connection: Connection, database: str, name: str, where: str) -> PreflightError:
+    """The catalog does not show a table: it is not there, or this account may not see it."""
+    on = quoted_table(database, name)
+    try:
+        connection.query(f"SELECT 1 FROM {on} LIMIT 0")
+    except pymysql.MySQLError as error:
+        if number(error) in ACCESS_DENIED:
+            user, _, host = str(connection.query("SELECT CURRENT_USER()")[0][0]).rpartition("@")
+            grant = f"GRANT SELECT ON {on.replace('%%', '%')} TO '{user}'@'{host}'"
+            return PreflightError(
+                f"{where} is missing (or not visible to this user)",
+                hint=f"{grant}; or mend tables[].name in the config, if there is no such table",
+            )
+    return PreflightError(
+        f"{where} is missing", hint="mend tables[].name in the config, or take it out of there and `migrate init`"
+    )
 
 
 def _columns(connection: Connection, database: str, name: str, where: str) -> list[Column]:
@@ -138,45 +151,6 @@ def _columns(connection: Connection, database: str, name: str, where: str) -> li
             Column(column, str(column_type), kind, charset, collation, generated, str(nullable).upper() == "YES")
         )
     return columns
-
-
-def _unique_keys(connection: Connection, database: str, name: str) -> dict[str, tuple[str, ...]]:
-    """Unique indexes by name, the primary key first; a prefix or functional part makes the column name ''."""
-    rows = connection.query(
-        "SELECT INDEX_NAME, COLUMN_NAME, SUB_PART FROM information_schema.STATISTICS"
-        " WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s AND NON_UNIQUE = 0"
-        " ORDER BY INDEX_NAME <> 'PRIMARY', INDEX_NAME, SEQ_IN_INDEX",
-        (database, name),
-    )
-    keys: dict[str, tuple[str, ...]] = {}
-    for index, column, sub_part in rows:
-        part = column if column is not None and sub_part is None else ""
-        keys[index] = (*keys.get(index, ()), part)
-    return keys
-
-
-def _choose_key(
-    where: str, columns: Sequence[Column], uniques: dict[str, tuple[str, ...]], wanted: Sequence[str] | None
-) -> tuple[str, ...]:
-    nullable = {column.name for column in columns if column.nullable}
-    usable = [key for key in uniques.values() if all(part and part not in nullable for part in key)]
-    if wanted is not None:
-        for key in usable:
-            if set(key) == set(wanted):
-                return key
-        raise NoSuchKey(
-            f"{where}: ({', '.join(wanted)}) is not a NOT NULL unique key",
-            hint="name the columns of the primary key or of a unique key without NULL in tables[].key",
-        )
-    if "PRIMARY" in uniques and uniques["PRIMARY"] in usable:
-        return uniques["PRIMARY"]
-    if len(usable) == 1:
-        return usable[0]
-    if usable:
-        raise PreflightError(f"{where} has no primary key and several unique keys", hint="choose one in tables[].key")
-    raise PreflightError(
-        f"{where} has no primary key and no NOT NULL unique key", hint="add one; rows cannot be told apart without it"
-    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ INFILE is off (FAULTS S5).
 
 from __future__ import annotations
 
+import re
 import ssl
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
@@ -33,6 +34,7 @@ HARMLESS = frozenset({1287, 1681, 3674, 3719, 3778, 4079})
 """What MySQL says of definitions that a source's tables may have all the same: deprecated character sets,
 collations, ZEROFILL and FLOAT(7,3), a spatial index without SRID."""
 
+
 _ENCODERS = {kind: encode for kind, encode in conversions.items() if isinstance(kind, type)}
 """What the driver does to parameters, without what it does to results (those are keyed by numbers)."""
 
@@ -57,9 +59,10 @@ class Connection:
     def __init__(self, raw: pymysql.connections.Connection[Cursor], name: str) -> None:
         self.raw = raw
         self.name = name
-        self.version = str(raw.get_server_info())  # type: ignore[no-untyped-call]
-        kind = kind_of(self.version)
+        self.greeting = str(raw.get_server_info())  # type: ignore[no-untyped-call]
+        kind = kind_of(self.greeting)
         self.flavour = "mariadb" if kind == MARIADB else "mysql"
+        self.version = version_of(self.greeting)
         self.before_mysql_8 = kind == MYSQL_5
         self.unset: Mapping[str, int] = {}  # stated variables that this account cannot set here, and the error's number
         raw.encoders[JsonValue] = _json_text if self.flavour == "mariadb" else _json_document
@@ -100,11 +103,37 @@ class Connection:
             if self.open:
                 self.query("SET SESSION sql_mode = %s", [SQL_MODE])
 
+    def execute_noted(self, sql: str) -> list[str]:
+        """Run a statement whose outcome is looked at by itself; returns what the server warned of, with its numbers.
+
+        Raises: the driver's error.
+        """
+        with self.raw.cursor() as cursor:
+            self._run(cursor, sql, None, warn=False)
+            if not cursor.warning_count:
+                return []
+            cursor.execute("SHOW WARNINGS")
+            rows = [(int(row[1]), str(row[2])) for row in cursor.fetchall()]
+        return [f"{text} ({code})" for code, text in rows if code not in HARMLESS]
+
     def query(self, sql: str, args: Sequence[object] | None = None) -> list[tuple[Any, ...]]:
         """Run a statement and fetch all its rows."""
         with self.raw.cursor() as cursor:
             self._run(cursor, sql, args, warn=False)
             return list(cursor.fetchall())
+
+    def query_bytes(self, sql: str) -> list[tuple[Any, ...]]:
+        """As `query`, every text as the bytes that the server sends: not all that it prints is of one character set."""
+        self.raw.use_unicode = False
+        try:
+            return self.query(sql)
+        finally:
+            self.raw.use_unicode = True
+
+    def query_raw(self, sql: bytes) -> None:
+        """Run a statement that is in the session's own character set, as it is; it is not logged."""
+        with self.raw.cursor() as cursor:
+            cursor.execute(sql)  # type: ignore[call-overload]  # the driver sends bytes as they are
 
     def one(self, sql: str, args: Sequence[object] | None = None) -> tuple[Any, ...] | None:
         rows = self.query(sql, args)
@@ -185,6 +214,12 @@ def _json_document(value: JsonValue, _mapping: object = None) -> str:
 
 def _json_text(value: JsonValue, _mapping: object = None) -> str:
     return value.as_text()
+
+
+def version_of(told: str) -> tuple[int, ...]:
+    """Of what a server says of itself, as "5.5.5-10.11.6-MariaDB-log" (MariaDB before 11 to old clients): 10, 11, 6."""
+    found = re.match(r"(?:5\.5\.5-(?=\d))?(\d+)\.(\d+)\.(\d+)", told)
+    return tuple(int(part) for part in found.groups()) if found else (0, 0, 0)
 
 
 def file_asked(where: str, file: str) -> StopError:

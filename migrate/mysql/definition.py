@@ -16,14 +16,55 @@ from migrate.mysql.quoting import quote, table
 _FOREIGN_KEY = re.compile(r"^\s*CONSTRAINT `(?:[^`]|``)+` FOREIGN KEY ")
 _CHECK = re.compile(r"^(\s*)CONSTRAINT `(?:[^`]|``)+` CHECK ")
 _AUTO_INCREMENT = re.compile(r" AUTO_INCREMENT=\d+")
+_QUOTED = re.compile(rb"`(?:[^`]|``)+`|'((?:[^'\\]|\\.|'')*)'", re.S)
+_ESCAPED = re.compile(rb"\\(.)|''", re.S)
+_ESCAPES = {b"0": b"\0", b"b": b"\b", b"n": b"\n", b"r": b"\r", b"t": b"\t", b"Z": b"\x1a", b"%": b"\\%", b"_": b"\\_"}
+"""MySQL manual, "String Literals", table 11.1; any other character stands for itself."""
 
 
 def show_create(connection: Connection, database: str, name: str) -> str:
     """The server's CREATE TABLE statement, without foreign keys and the auto-increment counter."""
-    row = connection.one(f"SHOW CREATE TABLE {table(database, name)}")
-    if row is None:
-        raise StopError(f"{connection.name}: no definition of {database}.{name}")
-    return strip(str(row[1]))
+    return strip(printed(connection, database, name))
+
+
+def printed(connection: Connection, database: str, name: str) -> str:
+    """SHOW CREATE TABLE as the server prints it; what MariaDB prints there as bytes of no character set is hexadecimal.
+
+    Raises: StopError when it cannot be read; the driver's error.
+    """
+    rows = connection.query_bytes(f"SHOW CREATE TABLE {table(database, name)}")
+    if not rows:
+        raise StopError(f"{connection.name}: no definition of {database}.{name}", hint="is it a table?")
+    try:
+        return readable(bytes(rows[0][1]))
+    except UnicodeDecodeError as error:
+        raise StopError(
+            f"{connection.name}: the definition of {database}.{name} is not UTF-8 ({error.reason})",
+            hint="leave the table out, or give names, comments and expressions without such bytes",
+        ) from None
+
+
+def readable(statement: bytes) -> str:
+    """A CREATE TABLE statement as text: literals that are not UTF-8, as a binary default's, are written X'…'.
+
+    Raises UnicodeDecodeError where such bytes stand outside of literals.
+    """
+    return _QUOTED.sub(_hexadecimal, statement).decode("utf-8")
+
+
+def _hexadecimal(quoted: re.Match[bytes]) -> bytes:
+    literal = quoted.group(1)
+    try:
+        quoted.group().decode("utf-8")
+    except UnicodeDecodeError:
+        if literal is not None:
+            return b"X'%s'" % _ESCAPED.sub(_meant, literal).hex().encode()
+    return quoted.group()
+
+
+def _meant(escaped: re.Match[bytes]) -> bytes:
+    sign = escaped.group(1)
+    return b"'" if sign is None else _ESCAPES.get(sign, sign)
 
 
 def strip(statement: str) -> str:
@@ -40,10 +81,7 @@ def strip(statement: str) -> str:
 
 def show_create_whole(connection: Connection, database: str, name: str) -> str:
     """The server's CREATE TABLE statement with its foreign keys, without the auto-increment counter."""
-    row = connection.one(f"SHOW CREATE TABLE {table(database, name)}")
-    if row is None:
-        raise StopError(f"{connection.name}: no definition of {database}.{name}")
-    head, closing, tail = str(row[1]).rpartition("\n)")
+    head, closing, tail = printed(connection, database, name).rpartition("\n)")
     options, comment, text = tail.partition(" COMMENT='")
     return head + closing + _AUTO_INCREMENT.sub("", options) + comment + text
 

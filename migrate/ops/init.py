@@ -151,16 +151,11 @@ def _store_definitions(connection: sa.Connection, plan: Plan, creates: Mapping[T
     name = plan.settings.name
     for key, planned in plan.tables.items():
         before = changes.known.get(key)
-        if key in changes.waiting and before != planned.table:
+        if key in changes.behind or before == planned.table:
+            continue
+        if before is not None:  # nothing of it was read
             schema_history.forget(connection, name, key)
-            before = None
-        if before is None:
-            schema_history.add(connection, name, planned.table, schema_history.BEGINNING, creates[key])
-        elif before != planned.table:
-            raise PreflightError(
-                f"{planned.table.full_name} has another definition than at the first init",
-                hint="let the publisher come to the change, undo it at the source, or start a new migration",
-            )
+        schema_history.add(connection, name, planned.table, schema_history.BEGINNING, creates[key])
 
 
 def _store_rules(connection: sa.Connection, plan: Plan, changes: Changes) -> None:
@@ -198,7 +193,10 @@ def _create_targets(settings: Settings, plan: Plan, changes: Changes, filled: Co
             )
         first = key in changes.new.difference(filled) and key not in changes.joining
         is_filled = any(one.table.id in filled for one in plan.members(planned))
-        made = _create_places(settings, planned, first, is_filled)
+        made = _create_places(settings, planned, first, is_filled, say, changes.known.get(key))
+        if key in changes.behind:
+            told = "the source has another definition than where the publisher stands, which comes to that by itself"
+            say(f"{planned.table.full_name}: {told}")
         created += made
         say(f"{planned.table.full_name}: {made} of {len(planned.places)} target tables created")
     return created
@@ -238,7 +236,10 @@ def _tables(connection: Connection) -> set[str]:
     return {str(row[0]) for row in rows}
 
 
-def _create_places(settings: Settings, planned: PlannedTable, first: bool, filled: bool) -> int:
+def _create_places(
+    settings: Settings, planned: PlannedTable, first: bool, filled: bool, say: Say, known: Table | None
+) -> int:
+    """known: what was noted of the table, if anything; where that is another definition, targets may be as either."""
     table = planned.table
     source = connect(settings.source(table.source), f"source '{table.source}'")
     try:
@@ -257,7 +258,7 @@ def _create_places(settings: Settings, planned: PlannedTable, first: bool, fille
             for place in places:
                 with explained(str(place)):
                     if place.table in present:
-                        existing.refuse_unlike(connection, planned.table, place, flavour, first=first)
+                        _refuse_unlike(connection, planned.table, place, flavour, first, known)
                     elif filled:
                         raise PreflightError(
                             f"{place} is gone, and rows of {table.full_name} were copied into it",
@@ -265,20 +266,46 @@ def _create_places(settings: Settings, planned: PlannedTable, first: bool, fille
                             " config, `migrate init`, empty its target tables, put it back, `migrate init`",
                         )
                     else:
-                        _create_place(connection, planned, place, statement, flavour)
+                        for told in _create_place(connection, planned, place, statement, flavour):
+                            say(f"{place}: the server notes: {told}")
                         created += 1
         finally:
             connection.close()
     return created
 
 
-def _create_place(connection: Connection, planned: PlannedTable, place: Place, statement: str, flavour: str) -> None:
-    """flavour: the source's, of which the statement is."""
-    if connection.flavour == flavour:
-        connection.execute(definition.create_as(statement, place.table))
-        return
+def _refuse_unlike(
+    connection: Connection, table: Table, place: Place, flavour: str, first: bool, known: Table | None
+) -> None:
     try:
-        connection.execute(definition.create_as(flavours.translated(statement, connection.flavour), place.table))
+        existing.refuse_unlike(connection, table, place, flavour, first=first)
+    except PreflightError:
+        if known is None or known == table or first:
+            raise
+        existing.refuse_unlike(connection, known, place, flavour, first=first)
+
+
+def _create_place(
+    connection: Connection, planned: PlannedTable, place: Place, statement: str, flavour: str
+) -> list[str]:
+    """flavour: the source's, of which the statement is. Returns what the server notes, where the table is as it shall
+    be: of a definition that the source has, its columns and keys decide and not words (a duplicate index, say)."""
+    if connection.flavour == flavour:
+        noted = connection.execute_noted(definition.create_as(statement, place.table))
+    else:
+        noted = _create_translated(connection, planned, place, statement, flavour)
+    if noted or connection.flavour != flavour:
+        existing.refuse_unlike(connection, planned.table, place, flavour, first=True)
+    return noted
+
+
+def _create_translated(
+    connection: Connection, planned: PlannedTable, place: Place, statement: str, flavour: str
+) -> list[str]:
+    try:
+        return connection.execute_noted(
+            definition.create_as(flavours.translated(statement, connection.flavour), place.table)
+        )
     except pymysql.MySQLError as error:
         if passes(error) or number(error) in ACCESS_DENIED:
             raise
@@ -287,4 +314,3 @@ def _create_place(connection: Connection, planned: PlannedTable, place: Place, s
             f" {flavour}: {text(error)}",
             hint="create its target tables by hand, with the same columns; `migrate init` takes those that are there",
         ) from error
-    existing.refuse_unlike(connection, planned.table, place, flavour, first=True)

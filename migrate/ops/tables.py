@@ -33,7 +33,8 @@ class Changes:
 
     known: the members until now, with their newest definitions; new: those that are added, of which `back` were
     removed before; waiting: those that an earlier init added and no publisher has begun with; conditions: those whose
-    row conditions are others; gone: no more chosen; joining: of those that are added, those into a group that is there.
+    row conditions are others; gone: no more chosen; joining: of those that are added, those into a group that is there;
+    behind: those that a statement changed which their publisher has not come to: it judges that when it does.
     """
 
     known: dict[TableId, Table] = field(default_factory=dict)
@@ -43,6 +44,7 @@ class Changes:
     conditions: set[TableId] = field(default_factory=set)
     gone: set[TableId] = field(default_factory=set)
     joining: set[TableId] = field(default_factory=set)
+    behind: set[TableId] = field(default_factory=set)
 
     @classmethod
     def find(cls, connection: sa.Connection, plan: Plan) -> Self:
@@ -51,6 +53,8 @@ class Changes:
         known = schema_history.latest(connection, name)
         stages = {id_: member.stage for id_, member in membership.every(connection, name).items()}
         new = plan.tables.keys() - known.keys()
+        begun = {source for source, _, _ in known if position.load(connection, name, source) is not None}
+        changed = {id_ for id_ in known.keys() & plan.tables.keys() if plan.tables[id_].table != known[id_]}
         return cls(
             known,
             new,
@@ -59,6 +63,7 @@ class Changes:
             conditions.changed(connection, plan) - waiting,
             known.keys() - chosen(plan.settings, known),
             {id_ for id_ in new if any(one.table.id in known for one in plan.members(plan.tables[id_]))},
+            {id_ for id_ in changed - waiting if id_[0] in begun},
         )
 
     def stand_in(self, settings: Settings, state: sa.Engine, until: ExitStack) -> None:

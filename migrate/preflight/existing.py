@@ -10,6 +10,7 @@ from migrate.model.table import Table, TableId
 from migrate.model.words import counted
 from migrate.mysql import catalog, flavours
 from migrate.mysql.connection import Connection
+from migrate.mysql.key_choice import NoSuchKey
 from migrate.mysql.quoting import quote
 from migrate.preflight.looks import each
 from migrate.preflight.result import Result, Verdict
@@ -82,7 +83,7 @@ def refuse_unlike(connection: Connection, table: Table, place: Place, kind: str,
     mend = f"{'drop it, so that init creates it, or ' if first else '`migrate drain`, then '}alter it to match"
     try:
         there = catalog.load_table(connection, table.source, database, place.table, table.key)
-    except catalog.NoSuchKey as error:
+    except NoSuchKey as error:
         key = ", ".join(table.key)
         raise PreflightError(f"{place} has no key ({key}), which {table.full_name} goes by", hint=mend) from error
     if wrong := flavours.unlike(table, there.columns, (kind, connection.flavour)):

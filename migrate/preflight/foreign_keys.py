@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 
 from migrate.mysql.connection import Connection
-from migrate.mysql.quoting import table as quoted_table
+from migrate.mysql.definition import printed
 from migrate.preflight.existing import Existing
 from migrate.preflight.result import Result, Verdict
 
@@ -19,8 +19,7 @@ def clauses(connection: Connection, schema: str, table: str) -> list[tuple[str, 
 
     Read from SHOW CREATE TABLE: information_schema hides foreign keys from a user who may only SELECT.
     """
-    row = connection.one(f"SHOW CREATE TABLE {quoted_table(schema, table)}")
-    return CLAUSE.findall(str(row[1]) if row else "")
+    return CLAUSE.findall(printed(connection, schema, table))
 
 
 def check(connection: Connection, tables: Iterable[tuple[str, str]]) -> list[Result]:

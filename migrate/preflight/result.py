@@ -16,13 +16,25 @@ class Verdict(StrEnum):
     UNKNOWN = "could not look"
 
 
+_MENDS = {
+    Verdict.PROBLEM: "mend it at the server or in the config, and run `migrate preflight` again; docs/preflight.md has"
+    " what each check looks at",
+    Verdict.UNKNOWN: "mend what kept it from being looked at, and run `migrate preflight` again",
+}
+"""For results of checks that know no statement or setting."""
+
+
 @dataclass(frozen=True, slots=True)
 class Result:
     check: str
     subject: str
     verdict: Verdict
     message: str
-    mend: str = ""  # the statement or setting that mends it
+    mend: str = ""  # the statement or setting that mends it; a problem always has one
+
+    def __post_init__(self) -> None:
+        if not self.mend and self.verdict in _MENDS:
+            object.__setattr__(self, "mend", _MENDS[self.verdict])
 
 
 def guarded(check: str, subject: str, look: Callable[[], list[Result]]) -> list[Result]:

@@ -26,6 +26,7 @@ from migrate.preflight import (
     loading,
     mixed,
     modes,
+    names,
     packet,
     planning,
     retention,
@@ -299,6 +300,7 @@ def _target(settings: Settings, name: str, plan: Plan | None, report: Report, lo
     looks.at("writable", writable.check)
     there = (looks.read("target table", lambda connection: existing.find(connection, plan, name)) or []) if plan else []
     if plan:
+        looks.at("names", partial(names.check_target, plan=plan, target=name))
         looks.at("flavour", lambda connection: mixed.check_target(connection, plan, name, report.flavours, there))
     for found in there:
         looks.at("foreign keys", partial(foreign_keys.check_target, existing=found), found.database)

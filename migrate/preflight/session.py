@@ -17,7 +17,7 @@ _OF_KEYS = frozenset({"sql_generate_invisible_primary_key", "sql_require_primary
 def check(connection: Connection, *, makes: bool) -> list[Result]:
     """makes: whether tables are made there. Problems, by variable; notes where only some tables mind."""
     found = _unset(connection) if connection.unset else {}
-    settings = {name: one for name, one in settings_of(connection.version).items() if not one.unset}
+    settings = {name: one for name, one in settings_of(connection.greeting).items() if not one.unset}
     wrong = [one for one in other_values(found, settings) if makes or not one.makes]
     if not wrong:
         told = f"{connection.name}: sessions state all that their statements depend on"

@@ -72,7 +72,7 @@ def check_definition(connection: Connection, table: Table) -> None:
     if now != table:
         raise StopError(
             f"{connection.name}: {table.full_name} has another definition than at init",
-            hint="undo the change, or start a new migration",
+            hint="run `migrate init` again; alter its target tables first, or drop them",
         )
 
 

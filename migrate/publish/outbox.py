@@ -5,10 +5,20 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 from functools import partial
+from typing import NamedTuple
 
 from migrate.kafka.producer import OrderedProducer
 from migrate.publish.batches import Batch, Batches, Boundary, Messages
 from migrate.settings import Publish
+
+
+class _Mark(NamedTuple):
+    """What the transaction that is being read had added up to a place in it."""
+
+    pieces: int  # of transactions that were handed over before they ended
+    messages: dict[str, int]  # by topic
+    rows: int
+    bytes: int
 
 
 class Outbox:
@@ -28,6 +38,8 @@ class Outbox:
         self._ends: list[Boundary] = []
         self._rows = self._bytes = 0
         self._whole_rows = self._whole_bytes = 0  # of those: of transactions that have ended
+        self._pieces = 0
+        self._marks: dict[str, _Mark] = {}
 
     def add(self, topic: str, key: bytes, messages: Iterable[tuple[int, bytes]], rows: int) -> None:
         """(Partition, value)s of so many rows of the transaction that is being read."""
@@ -37,7 +49,25 @@ class Outbox:
             self._bytes += len(value)
         self._rows += rows
         if self._rows - self._whole_rows > self._most_rows or self._bytes - self._whole_bytes >= self._most_bytes:
+            self._pieces += 1
             self._hand_over()
+
+    def mark(self, name: str) -> None:
+        """Where `undo` may come back to: a savepoint in the transaction that is being read, "" for its beginning."""
+        if not name:
+            self._marks.clear()
+        counts = {topic: len(part) for topic, part in self._messages.items()}
+        self._marks[name] = _Mark(self._pieces, counts, self._rows, self._bytes)
+
+    def undo(self, name: str) -> bool:
+        """Take back what was added since a mark; False where it is not known, or a part was handed over already."""
+        mark = self._marks.get(name)
+        if mark is None or mark.pieces != self._pieces:
+            return False
+        for topic, part in self._messages.items():
+            del part[mark.messages.get(topic, 0) :]
+        self._rows, self._bytes = mark.rows, mark.bytes
+        return True
 
     def end(self, end: Boundary) -> None:
         """The transaction ends here, or nothing of ours was in it."""

@@ -235,6 +235,13 @@ class Publisher:
 
     def begin(self) -> None:
         self._begun = True
+        self._outbox.mark("")
+
+    def savepoint(self, name: str) -> None:
+        self._outbox.mark(name)
+
+    def rolled_back(self, name: str) -> bool:
+        return self._outbox.undo(name)
 
     def rows(self, table: Table, transaction: Transaction, event: int, rows: RowEvent) -> None:
         emitter = self._emitter

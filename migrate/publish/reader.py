@@ -10,6 +10,7 @@ import structlog
 from migrate.model.coordinate import Coordinate, file_number
 from migrate.model.errors import StopError
 from migrate.model.table import Table
+from migrate.publish import savepoints
 from migrate.publish.decode.rows import DUMMY_TABLE_ID, DecoderCache, RowDecoder, RowEvent
 from migrate.publish.decode.tablemap import parse_table_map, peek_table, peek_table_id
 from migrate.publish.emit import Transaction
@@ -17,7 +18,7 @@ from migrate.publish.log import binlog, payload
 from migrate.publish.log.binlog import Event
 from migrate.publish.log.gtid_event import gtid_of
 from migrate.publish.schema.schema import Schema
-from migrate.publish.schema.statement import Statement, first_word, is_begin, parse_query
+from migrate.publish.schema.statement import Statement, first_word, is_begin, parse_query, savepoint_of
 from migrate.target.fence import FENCE_TABLES
 
 log = structlog.get_logger("migrate.publish")
@@ -30,10 +31,6 @@ _NOTHING_TO_US = frozenset(
 _REPEATED = frozenset({binlog.FORMAT_DESCRIPTION, binlog.HEARTBEAT, binlog.HEARTBEAT_V2})
 """Sent again, or out of turn, with a position from before."""
 _STARTS = frozenset({binlog.GTID, binlog.ANONYMOUS_GTID, binlog.GTID_TAGGED, binlog.MARIADB_GTID})
-_REFUSED = {
-    binlog.PARTIAL_UPDATE_ROWS: ("a partial JSON update", "SET GLOBAL binlog_row_value_options = ''"),
-    binlog.INCIDENT: ("an incident: the server lost events", "copy again under a new migration"),
-}
 _CHANGES_ROWS = frozenset(
     ["INSERT", "UPDATE", "DELETE", "REPLACE", "LOAD", "CALL", "SELECT", "WITH", "DO", "VALUES", "TABLE"]
 )
@@ -48,7 +45,7 @@ _UNUSUAL = binlog.FLAG_ARTIFICIAL | binlog.FLAG_IGNORABLE
 _STANDALONE = 1  # MariaDB: a GTID whose event has no terminating commit
 
 
-class Sink(Protocol):
+class Sink(savepoints.Rows, Protocol):
     """What happens with what is read."""
 
     def begin(self) -> None: ...
@@ -100,6 +97,7 @@ class TransactionReader:
             binlog.QUERY: self._query,
             binlog.ROTATE: self._rotate,
             binlog.XA_PREPARE: self._xa_prepare,
+            binlog.PARTIAL_UPDATE_ROWS: self._partial,
             binlog.FORMAT_DESCRIPTION: self._described,
             **dict.fromkeys(binlog.HEARTBEATS, self._beat),
             binlog.TRANSACTION_PAYLOAD: self._payload,
@@ -118,6 +116,7 @@ class TransactionReader:
         self._gtid = ""
         self._ours = False
         self._selected = False  # rows of a selected table were met
+        self._savepoints = savepoints.Savepoints(sink)
         self._begun = False
 
     def follow(self, events: Iterable[Event]) -> None:
@@ -147,9 +146,9 @@ class TransactionReader:
         kind = event.type
         if kind == binlog.EXECUTE_LOAD_QUERY:
             raise StopError(f"{self._at(event)}: LOAD DATA was logged as a statement", hint=_SET_ROW)
-        if kind in _REFUSED:
-            what, hint = _REFUSED[kind]
-            raise StopError(f"{self._at(event)}: {what}", hint=hint)
+        if kind == binlog.INCIDENT:
+            hint = "copy again under a new migration"
+            raise StopError(f"{self._at(event)}: an incident: the server lost events", hint=hint)
         if kind not in _NOTHING_TO_US and not event.flags & binlog.FLAG_IGNORABLE:
             raise StopError(f"{self._at(event)}: event type {kind} is not known", hint="this version does not read it")
 
@@ -212,6 +211,7 @@ class TransactionReader:
         self._event = 0
         self._gtid = ""
         self._ours = self._selected = self._begun = self._block = False
+        self._savepoints.clear()
 
     def _close(self, event: Event) -> None:
         gtid = self._gtid
@@ -279,6 +279,14 @@ class TransactionReader:
         self._selected = True
         self._sink.rows(table, self._transaction(event), number, RowEvent(decoder, event.type, event.body))
 
+    def _partial(self, event: Event) -> None:
+        """JSON differences, which nobody needs of a table that is not selected."""
+        if self._ours or self._maps.get(peek_table_id(event.body), event) is None:
+            self._event += 1
+            return
+        hint = "SET GLOBAL binlog_row_value_options = ''; what it changed is lost to this migration: copy again"
+        raise StopError(f"{self._at(event)}: a partial JSON update", hint=hint)
+
     # -- statements
 
     def _query(self, event: Event) -> None:
@@ -290,12 +298,11 @@ class TransactionReader:
         if word == "BEGIN" or statement.sql.upper().startswith("XA START"):
             self._begin_block(event)
             return
-        if word == "ROLLBACK" and self._selected:
-            raise StopError(
-                f"{self._at(event)}: rows of selected tables were rolled back in the log",
-                hint="the transaction changed tables without transactions too; make those InnoDB",
-            )
-        if word in ("COMMIT", "ROLLBACK") and "TO" not in statement.sql.upper().split():
+        name = savepoint_of(statement.sql) if word in ("SAVEPOINT", "ROLLBACK") else ""
+        if word in ("SAVEPOINT", "ROLLBACK") and not self._savepoints.met(word, name, selected=self._selected):
+            told = "rows of selected tables were rolled back in the log, and some of them are published already"
+            raise StopError(f"{self._at(event)}: {told}: it is above publish.transaction_rows", hint=savepoints.HINT)
+        if word in ("COMMIT", "ROLLBACK") and not name:
             self._close(event)
             return
         if word in ("SAVEPOINT", "ROLLBACK", "RELEASE") or (word == "XA" and self._selected):
@@ -313,6 +320,8 @@ class TransactionReader:
         self._known.clear()
         word = first_word(statement.sql)
         if word in _CHANGES_ROWS and _BY_SERVER not in statement.sql:
+            if self._definitions.apart_from(statement.session.databases):
+                return
             raise StopError(
                 f"{self._at(event)}: an {word} was logged as a statement; which rows it changed the log does not say",
                 hint=_SET_ROW,

@@ -118,9 +118,12 @@ def like(pattern: str, name: str) -> bool:
 
 
 def _with_table(value: Any, table: str) -> Any:
-    """A sharding rule with `{table}` replaced in every text; `${table}` is an expression and stays."""
+    """A sharding rule with `{table}` replaced in every text; `${table}` is an expression and stays. In a text with
+    backquotes the name's own are doubled."""
     if isinstance(value, dict):
         return {key: _with_table(item, table) for key, item in value.items()}
     if isinstance(value, list):
         return [_with_table(item, table) for item in value]
-    return _PLACEHOLDER.sub(lambda _found: table, value) if isinstance(value, str) else value
+    if not isinstance(value, str):
+        return value
+    return _PLACEHOLDER.sub(lambda _found: table.replace("`", "``") if "`" in value else table, value)

@@ -7,6 +7,7 @@ rule.route_many([["42", "7"]])             # [10, 7], indexes into rule.places
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,12 +20,18 @@ from migrate.sharding.inline import compile_inline, expand_nodes
 from migrate.sharding.javatypes import JavaError, JavaType, to_units
 from migrate.sharding.places import Choice, Place, TableRule
 
-__all__ = ["ALGORITHMS", "Place", "TableRule", "build_rule"]
+__all__ = ["ALGORITHMS", "Place", "TableRule", "build_rule", "node"]
 
 ALGORITHMS = ("MOD", "HASH_MOD", "VOLUME_RANGE", "BOUNDARY_RANGE", "INLINE")
 _SPEC_KEYS = ("nodes", "database", "table")
 _LEVEL_KEYS = ("column", "algorithm", "props", "value-type")
 _INLINE_KEYS = ("algorithm-expression", "allow-range-query-with-inline-sharding")
+_QUOTED_NODE = re.compile(r"\s*([^\s.`]+)\.`((?:[^`]|``)+)`\s*", re.S)
+_PLAIN_NAME = re.compile(r"[^\s.,`'\"{}$<>]+")
+_HOW_TO_QUOTE = (
+    "write a table's name with dots, commas, quotes, braces or $ in backquotes, each as an item of its own in the list:"
+    " ['ds_0.`a.b`', …]"
+)
 
 
 def build_rule(spec: Mapping[str, object], table: str, column_types: Mapping[str, str]) -> TableRule:
@@ -235,21 +242,41 @@ def _places(nodes: object, key: str) -> list[Place]:
     items = [nodes] if isinstance(nodes, str) else nodes
     if not isinstance(items, list) or not items or not all(isinstance(item, str) for item in items):
         raise ConfigError(f"{key} must be a text such as ds_${{0..1}}.t_${{0..3}}, or a list of such texts")
-    try:
-        names = [name for item in items for name in expand_nodes(item)]
-    except ConfigError as error:
-        raise ConfigError(f"{key}: {error.message}", hint=error.hint) from None
-    places, seen = [], set()
-    for name in names:
-        parts = name.split(".")
-        if len(parts) != 2 or not all(part and part == part.strip() for part in parts):
-            raise ConfigError(f"{key}: '{name}' is not written as database.table")
+    places: list[Place] = []
+    seen = set()
+    for place in (place for item in items for place in _expanded(item, key)):
+        name = str(place)
         if name.lower() in seen:  # ShardingSphere takes names that differ in case only as one
             raise ConfigError(f"{key}: {name} is there twice")
         seen.add(name.lower())
-        places.append(Place(*parts))
+        places.append(place)
     if not places:
         raise ConfigError(f"{key} is empty")
+    return places
+
+
+def node(database: str, table: str) -> str:
+    """A text under `nodes` that stands for one table."""
+    if _PLAIN_NAME.fullmatch(table):
+        return f"{database}.{table}"
+    doubled = table.replace("`", "``")
+    return f"{database}.`{doubled}`"
+
+
+def _expanded(item: str, key: str) -> list[Place]:
+    """The places of one text under `nodes`: an inline expression, or one table whose name is quoted."""
+    if quoted := _QUOTED_NODE.fullmatch(item):
+        return [Place(quoted[1], quoted[2].replace("``", "`"))]
+    try:
+        names = expand_nodes(item)
+    except ConfigError as error:
+        raise ConfigError(f"{key}: {error.message}", hint=error.hint or _HOW_TO_QUOTE) from None
+    places = []
+    for name in names:
+        parts = name.split(".")
+        if len(parts) != 2 or "`" in name or not all(part and part == part.strip() for part in parts):
+            raise ConfigError(f"{key}: '{name}' is not written as database.table", hint=_HOW_TO_QUOTE)
+        places.append(Place(*parts))
     return places
 
 

@@ -132,7 +132,7 @@ def _fill(one: Connection, table: Table, keys: Sequence[Key]) -> None:
         arguments.append(number)
     names = ", ".join(map(quote, (*table.key, "n", "v")))
     statement = f"INSERT INTO {table.database}.t ({names}) VALUES {', '.join([marks] * len(keys))}"
-    enums = [column.name for column in columns if column.kind is Kind.ENUM]
+    enums = len(keys) * sum(column.kind is Kind.ENUM for column in columns)
     one.execute_lax(statement, arguments, enums) if enums else one.execute(statement, arguments)
 
 

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 
 import pymysql
 import pytest
 
 from migrate.model.errors import PreflightError, StopError
 from migrate.mysql.catalog import load_table
-from migrate.mysql.connection import Connection
-from migrate.mysql.definition import create_as, show_create, strip
+from migrate.mysql.connection import Connection, connect
+from migrate.mysql.definition import create_as, readable, show_create, strip
 from migrate.mysql.quoting import quote
 from sandbox.settings import Flavour
 from sandbox.stack import Sandbox
-from tests.helpers import scratch, session, unique
+from tests.helpers import globally, scratch, server_of, session, unique
+
+_ROW_ID = "BIGINT UNSIGNED NOT NULL AUTO_INCREMENT INVISIBLE"
 
 
 @pytest.fixture(scope="module")
@@ -160,11 +163,36 @@ def test_the_key_and_the_other_unique_keys(
 @pytest.mark.parametrize(
     ("body", "wanted", "message", "hint"),
     [
-        ("(a INT)", None, "has no primary key and no NOT NULL unique key", "add one"),
-        ("(a INT UNIQUE)", None, "has no primary key and no NOT NULL unique key", "add one"),
-        ("(a VARCHAR(9) NOT NULL, UNIQUE (a(3)))", None, "no NOT NULL unique key", "add one"),
+        (
+            "(a INT)",
+            None,
+            "has no primary key and no NOT NULL unique key",
+            f"ADD COLUMN `row_id` {_ROW_ID} PRIMARY KEY;",
+        ),
+        ("(a INT, row_id INT)", None, "has no primary key", f"ADD COLUMN `row_id1` {_ROW_ID} PRIMARY KEY;"),
+        ("(a INT AUTO_INCREMENT, KEY (a))", None, "has no primary key", "ADD PRIMARY KEY (`a`); it rebuilds"),
+        ("(a INT UNIQUE)", None, "tells rows apart: unique key a takes NULL, in a", f"{_ROW_ID} PRIMARY KEY;"),
+        ("(a VARCHAR(9) NOT NULL, UNIQUE p (a(3)))", None, "unique key p is on a prefix, a(3)", _ROW_ID),
+        (
+            "(a TEXT NOT NULL, PRIMARY KEY (a(3)))",
+            None,
+            "the primary key is on a prefix, a(3)",
+            f"{_ROW_ID} UNIQUE KEY;",
+        ),
+        (
+            "(a TEXT NOT NULL, PRIMARY KEY (a(3)))",
+            ("a",),
+            "the primary key is on a prefix, a(3)",
+            "tables[].key, or ALTER",
+        ),
+        (
+            "(a INT NOT NULL, g INT AS (a) STORED, UNIQUE k (a, g))",
+            None,
+            "k has generated columns, g",
+            "ALTER",
+        ),
         ("(a INT NOT NULL UNIQUE, b INT NOT NULL UNIQUE)", None, "several unique keys", "choose one in tables[].key"),
-        ("(a INT PRIMARY KEY, b INT UNIQUE)", ("b",), "(b) is not a NOT NULL unique key", "tables[].key"),
+        ("(a INT PRIMARY KEY, b INT UNIQUE)", ("b",), "unique key b takes NULL, in b", "tables[].key"),
         ("(a INT PRIMARY KEY)", ("a", "x"), "(a, x) is not a NOT NULL unique key", "tables[].key"),
         ("(a INT PRIMARY KEY) ENGINE=MyISAM", None, "uses engine MyISAM", "ENGINE=InnoDB"),
     ],
@@ -178,6 +206,75 @@ def test_a_table_without_a_usable_key_is_refused(
     assert f"table {source[1]}.{name}" in caught.value.message
     assert message in caught.value.message
     assert hint in caught.value.hint
+
+
+def test_the_statement_of_the_refusal_gives_the_table_a_key(source: tuple[Connection, str]) -> None:
+    connection, database = source
+    for body in ("(a INT)", "(a TEXT NOT NULL, PRIMARY KEY (a(3)))", "(a INT, b INT AUTO_INCREMENT, KEY (b))"):
+        name = made(source, body)
+        with pytest.raises(PreflightError) as caught:
+            load_table(connection, "s", database, name)
+        connection.query(caught.value.hint.split(";")[0])
+        assert load_table(connection, "s", database, name).key in {("row_id",), ("b",)}
+
+
+def test_a_generated_invisible_key_counts_where_the_server_hides_it(mysql_box: Sandbox) -> None:
+    with scratch(mysql_box.source, "gipk") as database:
+        mysql_box.source.execute(
+            "SET SESSION sql_generate_invisible_primary_key = ON", "CREATE TABLE t (a INT)", database=database
+        )
+        with (
+            globally(mysql_box.source, "show_gipk_in_create_table_and_information_schema", 0),
+            session(mysql_box.source) as connection,
+        ):
+            table = load_table(connection, "s", database, "t")
+            assert table.key == ("my_row_id",)
+            assert [column.name for column in table.columns] == ["my_row_id", "a"]
+            assert "`my_row_id`" in show_create(connection, database, "t")
+
+
+def test_a_grant_is_advised_only_where_the_account_may_not_see_the_table(box: Sandbox) -> None:
+    user = unique("blind")[:30]
+    with scratch(box.source, "hidden") as database:
+        box.source.execute(
+            f"CREATE TABLE {database}.t (id INT PRIMARY KEY)", f"CREATE USER {user} IDENTIFIED BY 'pw-1'"
+        )
+        try:
+            with (
+                closing(connect(server_of(box.source, user=user, password="pw-1"), "source")) as poor,
+                pytest.raises(PreflightError) as caught,
+            ):
+                load_table(poor, "s", database, "t")
+            assert caught.value.message.endswith(".t is missing (or not visible to this user)")
+            assert caught.value.hint.startswith(f"GRANT SELECT ON `{database}`.`t` TO '{user}'@'%'")
+        finally:
+            box.source.execute(f"DROP USER {user}")
+        with session(box.source) as rich, pytest.raises(PreflightError) as caught:
+            load_table(rich, "s", database, "gone")
+        assert caught.value.message.endswith(".gone is missing")
+        assert "GRANT" not in caught.value.hint
+
+
+def test_columns_that_only_the_log_has_are_refused_by_name(mariadb_box: Sandbox) -> None:
+    with scratch(mariadb_box.source, "hashed") as database, session(mariadb_box.source, database) as connection:
+        connection.execute("CREATE TABLE t (id INT PRIMARY KEY, a TEXT, b INT, UNIQUE x (a), UNIQUE y (b) USING HASH)")
+        with pytest.raises(PreflightError, match=r"\.t has unique keys by hash \(x, y\)") as caught:
+            load_table(connection, "s", database, "t")
+        assert f"ALTER TABLE `{database}`.`t` DROP INDEX `x`, DROP INDEX `y`" in caught.value.hint
+        connection.execute("ALTER TABLE t DROP INDEX x, DROP INDEX y")
+        assert load_table(connection, "s", database, "t").key == ("id",)
+
+
+def test_literals_that_are_no_text_are_read_as_the_bytes_they_stand_for() -> None:
+    printed = (
+        b"CREATE TABLE `a'b` (\n  `x` varbinary(9) DEFAULT '\\0\xff''\\n\\\\',\n  `c` char(1) DEFAULT '\xc3\xa4'\n)"
+    )
+    assert (
+        readable(printed)
+        == "CREATE TABLE `a'b` (\n  `x` varbinary(9) DEFAULT X'00ff270a5c',\n  `c` char(1) DEFAULT 'ä'\n)"
+    )
+    with pytest.raises(UnicodeDecodeError):
+        readable(b"CREATE TABLE `\xff` (\n  `x` int\n)")
 
 
 def test_views_and_missing_tables_are_refused(source: tuple[Connection, str]) -> None:

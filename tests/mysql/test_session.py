@@ -28,7 +28,7 @@ _NOT_OF_SESSIONS = frozenset({1229, 1238})  # global, read-only
 def values_of(connection: Connection) -> dict[str, str]:
     rows = connection.query("SHOW SESSION VARIABLES")
     found = {str(name).lower(): str(value) for name, value in rows}
-    return {name: found[name] for name in settings_of(connection.version) if name in found}
+    return {name: found[name] for name in settings_of(connection.greeting) if name in found}
 
 
 def of_sessions(server: DatabaseServer) -> set[str]:

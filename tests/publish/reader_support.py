@@ -29,8 +29,20 @@ class Collected:
     boundaries: list[tuple[str, int]] = field(default_factory=list)
     begun: int = 0
 
+    marks: dict[str, int] = field(default_factory=dict)
+    whole: bool = True  # nothing of a transaction goes on before its end
+
     def begin(self) -> None:
         self.begun += 1
+        self.marks = {"": len(self.rows_)}
+
+    def savepoint(self, name: str) -> None:
+        self.marks[name] = len(self.rows_)
+
+    def rolled_back(self, name: str) -> bool:
+        if self.whole:
+            del self.rows_[self.marks[name] :]
+        return self.whole
 
     def rows(
         self, table: Table, transaction: Transaction, event: int, rows: Iterable[tuple[Image | None, Image | None]]
@@ -70,14 +82,14 @@ class Log:
     def start(self) -> BinlogPosition:
         return visible_position(self.connection, list(self.tables), threading.Event())
 
-    def run(self, *statements: str) -> Collected:
+    def run(self, *statements: str, sink: Collected | None = None) -> Collected:
         """Execute in one session, then read the log from before to after."""
         start = self.start()
         self.server.execute(*statements, database=DATABASE)
-        return self.read(start, log_end(self.connection))
+        return self.read(start, log_end(self.connection), sink)
 
-    def read(self, start: BinlogPosition, end: BinlogPosition) -> Collected:
-        collected = Collected()
+    def read(self, start: BinlogPosition, end: BinlogPosition, sink: Collected | None = None) -> Collected:
+        collected = sink or Collected()
         reader = self.reader(start, collected)
         binlog = BinlogReader(self.source, 4711, 1.0, start.file, start.pos)
         binlog.open()

@@ -38,6 +38,11 @@ class Seen:
 
     def begin(self) -> None: ...
 
+    def savepoint(self, name: str) -> None: ...
+
+    def rolled_back(self, name: str) -> bool:
+        return False
+
     def rows(self, table: Table, _transaction: Transaction, _event: int, rows: RowEvent) -> None:
         names = [column.name for column in table.columns]
         for before, after in rows:
@@ -141,6 +146,10 @@ class Followed:
 
     def catalog(self, table: str) -> Table:
         return load_table(self.connection, "main", self.database, table)
+
+    def now(self, table: str) -> str:
+        """Its CREATE TABLE at the source."""
+        return show_create_whole(self.connection, self.database, table)
 
     def known(self, table: str) -> Table | None:
         return self.in_force(self.here)[(self.database, table)].table

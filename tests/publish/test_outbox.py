@@ -203,3 +203,32 @@ def test_a_batch_of_which_the_broker_refuses_one_message_is_never_acknowledged(l
     with pytest.raises(DeliveryFailed):
         line.producer.poll()
     assert line.batches.acknowledged.pos == 100
+
+
+def test_a_rolled_back_part_of_a_transaction_is_taken_back(line: Line, kafka_settings: Settings) -> None:
+    line.rows((0, b"earlier"))
+    line.end(50)
+    line.outbox.mark("")
+    line.rows((0, b"a"), (1, b"b"))
+    line.outbox.mark("s")
+    line.rows((1, b"gone"))
+    assert line.outbox.undo("s")
+    assert not line.outbox.undo("another")
+    line.end(100)
+    line.outbox.mark("")
+    line.rows((2, b"gone"))
+    assert line.outbox.undo("")
+    line.end(200)
+    line.outbox.flush()
+    assert line.confirmed() == 200
+    found = [values(kafka_settings, number) for number in range(3)]
+    assert found == [[b"earlier", b"a"], [b"b"], []]
+
+
+def test_a_part_that_was_handed_over_is_not_taken_back(line: Line) -> None:
+    line.outbox.mark("")
+    line.rows(*[(0, b"x")] * 5)
+    line.outbox.mark("s")
+    line.rows((0, b"y"))
+    assert not line.outbox.undo("")
+    assert line.outbox.undo("s")

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import closing
 
 import pytest
-from reader_support import DATABASE, Log
+from reader_support import DATABASE, Collected, Log
 
 from migrate.model.errors import ServerError, StopError
 from migrate.mysql.catalog import load_table
@@ -15,6 +15,7 @@ from migrate.publish.log import payload
 from migrate.publish.log.binlog import TRANSACTION_PAYLOAD, BinlogReader
 from sandbox.settings import Flavour
 from sandbox.stack import Sandbox
+from tests.helpers import scratch
 
 
 @pytest.fixture(scope="module")
@@ -74,17 +75,49 @@ def test_savepoints_and_rolled_back_transactions_leave_only_committed_rows(log: 
     assert seen.keys == ["1", "4"]
 
 
-def test_a_rollback_to_a_savepoint_that_is_in_the_log_stops(log: Log, flavour: Flavour) -> None:
-    """With a table without transactions in it, MariaDB logs the rolled-back rows and the ROLLBACK TO behind them."""
-    log.server.execute("CREATE TABLE IF NOT EXISTS untouched (id INT) ENGINE=MyISAM", database=DATABASE)
-    statements = [
-        "BEGIN", "SAVEPOINT s", "INSERT INTO t VALUES (1, 'gone')", "INSERT INTO untouched VALUES (1)", "ROLLBACK TO s",
-        "INSERT INTO t VALUES (2, 'stays')", "COMMIT",
-    ]  # fmt: skip
+ROLLED_BACK = {
+    "temporary table": (
+        "BEGIN", "INSERT INTO t VALUES (1, 'gone')", "CREATE TEMPORARY TABLE x (a INT)", "DROP TEMPORARY TABLE x",
+        "INSERT INTO t VALUES (2, 'gone')", "ROLLBACK", "INSERT INTO t VALUES (9, 'stays')",
+    ),
+    "savepoint before all rows": (
+        "BEGIN", "SAVEPOINT s", "INSERT INTO t VALUES (1, 'gone')", "INSERT INTO untouched VALUES (1)",
+        "ROLLBACK TO s", "INSERT INTO t VALUES (9, 'stays')", "COMMIT",
+    ),
+    "savepoints between rows": (
+        "BEGIN", "INSERT INTO t VALUES (7, 'stays')", "SAVEPOINT `a ``TO`", "INSERT INTO t VALUES (8, 'stays')",
+        "SAVEPOINT s", "INSERT INTO t VALUES (1, 'gone')", "INSERT INTO untouched VALUES (1)",
+        "ROLLBACK WORK TO SAVEPOINT s", "INSERT INTO t VALUES (9, 'stays')", "COMMIT",
+    ),
+    "to an outer savepoint": (
+        "BEGIN", "INSERT INTO t VALUES (9, 'stays')", "SAVEPOINT `a ``TO`", "INSERT INTO t VALUES (1, 'gone')",
+        "SAVEPOINT s", "INSERT INTO t VALUES (2, 'gone')", "INSERT INTO untouched VALUES (1)", "ROLLBACK TO `A ``to`",
+        "COMMIT",
+    ),
+    "to a savepoint, then all": (
+        "BEGIN", "INSERT INTO t VALUES (1, 'gone')", "SAVEPOINT s", "INSERT INTO untouched VALUES (1)",
+        "INSERT INTO t VALUES (2, 'gone')", "ROLLBACK TO s", "ROLLBACK", "INSERT INTO t VALUES (9, 'stays')",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ROLLED_BACK)
+def test_what_the_log_has_and_was_rolled_back_has_no_effect(log: Log, flavour: Flavour, name: str) -> None:
+    """With a table without transactions, or a temporary one, MariaDB logs the rows and the ROLLBACK behind them."""
     if flavour == Flavour.MYSQL:  # enforce_gtid_consistency refuses the mixture itself
         pytest.skip("MariaDB only")
-    with pytest.raises(StopError, match="rolled back in the log"):
-        log.run(*statements)
+    log.server.execute("CREATE TABLE IF NOT EXISTS untouched (id INT) ENGINE=MyISAM", database=DATABASE)
+    seen = log.run(*ROLLED_BACK[name])
+    assert seen.keys == [str(row[0]) for row in log.server.query(f"SELECT id FROM {DATABASE}.t ORDER BY id")]
+    assert seen.keys[-1] == "9"
+
+
+def test_rows_that_were_published_before_they_were_rolled_back_stop(log: Log, flavour: Flavour) -> None:
+    if flavour == Flavour.MYSQL:
+        pytest.skip("MariaDB only")
+    with pytest.raises(StopError, match="some of them are published already") as caught:
+        log.run(*ROLLED_BACK["temporary table"], sink=Collected(whole=False))
+    assert "publish.transaction_rows" in caught.value.hint
 
 
 def test_a_quiet_log_is_followed_to_its_end_after_a_rotation(log: Log) -> None:
@@ -162,6 +195,47 @@ def test_partial_json_updates_stop(log: Log, flavour: Flavour) -> None:
             )
     finally:
         del log.tables[(DATABASE, "j")]
+
+
+def test_partial_json_updates_of_other_tables_pass(log: Log, flavour: Flavour) -> None:
+    if flavour != Flavour.MYSQL:
+        pytest.skip("MySQL only")
+    log.server.execute(
+        "CREATE TABLE IF NOT EXISTS another (id INT PRIMARY KEY, d JSON)",
+        "REPLACE INTO another VALUES (1, JSON_OBJECT('a', 'long enough to matter', 'b', 2))",
+        database=DATABASE,
+    )
+    seen = log.run(
+        "SET SESSION binlog_row_value_options = PARTIAL_JSON",
+        "BEGIN", "UPDATE another SET d = JSON_SET(d, '$.b', 3) WHERE id = 1", "INSERT INTO t VALUES (5, 'a')", "COMMIT",
+    )  # fmt: skip
+    assert seen.keys == ["5"]
+    assert [event for _, _, event, _ in seen.rows_] == [1]
+
+
+@pytest.mark.parametrize("reaches", ["", "trigger", "cascade", "qualified"])
+def test_a_statement_passes_where_the_log_says_that_no_selected_database_is_changed(
+    log: Log, flavour: Flavour, reaches: str
+) -> None:
+    """MySQL lists the databases, those that triggers and foreign keys reach too; MariaDB does not, and it stops."""
+    with scratch(log.server, "elsewhere") as other:
+        log.server.execute(f"CREATE TABLE {other}.p (id INT PRIMARY KEY)", f"INSERT INTO {other}.p VALUES (1)")
+        if reaches == "trigger":
+            trigger = f"CREATE TRIGGER {other}.x AFTER DELETE ON {other}.p FOR EACH ROW DELETE FROM {DATABASE}.t"
+            log.server.execute(trigger)
+        if reaches == "cascade":
+            child = f"CREATE TABLE {DATABASE}.child (id INT PRIMARY KEY, FOREIGN KEY (id) REFERENCES {other}.p (id)"
+            log.server.execute(f"{child} ON DELETE CASCADE)")
+        statement = f"DELETE {other}.p, t FROM {other}.p, t" if reaches == "qualified" else f"DELETE FROM {other}.p"
+        try:
+            run = ("INSERT INTO t VALUES (1, 'a')", "SET SESSION binlog_format = STATEMENT", statement)
+            if flavour == Flavour.MYSQL and not reaches:
+                assert log.run(*run).keys == ["1"]
+            else:
+                with pytest.raises(StopError, match="DELETE was logged as a statement"):
+                    log.run(*run)
+        finally:
+            log.server.execute(f"DROP TABLE IF EXISTS {DATABASE}.child")
 
 
 def test_compression_switched_on_and_off_while_reading_changes_nothing(log: Log, flavour: Flavour) -> None:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 
 import pytest
 from decode_support import server_variables
 from schema_support import Followed
 
+from migrate.mysql.definition import create_as
 from migrate.publish.schema.definitions import Selected
 from sandbox.settings import Flavour
 from sandbox.stack import Sandbox
-from tests.helpers import unique
+from tests.helpers import globally, unique
 
 TABLE = (
     "CREATE TABLE t (id BIGINT UNSIGNED PRIMARY KEY, a INT, s VARCHAR(20) CHARACTER SET latin1,"
@@ -304,4 +306,139 @@ def test_an_alter_in_two_phases_counts_where_it_is_committed(mariadb_box: Sandbo
     assert sum("ALTER TABLE" in str(row[5]) for row in logged) == 2  # its start, and its commit
     assert [row["n"] for _, row in followed.read(start).rows_] == ["2"]
     assert len(followed.stored) == 1
+    followed.close()
+
+
+SESSIONS = {
+    "ansi": (
+        "SET SESSION sql_mode = 'ANSI_QUOTES'", 'ALTER TABLE "t" ADD INDEX "i1" ("a")',
+        "SET SESSION sql_mode = DEFAULT", "ALTER TABLE t ADD INDEX i2 (s)",
+        "SET SESSION sql_mode = 'ANSI'", 'CREATE INDEX "i3" ON "t" ("a", "s")',
+    ),
+    "no backslash escapes": (
+        "SET SESSION sql_mode = 'NO_BACKSLASH_ESCAPES'", "ALTER TABLE t ADD INDEX i1 (a), COMMENT 'a\\'",
+        "SET SESSION sql_mode = DEFAULT", "ALTER TABLE t ADD INDEX i2 (b)",
+    ),
+    "bytes": ("ALTER TABLE t ALTER w SET DEFAULT x'ff'", "ALTER TABLE t ADD INDEX i1 (a)"),
+    "zone": ("SET SESSION time_zone = '+05:00'", "ALTER TABLE t ALTER z SET DEFAULT '2020-01-01 00:00:00'"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SESSIONS)
+def test_a_statement_is_read_and_replayed_as_its_session_meant_it(box: Sandbox, name: str) -> None:
+    more = (
+        "ALTER TABLE t ADD b ENUM('a\\\\b','c') DEFAULT 'a\\\\b', ADD w VARBINARY(4) DEFAULT x'00ff',"
+        " ADD z TIMESTAMP NULL DEFAULT '2021-01-01 00:00:00'"
+    )
+    followed = made(box, more, follow=False)
+    start = followed.here
+    followed.sql("INSERT INTO t (id) VALUES (1)", *SESSIONS[name], "INSERT INTO t (id) VALUES (2)")
+    assert [row["id"] for _, row in followed.read(start).rows_] == ["1", "2"]
+    assert _made(followed) == followed.now("t")
+    followed.close()
+
+
+def _made(followed: Followed) -> str:
+    """The definition of `t` that is known."""
+    return create_as(followed.in_force(followed.here)[followed.database, "t"].create, "t").replace("%%", "%")
+
+
+def test_a_statement_in_a_character_set_with_backslashes_in_characters_is_replayed_in_it(box: Sandbox) -> None:
+    followed = made(box, follow=False)
+    start = followed.here
+    with closing(box.source.connect(followed.database, charset="gbk")) as connection, connection.cursor() as cursor:
+        cursor.execute("ALTER TABLE t ADD INDEX i1 (a), COMMENT '\u8aa0'")  # 0xD5 0x5C
+        cursor.execute("ALTER TABLE t ADD INDEX i2 (s)")
+        cursor.execute("INSERT INTO t (id) VALUES (2)")
+    assert len(followed.read(start).rows_) == 1
+    assert _made(followed) == followed.now("t")
+    assert "COMMENT='\u8aa0'" in _made(followed)
+    followed.close()
+
+
+def test_a_new_table_gets_the_collation_of_its_database(box: Sandbox) -> None:
+    followed = made(box)
+    followed.sql(f"ALTER DATABASE {followed.database} COLLATE latin1_german1_ci")
+    again = Followed(box.source, box.targets[0], followed.database, "t")
+    start = again.here
+    again.sql(
+        "CREATE TABLE _t_gho (id BIGINT UNSIGNED PRIMARY KEY, n VARCHAR(9))",
+        "RENAME TABLE t TO _t_del, _t_gho TO t",
+        "INSERT INTO t VALUES (1, 'x')",
+    )
+    assert len(again.read(start).rows_) == 1
+    assert again.known("t") == again.catalog("t")
+    assert again.catalog("t").by_name["n"].collation == "latin1_german1_ci"
+    followed.close()
+    again.close()
+
+
+def test_timestamps_are_explicit_or_not_as_in_the_statements_session(box: Sandbox) -> None:
+    for explicit in (1, 0):
+        followed = made(box, follow=True)
+        start = followed.here
+        followed.sql(
+            f"SET SESSION explicit_defaults_for_timestamp = {explicit}, sql_mode = ''",
+            "ALTER TABLE t ADD x TIMESTAMP",
+            "INSERT INTO t (id) VALUES (2)",
+        )
+        with globally(box.targets[0], "explicit_defaults_for_timestamp", 1 - explicit):
+            assert len(followed.read(start).rows_) == 1
+        assert followed.known("t") == followed.catalog("t")
+        assert followed.catalog("t").by_name["x"].nullable is bool(explicit)
+        followed.close()
+
+
+def test_a_state_server_that_demands_primary_keys_and_makes_them_replays_all_the_same(mysql_box: Sandbox) -> None:
+    database = unique("schema")
+    mysql_box.source.execute(f"CREATE DATABASE {database}")
+    mysql_box.source.execute("CREATE TABLE t (id INT NOT NULL UNIQUE, a INT)", database=database)
+    followed = Followed(mysql_box.source, mysql_box.targets[0], database, "t", follow=False)
+    start = followed.here
+    followed.sql("ALTER TABLE t ADD INDEX (a)", "INSERT INTO t VALUES (1, 2)")
+    target = mysql_box.targets[0]
+    with globally(target, "sql_require_primary_key", 1), globally(target, "sql_generate_invisible_primary_key", 1):
+        assert len(followed.read(start).rows_) == 1
+    followed.close()
+
+
+IN_ORACLE_MODE = (
+    "SET SESSION sql_mode = 'ORACLE'",
+    'ALTER TABLE "t" ADD COLUMN "n" VARCHAR2(9), ADD COLUMN m NUMBER(9), ADD COLUMN d DATE',
+    "INSERT INTO t (id, d) VALUES (1, '2020-01-01 01:02:03')",
+    "SET SESSION sql_mode = DEFAULT",
+    "ALTER TABLE t ADD COLUMN d2 DATE",
+    "INSERT INTO t (id, d2) VALUES (2, '2020-01-01')",
+)
+
+
+def test_a_statement_in_oracle_mode_is_followed(mariadb_box: Sandbox) -> None:
+    with server_variables(mariadb_box.source, binlog_row_metadata="NO_LOG"):
+        followed = made(mariadb_box)
+        start = followed.here
+        followed.sql(*IN_ORACLE_MODE)
+        rows = [row for _, row in followed.read(start).rows_]
+        assert [row["d"] for row in rows] == ["2020-01-01 01:02:03", None]
+        assert followed.known("t") == followed.catalog("t")
+        followed.close()
+
+
+def test_what_changes_nothing_stops_nothing(mariadb_box: Sandbox) -> None:
+    followed = made(mariadb_box, follow=False)
+    start = followed.here
+    followed.sql(
+        "ALTER TABLE t DROP COLUMN IF EXISTS nothing",
+        "ALTER TABLE t ADD COLUMN IF NOT EXISTS a INT",
+        "ALTER TABLE t MODIFY COLUMN IF EXISTS nothing INT, DROP INDEX IF EXISTS nothing",
+        "ALTER TABLE t CHANGE COLUMN IF EXISTS nothing more INT",
+        "ALTER TABLE t RENAME COLUMN IF EXISTS nothing TO more",
+        "ALTER TABLE IF EXISTS nothing ADD COLUMN a INT",
+        "ALTER TABLE t DROP CONSTRAINT IF EXISTS nothing, DROP FOREIGN KEY IF EXISTS nothing",
+        "CREATE INDEX IF NOT EXISTS by_a ON t (a)",
+        "DROP INDEX IF EXISTS nothing ON t",
+        "CREATE TABLE IF NOT EXISTS t (id INT)",
+        "DROP TABLE IF EXISTS nothing",
+        "INSERT INTO t (id) VALUES (1)",
+    )
+    assert len(followed.read(start).rows_) == 1
     followed.close()

@@ -7,7 +7,9 @@ import struct
 import pytest
 
 from migrate.model.errors import StopError
+from migrate.publish.schema.session import _ALMOST, _EXACT, Session, decode, encode
 from migrate.publish.schema.statement import Statement, concerned, first_word, parse_query
+from sandbox.stack import Sandbox
 
 ORDERS = ("shop", "orders")
 SELECTED = [ORDERS, ("shop", "a`b"), ("Crm", "Käufe"), ("crm", "x;drop table y"), ("shop", 'q"q')]
@@ -136,9 +138,8 @@ def event(database: bytes, sql: bytes, status: bytes = b"") -> bytes:
 
 
 def test_a_query_event_is_read_past_its_status_variables() -> None:
-    assert parse_query(event("shöp".encode(), "DROP TABLE é".encode(), b"\x00\x01\x02")) == Statement(
-        "shöp", "DROP TABLE é"
-    )
+    found = parse_query(event("shöp".encode(), "DROP TABLE é".encode(), b"\x00\x01\x02"))
+    assert (found.database, found.sql) == ("shöp", "DROP TABLE é")
     assert parse_query(event(b"", b"BEGIN")) == Statement("", "BEGIN")
 
 
@@ -146,6 +147,66 @@ def test_a_query_event_is_read_past_its_status_variables() -> None:
 def test_a_query_event_that_cannot_be_read_stops(body: bytes) -> None:
     with pytest.raises(StopError, match="a query event cannot be read"):
         parse_query(body)
+
+
+@pytest.mark.parametrize(
+    ("status", "session"),
+    [
+        (  # as MySQL 9.7 wrote it
+            "00 00 00 00 00 01 04 00 10 00 00 00 00 00 06 03 73 74 64 04 ff 00 ff 00 2d 00 05 06 2b 30 35 3a 30 30"
+            " 0c 02 61 00 62 63 00 10 00 11 2a 00 00 00 00 00 00 00 12 2e 00 13 00",
+            Session(
+                0x100004,
+                255,
+                255,
+                45,
+                None,
+                "+05:00",
+                flags=0,
+                explicit_timestamps=0,
+                utf8mb4=46,
+                databases=frozenset({"a", "bc"}),
+            ),
+        ),
+        ("0c fe 10 01", Session(explicit_timestamps=1)),
+        (  # as MariaDB 10.11 wrote it
+            "00 00 00 00 01 01 00 00 20 54 00 00 00 00 06 03 73 74 64 04 1c 00 1c 00 2d 00 08 08 00"
+            " 81 24 00 00 00 00 00 00 00 83 01 2d 00 2e 00 82 02",
+            Session(0x54200000, 28, 28, 45, 8, flags=1 << 24, phases=2),
+        ),
+        ("0c 01 c3 b6 00 10 00", Session(explicit_timestamps=0, databases=frozenset({"ö"}))),
+        ("63 01 01", Session()),  # of unknown size
+    ],
+)
+def test_the_session_of_a_statement_is_read(status: str, session: Session) -> None:
+    assert parse_query(event(b"a", b"DROP TABLE t", bytes.fromhex(status))).session == session
+
+
+def test_bytes_that_are_no_text_come_back_as_they_were() -> None:
+    for charset in (*_EXACT, *_ALMOST, "armscii8"):
+        raw = b"ALTER TABLE t COMMENT '\xd5\x5c\xff\x81\x00\xe4'"
+        text = decode(raw, charset)
+        assert encode(text.sql, text.codec) == raw
+    assert parse_query(event(b"", b"ALTER TABLE t ALTER x SET DEFAULT '\xff'")).legible.endswith("'\ufffd'")
+
+
+def test_a_character_set_that_counts_as_known_is_read_as_the_server_reads_it(box: Sandbox) -> None:
+    """Each byte, and each pair of bytes where characters have two."""
+    single = [bytes([one]) for one in range(0x80, 256)]
+    pairs = [bytes([one, two]) for one in range(0x81, 0xFF) for two in range(0x40, 0xFF)]
+    for charset, codec in _EXACT.items():
+        known = [one for one in (pairs if charset in ("gbk", "gb2312") else single) if _one(one, codec)]
+        if charset == "binary" or not known:
+            continue
+        sql = f"SELECT HEX(CONVERT(CONVERT(x'{b''.join(known).hex()}' USING {charset}) USING utf8mb4))"
+        assert bytes.fromhex(box.source.query(sql)[0][0]).decode() == b"".join(known).decode(codec), charset
+
+
+def _one(raw: bytes, codec: str) -> bool:
+    try:
+        return len(raw.decode(codec)) == 1
+    except UnicodeDecodeError:
+        return False
 
 
 @pytest.mark.parametrize("charset", ["latin1", "gbk", "cp1251", "shift_jis"])

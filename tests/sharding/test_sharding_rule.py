@@ -18,7 +18,7 @@ from migrate.model.errors import ConfigError, StopError
 from migrate.model.table import Column, Kind, Table
 from migrate.sharding.columns import column_types
 from migrate.sharding.javatypes import hash_string, to_units, wrap32
-from migrate.sharding.rule import Place, TableRule, build_rule
+from migrate.sharding.rule import Place, TableRule, build_rule, node
 
 NODES = "ds_${0..3}.orders_${0..3}"
 BY_MOD = {"column": "user_id", "algorithm": "MOD", "props": {"sharding-count": 4}}
@@ -291,6 +291,20 @@ def test_the_wrong_number_of_columns_is_a_defect() -> None:
         four_by_four().route_many([["1"], ["2"]])
     with pytest.raises(ValueError, match="number of rows"):
         build_rule({"nodes": "shop.orders"}, "orders", TYPES).route_many([])
+
+
+@pytest.mark.parametrize("name", ["a.b", "it's", 'say "x"', "a``b", "{x},$y", " b", "plain", "x`"])
+def test_any_name_can_be_written_as_a_node(name: str) -> None:
+    rule = build_rule({"nodes": [node("ds_0", name)]}, "orders", {"user_id": "bigint"})
+    assert [(place.database, place.table) for place in rule.places] == [("ds_0", name)]
+    assert ("`" in node("ds_0", name)) is (name != "plain")
+
+
+def test_a_name_that_needs_quotes_is_refused_with_the_way_to_write_it() -> None:
+    for nodes in ("ds_0.a.b", "ds_0.`a`, ds_0.`b`", "ds_0.a`b", "ds_0.``"):
+        with pytest.raises(ConfigError) as caught:
+            build_rule({"nodes": nodes}, "orders", {"user_id": "bigint"})
+        assert "ds_0.`a.b`" in caught.value.hint
 
 
 # refused in the config file -----------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 
 from migrate.model.errors import StopError
@@ -125,6 +125,11 @@ class Definitions:
     def holds(self, name: Name) -> Name | None:
         version = self.versions.get(name)
         return version.holds if version else None
+
+    def apart_from(self, databases: Collection[str] | None) -> bool:
+        """Whether what changes tables of these databases only, if they are known, changes none that is known here."""
+        ours = {name[0].lower() for name in (*self.selected, *self.versions)}
+        return bool(databases) and ours.isdisjoint(name.lower() for name in databases or ())
 
     def there(self, name: Name) -> Version | None:
         """What is known of a table that exists."""

@@ -163,8 +163,10 @@ def dialect_of(connection: Connection) -> Dialect:
     found = show_variables(connection, "version", "lower_case_table_names")
     parts = re.match(r"(\d+)\.(\d+)\.(\d+)", found["version"])
     major, minor, patch = (int(part) for part in parts.groups()) if parts else (99, 99, 99)
+    schemata = connection.query("SELECT SCHEMA_NAME, DEFAULT_COLLATION_NAME FROM information_schema.SCHEMATA")
     return Dialect(
         connection.flavour == "mariadb",
         major * 10000 + minor * 100 + patch,
         found.get("lower_case_table_names", "0") != "0",
+        {str(name): str(collation) for name, collation in schemata},
     )

@@ -8,7 +8,7 @@ or brings rows without row events always stops (docs/decisions/0010).
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import structlog
@@ -18,11 +18,13 @@ from migrate.model.errors import StopError
 from migrate.model.table import Table
 from migrate.publish.schema import ddl as ddls
 from migrate.publish.schema import ghost
+from migrate.publish.schema.conditional import effective
 from migrate.publish.schema.ddl import Ddl, Name, Verb
 from migrate.publish.schema.definitions import COPY_AGAIN, Definitions, Selected, Versions, full
+from migrate.publish.schema.session import UNREADABLE, legible
 from migrate.publish.schema.shadow import NotReplayedError, Shape
 from migrate.publish.schema.sqltext import tokens
-from migrate.publish.schema.statement import UNREADABLE, Statement, concerned
+from migrate.publish.schema.statement import Statement, concerned
 from migrate.state.schema_history import Version
 
 log = structlog.get_logger("migrate.publish")
@@ -40,8 +42,8 @@ class Replays(Protocol):
         ddl: Ddl,
         before: Mapping[Name, Shape],
         keys: Mapping[Name, tuple[str, ...] | None],
-        mode: int,
-        database_collation: int | None = None,
+        statement: Statement,
+        collation: str = "",
     ) -> dict[Name, Shape]: ...
 
 
@@ -52,6 +54,7 @@ class Dialect:
     mariadb: bool
     version: int = 0  # as in `/*!NNNNN`
     lower_case: bool = False  # lower_case_table_names is not 0
+    collations: Mapping[str, str] = field(default_factory=dict)  # by database, what its new tables get
 
 
 class Schema:
@@ -83,11 +86,11 @@ class Schema:
         if statement.is_part:
             return False
         try:
-            read = tokens(statement.sql, statement.mode, self._dialect.version, mariadb=self._dialect.mariadb)
+            read = tokens(statement.sql, statement.session.mode, self._dialect.version, mariadb=self._dialect.mariadb)
             ddl = ddls.parse(statement.sql, read, statement.database)
         except ValueError as error:
             return self._doubt(statement, f"it cannot be read: {error}", since)
-        if ddl is None or any(UNREADABLE in "".join(name) for name in ddl.names):
+        if ddl is None or any(UNREADABLE in legible("".join(name), exact=statement.exact) for name in ddl.names):
             return self._doubt(statement, "", since)
         if not ddl.tables:
             return False
@@ -171,8 +174,15 @@ class Schema:
                     self._refuse_loss(step, name)
             return {name: _forgotten(step.since) for name in ddl.names if self.known.there(name) is not None}
         target = others[-1] if others else base
-        if self.known.there(base) is None:
+        there = self.known.there(base)
+        if there is None:
             return self._renamed(step, [(base, target)], {}) if target != base else {}
+        if there.table is not None and ddl.clauses:
+            ddl = effective(ddl, there.table.by_name)
+            step = replace(step, does=ddl)
+            if not ddl.clauses:
+                log.info("a statement changes nothing", table=full(base), statement=_text(step.statement))
+                return {}
         after, why = self._replay(step)
         known = after.get(target)
         altered = known if known is not None else Version(None, unsure=why or "not known")
@@ -194,14 +204,13 @@ class Schema:
                 return {}, version.unsure or "how it was made is not in the schema history"
             if version is not None:
                 before[name] = Shape(version.create, version.table)
-        if UNREADABLE in step.statement.sql:
-            return {}, "its text is in a character set that this service does not read"
         if self._replays is None:
             return {}, "there is no server to try it on"
         keys = {name: self._selected[name].key for name in step.ddl.names if name in self._selected}
         statement = step.statement
         try:
-            after = self._replays.after(step.ddl, before, keys, statement.mode, statement.database_collation)
+            collation = self._dialect.collations.get(step.ddl.names[0][0], "")
+            after = self._replays.after(step.ddl, before, keys, statement, collation)
         except NotReplayedError as error:
             log.warning("a statement was not replayed", statement=_text(statement), reason=str(error))
             return {}, str(error)
@@ -262,7 +271,7 @@ class Schema:
         if version is None:
             version = Version(None, unsure=f"{full(came_from)} was made before this service looked")
         after = replace(version, table=_named(version.table, name), holds=None, since=step.since)
-        return self._judge(step, name, before, after, harmless=not altered or ddls.leaves_values(step.ddl))
+        return self._judge(step, name, before, after, harmless=not altered or ddls.leaves_values(step.does or step.ddl))
 
     # -- judging
 
@@ -295,6 +304,7 @@ class _Step:
     ddl: Ddl
     statement: Statement
     since: Coordinate
+    does: Ddl | None = None  # without the clauses that have no effect
 
     def stop(self, name: Name, why: str, hint: str) -> StopError:
         because = f" ({why})" if why else ""
@@ -315,4 +325,4 @@ def _generated(create: str) -> list[str]:
 
 
 def _text(statement: Statement) -> str:
-    return " ".join(statement.sql.split())[:200]
+    return " ".join(statement.legible.split())[:200]

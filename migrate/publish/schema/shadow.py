@@ -18,11 +18,17 @@ from migrate.model.table import Table
 from migrate.mysql.catalog import load_table
 from migrate.mysql.connection import Connection, connect
 from migrate.mysql.definition import create_as, show_create_whole
-from migrate.mysql.errors import explain, explained, passes, text
+from migrate.mysql.errors import ACCESS_DENIED, explain, explained, number, passes, text
 from migrate.mysql.quoting import quote
 from migrate.mysql.quoting import table as quoted
 from migrate.publish.schema.ddl import Ddl, Name
+from migrate.publish.schema.statement import Statement
 from migrate.settings import State
+
+_OURS = ("sql_require_primary_key", "sql_generate_invisible_primary_key", "innodb_strict_mode")
+"""What a server may demand of tables, or add to them; the source has let these be."""
+_CANNOT_SET = ACCESS_DENIED | {1193, 1231, 1238, 1273, 1298}
+"""No such variable; no such value; read-only; no such collation; no such time zone."""
 
 
 class NotReplayedError(Exception):
@@ -53,18 +59,22 @@ class Shadow:
         ddl: Ddl,
         before: Mapping[Name, Shape],
         keys: Mapping[Name, tuple[str, ...] | None],
-        mode: int,
-        database_collation: int | None = None,
+        statement: Statement,
+        collation: str = "",
     ) -> dict[Name, Shape]:
         """The tables that the statement speaks of and that are there after it.
 
-        before: those that are there. keys: the key to choose, where the config names one. mode: the session's
-        sql_mode. Raises NotReplayedError; ServerError when the state server is away.
+        before: those that are there. keys: the key to choose, where the config names one. statement: with the session
+        that it is run in; definitions are made and read back in one of ours. collation: of the database, which new
+        tables get unless the statement's session has another one. Raises NotReplayedError; ServerError when
+        the state server is away.
         """
         names = {name: (self._database, f"{self._prefix}_{number}") for number, name in enumerate(set(ddl.names))}
-        with self._session(mode) as session:
+        with self._session() as session, self._session() as theirs:
             try:
-                return self._replay(session, ddl, before, keys, names, database_collation)
+                _take_over(theirs, statement)
+                self._default_collation(theirs, statement.session.database, collation)
+                return self._replay(session, theirs, ddl, before, keys, names, statement)
             except pymysql.MySQLError as error:
                 if passes(error):
                     raise explain(error, "state server, replaying a statement") from error
@@ -73,17 +83,16 @@ class Shadow:
                 self._tidy(session, names)
 
     @contextmanager
-    def _session(self, mode: int) -> Iterator[Connection]:
+    def _session(self) -> Iterator[Connection]:
         session = connect(self._state, "state server")
         try:
             if session.flavour != self._flavour:
                 raise NotReplayedError(f"the state server is {session.flavour}, the source {self._flavour}")
             with explained(f"state server, database {self._database}"):
                 session.query(f"USE {quote(self._database)}")
-            try:
-                session.query("SET SESSION foreign_key_checks = 0, sql_mode = %s", (mode,))
-            except pymysql.MySQLError as error:
-                raise NotReplayedError(f"the state server says: {text(error)}") from error
+                session.query("SET SESSION foreign_key_checks = 0")
+                for name in _OURS:
+                    _set(session, name, 0, needed=False)
             yield session
         finally:
             session.close()
@@ -91,11 +100,12 @@ class Shadow:
     def _replay(
         self,
         session: Connection,
+        theirs: Connection,
         ddl: Ddl,
         before: Mapping[Name, Shape],
         keys: Mapping[Name, tuple[str, ...] | None],
         names: Mapping[Name, Name],
-        database_collation: int | None,
+        statement: Statement,
     ) -> dict[Name, Shape]:
         self._clear(session, names)
         for name, shape in before.items():
@@ -103,9 +113,10 @@ class Shadow:
             copied = self._shape(session, name, names[name][1], keys.get(name))
             if shape.table is not None and copied.table != shape.table:
                 raise NotReplayedError(f"the state server makes another table of {'.'.join(name)} than the source")
-        if database_collation is not None:
-            self._default_collation(session, database_collation)
-        session.query(ddl.rewritten(names))
+        written = statement.encoded(ddl.rewritten(names) % ())
+        if written is None:
+            raise NotReplayedError("its character set has no such letters")
+        theirs.query_raw(written)
         rows = session.query(
             "SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = %s", (self._database,)
         )
@@ -124,11 +135,13 @@ class Shadow:
             return Shape(create, None, error.message.replace(f"{self._database}.{scratch}", ".".join(name)))
         return Shape(create, replace(found, database=name[0], name=name[1]))
 
-    def _default_collation(self, session: Connection, number: int) -> None:
-        """Of the database: what a CREATE TABLE without character set takes."""
-        row = session.one("SELECT COLLATION_NAME FROM information_schema.COLLATIONS WHERE ID = %s", (number,))
-        if row is not None:
-            session.query(f"ALTER DATABASE {quote(self._database)} COLLATE {row[0]}")
+    def _default_collation(self, session: Connection, number: int | None, name: str) -> None:
+        """Of the database: what a CREATE TABLE without character set takes. number: a collation's, before its name."""
+        if number is not None:
+            row = session.one("SELECT COLLATION_NAME FROM information_schema.COLLATIONS WHERE ID = %s", (number,))
+            name = name if row is None else str(row[0])
+        if name:
+            session.query(f"ALTER DATABASE {quote(self._database)} COLLATE {quote(name)}")
 
     def _clear(self, session: Connection, names: Mapping[Name, Name]) -> None:
         for scratch in names.values():
@@ -138,3 +151,27 @@ class Shadow:
         """As `_clear`; what cannot be dropped now is when its name is used again."""
         with suppress(pymysql.MySQLError, OSError):
             self._clear(session, names)
+
+
+def _take_over(session: Connection, statement: Statement) -> None:
+    """Make a session as the statement's was. Raises NotReplayedError where the account may not or the server cannot."""
+    for name, value in statement.session.variables(session.flavour).items():
+        try:
+            _set(session, name, value, needed=True)
+        except pymysql.MySQLError as error:
+            if number(error) not in _CANNOT_SET:
+                raise
+            if name != "time_zone":  # only a default's text depends on a zone, no column's shape
+                raise NotReplayedError(
+                    f"the state server cannot have {name} as the statement's session: {text(error)}"
+                ) from error
+
+
+def _set(session: Connection, name: str, value: object, *, needed: bool) -> None:
+    """Set a session variable that is another. Raises the driver's error where that fails and it is needed."""
+    try:
+        if session.query(f"SELECT @@SESSION.{name}") != [(value,)]:
+            session.query(f"SET SESSION {name} = %s", [value])
+    except pymysql.MySQLError as error:
+        if needed or number(error) not in _CANNOT_SET:
+            raise

@@ -11,6 +11,17 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from migrate.model.errors import StopError
+from migrate.publish.schema.session import (
+    ROLLS_ALTER_BACK,
+    STARTS_ALTER,
+    UNKNOWN,
+    UNREADABLE,
+    Session,
+    decode,
+    encode,
+    legible,
+    read,
+)
 
 _BACKQUOTED, _DOUBLE, _SINGLE = r"`(?:[^`]|``)+`", r"\"(?:[^\"]|\"\")+\"", r"'(?:[^'\\]|\\.|'')*'"
 _PLAIN = r"[A-Za-z0-9_$\u0080-\uffff]+"
@@ -18,7 +29,7 @@ _COMMENT = re.compile(rf"({_BACKQUOTED}|{_DOUBLE}|{_SINGLE})|/\*(?!!|M!).*?\*/|-
 """Comments, and what is quoted, in which no comment begins; `/*! … */` and `/*M! … */` are executed."""
 _WORD = re.compile(rf"({_BACKQUOTED}|{_DOUBLE})|({_SINGLE})|({_PLAIN})", re.S)
 _NAME = rf"({_BACKQUOTED}|{_DOUBLE}|{_PLAIN})"
-UNREADABLE = "\ufffd"
+_SAVEPOINT = re.compile(rf"\s*(?:SAVEPOINT|ROLLBACK\s+(?:WORK\s+)?TO(?:\s+SAVEPOINT)?)\s+{_NAME}\s*;?\s*$", re.I)
 _NAMED_TABLE = re.compile(
     r"\s*(?:CREATE(?:\s+OR\s+REPLACE)?(?:\s+TEMPORARY)?|ALTER(?:\s+ONLINE)?(?:\s+IGNORE)?)\s+TABLE\s+"
     rf"(?:IF\s+(?:NOT\s+)?EXISTS\s+)?{_NAME}(?:\s*\.\s*{_NAME})?",
@@ -69,40 +80,46 @@ _OBJECTS = _HARMLESS_OBJECTS | frozenset({"TABLE", "DATABASE", "SCHEMA", "INDEX"
 
 @dataclass(frozen=True, slots=True)
 class Statement:
+    """database: the session's default. sql: the text; bytes of it that are no characters stand as lone surrogates.
+
+    exact: whether its characters beyond ASCII are those that the server read. codec: how Python writes its bytes.
+    """
+
     database: str
     sql: str
-    mode: int = 0  # sql_mode as bits
-    client: int | None = None  # collation id of the text's character set
-    database_collation: int | None = None
-    phases: int = 0  # MariaDB's binlog_alter_two_phase: see `is_part`
+    session: Session = UNKNOWN
+    exact: bool = True
+    codec: str = "utf-8"
 
     @property
     def is_part(self) -> bool:
-        """Whether it only announces an ALTER, or takes that back; the whole statement comes again with its commit."""
-        return bool(self.phases & (_STARTS_ALTER | _ROLLS_ALTER_BACK))
+        """Whether it only announces an ALTER, or takes that back; the whole statement comes again with its commit
+        (MariaDB's binlog_alter_two_phase)."""
+        return bool(self.session.phases & (STARTS_ALTER | ROLLS_ALTER_BACK))
+
+    @property
+    def legible(self) -> str:
+        """The text, with U+FFFD for what may be another character."""
+        return legible(self.sql, exact=self.exact)
+
+    def encoded(self, sql: str) -> bytes | None:
+        """A text made of this one's as the session wrote it; None where its character set has no such letters."""
+        return encode(sql, self.codec)
 
 
 def parse_query(body: bytes, charsets: Mapping[int, str] | None = None) -> Statement:
     """A QUERY_EVENT (MySQL source documentation, Query_event). Raises StopError.
 
-    ``charsets``: character set by collation id. A text in one that Python does not read as the server does keeps
-    its ASCII only, and what is not ASCII becomes U+FFFD.
+    ``charsets``: character set by collation id.
     """
     try:
         _, _, name_length, _, status_length = struct.unpack_from("<IIBHH", body)
         start = 13 + status_length
         database = body[start : start + name_length].decode("utf-8")
-        session = _session(body[13:start])
-        charset = (charsets or {}).get(session.get(_CLIENT, 0), "utf8mb4")
-        text = body[start + name_length + 1 :].decode(_CODECS.get(charset, "ascii"), "replace")
-        return Statement(
-            database,
-            text,
-            session.get(_SQL_MODE, 0),
-            session.get(_CLIENT),
-            session.get(_CHARSET_DATABASE),
-            session.get(_PHASES, 0),
-        )
+        session = read(body[13:start])
+        charset = (charsets or {}).get(session.client or 0, "utf8mb4")
+        text = decode(body[start + name_length + 1 :], charset)
+        return Statement(database, text.sql, session, text.exact, text.codec)
     except (struct.error, UnicodeDecodeError) as error:
         raise StopError(f"a query event cannot be read: {error}") from None
 
@@ -112,46 +129,20 @@ def is_begin(body: bytes) -> bool:
     return body[-6:] == b"\0BEGIN" and len(body) == 19 + body[8] + int.from_bytes(body[11:13], "little")
 
 
-_SQL_MODE, _CLIENT, _CHARSET_DATABASE, _PHASES = 1, 4, 8, 130
-_STARTS_ALTER, _COMMITS_ALTER, _ROLLS_ALTER_BACK = 2, 4, 8  # MariaDB's log_event.h, FL_START_ALTER_E1 and so on
-_CODECS = {"utf8mb4": "utf-8", "utf8mb3": "utf-8", "utf8": "utf-8", "latin1": "cp1252", "binary": "utf-8"}
-_SIZES = {0: 4, 1: 8, 3: 4, 4: 6, 7: 2, 8: 2, 9: 8, 10: 4, 13: 3, 16: 1, 17: 8, 18: 2, 19: 1, 20: 1, 128: 3, 129: 8}
-_TEXTS = {2: (1, 1), 5: (1, 0), 6: (1, 0), 11: (2, 0)}
-"""Status variables that are texts with a length byte: how many, and bytes behind."""
-_NUMBERS = {_SQL_MODE: 8, _CLIENT: 2, _CHARSET_DATABASE: 2}
-
-
-def _session(status: bytes) -> dict[int, int]:
-    """The session's variables that matter here; those behind one of unknown size are not found (Query_event)."""
-    found: dict[int, int] = {}
-    at = 0
-    while at < len(status):
-        code, at = status[at], at + 1
-        if code in _SIZES:
-            if code in _NUMBERS:
-                found[code] = int.from_bytes(status[at : at + _NUMBERS[code]], "little")
-            at += _SIZES[code]
-        elif code == _PHASES and at < len(status):
-            found[code] = status[at]
-            at += 9 if status[at] & (_COMMITS_ALTER | _ROLLS_ALTER_BACK) else 1
-        elif code in _TEXTS:
-            count, behind = _TEXTS[code]
-            for _ in range(count):
-                at += 1 + (status[at] if at < len(status) else 0)
-            at += behind
-        else:
-            break
-    return found
-
-
 def first_word(sql: str) -> str:
     match = re.match(r"[\s(]*([A-Za-z]+)", _without_comments(sql))
     return match.group(1).upper() if match else ""
 
 
+def savepoint_of(sql: str) -> str:
+    """The name, as it is written, in SAVEPOINT s and ROLLBACK [WORK] TO [SAVEPOINT] s; "" for a whole ROLLBACK."""
+    found = _SAVEPOINT.match(_without_comments(sql))
+    return _name(found.group(1)).lower() if found else ""
+
+
 def concerned(statement: Statement, tables: Collection[tuple[str, str]]) -> tuple[str, str] | None:
     """The first selected (database, table) a statement may change, or None when it changes none of them."""
-    sql = _without_comments(statement.sql)
+    sql = _without_comments(statement.legible)
     words = list(_words(sql))
     if not words or _is_harmless(words):
         return None

@@ -1,0 +1,35 @@
+"""Clauses of an ALTER TABLE with IF [NOT] EXISTS (MariaDB knowledge base, "ALTER TABLE"): those without effect.
+
+The server judges each by the table as it was before the statement.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+
+from migrate.publish.schema.ddl import Ddl
+from migrate.publish.schema.sqltext import Token
+
+_IF_THERE = ("IF", "EXISTS")
+_IF_ABSENT = ("IF", "NOT", "EXISTS")
+
+
+def effective(ddl: Ddl, columns: Collection[str]) -> Ddl:
+    """The statement without clauses that find their column absent, or there already; columns: before it."""
+    there = {name.lower() for name in columns}
+    return replace(ddl, clauses=tuple(clause for clause in ddl.clauses if not _is_void(clause, there)))
+
+
+def _is_void(clause: Sequence[Token], there: Collection[str]) -> bool:
+    verb = clause[0] if clause else None
+    if verb is None or not verb.is_word("ADD", "DROP", "MODIFY", "CHANGE", "ALTER", "RENAME"):
+        return False
+    rest = clause[2:] if len(clause) > 1 and clause[1].is_word("COLUMN") else clause[1:]
+    if verb.is_word("RENAME") and len(rest) == len(clause) - 1:
+        return False  # of the table, or of an index
+    wanted = _IF_ABSENT if verb.is_word("ADD") else _IF_THERE
+    if len(rest) <= len(wanted) or not all(token.is_word(word) for token, word in zip(rest, wanted, strict=False)):
+        return False
+    name = rest[len(wanted)]
+    return name.is_name and (name.text.lower() in there) is verb.is_word("ADD")
