@@ -5,6 +5,7 @@ Making one takes MySQL four seconds of processor time, most of them for keys and
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
 import shutil
@@ -22,20 +23,16 @@ def copy(command: Sequence[str], data: Path, make: Callable[[Path], None]) -> No
     Raises what `make` raises; nothing is kept then.
     """
     kept = cache_dir() / "fresh" / _name(command)
-    if not kept.exists():
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        part = kept.with_name(f"{kept.name}.part-{os.getpid()}")
-        shutil.rmtree(part, ignore_errors=True)
-        try:
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    with kept.with_suffix(".lock").open("w") as lock:  # several servers of several processes may begin at once
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not kept.exists():
+            part = kept.with_suffix(".part")
+            shutil.rmtree(part, ignore_errors=True)  # of one that was killed
             make(part)
             for name in _OWN:
                 (part / name).unlink(missing_ok=True)
             part.rename(kept)
-        except OSError:
-            if not kept.exists():  # else another process was faster
-                raise
-        finally:
-            shutil.rmtree(part, ignore_errors=True)
     shutil.copytree(kept, data)
 
 
@@ -43,7 +40,7 @@ def _name(command: Sequence[str]) -> str:
     """Another program, or another version of it, makes another directory."""
     digest = hashlib.sha256()
     for word in command:
-        digest.update(word.encode() + b"\0")
+        digest.update(word.replace(str(cache_dir()), "").encode() + b"\0")
         if os.path.isabs(word) and (file := Path(word)).is_file():
             digest.update(f"{file.stat().st_size} {file.stat().st_mtime_ns}\0".encode())
     return digest.hexdigest()[:16]

@@ -29,15 +29,18 @@ class Meter:
         self._file = file
         self._spans: defaultdict[str, float] = defaultdict(float)
         self._inside = False
+        self._failed = False
         self._wrap()
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, bool, bool]:
         began, cpu = time.monotonic(), _busy_seconds()
         self._spans.clear()
+        self._failed = False
         done = yield
         line = {
             "test": item.nodeid,
+            "failed": self._failed,
             "seconds": time.monotonic() - began,
             "busy": _busy_seconds() - cpu,
             "spans": dict(self._spans),
@@ -45,6 +48,9 @@ class Meter:
         with self._file.open("a") as out:
             out.write(json.dumps(line) + "\n")
         return done
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        self._failed |= report.failed
 
     def _wrap(self) -> None:
         from sandbox.broker import KafkaBroker

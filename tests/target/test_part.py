@@ -302,7 +302,7 @@ def test_a_delayed_delete_that_the_target_refuses_is_named_and_set_aside_comes_a
         apply(place.connection, [part], LAST_TIER, place._send)
     found = find_refused(place.connection, part)
     assert found is not None
-    assert (found[1].key, found[1].coordinate, "not this one" in found[2]) == (("1",), at(0), True)
+    assert (found[1].key, found[1].coordinate, "error 1644" in found[2]) == (("1",), at(0), True)
     part.aside[place.writer.name, ("1",), at(0)] = SetAside("not this one", "tested")
     place.sent.clear()
     apply(place.connection, [part], LAST_TIER, place._send)
