@@ -19,7 +19,7 @@ pytestmark = pytest.mark.timeout(900)  # each starts all processes three times, 
 def pipeline(box: Sandbox, kafka: KafkaBroker, tmp_path: Path) -> Iterator[Pipeline]:
     flow = Pipeline(box, kafka, tmp_path, unique("altered"), table="    ddl: ignore\n")
     flow.migration.do("init")
-    flow.migration.begin()
+    flow.migration.start()
     flow.migration.wait(lambda: flow.migration.ask("status")["sources"][0]["published"], 60, "a position")
     yield flow
     flow.migration.stop()
@@ -33,7 +33,7 @@ def targets(pipeline: Pipeline, alter: str) -> None:
 
 
 def started_again(pipeline: Pipeline) -> None:
-    pipeline.migration.begin()
+    pipeline.migration.start()
     pipeline.migration.wait(lambda: not pipeline.migration.ask("status")["halted"], 60, "the consumer's start")
 
 
