@@ -27,7 +27,7 @@ def test_rows_moved_between_two_sources_while_they_are_copied_and_a_publisher_di
         group.fill(1, ROWS)
         migration = group.migration
         migration.do("init")
-        migration.begin()
+        migration.start()
         movers = [group.mover(range(2 + first, 2 * ROWS, 23)) for first in (0, 7)]
         wait(lambda: all(mover.moves > 20 for mover in movers), "rows to move before the copy")
         copied = migration.ask("copy")
