@@ -15,7 +15,7 @@ _FOR_GOOD = "in the server's option file too"
 
 def check(connection: Connection) -> list[Result]:
     """One problem for each such setting, or one result that passes. Raises pymysql.MySQLError."""
-    names = ("log_bin", "binlog_format", "read_only", "super_read_only", "transaction_read_only", "tx_read_only")
+    names = ("log_bin", "binlog_format", "read_only", "super_read_only")
     stops = [
         Result("writable", connection.name, Verdict.PROBLEM, f"{connection.name}: {told}", f"{mend}; {_FOR_GOOD}")
         for told, mend in _stops(connection, show_variables(connection, *names))
@@ -38,10 +38,6 @@ def _stops(connection: Connection, settings: Mapping[str, str]) -> Iterator[tupl
                 f"read_only is ON, and the account lacks {right}, which would let it write",
                 "SET GLOBAL read_only = OFF",
             )
-    for name in ("transaction_read_only", "tx_read_only"):
-        if _on(settings, name):
-            yield f"{name} is ON: every new session only reads", f"SET GLOBAL {name} = OFF"
-            return  # the same setting by two names
 
 
 def _on(settings: Mapping[str, str], name: str) -> bool:
