@@ -201,7 +201,7 @@ def test_a_copy_survives_the_death_of_a_server(box: Sandbox, tmp_path: Path, whi
 
 
 def _workers() -> list[int]:
-    """Spark's Python workers below this process: children of the daemon, which is a child of the JVM."""
+    """Python workers of this process's session: children of the daemon, which is a child of the JVM."""
     parents = {}
     for entry in Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -212,7 +212,8 @@ def _workers() -> list[int]:
     def children(above: set[int]) -> set[int]:
         return {pid for pid, parent in parents.items() if parent in above}
 
-    return sorted(children(children(children({os.getpid()}))))
+    jvms = {pid for pid in children({os.getpid()}) if Path(f"/proc/{pid}/comm").read_text().strip() == "java"}
+    return sorted(children(children(jvms)))
 
 
 def test_no_secret_is_on_the_command_line_or_in_sparks_settings(
