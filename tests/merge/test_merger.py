@@ -264,7 +264,7 @@ def test_a_duplicate_that_does_not_go_away_stops(side: Side) -> None:
     with closing(side.merger()) as merger:
         merger.merge(batch(("1", "1", "a")))
         error = refused(merger, batch(("2", "1", "a"), transaction=20))
-    assert 'key ["2"] at (1, 1, 20, 0): Duplicate entry' in error.message
+    assert 'key ["2"] at (1, 1, 20, 0): error 1062 (duplicate entry) for key' in error.message
 
 
 def test_after_another_process_took_the_partition_nothing_more_is_written(side: Side) -> None:

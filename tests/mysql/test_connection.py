@@ -103,7 +103,7 @@ def test_no_words_of_a_server_that_may_quote_a_row_are_shown(connection: Connect
     connection.execute("CREATE TABLE q (id INT PRIMARY KEY, u VARCHAR(9), n INT, UNIQUE KEY of_u (u))")
     connection.execute("INSERT INTO q VALUES (1, 'canary', 1)")
     for statement, told in (
-        ("INSERT INTO q VALUES (2, 'canary', 1)", "error 1062 (dup entry) for key '"),
+        ("INSERT INTO q VALUES (2, 'canary', 1)", "error 1062 (duplicate entry) for key '"),
         ("INSERT INTO q VALUES (3, 'x', 'canary')", "error 1366 (truncated wrong value for field) for column "),
         ("UPDATE q SET n = 'canary' + 1", "error 1292 (truncated wrong value)"),
         ("SELECT 'canary' FROM", "error 1064 (parse error)"),
