@@ -103,10 +103,14 @@ def killed_with_its_terminal(one: Switched) -> None:
     killed.wait()
 
 
-def alone_killed(flow: Flow | TwoSources, where: str, call: int, command: str) -> None:
-    """A run that is killed before a call, its guardian first: as when the machine goes."""
+CLOSED_ONE = ("migrate.cutover.server:Server.execute", 4)
+"""A call that closes the first of two servers: both were tried before, and it was given a limit to its waits."""
+
+
+def alone_killed(flow: Flow | TwoSources, where: str, call: int, command: str, when: str = "hold") -> None:
+    """A run that is killed before a call (`hold-after`: behind it), its guardian first: as when the machine goes."""
     held = flow.directory / f"held-{command}-{where.rpartition('.')[2]}"
-    line = launcher.command(flow.migration, "hold", where, call, command)
+    line = launcher.command(flow.migration, when, where, call, command)
     killed = subprocess.Popen(line, env={**flow.migration.environment, "HELD_AT": str(held)})
     wait(held.exists, f"{command} to come to {where}")
     second = flow.child(f"second-{held.name}", command)
@@ -150,7 +154,7 @@ def test_without_its_guardian_what_was_killed_is_ended_by_abort_or_by_the_next_r
         worked.goes_on()
 
         # one of two servers is closed already
-        alone_killed(flow, "migrate.state.cutover:note_block", 2, "rollback")
+        alone_killed(flow, *CLOSED_ONE, "rollback", "hold-after")
         do("rollback", "--abort")
         assert (one.side(), one.writable()) == ("target", ["target"])
         worked.goes_on()

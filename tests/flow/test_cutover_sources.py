@@ -16,7 +16,7 @@ from sandbox.stack import Sandbox
 from tests.failover.support import SLOW, wait
 from tests.flow import launcher
 from tests.flow.test_cutover import READ_ONLY, account, connected
-from tests.flow.test_cutover_killed import alone_killed
+from tests.flow.test_cutover_killed import CLOSED_ONE, alone_killed
 from tests.forked import Child, Migration
 from tests.helpers import unique
 
@@ -139,12 +139,12 @@ def two_sources(box: Sandbox, kafka: KafkaBroker, directory: Path) -> Iterator[T
 def test_two_sources_are_left_together_and_come_back_together(box: Sandbox, kafka: KafkaBroker, tmp_path: Path) -> None:
     with two_sources(box, kafka, tmp_path) as one:
         ask, do = one.migration.ask, one.migration.do
-        launcher.run_killed(one.migration, "before", "migrate.state.cutover:note_block", 2, "cutover")
+        launcher.run_killed(one.migration, "after", *CLOSED_ONE, "cutover")
         wait(lambda: not one.state_of("SELECT 1 FROM cutover WHERE finished IS NULL"), "the guardian")
         one.nobody_switches()
         assert (one.writable(), one.stage()) == ([True, True, True], "ready")
 
-        alone_killed(one, "migrate.state.cutover:note_block", 2, "cutover")
+        alone_killed(one, *CLOSED_ONE, "cutover", "hold-after")
         assert one.writable()[:2] == [False, True]
         assert (one.stage(), ask("status")["next"]) == ("switching", "migrate cutover --abort")
         do("cutover", "--abort")
