@@ -22,7 +22,7 @@ _INSERT = (
 )
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_no_step_depends_on_a_global(box: Sandbox, kafka: KafkaBroker, tmp_path: Path) -> None:
     pipeline = Pipeline(box, kafka, tmp_path, unique("turned"))
     migration = pipeline.migration
