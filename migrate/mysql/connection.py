@@ -2,7 +2,7 @@
 
 Session: all that its statements depend on is stated (`session_settings`): UTC, utf8mb4, a strict mode that neither
 invents nor refuses stored values, READ COMMITTED (no gap locks between the stream and the copy). The driver's LOCAL
-INFILE is off (FAULTS S5).
+INFILE is off.
 """
 
 from __future__ import annotations
@@ -112,9 +112,7 @@ class Connection:
             self._run(cursor, sql, None, warn=False)
             if not cursor.warning_count:
                 return []
-            cursor.execute("SHOW WARNINGS")
-            rows = [(int(row[1]), str(row[2])) for row in cursor.fetchall()]
-        return [f"{text} ({code})" for code, text in rows if code not in HARMLESS]
+            return [f"{text} ({code})" for code, text in _warnings(cursor) if code not in HARMLESS]
 
     def query(self, sql: str, args: Sequence[object] | None = None) -> list[tuple[Any, ...]]:
         """Run a statement and fetch all its rows."""
@@ -169,13 +167,23 @@ class Connection:
         return found
 
     def _judge_warnings(self, cursor: Cursor, count: int, truncated: int) -> None:
-        cursor.execute("SHOW WARNINGS")
-        rows = [(int(row[1]), str(row[2])) for row in cursor.fetchall()]
+        rows = _warnings(cursor)
         cut = [row for row in rows if row[0] == _TRUNCATED]
         found = [row for row in rows if row[0] not in HARMLESS and (row[0] != _TRUNCATED or len(cut) > truncated)]
         if found or len(rows) < count:  # more than the server keeps: one of them may matter
             text = "; ".join(words(*row) for row in found[:3]) or f"{count} warnings"
             raise Warned(f"{self.name}: the server warned: {text}", hint="a write with a warning is rolled back")
+
+    @contextmanager
+    def snapshot(self) -> Iterator[None]:
+        """Every SELECT of the block sees the rows as they were when it began; nothing is locked, nothing is written."""
+        self.query("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        self.query("START TRANSACTION WITH CONSISTENT SNAPSHOT")
+        try:
+            yield
+        finally:
+            if self.open:
+                self.query("ROLLBACK")
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
@@ -210,6 +218,12 @@ class Connection:
 
 def _json_document(value: JsonValue, _mapping: object = None) -> str:
     return value.as_json()
+
+
+def _warnings(cursor: Cursor) -> list[tuple[int, str]]:
+    """Number and text of each that the server keeps of the last statement."""
+    cursor.execute("SHOW WARNINGS")
+    return [(int(row[1]), str(row[2])) for row in cursor.fetchall()]
 
 
 def _json_text(value: JsonValue, _mapping: object = None) -> str:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 
 import pymysql
@@ -88,7 +87,7 @@ def dependent(connection: Connection, table: Table, of: Sequence[Expression]) ->
     The session's own settings are as before when it returns. Raises the driver's error.
     """
     found: dict[str, list[str]] = {}
-    with _snapshot(connection):
+    with connection.snapshot():
         before = {one.column: _computed(connection, table, one) for one in of}
         for name, values in _varied(connection) if of else ():
             ((own,),) = connection.query(f"SELECT @@SESSION.{name}")
@@ -102,18 +101,6 @@ def dependent(connection: Connection, table: Table, of: Sequence[Expression]) ->
             finally:
                 connection.query(f"SET SESSION {name} = %s", [own])
     return {column: names for column, names in found.items() if names}
-
-
-@contextmanager
-def _snapshot(connection: Connection) -> Iterator[None]:
-    """The same rows in every statement, while applications write."""
-    connection.query("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
-    connection.query("START TRANSACTION WITH CONSISTENT SNAPSHOT")
-    try:
-        yield
-    finally:
-        if connection.open:
-            connection.query("ROLLBACK")
 
 
 def _varied(connection: Connection) -> Iterator[tuple[str, tuple[str | int, ...]]]:

@@ -10,7 +10,6 @@ Rows in motion are no fault: where the numbers differ, both are taken again in o
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -109,7 +108,7 @@ def unaccounted(
     for side, compared_rows in ((sources, rows), (places, target_rows)):
         moved = sum(one.count() for one in side) != compared_rows
         for one in side:
-            with _snapshot(one.connection):
+            with one.connection.snapshot():
                 found += _of_the_ends(one)
                 if moved:
                     found += _of_the_pages(one, page_rows)
@@ -137,18 +136,6 @@ def _places(sessions: Sessions, planned: PlannedTable) -> list[_Physical]:
         )
         for place in planned.places
     ]
-
-
-@contextmanager
-def _snapshot(connection: Connection) -> Iterator[None]:
-    """Every statement of the block sees the rows as they were when it began; nothing is locked."""
-    connection.query("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
-    connection.query("START TRANSACTION WITH CONSISTENT SNAPSHOT")
-    try:
-        yield
-    finally:
-        if connection.open:
-            connection.query("COMMIT")
 
 
 def _of_the_ends(one: _Physical) -> Iterator[str]:
