@@ -172,6 +172,12 @@ class Web(Section):
         return value
 
 
+class Connections(Section):
+    per_server: Annotated[int, Field(ge=2, le=1000)] = 16
+    """Sessions at one server over which the consumer writes databases side by side, and at most so many tasks of a copy
+    or a verification at a time; `migrate preflight` holds what all processes may open against `max_connections`."""
+
+
 class Lease(Section):
     seconds: Annotated[float, Field(ge=2)] = 15.0
 
@@ -204,6 +210,7 @@ class Settings(Section):
     """Options of Spark for copy, verification and check, beside those that the service sets."""
     cutover: Cutover = Cutover()
     web: Web = Web()
+    connections: Connections = Connections()
     lease: Lease = Lease()
     logging: Logging = Logging()
     run_dir: Path = Path(".migrate")
