@@ -12,7 +12,6 @@ from functools import partial
 import pymysql
 import structlog
 
-from migrate.merge.lanes import Lanes
 from migrate.merge.layouts import History
 from migrate.merge.planner import Owned, Planner, Share
 from migrate.merge.retry import T, until_done
@@ -26,6 +25,7 @@ from migrate.state.left_out import Reasons
 from migrate.state.record import Consumed, Partition
 from migrate.state.skip import Skips
 from migrate.target import fence
+from migrate.target.lanes import Lanes
 from migrate.target.parked import SetAside
 from migrate.target.part import Part, Send, apply, find_refused
 from migrate.target.place import Aftermath, Done
