@@ -239,6 +239,14 @@ class Settings(Section):
             raise ValueError(f"sources: '{name}' has no table under 'tables'")
         return self
 
+    @model_validator(mode="after")
+    def _sessions_suffice(self) -> Settings:
+        """Two waves of chunks are under way at a time, and each chunk has a session at every server."""
+        chunks, most = self.copy_.chunks_at_once, self.connections.per_server
+        if 2 * chunks > most:
+            raise ValueError(f"copy.chunks_at_once: {chunks} is above half of connections.per_server ({most})")
+        return self
+
     def _databases_are_apart(self) -> None:
         """Two names for one database would share one fence: after a crash, what one has would count for the other."""
         seen: dict[tuple[str, int, str], str] = {}

@@ -53,7 +53,7 @@ class Many:
             databases=places,
             kafka={"bootstrap": kafka.bootstrap},
             tables=tables,
-            copy={"master": "local[2]"},
+            copy={"master": "local[2]", "chunks_at_once": 2},
             verify={"master": "local[2]", "rechecks": 1, "recheck_seconds": 0.1},
             connections={"per_server": 4},
             run_dir=str(directory),

@@ -326,6 +326,7 @@ def test_many_databases_of_a_server_share_the_sessions_that_are_allowed(mariadb_
         databases={f"ds_{number}": {"target": "t0", "database": name} for number, name in enumerate(names)},
         tables=[{"name": "shop.t", "sharding": {"nodes": f"ds_${{0..{count - 1}}}.t_0", "database": columns}}],
         connections={"per_server": 3},
+        copy={"chunks_at_once": 1},
     )
     plan, stop = plan_of(plain_table(), settings=settings), threading.Event()
     try:
