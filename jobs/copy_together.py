@@ -119,7 +119,7 @@ class Together:
                 governor.look()
                 if time.monotonic() > noted + LOOK_SECONDS:
                     noted = time.monotonic()
-                    self._note(governor, [copy for wave, _ in waves for copy, _ in wave])
+                    self._note(governor, [copy for wave, _ in waves for copy, _ in wave] or together.active[:1])
             self._finish(together, governor, before)
 
     def _begin(
@@ -173,6 +173,8 @@ class Together:
         with self._state.begin() as connection:
             for copy in dict.fromkeys(copies):
                 self._report(copy, governor, done).put(connection)
+        for copy in copies[:1]:
+            self._report(copy, governor, done).now()
 
     def _report(self, copy: TableCopy, governor: Governor, done: int) -> Report:
         return Report(self._settings, copy, governor, self._state, (done, self._count), self._progress)

@@ -34,8 +34,8 @@ Handed = tuple[TableCopy, Attempt]
 class TablesCopy:
     """Call `begin`, then `wave` and `settle`, then `finish` for those that `ended` gives.
 
-    failed: the tables that cannot be copied, each with its error; they are left out from then on. So is one that is not
-    small after all, which `TableCopy` goes on with.
+    active: those that are being copied. failed: those that cannot be, each with its error; they are left out from then
+    on. So is one that is not small after all, which `TableCopy` goes on with.
     """
 
     def __init__(
@@ -49,10 +49,10 @@ class TablesCopy:
         self.failed: dict[TableCopy, Exception] = {}
         self._state = state
         self._sessions = sessions
-        self._active = sorted(copies, key=lambda copy: copy.planned.table.id)  # rows are locked in one order
+        self.active = sorted(copies, key=lambda copy: copy.planned.table.id)  # rows are locked in one order
         self._waiting = list[TableCopy]()  # with chunks to begin, perhaps
         self._out: dict[TableCopy, int] = {}  # chunks that are being copied
-        what = f"copy of {len(copies)} tables from {self._active[0].planned.table.full_name} on"
+        what = f"copy of {len(copies)} tables from {self.active[0].planned.table.full_name} on"
         self._patience = Patience(settings, what, self._forget, sleep)
 
     def begin(self) -> list[TableCopy]:
@@ -66,23 +66,23 @@ class TablesCopy:
             if not copy.enter(connection):
                 done.append(copy)
 
-        self._in_state(self._active, enter)
-        self._active = [copy for copy in self._active if copy not in done]
-        self._at_targets(self._active, lambda session, copy: copy.open_fence(session))
-        for copy in list(self._active):
+        self._in_state(self.active, enter)
+        self.active = [copy for copy in self.active if copy not in done]
+        self._at_targets(self.active, lambda session, copy: copy.open_fence(session))
+        for copy in list(self.active):
             with self._alone(copy):
                 copy.go_on()
-        self._waiting = list(self._active)
+        self._waiting = list(self.active)
         return done
 
     def wait_for_replay(self) -> None:
         """Until the source is not being replayed."""
-        if self._active:
-            self._active[0].wait_for_replay()
+        if self.active:
+            self.active[0].wait_for_replay()
 
     def replaying(self) -> str:
         """As `TableCopy.replaying`."""
-        return self._active[0].replaying() if self._active else ""
+        return self.active[0].replaying() if self.active else ""
 
     def wave(self, chunks: int, most_rows: int | None = None) -> list[Handed]:
         """Up to so many chunks to copy next, one of a table, their attempts opened in every target database."""
@@ -124,20 +124,20 @@ class TablesCopy:
         for copy, some in of.items():
             self._out[copy] -= len(some)
         self._in_state(sorted(of, key=lambda copy: copy.planned.table.id), book)
-        self._waiting += [copy for copy in of if copy in self._active and copy not in self._waiting]
+        self._waiting += [copy for copy in of if copy in self.active and copy not in self._waiting]
         for copy in [one for one in self._waiting if one.chunks_planned > _MOST_CHUNKS and not self._out[one]]:
             self._waiting.remove(copy)
-            self._active.remove(copy)
+            self.active.remove(copy)
         self._patience.judge(problems, succeeded=succeeded)
 
     def ended(self) -> list[TableCopy]:
         """Those whose chunks are all done, each told once; to be called when `wave` gave none, or fewer than asked."""
-        return [copy for copy in self._active if copy not in self._waiting and not self._out.get(copy)]
+        return [copy for copy in self.active if copy not in self._waiting and not self._out.get(copy)]
 
     def finish(self, copies: Sequence[TableCopy], also: Callable[[sa.Connection, TableCopy], None]) -> None:
         """Close the chunk fences of these. also: done in the last transaction. Raises OwnershipLost."""
         self._in_state(copies, lambda connection, copy: copy.end(connection))
-        left = [copy for copy in copies if copy in self._active]
+        left = [copy for copy in copies if copy in self.active]
         self._at_targets(left, lambda session, copy: copy.close_fence(session))
 
         def end(connection: sa.Connection, copy: TableCopy) -> None:
@@ -145,7 +145,7 @@ class TablesCopy:
             also(connection, copy)
 
         self._in_state(left, end)
-        self._active = [copy for copy in self._active if copy not in left]
+        self.active = [copy for copy in self.active if copy not in left]
 
     # -- inside
 
@@ -162,7 +162,7 @@ class TablesCopy:
         """A step of each, in one transaction a database; the state's locks are let go of before."""
         here: dict[TargetDatabase, list[TableCopy]] = {}
         for copy in copies:
-            if copy in self._active:
+            if copy in self.active:
                 for database in copy.planned.databases:
                     here.setdefault(database, []).append(copy)
         for database in sorted(here):
@@ -194,9 +194,9 @@ class TablesCopy:
         name = copy.planned.table.full_name
         log.error("a table is not copied", table=name, reason=str(error) if defect is None else "", exc_info=defect)
         self.failed[copy] = error
-        self._active = [one for one in self._active if one is not copy]
+        self.active = [one for one in self.active if one is not copy]
 
     def _forget(self) -> None:
         self._sessions.close()
-        for copy in self._active:
+        for copy in self.active:
             copy.forget_pages()

@@ -238,7 +238,7 @@ class TargetPool:
     def get(self, database: TargetDatabase) -> Connection:
         """The server's session, in this database. Those of its other databases are the same session: nothing is asked
         in one of them while a transaction or a result is open in another. Raises ServerError."""
-        server = self._server(database.target)
+        server = self.server(database.target)
         found = self._open.get(database)
         if found is None or found.raw is not server.raw:
             found = self._open[database] = InDatabase(server, database.database)
@@ -246,7 +246,8 @@ class TargetPool:
             found.enter()
         return found
 
-    def _server(self, target: str) -> Connection:
+    def server(self, target: str) -> Connection:
+        """The server's session, in whichever of its databases. Raises ServerError."""
         began = time.monotonic()
         if began - self._used.get(target, began) > SILENT_SECONDS / 2:
             self._drop(target)  # the server may have ended it
