@@ -26,8 +26,8 @@ from migrate.state.copy_progress import skew_of
 from migrate.state.detail import Counts
 from migrate.target.plan import PlannedTable
 
-_TABLES = 512
-"""Begun in one transaction."""
+_TABLES = 128
+"""Begun in one transaction, for whose time no cutover begins."""
 _TASK_CHUNKS = 32
 _LEAST = 4
 """Tables below which sharing brings nothing."""

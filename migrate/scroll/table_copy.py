@@ -32,6 +32,7 @@ class TableCopy(TableSteps):
         ConfigError when the rule changed since the copy began.
         """
         with self._state.begin() as connection:
+            self.refuse(connection)
             if not self.enter(connection):
                 return False
         self._patience.call(self._open_table)

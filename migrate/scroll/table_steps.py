@@ -66,8 +66,8 @@ def refuse_before_incremental(connection: sa.Connection, migration: str, table: 
 
 
 class TableSteps:
-    """`enter`, `open_fence` in every target database, `go_on`; then for each wave `choose`, `note`, `open_chunks`,
-    `hand_out` and `book`; then `end`, `close_fence` in every target database, `ended`.
+    """`refuse` and `enter`, `open_fence` in every target database, `go_on`; then for each wave `choose`, `note`,
+    `open_chunks`, `hand_out` and `book`; then `end`, `close_fence` in every target database, `ended`.
 
     counts, chunks_done, chunks_planned: so far, with what an earlier run did; estimate: rows of the table as the
     source's statistics say; places: rows that went to each, as `counts`; aside: keys that a person said to set aside
@@ -108,13 +108,16 @@ class TableSteps:
         self._paging: tuple[Planner, Iterator[KeyRange]] | None = None
         self._patience = Patience(settings, f"copy of {planned.table.full_name}", self._forget, sleep)
 
+    def refuse(self, connection: sa.Connection) -> None:
+        """What no table of the source may be copied for; in the transaction of `enter`, before it."""
+        leading.refuse_now(connection, self._settings.name, "copy")  # it may be long ago that the run was begun
+        refuse_before_incremental(connection, self._settings.name, self.planned.table)
+
     def enter(self, connection: sa.Connection) -> bool:
         """Start or resume; False when the table is copied already. `open_fence` in every target database is next, then
         `go_on`. Raises: as `TableCopy.begin`."""
         self._began = time.monotonic()
         table, name = self.planned.table, self._settings.name
-        leading.refuse_now(connection, name, "copy")  # it may be long ago that the run was begun
-        refuse_before_incremental(connection, name, table)
         self._refuse_before_its_place(connection)
         before = phase.lock(connection, name, table)
         self._check_rule(before)

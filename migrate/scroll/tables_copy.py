@@ -66,7 +66,7 @@ class TablesCopy:
             if not copy.enter(connection):
                 done.append(copy)
 
-        self._in_state(self.active, enter)
+        self._in_state(self.active, enter, self.active[0].refuse)
         self.active = [copy for copy in self.active if copy not in done]
         self._at_targets(self.active, lambda session, copy: copy.open_fence(session))
         for copy in list(self.active):
@@ -149,11 +149,17 @@ class TablesCopy:
 
     # -- inside
 
-    def _in_state(self, copies: Sequence[TableCopy], step: Callable[[sa.Connection, TableCopy], None]) -> None:
-        """A step of each, in one transaction; what one table meets undoes its own part alone."""
+    def _in_state(
+        self,
+        copies: Sequence[TableCopy],
+        step: Callable[[sa.Connection, TableCopy], None],
+        first: Callable[[sa.Connection], None] = lambda _connection: None,
+    ) -> None:
+        """A step of each, in one transaction; what one table meets undoes its own part alone. first: for all."""
         if not copies:
             return
         with self._state.begin() as connection:
+            first(connection)
             for copy in list(copies):
                 with self._alone(copy), connection.begin_nested():
                     step(connection, copy)
