@@ -128,7 +128,9 @@ class Layouts:
 
 
 def fits(table: Table, message: Message) -> bool:
-    """Whether a message's rows have exactly these columns, of these types where it says them."""
-    if message.mysql_type:
+    """Whether a message's rows have exactly these columns: by their name, else of these types where it says them."""
+    if message.layout:
+        return message.layout == table.layout
+    if message.mysql_type:  # before messages had a layout's name
         return message.mysql_type == {column.name: column.type for column in table.columns}
     return message.data[0].keys() == table.by_name.keys()

@@ -1,4 +1,4 @@
-"""The Kafka message: Canal's flat message plus `gtid`, `pos` and `delay` (DESIGN §4, docs/messages.md)."""
+"""The Kafka message: Canal's flat message plus `layout`, `gtid`, `pos` and `delay` (docs/messages.md)."""
 
 from __future__ import annotations
 
@@ -61,6 +61,7 @@ class Message:
     old: tuple[Row, ...] | None = None
     pk_names: tuple[str, ...] = ()
     mysql_type: dict[str, str] = field(default_factory=dict)
+    layout: str = ""  # `Table.layout` of the columns; "" where nothing names them
     id: int = 0
     es: int = 0  # commit time at the source, Unix milliseconds
     ts: int = 0  # time of publishing, Unix milliseconds
@@ -116,6 +117,7 @@ def encode(message: Message) -> bytes:
         id=message.id,
         is_ddl=message.is_ddl,
         sql=message.sql,
+        layout=message.layout,
     )
     end = tail(message.gtid, message.source, message.incarnation, message.file, message.transaction)
     data = ",".join(map(_row_text, message.data)) if message.data else None
@@ -142,12 +144,14 @@ class Frame:
         id: int = 0,  # noqa: A002  Canal's name
         is_ddl: bool = False,
         sql: str = "",
+        layout: str = "",
     ) -> None:
         self._head = (
             f'{{"id":{id},"database":{_ascii(database)},"table":{_ascii(table)},"pkNames":{_ascii(pk_names)},'
             f'"isDdl":{_ascii(is_ddl)},"type":{_ascii(kind)},"es":'
         )
-        self._middle = f',"sql":{_wide(sql)},"sqlType":null,"mysqlType":{_ascii(types or None)},"data":'
+        named = f'"layout":{_ascii(layout)},' if layout else ""
+        self._middle = f',"sql":{_wide(sql)},"sqlType":null,"mysqlType":{_ascii(types or None)},{named}"data":'
 
     def message(self, es: int, ts: int, tail: str, group: list[Any], width: int) -> bytes:
         """The message with these rows.
@@ -247,6 +251,7 @@ def _decode(body: dict[str, Any], offset: int) -> Message:
         rows=rows,
         pk_names=tuple(_text(name, "pkNames") for name in body.get("pkNames") or ()),
         mysql_type=dict(body.get("mysqlType") or {}),
+        layout=_text(body.get("layout") or "", "layout"),
         id=_number(body.get("id") or 0, "id"),
         es=_number(body.get("es") or 0, "es"),
         ts=_number(body.get("ts") or 0, "ts"),

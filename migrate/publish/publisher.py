@@ -268,6 +268,7 @@ class Publisher:
             hashed=planned.hashed,
             routing=planned.rule.columns,
             park=self._park if self._settings.publish.oversized == "park" else None,
+            types=self._settings.publish.types,
         )
 
     def _park(self, row: Oversized) -> None:

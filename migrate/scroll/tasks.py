@@ -119,7 +119,7 @@ def _whole(table: Table, read: Sequence[bytes | None]) -> Sequence[bytes | None]
     for column, value, null in zip(table.stored, values, nulls, strict=True):
         if value is None and null == b"0":
             raise StopError(
-                f"column {column.name} ({column.type}) has a value too large for the server to print",
+                f"{column.titled} has a value too large for the server to print",
                 hint="raise max_allowed_packet at the source; new sessions have it",
             )
     return values
