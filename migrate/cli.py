@@ -299,8 +299,8 @@ def main(arguments: list[str] | None = None) -> None:
         app(arguments, standalone_mode=True)
     except MigrateError as error:
         sys.stdout.flush()
-        hint = _typed[-1].meant(error.hint) if _typed else error.hint
-        sys.stderr.write(f"migrate: {error.message}\n" + (f"  hint: {hint}\n" if hint else ""))
+        hint = _typed[-1].meant(error.way_out) if _typed else error.way_out
+        sys.stderr.write(f"migrate: {error.message}\n  hint: {hint}\n")
         raise SystemExit(error.exit_code) from None
     except SystemExit as ended:
         if ended.code == _INTERRUPTED:
