@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import structlog
 
 from migrate.merge.dedup import Applied, Fold
+from migrate.merge.defects import as_stop
 from migrate.merge.doubt import Asked
 from migrate.merge.layouts import History, Layouts
 from migrate.model.change import Change, Key, changes, key_json, key_of
@@ -100,8 +101,8 @@ class Planner:
                 self._take(draft, item, owned)
             except RowRefused:
                 raise
-            except StopError as error:
-                self._leave_out_or_raise(item, error)
+            except Exception as error:
+                self._leave_out_or_raise(item, as_stop(error))
         highest = draft.highest
         for planned, asked in draft.fold.doubts.settle():
             self._ask(planned, asked, draft.refreshes)
@@ -223,15 +224,15 @@ class Planner:
             seen = highest[source] = change.coordinate
         try:
             fold.add(planned, fresh, applied)
-        except StopError:  # no place takes one of them
+        except Exception:  # no place takes one of them, or one meets a defect
             self._fold_singly(fold, planned, fresh, applied)
 
     def _fold_singly(self, fold: Fold, planned: PlannedTable, fresh: Iterable[Change], applied: Applied) -> None:
         for change in fresh:
             try:
                 fold.add(planned, [change], applied)
-            except StopError as error:
-                self._skip_or_raise(planned.table, change.key, error, f"at {tuple(change.coordinate)}")
+            except Exception as error:
+                self._skip_or_raise(planned.table, change.key, as_stop(error), f"at {tuple(change.coordinate)}")
                 with suppress(StopError):  # where it was it is no longer, if that is any place
                     fold.add(planned, [change._replace(after=None)], applied)
 

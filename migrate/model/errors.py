@@ -14,6 +14,8 @@ Anything else that escapes is a defect.
 
 from __future__ import annotations
 
+import traceback
+from pathlib import Path
 from typing import ClassVar
 
 
@@ -40,6 +42,13 @@ class MigrateError(Exception):
     def hint_and(self, more: str) -> str:
         """The hint, and behind it a further way out."""
         return f"{self.hint}; {more}" if self.hint else more
+
+
+def defect(error: BaseException) -> str:
+    """Kind and place of an error that nobody raised on purpose; its text may hold a row's values."""
+    frames = traceback.extract_tb(error.__traceback__)
+    where = f" at {'/'.join(Path(frames[-1].filename).parts[-3:])}:{frames[-1].lineno}" if frames else ""
+    return f"a defect of this program: {type(error).__name__}{where}"
 
 
 class DifferenceFound(MigrateError):  # noqa: N818 - what it says is the outcome, not a fault
