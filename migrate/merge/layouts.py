@@ -32,6 +32,10 @@ class History(Protocol):
         """Those of these tables that their source's publisher has begun with, for good."""
         ...
 
+    def reach(self, source: str) -> tuple[int, int] | None:
+        """Incarnation and newest file that a source's publisher may have published; None before it began."""
+        ...
+
     def versions(self) -> Mapping[TableId, Sequence[tuple[Coordinate, Table]]]:
         """Definitions of each table, each from a coordinate on, oldest first."""
         ...

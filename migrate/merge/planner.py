@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 import structlog
 
+from migrate.merge.belief import Belief
 from migrate.merge.dedup import Applied, Fold
 from migrate.merge.defects import as_stop
 from migrate.merge.doubt import Asked
@@ -87,6 +88,7 @@ class Planner:
         self._left_out = left_out
         self._settings = plan.settings
         self.layouts = Layouts(history, plan)
+        self._belief = Belief(history)
         self._passed_over: set[str] = set()  # as was said already
         self._writers: dict[tuple[int, Place], PlaceWriter] = {}
 
@@ -127,6 +129,7 @@ class Planner:
         if not self.layouts.counts(message):
             self._pass_over(message)
             return
+        self._belief.refuse_beyond(message, item.offset)
         planned = self._plan.find(message.source, message.database, message.table)
         if message.delay is not None:
             self._take_back(planned, item, draft.returned)

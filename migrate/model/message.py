@@ -22,7 +22,10 @@ CANAL = "canal"
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 REFRESH = "REFRESH"
 """The type of a message that asks for rows to be read at the source again (rule 16): `data` holds their keys."""
-_LARGEST = 2**63 - 1  # what the state's columns hold
+# what the state's columns hold
+_LARGEST = 2**63 - 1
+_HIGHEST_INCARNATION = 2**31 - 1
+_LONGEST_SOURCE = 48  # characters
 
 
 class Op(StrEnum):
@@ -244,8 +247,8 @@ def _decode(body: dict[str, Any], offset: int) -> Message:
         type=kind,
         data=data,
         old=tuple(_row(row) for row in old) if old is not None else None,
-        source=_text(pos["source"], "pos.source"),
-        incarnation=_number(pos["inc"], "pos.inc"),
+        source=_short(pos["source"], "pos.source"),
+        incarnation=_number(pos["inc"], "pos.inc", _HIGHEST_INCARNATION),
         file=_number(pos["file"], "pos.file"),
         transaction=_number(pos["tx"], "pos.tx"),
         rows=rows,
@@ -284,8 +287,14 @@ def _text(value: Any, name: str) -> str:
     return value
 
 
-def _number(value: Any, name: str) -> int:
+def _short(value: Any, name: str) -> str:
+    if len(_text(value, name)) > _LONGEST_SOURCE:
+        raise ValueError(f"{name} is longer than {_LONGEST_SOURCE} characters")
+    return str(value)
+
+
+def _number(value: Any, name: str, most: int = _LARGEST) -> int:
     """A whole number as it stands: a coordinate that had to be converted is none (rule 13)."""
-    if type(value) is not int or not 0 <= value <= _LARGEST:
-        raise TypeError(f"{name} is no whole number from 0 to 2^63 - 1")
+    if type(value) is not int or not 0 <= value <= most:
+        raise TypeError(f"{name} is no whole number from 0 to {most}")
     return value

@@ -30,6 +30,7 @@ class Told:
         self.members: dict[TableId, Coordinate | None] = {}
         self.ready = {ID}
         self.noted: dict[TableId, str] = {}
+        self.reaches = {"s": (2, 99)}
 
     def look(self) -> tuple[object, Mapping[TableId, Coordinate | None]]:
         return (sum(map(len, self.of.values())), dict(self.noted)), self.members
@@ -39,6 +40,9 @@ class Told:
 
     def begun(self, ids: Collection[TableId]) -> Collection[TableId]:
         return [id_ for id_ in ids if id_ in self.ready]
+
+    def reach(self, source: str) -> tuple[int, int] | None:
+        return self.reaches.get(source)
 
     def versions(self) -> Mapping[TableId, Sequence[tuple[Coordinate, Table]]]:
         self.read += 1
