@@ -14,7 +14,7 @@ ORDER    := --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
 .PHONY: help setup install servers demo test test-long test-all coverage compiled test-compiled types soak-failover fuzz mutations times chaos
-.PHONY: lint typecheck bench-capture bench-apply bench-copy bench-verify clean distclean lock
+.PHONY: lint typecheck bench-capture bench-apply bench-copy bench-verify bench-many clean distclean lock
 
 help: ## list the tasks
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -113,6 +113,9 @@ bench-copy: servers ## measure the full copy: source to target; PEER=mydumper or
 
 bench-verify: servers ## measure the verification, beside the copy and pt-table-checksum's query; SCALE=0.1, RUNS=1
 	$(BIN)/python -m bench.verify
+
+bench-many: servers ## measure 1,000 tables of ten rows in 100 databases, seconds and sessions; SCALE=0.1, FLAVOUR=mysql
+	$(BIN)/python -m bench.many_tables
 
 clean: ## remove server data, caches and build leftovers
 	rm -rf .sandbox/run build dist htmlcov .coverage .coverage.* .hypothesis .mypy_cache .pytest_cache .ruff_cache \

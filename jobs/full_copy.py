@@ -7,77 +7,43 @@ Two waves are under way at a time, so that no core waits for the last chunk of o
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import closing
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-import pyarrow as pa
 import sqlalchemy as sa
 import structlog
 from py4j.protocol import Py4JError
-from pyspark import TaskContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from jobs.frames import (
-    Batches,
-    Step,
-    blocks,
-    chained,
-    deduplicated,
-    map_in_arrow,
-    mark_batch,
-    routed,
-    row_batch,
-)
+from jobs.copy_together import TableCopied as TableCopied
+from jobs.copy_together import Together, small_tables
+from jobs.copy_wave import Work, run_wave
 from jobs.report import CopyProgress as CopyProgress
 from jobs.report import Progress, Report
-from jobs.session import lost, spark_session
+from jobs.session import spark_session
 from migrate.model.errors import MigrateError, OwnershipLost, ServerError
+from migrate.model.table import TableId
 from migrate.scroll.again import Again, check_again
-from migrate.scroll.governor import Governor
-from migrate.scroll.marks import Mark
-from migrate.scroll.marks import load as load_mark
-from migrate.scroll.outcome import End, Problem
+from migrate.scroll.governor import WAVES, Governor
 from migrate.scroll.sessions import Sessions
 from migrate.scroll.table_copy import Attempt, ChunkResult, TableCopy, refuse_before_incremental
 from migrate.scroll.tables import chosen_tables
-from migrate.scroll.tasks import CopyJob, WriteChunk, read_chunk
+from migrate.scroll.tasks import CopyJob, for_tasks
 from migrate.settings import Settings, load
 from migrate.state import database, leading, position
-from migrate.state.copy_progress import skew_of
-from migrate.state.detail import COUNTS, Counts
+from migrate.state.detail import Counts
 from migrate.target.plan import PlannedTable
 
 log = structlog.get_logger("migrate.copy")
-_WAVES = 2
 _LOOK = 1.0  # seconds to wait for a wave before the load is looked at again
 _IDLE = 0.1  # and where nothing is begun
-_RESULT = ", ".join(["chunk int", "attempt int", "`end` string", "message string", "hint string", "seconds double"])
-_RESULT += "".join(f", {name} long" for name in COUNTS) + ", places string"
-
-
-@dataclass(frozen=True, slots=True)
-class TableCopied:
-    table: str
-    source: str
-    counts: Counts
-    chunks: int
-    seconds: float
-    run_rows: int  # read in this run
-    was_copied: bool = False  # before this run
-    places: dict[str, int] = field(default_factory=dict)  # rows that went to each, over all runs; of this run's tables
-
-    @property
-    def skew(self) -> float | None:
-        """Rows of the fullest place, in times of the mean of all."""
-        return skew_of(self.places)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,18 +105,27 @@ def run(
                 copy = TableCopy(settings, planned, state, sessions, once_more=again)
                 return _copy(spark, settings, copy, state, done, len(chosen), progress)
 
-            return CopyResult(each(chosen, one), time.monotonic() - started, started - began)
+            small = Together(spark, settings, state, sessions, len(chosen), progress)
+            if not again:
+                for some in small_tables(sessions, chosen):
+                    small.copy(some)
+            return CopyResult(each(chosen, one, small), time.monotonic() - started, started - began)
 
 
-def each(chosen: Sequence[PlannedTable], copy: Callable[[PlannedTable, int], TableCopied]) -> list[TableCopied]:
-    """Copy every table, also those behind one that cannot be copied.
+def each(
+    chosen: Sequence[PlannedTable],
+    copy: Callable[[PlannedTable, int], TableCopied],
+    before: Together | None = None,
+) -> list[TableCopied]:
+    """Copy every table, also those behind one that cannot be copied. before: those that were copied together.
 
     Raises: at once what concerns all of them, a server or a session that is away and another copy; else, when the
     others are copied, the first error.
     """
-    copied: list[TableCopied] = []
-    failed: dict[str, Exception] = {}
-    for planned in chosen:
+    copied: list[TableCopied] = list(before.copied.values()) if before else []
+    failed: dict[str, Exception] = {one.full_name: error for one, error in before.failed.items()} if before else {}
+    done = {*before.copied, *(one.id for one in before.failed)} if before else set[TableId]()
+    for planned in (one for one in chosen if one.table.id not in done):
         name = planned.table.full_name
         try:
             copied.append(copy(planned, len(copied) + len(failed)))
@@ -169,7 +144,8 @@ def each(chosen: Sequence[PlannedTable], copy: Callable[[PlannedTable, int], Tab
         if len(chosen) > 1:
             raise type(first)(f"{first.message} ({table}; {told})", hint=first.hint) from first
         raise first
-    return copied
+    order = {(one.table.full_name, one.table.source): number for number, one in enumerate(chosen)}
+    return sorted(copied, key=lambda one: order[one.table, one.source])
 
 
 def _copy(
@@ -186,14 +162,18 @@ def _copy(
     if not copy.begin():
         return TableCopied(table.full_name, table.source, Counts(), 0, 0.0, 0, was_copied=True)
     before = copy.counts.rows_read
-    job = CopyJob(settings, copy.planned, copy.aside, copy.part)
+    job = CopyJob(for_tasks(settings), copy.planned, copy.aside, copy.part)
     waves: deque[Future[list[ChunkResult]]] = deque()
     with (
         closing(Governor(settings, copy.planned, state, before)) as governor,
-        ThreadPoolExecutor(_WAVES, thread_name_prefix="wave") as threads,
+        ThreadPoolExecutor(WAVES, thread_name_prefix="wave") as threads,
     ):
+
+        def submit(wave: Sequence[Attempt]) -> Future[list[ChunkResult]]:
+            return threads.submit(run_wave, spark, [Work(job, attempt) for attempt in wave], len(wave))
+
         report = Report(settings, copy, governor, state, (tables_done, tables), progress)
-        while _begin(copy, governor, waves, lambda wave: threads.submit(run_wave, spark, job, wave)) or waves:
+        while _begin(copy, governor, waves, submit) or waves:
             if not waves:
                 time.sleep(_IDLE)
             elif wait([waves[0]], _LOOK).done:
@@ -217,7 +197,7 @@ def _begin(
     submit: Callable[[Sequence[Attempt]], Future[list[ChunkResult]]],
 ) -> bool:
     """Begin as many waves as may be; False when there is no chunk to begin."""
-    while len(waves) < (1 if governor.one_wave else _WAVES) and not (waves and copy.replaying()):
+    while len(waves) < (1 if governor.one_wave else WAVES) and not (waves and copy.replaying()):
         copy.wait_for_replay()
         if not (chunks := governor.next_wave()) or (waves and governor.one_wave):
             return True
@@ -225,104 +205,6 @@ def _begin(
             return False
         waves.append(submit(wave))
     return True
-
-
-# -- one wave
-
-
-def run_wave(spark: SparkSession, job: CopyJob, wave: Sequence[Attempt]) -> list[ChunkResult]:
-    """Copy chunks whose attempts are open; a result for each.
-
-    When Spark loses a worker or an executor, every chunk of the wave gets a new attempt.
-    """
-    attempts = list(wave)
-    steps = (_read(job, attempts), deduplicated(job.planned), routed(job.planned), _write(job, attempts))
-    frame = map_in_arrow(spark.range(0, len(attempts), 1, len(attempts)), chained(*steps), _RESULT)
-    try:
-        return [_result(row.asDict()) for row in frame.collect()]
-    except (PySparkException, Py4JError) as error:
-        if (reason := lost(error)) is None:
-            raise
-        again = Problem(End.AGAIN, reason)
-        return [ChunkResult(attempt.range.number, attempt.attempt, Counts(), again) for attempt in wave]
-
-
-def _read(job: CopyJob, attempts: Sequence[Attempt]) -> Step:
-    """From a partition with a chunk's index to its rows as the source's own text, with its mark at the end."""
-
-    def read(batches: Batches) -> Iterator[pa.RecordBatch]:
-        planned = job.planned
-        for number in (number for batch in batches for number in batch.column(0).to_pylist()):
-            attempt = attempts[number]
-            chunk = attempt.range.number
-            if (again := _ran_before(job, chunk)) is not None:
-                yield mark_batch(planned, chunk, again)
-                continue
-            for item in read_chunk(job, attempt):
-                yield mark_batch(planned, chunk, item) if isinstance(item, Mark) else row_batch(planned, chunk, *item)
-
-    return read
-
-
-def _ran_before(job: CopyJob, chunk: int) -> Mark | None:
-    """A task that Spark runs again shares its attempt with a run that may still be writing (rule 10)."""
-    context = TaskContext.get()
-    if context is None or context.attemptNumber() == 0:
-        return None
-    return Mark(problem=Problem(End.AGAIN, f"{job.name_of(chunk)}: Spark ran the task again"))
-
-
-def _write(job: CopyJob, wave: Sequence[Attempt]) -> Step:
-    """Write routed rows; what it gives has one row a chunk, what became of it."""
-    attempts = {attempt.range.number: attempt for attempt in wave}
-
-    def write(batches: Batches) -> Iterator[pa.RecordBatch]:
-        writers: dict[int, WriteChunk] = {}
-        for batch in batches:
-            for part in _by_chunk_and_mark(batch):
-                number = part.column("chunk")[0].as_py()
-                if number not in writers:
-                    writers[number] = WriteChunk(job, attempts[number])
-                if (mark := part.column("mark")[0].as_py()) is not None:
-                    writers[number].mark(load_mark(mark))
-                else:
-                    for place, block in blocks(part):
-                        writers[number].rows(place, block)
-        for writer in writers.values():
-            yield _result_batch(writer.result())
-
-    return write
-
-
-def _by_chunk_and_mark(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """Slices of a batch whose rows are of one chunk, each mark alone."""
-    chunks, marks = batch.column("chunk").to_pylist(), batch.column("mark").to_pylist()
-    start = 0
-    for index in range(1, len(chunks) + 1):
-        if index == len(chunks) or chunks[index] != chunks[start] or marks[index] or marks[start]:
-            yield batch.slice(start, index - start)
-            start = index
-
-
-def _result_batch(result: ChunkResult) -> pa.RecordBatch:
-    problem = result.problem
-    told = (None, None, None) if problem is None else (problem.end.value, problem.message, problem.hint)
-    counts = [getattr(result.counts, name) for name in COUNTS]
-    values = [result.chunk, result.attempt, *told, result.seconds, *counts, json.dumps(result.places)]
-    types = [pa.int32(), pa.int32(), *[pa.string()] * 3, pa.float64(), *[pa.int64()] * len(COUNTS), pa.string()]
-    arrays = [pa.array([value], kind) for value, kind in zip(values, types, strict=True)]
-    names = ["chunk", "attempt", "end", "message", "hint", "seconds", *COUNTS, "places"]
-    return pa.RecordBatch.from_arrays(arrays, names=names)
-
-
-def _result(row: dict[str, object]) -> ChunkResult:
-    problem = None
-    if row["end"] is not None:
-        problem = Problem(End(str(row["end"])), str(row["message"]), str(row["hint"]))
-    counts = Counts(*(int(str(row[name])) for name in COUNTS))
-    seconds = float(str(row["seconds"]))
-    places = {int(place): int(rows) for place, rows in json.loads(str(row["places"])).items()}
-    return ChunkResult(int(str(row["chunk"])), int(str(row["attempt"])), counts, problem, seconds, places)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

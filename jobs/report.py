@@ -101,6 +101,10 @@ class Report:
         """The table is done."""
         self._note(copy_progress.COPIED)
 
+    def put(self, connection: sa.Connection, *, copied: bool = False) -> None:
+        """Note how far it is, in the caller's transaction. copied: the table is done."""
+        self._put(connection, copy_progress.COPIED if copied else self._governor.pace)
+
     def _standing(self, pace: str, counts: Counts, estimate: int) -> copy_progress.Progress:
         governor = self._governor
         done = pace == copy_progress.COPIED
@@ -135,13 +139,16 @@ class Report:
         )
 
     def _note(self, pace: str) -> None:
-        copy, table = self._copy, self._copy.planned.table
-        counts, estimate = copy.counts, copy.estimate
         try:
             with self._state.begin() as connection:
-                if copy.part and pace == copy_progress.COPIED:  # from here on the figures are the whole table's again
-                    _, _, counts = detail.totals(connection, self._migration, table)
-                    estimate = counts.rows_read
-                copy_progress.put(connection, self._migration, table.id, self._standing(pace, counts, estimate))
+                self._put(connection, pace)
         except DBAPIError as error:  # it is met again where the copy needs the state
             log.warning("progress not noted", error=str(error.orig))
+
+    def _put(self, connection: sa.Connection, pace: str) -> None:
+        copy, table = self._copy, self._copy.planned.table
+        counts, estimate = copy.counts, copy.estimate
+        if copy.part and pace == copy_progress.COPIED:  # from here on the figures are the whole table's again
+            _, _, counts = detail.totals(connection, self._migration, table)
+            estimate = counts.rows_read
+        copy_progress.put(connection, self._migration, table.id, self._standing(pace, counts, estimate))

@@ -6,36 +6,33 @@ A wave of chunks is one Spark job, some chunks one task; what differs is looked 
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import sqlalchemy as sa
-from py4j.protocol import Py4JError
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from jobs.frames import Batches, map_in_arrow
-from jobs.session import lost, spark_session
+from jobs.session import spark_session
+from jobs.verify_together import Progress, Together, small_units
+from jobs.verify_together import VerifyProgress as VerifyProgress
+from jobs.verify_wave import Work, run_wave, tasks_of
 from migrate.model.change import key_json
 from migrate.model.errors import DifferenceFound, MigrateError, PreflightError, ServerError
 from migrate.model.words import counted
-from migrate.scroll.check import Checked, CheckJob, check_chunk
-from migrate.scroll.digest import Suspects
-from migrate.scroll.keyrange import KeyRange
-from migrate.scroll.outcome import End, Problem
+from migrate.scroll.check import Checked, CheckJob
+from migrate.scroll.governor import WAVES
 from migrate.scroll.sessions import Sessions
 from migrate.scroll.tables import chosen_tables
+from migrate.scroll.tasks import for_tasks
 from migrate.settings import Settings, load
 from migrate.state import compared, database, failover, leading, position, replay, verification
 from migrate.state.clock import StateClock
@@ -50,32 +47,12 @@ from migrate.verify.standing import Standing, standing
 from migrate.verify.table_check import TableCheck
 from migrate.verify.verified import TableVerified
 
-_WAVES = 2
 _TASK_CHUNKS = 8
 """Chunks of a task, as each task costs Spark some time."""
 _WAVE_CHUNKS = 128
 """At most: the driver plans them one after the other."""
 _FIRST_CHUNKS = 16
 """Planned while Spark starts."""
-_RESULT = "chunk int, body string"
-
-
-@dataclass(frozen=True, slots=True)
-class VerifyProgress:
-    """Where the verification stands, after each wave of chunks."""
-
-    table: str
-    tables_done: int
-    tables: int
-    rows: int  # of this table, read at the source
-    rows_estimate: int  # of this table, from the source's statistics
-    chunks_done: int
-    suspects: int  # keys to be looked at again
-    seconds: float  # since this table began
-
-    @property
-    def rows_per_second(self) -> float:
-        return self.rows / self.seconds if self.seconds > 0 else 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,9 +114,6 @@ class VerifyResult:
         )
 
 
-Progress = Callable[[VerifyProgress], None]
-
-
 def run(
     settings: Settings,
     tables: Sequence[str] | None = None,
@@ -171,6 +145,9 @@ def run(
         with standing(settings, state, together, repair=repair, anew=anew) as stood:
             refresh, hurry = refresher(asked, state) if repair else None, hurrier(settings, state)
             left = [one for one in together if one[0].table.id not in stood.done]
+            small = [] if repair else small_units(sessions, left)
+            some = {one[0].table.id for units in small for one in units}
+            left = [one for one in left if one[0].table.id not in some]
 
             def made(one: list[PlannedTable]) -> TableCheck:
                 return stood.resume(TableCheck(settings, one, sessions, refresh=refresh, hurry=hurry))
@@ -181,9 +158,12 @@ def run(
             with spark_session(settings, settings.verify.master, plans) as spark, closing(sessions):
                 started = time.monotonic()
                 unmended: list[MigrateError] = []
+                for units in small:
+                    compared_together = Together(spark, settings, stood, len(together), progress)
+                    compared_together.check(units, made)
                 for one in left:
                     check = ahead.pop() if ahead else made(one)
-                    stood.book(check, _check(spark, settings, check, stood, len(together), progress))
+                    stood.book([(check, _check(spark, settings, check, stood, len(together), progress))])
                     if check.unmended is not None:
                         unmended.append(check.unmended)
                         if isinstance(check.unmended, ServerError):
@@ -260,69 +240,22 @@ def _check(
     progress: Progress | None,
 ) -> TableVerified:
     check.begin()
-    job = CheckJob(settings, check.tables)
+    job, tasks = CheckJob(for_tasks(settings), check.tables), tasks_of(spark, settings)
     waves: deque[Future[list[Checked]]] = deque()
-    with ThreadPoolExecutor(_WAVES, thread_name_prefix="wave") as threads:
+    with ThreadPoolExecutor(WAVES, thread_name_prefix="wave") as threads:
         while True:
-            size = min(_WAVE_CHUNKS, _TASK_CHUNKS * spark.sparkContext.defaultParallelism)
-            while len(waves) < _WAVES and (wave := check.wave(size)):
-                waves.append(threads.submit(run_wave, spark, job, wave))
+            size = min(_WAVE_CHUNKS, _TASK_CHUNKS * tasks)
+            while len(waves) < WAVES and (wave := check.wave(size)):
+                waves.append(threads.submit(run_wave, spark, [Work(job, one) for one in wave], tasks))
             if not waves:
                 break
             check.settle(waves.popleft().result())
             stood.save(check)
             if progress is not None:
-                progress(_progress(check, len(stood.done), tables))
+                progress(VerifyProgress.of(check, len(stood.done), tables))
     keep = partial(stood.save, check, at_once=True)
     keep()
     return check.finish(keep)
-
-
-def _progress(check: TableCheck, done: int, tables: int) -> VerifyProgress:
-    return VerifyProgress(
-        check.planned.table.full_name,
-        done,
-        tables,
-        check.rows,
-        check.estimate,
-        check.chunks_done,
-        len(check.suspects),
-        check.seconds,
-    )
-
-
-def run_wave(spark: SparkSession, job: CheckJob, wave: Sequence[KeyRange]) -> list[Checked]:
-    """Compare chunks, some a task; a result for each."""
-    ranges = list(wave)
-    tasks = min(len(ranges), spark.sparkContext.defaultParallelism)
-
-    def check(batches: Batches) -> Iterator[pa.RecordBatch]:
-        for number in (number for batch in batches for number in batch.column(0).to_pylist()):
-            checked = check_chunk(job, ranges[number])
-            arrays = [pa.array([checked.chunk], pa.int32()), pa.array([_dump(checked)], pa.string())]
-            yield pa.RecordBatch.from_arrays(arrays, names=["chunk", "body"])
-
-    frame = map_in_arrow(spark.range(0, len(ranges), 1, tasks), check, _RESULT)
-    try:
-        return [_load(row["chunk"], row["body"]) for row in frame.collect()]
-    except (PySparkException, Py4JError) as error:
-        if (reason := lost(error)) is None:
-            raise
-        return [Checked(key_range.number, problem=Problem(End.AGAIN, reason)) for key_range in ranges]
-
-
-def _dump(checked: Checked) -> str:
-    problem = None if checked.problem is None else asdict(checked.problem)
-    keys = [list(key) for key in checked.suspects.keys]
-    return json.dumps([checked.rows, checked.target_rows, keys, checked.suspects.more, problem])
-
-
-def _load(chunk: int, body: str) -> Checked:
-    rows, target_rows, keys, more, problem = json.loads(body)
-    suspects = Suspects({tuple(key): None for key in keys}, more)
-    if problem is None:
-        return Checked(chunk, rows, target_rows, suspects)
-    return Checked(chunk, problem=Problem(End(problem["end"]), problem["message"], problem["hint"]))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

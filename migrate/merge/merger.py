@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import wait
 from dataclasses import dataclass
 from functools import partial
 
@@ -24,6 +25,7 @@ from migrate.state.left_out import Reasons
 from migrate.state.record import Consumed, Partition
 from migrate.state.skip import Skips
 from migrate.target import fence
+from migrate.target.lanes import Lanes
 from migrate.target.parked import SetAside
 from migrate.target.part import Part, Send, apply, find_refused
 from migrate.target.place import Aftermath, Done
@@ -47,7 +49,8 @@ class Merged:
 
 
 class Merger:
-    """Folds and writes batches. One thread per target database; failures are tried again in place."""
+    """Folds and writes batches. Databases are written side by side, over so many sessions at each server as
+    `connections.per_server` allows; failures are tried again in place."""
 
     def __init__(
         self,
@@ -69,8 +72,8 @@ class Merger:
         self._busy = threading.Lock()
         self._stop = stop
         self._owned: dict[Partition, Owned] = {}
-        self._pool = {database: TargetPool(plan.settings) for database in plan.used_databases}
-        self._threads = ThreadPoolExecutor(max(1, len(self._pool)), thread_name_prefix="target")
+        self._databases = plan.used_databases
+        self._lanes = {name: Lanes(plan.settings, count) for name, count in _lanes(plan).items()}
 
     def take(self, partition: Partition, epoch: int, watermark: dict[str, Coordinate]) -> None:
         """Become the writer of a partition: raise the fence in every target database (rule 8).
@@ -81,16 +84,12 @@ class Merger:
         sources = [*(source.name for source in self._settings.sources), CANAL]
         with self._busy:
             self._planner.layouts.refresh()
-            for database in self._pool:
-                raise_fence = partial(self._raise_fence, database, partition, sources, epoch)
-                for source, coordinate in self._retry(database, raise_fence).items():
-                    owned.applied.setdefault(source, {})[database] = coordinate
+            for database in self._databases:
+                with self._lanes[database.target].one() as pool:
+                    raise_fence = partial(_raise_fence, pool, database, partition, sources, epoch)
+                    for source, coordinate in self._retry(pool, database, raise_fence).items():
+                        owned.applied.setdefault(source, {})[database] = coordinate
             self._owned[partition] = owned
-
-    def _raise_fence(
-        self, database: TargetDatabase, partition: Partition, sources: Sequence[str], epoch: int
-    ) -> dict[str, Coordinate | None]:
-        return fence.take(self._pool[database].get(database), partition, sources, epoch)
 
     def drop(self, partition: Partition) -> None:
         """Stop writing a partition."""
@@ -98,10 +97,9 @@ class Merger:
             self._owned.pop(partition, None)
 
     def close(self) -> None:
-        self._threads.shutdown(wait=True, cancel_futures=True)
+        for lanes in self._lanes.values():
+            lanes.close()
         self._source_rows.close()
-        for pool in self._pool.values():
-            pool.close()
 
     def merge(self, batch: Sequence[Received]) -> Merged:
         """Apply one swapped list.
@@ -150,7 +148,10 @@ class Merger:
     # -- writing
 
     def _write_parallel(self, work: Mapping[TargetDatabase, list[Part]], failed: dict[Partition, MigrateError]) -> Done:
-        futures = [self._threads.submit(self._write_all, database, parts) for database, parts in work.items()]
+        futures = [
+            self._lanes[database.target].submit(partial(self._write_all, database=database, parts=parts))
+            for database, parts in work.items()
+        ]
         wait(futures)
         done = Done()
         for future in futures:
@@ -159,43 +160,44 @@ class Merger:
             failed.update(refused)
         return done
 
-    def _write_all(self, database: TargetDatabase, parts: Sequence[Part]) -> tuple[Done, dict[Partition, MigrateError]]:
+    def _write_all(
+        self, pool: TargetPool, database: TargetDatabase, parts: Sequence[Part]
+    ) -> tuple[Done, dict[Partition, MigrateError]]:
         """Write what one database gets: what was written, and the partitions that failed."""
         done = Done()
         failed: dict[Partition, MigrateError] = {}
         for together in _in_groups(parts):
-            if len(together) > 1 and (written := self._write_together(database, together)) is not None:
+            if len(together) > 1 and (written := self._write_together(pool, database, together)) is not None:
                 done.add(written)
                 continue
             for part in together:
                 try:
-                    done.add(self._write(database, part))
+                    done.add(self._write(pool, database, part))
                 except (StopError, OwnershipLost) as error:
                     failed[part.partition] = error
         return done, failed
 
-    def _write_together(self, database: TargetDatabase, parts: Sequence[Part]) -> Done | None:
+    def _write_together(self, pool: TargetPool, database: TargetDatabase, parts: Sequence[Part]) -> Done | None:
         """One transaction, so one flush of the server's disk, for all; None when they must be taken one by one."""
         try:
-            written = self._apply(database, parts)
+            written = self._apply(pool, database, parts)
         except Exception as error:  # also a defect: which partition meets it shows one by one
             told = error.message if isinstance(error, MigrateError) else mysql_errors.text(error)
             log.info("writing partition by partition", where=str(database.name), because=told)
-            self._pool[database].drop(database)
+            pool.drop(database)
             return None
         for part in parts:
             self._note_applied(database, part)
         return written
 
-    def _write(self, database: TargetDatabase, part: Part) -> Done:
+    def _write(self, pool: TargetPool, database: TargetDatabase, part: Part) -> Done:
         """Write one part. Doing it twice ends the same: intents are states, and nobody else may write meanwhile."""
-        written = self._retry(database, partial(self._apply, database, [part]), part)
+        written = self._retry(pool, database, partial(self._apply, pool, database, [part]), part)
         self._note_applied(database, part)
         return written
 
-    def _apply(self, database: TargetDatabase, parts: Sequence[Part]) -> Done:
-        connection = self._pool[database].get(database)
-        return apply(connection, parts, self._last_tier, self._send(database), keep=self._keep)
+    def _apply(self, pool: TargetPool, database: TargetDatabase, parts: Sequence[Part]) -> Done:
+        return apply(pool.get(database), parts, self._last_tier, self._send(database), keep=self._keep)
 
     def _send(self, database: TargetDatabase) -> Send:
         def send(partition: Partition, left: Aftermath) -> None:
@@ -204,24 +206,28 @@ class Merger:
 
         return send
 
-    def _retry(self, database: TargetDatabase, action: Callable[[], T], part: Part | None = None) -> T:
+    def _retry(
+        self, pool: TargetPool, database: TargetDatabase, action: Callable[[], T], part: Part | None = None
+    ) -> T:
         where = f"{database.target}/{database.database}"
         return until_done(
             action,
             where,
             self._settings.consume,
             self._stop,
-            again=lambda: self._pool[database].drop(database),
-            refused=lambda error: self._refused(database, part, error),
+            again=lambda: pool.drop(database),
+            refused=lambda error: self._refused(pool, database, part, error),
         )
 
-    def _refused(self, database: TargetDatabase, part: Part | None, error: BaseException) -> MigrateError | None:
+    def _refused(
+        self, pool: TargetPool, database: TargetDatabase, part: Part | None, error: BaseException
+    ) -> MigrateError | None:
         """Name the table, key and coordinate of a change the target does not take; None for a race that is over."""
         where = f"{database.target}/{database.database}"
         if part is None:
             return error if isinstance(error, StopError) else mysql_errors.explain(error, where)
         try:
-            found = find_refused(self._pool[database].get(database), part)
+            found = find_refused(pool.get(database), part)
         except Exception:  # what it was for is told below
             found = None
         text = mysql_errors.text(error)
@@ -247,6 +253,18 @@ class Merger:
         for source, coordinate in part.highest.items():
             if coordinate is not None:
                 self._owned[part.partition].applied.setdefault(source, {})[database] = coordinate
+
+
+def _raise_fence(
+    pool: TargetPool, database: TargetDatabase, partition: Partition, sources: Sequence[str], epoch: int
+) -> dict[str, Coordinate | None]:
+    return fence.take(pool.get(database), partition, sources, epoch)
+
+
+def _lanes(plan: Plan) -> dict[str, int]:
+    """By target server, how many of its databases are written at a time."""
+    databases = Counter(database.target for database in plan.used_databases)
+    return {target: min(count, plan.settings.connections.per_server) for target, count in databases.items()}
 
 
 def _mend(table: str, key: str, error: BaseException) -> str:

@@ -30,6 +30,7 @@ def stream(connection: Connection, sql: str, args: Sequence[object], rows: int, 
     Args: rows: at most so many at a time; size: and not many more bytes than this. The session must give raw results.
     Raises: the driver's error. A session whose rows were not read to the end is closed.
     """
+    connection.enter()
     raw: Any = connection.raw
     with raw.cursor() as cursor:
         statement = cursor.mogrify(sql, args)

@@ -64,8 +64,12 @@ class Connection:
         self.flavour = "mariadb" if kind == MARIADB else "mysql"
         self.version = version_of(self.greeting)
         self.before_mysql_8 = kind == MYSQL_5
+        self.database = ""  # that the session is in, where it serves several (`migrate.target.in_database`)
         self.unset: Mapping[str, int] = {}  # stated variables that this account cannot set here, and the error's number
         raw.encoders[JsonValue] = _json_text if self.flavour == "mariadb" else _json_document
+
+    def enter(self) -> None:
+        """Have the session in the database that its statements are for; before anything is sent by `raw` itself."""
 
     def execute(self, sql: str, args: Sequence[object] | None = None) -> int:
         """Run a statement; returns the number of rows it found or changed.
@@ -130,6 +134,7 @@ class Connection:
 
     def query_raw(self, sql: bytes) -> None:
         """Run a statement that is in the session's own character set, as it is; it is not logged."""
+        self.enter()
         with self.raw.cursor() as cursor:
             cursor.execute(sql)  # type: ignore[call-overload]  # the driver sends bytes as they are
 
@@ -154,6 +159,7 @@ class Connection:
         shown: str | None = None,
     ) -> int:
         """shown: instead of a statement that has its values in it, which is sent as it is."""
+        self.enter()
         if _log_sql:
             _sql_log.info("sql", server=self.name, statement=" ".join((shown or sql).split())[:2000])
         formatted: Sequence[object] = () if args is None else args  # always formatted, so %% is % everywhere
@@ -188,6 +194,7 @@ class Connection:
     @contextmanager
     def transaction(self) -> Iterator[None]:
         """BEGIN … COMMIT; on any error ROLLBACK. A failed commit surfaces: its outcome is unknown."""
+        self.enter()
         self.raw.begin()
         try:
             yield

@@ -81,7 +81,12 @@ def strip(statement: str) -> str:
 
 def show_create_whole(connection: Connection, database: str, name: str) -> str:
     """The server's CREATE TABLE statement with its foreign keys, without the auto-increment counter."""
-    head, closing, tail = printed(connection, database, name).rpartition("\n)")
+    return whole(printed(connection, database, name))
+
+
+def whole(statement: str) -> str:
+    """See `show_create_whole`."""
+    head, closing, tail = statement.rpartition("\n)")
     options, comment, text = tail.partition(" COMMENT='")
     return head + closing + _AUTO_INCREMENT.sub("", options) + comment + text
 

@@ -34,6 +34,7 @@ def load(connection: Connection, statement: str, blocks: Iterable[bytes]) -> Loa
     Args: blocks: each below 16 MiB. The session must be opened with `loads`.
     Raises: the driver's error; StopError when the server asks for another file; ServerError when it asks for none.
     """
+    connection.enter()
     raw: Any = connection.raw
     if raw._result is not None and raw._result.unbuffered_active:
         raise RuntimeError("a result is still being read")

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
+from functools import partial
 
 import pymysql
-import sqlalchemy as sa
 
 from migrate.kafka import admin
-from migrate.model.errors import ConfigError, PreflightError
+from migrate.model.errors import PreflightError
 from migrate.model.table import Table, TableId
 from migrate.model.words import counted
 from migrate.mysql import definition, flavours
@@ -19,16 +20,20 @@ from migrate.mysql.connection import Connection, connect
 from migrate.mysql.errors import ACCESS_DENIED, explained, number, passes, text
 from migrate.mysql.quoting import quote
 from migrate.ops import conditions, delayed, groups, leftovers
+from migrate.ops.noting import Definition, read_definitions, store_definitions, store_rules
 from migrate.ops.tables import Changes
 from migrate.preflight import existing
 from migrate.preflight import run as preflight
 from migrate.settings import Settings
-from migrate.state import database, leading, phase, position, schema_history, switch
+from migrate.state import database, leading, phase, switch
 from migrate.state import migration as migrations
 from migrate.target import chunk_fence
-from migrate.target.plan import Place, Plan, PlannedTable, TargetDatabase, connect_database
+from migrate.target.lanes import Lanes
+from migrate.target.plan import Place, Plan, PlannedTable, TargetDatabase, TargetPool
 
 Say = Callable[[str], None]
+_SIDE_BY_SIDE = 4
+"""Databases of a server in which tables are made at a time."""
 _WRITTEN_OUT = re.compile(r"""(password["']?\s*[:=]\s*["']?)(?!["']?\$\{)[^"'\s,}]+""", re.I)
 
 
@@ -73,12 +78,12 @@ def initialise(
         filled = {id_ for id_, stage in phases.items() if stage is not phase.Phase.CREATED} - changes.new
         if reverse_of:
             filled = set(plan.tables)
-        created = _create_targets(settings, plan, changes, filled, say)
+        definitions = read_definitions(settings, plan)
+        created = _create_targets(settings, plan, changes, filled, say, definitions)
         if reverse_of:
             _close_copies(settings, plan)
         changes.clear_targets(plan)
         conditions.take_over(settings, state, plan, changes.conditions, say)
-        creates = {key: _create_statement(settings, planned.table) for key, planned in plan.tables.items()}
         found = [admin.require(settings.kafka, name, admin.NEW) for name in settings.topics]
         there = tuple(migrations.Topic(topic.name, topic.id, topic.partitions) for topic in found)
         migration = migrations.Migration(settings.name, there)
@@ -87,8 +92,8 @@ def initialise(
             leading.refuse_in_cutover(connection, reverse_of or settings.name)
             migrations.create(connection, migration, masked(config))
             changes.note(connection, plan, say)
-            _store_definitions(connection, plan, creates, changes)
-            _store_rules(connection, plan, changes)
+            store_definitions(connection, plan, definitions, changes)
+            store_rules(connection, plan, changes)
             if reverse_of:
                 migrations.note_reverse(connection, settings.name, reverse_of)
                 for planned in plan.tables.values():
@@ -136,142 +141,135 @@ def masked(config: str) -> str:
     return _WRITTEN_OUT.sub(r"\1***", config)
 
 
-def _create_statement(settings: Settings, table: Table) -> str:
-    """How the source makes the table: what statements in its log are tried on later."""
-    name = f"source '{table.source}'"
-    source = connect(settings.source(table.source), name)
-    try:
-        with explained(f"{name}, table {table.full_name}"):
-            return definition.show_create_whole(source, table.database, table.name)
-    finally:
-        source.close()
-
-
-def _store_definitions(connection: sa.Connection, plan: Plan, creates: Mapping[TableId, str], changes: Changes) -> None:
-    name = plan.settings.name
-    for key, planned in plan.tables.items():
-        before = changes.known.get(key)
-        if key in changes.behind or before == planned.table:
-            continue
-        if before is not None:  # nothing of it was read
-            schema_history.forget(connection, name, key)
-        schema_history.add(connection, name, planned.table, schema_history.BEGINNING, creates[key])
-
-
-def _store_rules(connection: sa.Connection, plan: Plan, changes: Changes) -> None:
-    """Remember each table's rule once its source is being read: rows written under one rule stay where it put them."""
-    name = plan.settings.name
-    first = schema_history.first(connection, name)
-    for key, now in plan.tables.items():
-        planned = replace(now, first=first.get(key))
-        before = phase.get(connection, name, planned.table)
-        unread = position.load(connection, name, key[0]) is None or key in changes.waiting
-        if unread or not before.rule_hash or key in changes.conditions:
-            phase.put(connection, name, planned.table, replace(before, rule_hash=planned.rule_hash))
-        elif before.rule_hash != planned.rule_hash:
-            raise ConfigError(
-                f"{planned.table.full_name}: columns, key, sharding rule, places or group changed since it began",
-                hint="restore them, or start a new migration under another name",
-            )
-        phase.note_base(connection, name, planned.table, planned.base_hash)
-
-
 # -- targets
 
 
-def _create_targets(settings: Settings, plan: Plan, changes: Changes, filled: Collection[TableId], say: Say) -> int:
-    """filled: the tables whose rows are, or may be, at the target already."""
-    for target_database in plan.used_databases:
-        _create_database(settings, target_database)
-    created = 0
+def _create_targets(
+    settings: Settings,
+    plan: Plan,
+    changes: Changes,
+    filled: Collection[TableId],
+    say: Say,
+    definitions: Mapping[TableId, Definition],
+) -> int:
+    """The databases of a server side by side: a server takes longer to answer than to make a table.
+
+    filled: the tables whose rows are, or may be, at the target already.
+    """
+    _refuse_back(plan, changes)
+    made: Counter[TableId] = Counter()
+    wanted: dict[TargetDatabase, list[tuple[_Wanted, Place]]] = {used: [] for used in plan.used_databases}
     for key, planned in plan.tables.items():
-        if key in changes.back & changes.joining:
-            raise PreflightError(
-                f"{planned.table.full_name} was taken out, and group '{planned.group}' has other tables now",
-                hint="take the whole group out of the config, `migrate init`, empty its target tables, put all of it"
-                " back at once, `migrate init`",
-            )
-        first = key in changes.new.difference(filled) and key not in changes.joining
-        is_filled = any(one.table.id in filled for one in plan.members(planned))
-        made = _create_places(settings, planned, first, is_filled, say, changes.known.get(key))
+        new, is_filled = _is_new(key, changes, filled), _is_filled(plan, planned, filled)
+        one = _Wanted(key, planned, definitions[key], new, is_filled)
+        for place in planned.places:
+            wanted[place.database].append((one, place))
+    for target in dict.fromkeys(one.target for one in plan.used_databases):
+        here = [one for one in plan.used_databases if one.target == target]
+        lanes = Lanes(settings, min(len(here), _SIDE_BY_SIDE, settings.connections.per_server))
+        with closing(connect(settings.target(target), f"target '{target}'")) as connection:
+            _create_databases(connection, here)
+        with closing(lanes):
+            futures = [
+                lanes.submit(partial(_create_here, used=used, wanted=wanted[used], changes=changes)) for used in here
+            ]
+            for counts, notes in (future.result() for future in futures):
+                made += counts
+                for told in notes:
+                    say(told)
+    for key, planned in plan.tables.items():
         if key in changes.behind:
             told = "the source has another definition than where the publisher stands, which comes to that by itself"
             say(f"{planned.table.full_name}: {told}")
-        created += made
-        say(f"{planned.table.full_name}: {made} of {len(planned.places)} target tables created")
-    return created
+        say(f"{planned.table.full_name}: {made[key]} of {len(planned.places)} target tables created")
+    return made.total()
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """A table, and what init goes by where its places are there already, or not."""
+
+    key: TableId
+    planned: PlannedTable
+    how: Definition
+    first: bool
+    filled: bool
+
+
+def _is_new(key: TableId, changes: Changes, filled: Collection[TableId]) -> bool:
+    return key in changes.new.difference(filled) and key not in changes.joining
+
+
+def _is_filled(plan: Plan, planned: PlannedTable, filled: Collection[TableId]) -> bool:
+    return any(one.table.id in filled for one in plan.members(planned))
+
+
+def _refuse_back(plan: Plan, changes: Changes) -> None:
+    for key in changes.back & changes.joining:
+        planned = plan.tables[key]
+        raise PreflightError(
+            f"{planned.table.full_name} was taken out, and group '{planned.group}' has other tables now",
+            hint="take the whole group out of the config, `migrate init`, empty its target tables, put all of it"
+            " back at once, `migrate init`",
+        )
 
 
 def _close_copies(settings: Settings, plan: Plan) -> None:
     """Nothing will be inserted by a copy: a delete that finds no row leaves nothing in the ledger."""
-    for planned in plan.tables.values():
-        for used in planned.databases:
-            with closing(connect_database(settings, used)) as connection, explained(f"target '{used.target}'"):
-                chunk_fence.retire(connection, settings.name, planned.table, [(chunk_fence.WHOLE_TABLE, 0)])
+    with closing(TargetPool(settings)) as pool:
+        for planned in plan.tables.values():
+            for used in planned.databases:
+                with explained(f"target '{used.target}'"):
+                    whole = [(chunk_fence.WHOLE_TABLE, 0)]
+                    chunk_fence.retire(pool.get(used), settings.name, planned.table, whole)
 
 
-def _create_database(settings: Settings, wanted: TargetDatabase) -> None:
-    name = f"target '{wanted.target}'"
-    connection = connect(settings.target(wanted.target), name)
-    try:
-        with explained(f"{name}, database {wanted.database}"):
-            exists = connection.query(
-                "SELECT 1 FROM information_schema.SCHEMATA WHERE SCHEMA_NAME = %s", (wanted.database,)
-            )
-            if not exists:
-                connection.execute(f"CREATE DATABASE {quote(wanted.database)}")
-            connection.execute(f"USE {quote(wanted.database)}")
-            present = _tables(connection)
-            for _, parts in database.sql_steps("target"):
-                for part in parts:
-                    table = part.split("(", 1)[0].split()[-1]
-                    if table not in present:
-                        connection.execute(part.replace("%", "%%"))
-    finally:
-        connection.close()
+def _create_databases(connection: Connection, wanted: Sequence[TargetDatabase]) -> None:
+    """Those of one server."""
+    with explained(connection.name):
+        there = {str(row[0]) for row in connection.query("SELECT SCHEMA_NAME FROM information_schema.SCHEMATA")}
+        for one in wanted:
+            if one.database not in there:
+                connection.execute(f"CREATE DATABASE {quote(one.database)}")
+
+
+def _create_here(
+    pool: TargetPool, used: TargetDatabase, wanted: Sequence[tuple[_Wanted, Place]], changes: Changes
+) -> tuple[Counter[TableId], list[str]]:
+    """The service's tables in one database, and every place in it. Returns how many places of each table were made, and
+    what the server notes of them."""
+    made: Counter[TableId] = Counter()
+    notes: list[str] = []
+    connection = pool.get(used)
+    with explained(f"{connection.name}, database {used.database}"):
+        present = _tables(connection)
+        for _, parts in database.sql_steps("target"):
+            for part in parts:
+                if part.split("(", 1)[0].split()[-1] not in present:
+                    connection.execute(part.replace("%", "%%"))
+    for one, place in wanted:
+        with explained(str(place)):
+            if place.table in present:
+                known = changes.known.get(one.key)
+                _refuse_unlike(connection, one.planned.table, place, one.how.flavour, one.first, known)
+            elif one.filled:
+                raise PreflightError(
+                    f"{place} is gone, and rows of {one.planned.table.full_name} were copied into it",
+                    hint="bring it back with its rows; or have the table copied anew: take it out of the"
+                    " config, `migrate init`, empty its target tables, put it back, `migrate init`",
+                )
+            else:
+                statement, flavour = definition.strip(one.how.printed), one.how.flavour
+                told = _create_place(connection, one.planned, place, statement, flavour)
+                notes += [f"{place}: the server notes: {line}" for line in told]
+                present.add(place.table)
+                made[one.key] += 1
+    return made, notes
 
 
 def _tables(connection: Connection) -> set[str]:
     rows = connection.query("SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE()")
     return {str(row[0]) for row in rows}
-
-
-def _create_places(
-    settings: Settings, planned: PlannedTable, first: bool, filled: bool, say: Say, known: Table | None
-) -> int:
-    """known: what was noted of the table, if anything; where that is another definition, targets may be as either."""
-    table = planned.table
-    source = connect(settings.source(table.source), f"source '{table.source}'")
-    try:
-        with explained(f"source '{table.source}', table {table.full_name}"):
-            statement, flavour = definition.show_create(source, table.database, table.name), source.flavour
-    finally:
-        source.close()
-    created = 0
-    by_database: dict[TargetDatabase, list[Place]] = {}
-    for place in planned.places:
-        by_database.setdefault(place.database, []).append(place)
-    for target_database, places in by_database.items():
-        connection = connect_database(settings, target_database)
-        try:
-            present = _tables(connection)
-            for place in places:
-                with explained(str(place)):
-                    if place.table in present:
-                        _refuse_unlike(connection, planned.table, place, flavour, first, known)
-                    elif filled:
-                        raise PreflightError(
-                            f"{place} is gone, and rows of {table.full_name} were copied into it",
-                            hint="bring it back with its rows; or have the table copied anew: take it out of the"
-                            " config, `migrate init`, empty its target tables, put it back, `migrate init`",
-                        )
-                    else:
-                        for told in _create_place(connection, planned, place, statement, flavour):
-                            say(f"{place}: the server notes: {told}")
-                        created += 1
-        finally:
-            connection.close()
-    return created
 
 
 def _refuse_unlike(

@@ -7,13 +7,14 @@ empty, and it is copied anew. Messages of it from before are passed over.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from typing import Self
 
 import sqlalchemy as sa
 
 from migrate.model.table import Table, TableId
+from migrate.mysql.connection import Connection
 from migrate.mysql.errors import explained
 from migrate.ops import conditions, standing
 from migrate.publish.publisher import lease_name
@@ -22,7 +23,7 @@ from migrate.state import detail, ending, failover, halt, membership, phase, pos
 from migrate.state import migration as migrations
 from migrate.state.membership import Member, Stage
 from migrate.target import chunk_fence, ledger, parked
-from migrate.target.plan import Plan, TargetDatabase, connect_database
+from migrate.target.plan import Plan, TargetPool
 
 _STOP = "stop `migrate run`, wait until the lease has run out, and say this again"
 
@@ -83,8 +84,10 @@ class Changes:
         noted = [self.known[id_] for id_ in self.gone] + [plan.tables[id_].noted_as for id_ in self.new]
         groups = {planned.group for planned in plan.tables.values() if planned.group}
         if noted:
-            for used in plan.used_databases:
-                _clear(plan.settings, used, tables, noted, groups)
+            with closing(TargetPool(plan.settings)) as pool:
+                for used in plan.used_databases:
+                    with explained(f"target '{used.target}', database {used.database}"):
+                        _clear(pool.get(used), plan.settings.name, tables, noted, groups)
 
     def note(self, connection: sa.Connection, plan: Plan, say: Callable[[str], None]) -> None:
         """Write down who came and who went."""
@@ -95,10 +98,14 @@ class Changes:
             membership.put(connection, name, id_, Member(Stage.REMOVED))
             say(f"{self.known[id_].full_name}: removed; its target tables stay as they are, and nothing writes them")
         self._settle_removed(connection, plan)
+        read, noted = set(position.sources(connection, name)), schema_history.noted(connection, name)
+        members = membership.every(connection, name)
         for id_ in sorted(self.new):
-            schema_history.forget(connection, name, id_)
-            if position.load(connection, name, id_[0]) is None:
-                membership.forget(connection, name, id_)
+            if id_ in noted:
+                schema_history.forget(connection, name, id_)
+            if id_[0] not in read:
+                if id_ in members:
+                    membership.forget(connection, name, id_)
             else:
                 membership.put(connection, name, id_, Member(Stage.WAITING))
                 say(f"{plan.tables[id_].table.full_name}: added; start `migrate run`, then `migrate copy`")
@@ -129,16 +136,12 @@ def chosen(settings: Settings, known: Collection[TableId]) -> set[TableId]:
 
 
 def _clear(
-    settings: Settings, used: TargetDatabase, tables: Collection[Table], noted: Collection[Table], groups: set[str]
+    connection: Connection, migration: str, tables: Collection[Table], noted: Collection[Table], groups: set[str]
 ) -> None:
-    connection = connect_database(settings, used)
-    try:
-        with explained(f"target '{used.target}', database {used.database}"):
-            for table in noted:
-                ledger.forget(connection, settings.name, table)
-            ledger.forget_groups_but(connection, settings.name, groups)
-            for table in tables:
-                parked.forget(connection, settings.name, table)
-                chunk_fence.forget(connection, settings.name, table)
-    finally:
-        connection.close()
+    if ledger.any_of(connection, migration):
+        for table in noted:
+            ledger.forget(connection, migration, table)
+        ledger.forget_groups_but(connection, migration, groups)
+    for table in tables:
+        parked.forget(connection, migration, table)
+        chunk_fence.forget(connection, migration, table)

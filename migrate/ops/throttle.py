@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from migrate.model.errors import ConfigError
 from migrate.model.table import TableId
 from migrate.model.times import in_utc
-from migrate.scroll.governor import limits_of
+from migrate.scroll.governor import limits_of, most_chunks
 from migrate.scroll.throttle import Limits
 from migrate.settings import Settings
 from migrate.state import copy_progress, database, throttle
@@ -23,8 +23,7 @@ from migrate.target.plan import Plan
 
 _SILENT = 10.0
 """A copy that has noted nothing for so many seconds does not run; it does so every second."""
-_MOST = {"chunks": 10_000, "min_chunks": 10_000}
-_LEAST = {"chunks": 1, "min_chunks": 1}
+_CHUNKS = ("chunks", "min_chunks")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +69,11 @@ def change(settings: Settings, state: sa.Engine, changes: Mapping[str, Any], *, 
     reset: first, all that was asked for before is forgotten. Raises ConfigError for a value that cannot be.
     """
     for name, value in changes.items():
-        least, most = _LEAST.get(name, 0), _MOST.get(name, 10**15)
+        chunks = name in _CHUNKS
+        least, most = int(chunks), most_chunks(settings) if chunks else 10**15
         if not least <= value <= most:
-            raise ConfigError(f"{_option(name)}: {value:,} is not between {least} and {most:,}")
+            hint = "connections.per_server in the config allows twice as many sessions" if chunks else ""
+            raise ConfigError(f"{_option(name)}: {value:,} is not between {least} and {most:,}", hint=hint)
     with state.begin() as connection:
         before = Asked() if reset else throttle.get(connection, settings.name, lock=True)
         after = limits_of(settings, Asked(**{**asdict(before), **changes}))

@@ -37,7 +37,7 @@ _MOST = 4096  # bytes of a request
 _SECONDS = 10.0  # that a client may take
 _INSTANCE = 128
 _STATE_SECONDS = 3  # that the state database may take to answer, and a request waits for its turn to ask it
-_AT_ONCE = 10  # requests that ask it; as many as the engine has connections for
+_AT_ONCE = 2 * database.SESSIONS  # requests that ask it; as many as the engine has connections for
 _WANTED = '{"instance": TEXT, "version": NUMBER} is needed'
 _SILENT = "the state database does not answer"
 
@@ -55,7 +55,7 @@ def serve(settings: Settings, ready: Callable[[str], None] = lambda _address: No
         raise ConfigError("web.token is not set", hint="set it, for example by ${WEB_TOKEN}; every request needs it")
     host, port = parse_address(settings.web.listen, 0)
     quick = {"connect_timeout": _STATE_SECONDS, "read_timeout": _STATE_SECONDS}
-    with database.opened(settings.state.model_copy(update=quick)) as state, stop_on_signals() as stop:
+    with database.opened(settings.state.model_copy(update=quick), pool=_AT_ONCE) as state, stop_on_signals() as stop:
         with state.begin() as connection:
             migrations.get(connection, settings.name, finished=True)
             switch.make(connection, settings.name)

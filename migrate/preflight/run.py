@@ -15,6 +15,7 @@ from migrate.preflight import (
     cascades,
     charsets,
     clocks,
+    connections,
     copied,
     counters,
     existing,
@@ -221,6 +222,7 @@ def _source_at_leisure(name: str, plan: Plan, all_of: _Sources, looks: Looks, do
     planned = [one for key, one in plan.tables.items() if key[0] == name]
     looks.at("version", lambda connection: versions.check(connection, _version(connection), source=True))
     looks.at("clock", clocks.check)
+    looks.at("connections", partial(connections.check, settings=plan.settings, server=plan.settings.source(name)))
     all_of.packet = max(all_of.packet, looks.read("packet", packet.allowed) or 0)
     if (modes_here := looks.read("sql_mode", modes.of)) is not None:
         all_of.modes.append(modes_here)
@@ -253,6 +255,7 @@ def _target_at_leisure(name: str, plan: Plan, report: Report, seen: _Seen, looks
     )
     looks.at("version", lambda connection: versions.check(connection, _version(connection)))
     looks.at("clock", clocks.check)
+    looks.at("connections", partial(connections.check, settings=plan.settings, server=plan.settings.target(name)))
     if sources.packet:
         looks.at("packet", partial(packet.check_target, sources=sources.packet))
     if sources.modes:

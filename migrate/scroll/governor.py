@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import time
 from collections import deque
-from collections.abc import Callable
-from dataclasses import asdict
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, replace
 from math import inf
 
 import sqlalchemy as sa
@@ -22,6 +22,8 @@ from migrate.target.plan import PlannedTable
 
 log = structlog.get_logger("migrate.copy")
 LOOK_SECONDS = 1.0
+WAVES = 2
+"""Waves of chunks that are under way at a time, so that no core waits for the last chunk of one."""
 _WINDOW = 60.0
 
 
@@ -30,7 +32,14 @@ def limits_of(settings: Settings, asked: Asked) -> Limits:
     copy, throttle_ = settings.copy_, settings.copy_.throttle
     configured = {name: getattr(throttle_, name) for name in NAMES if name not in ("paused", "chunks")}
     instead = {name: value for name, value in asdict(asked).items() if value is not None}
-    return Limits(**{"chunks": copy.chunks_at_once, **configured, **instead})
+    limits = Limits(**{"chunks": copy.chunks_at_once, **configured, **instead})
+    most = most_chunks(settings)
+    return replace(limits, chunks=min(limits.chunks, most), min_chunks=min(limits.min_chunks, most))
+
+
+def most_chunks(settings: Settings) -> int:
+    """Chunks that may be begun together: two waves are under way, and each task has a session at every server."""
+    return settings.connections.per_server // WAVES
 
 
 class Governor:
@@ -47,12 +56,14 @@ class Governor:
         state: sa.Engine,
         rows: int = 0,
         clock: Callable[[], float] = time.monotonic,
+        others: Sequence[PlannedTable] = (),
     ) -> None:
+        """others: that are copied together with the table."""
         self._settings = settings
-        self._table = planned.table.full_name
+        self._table = planned.table.full_name + (f" and {len(others)} more" if others else "")
         self._state = state
         self._clock = clock
-        self._meter = LoadMeter(settings, planned)
+        self._meter = LoadMeter(settings, [planned, *others])
         self.limits = limits_of(settings, Asked())
         self.readings: list[Reading] = []
         self.decision = Decision(self.limits.chunks, Pace.FULL)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import inf
 from typing import Any
@@ -39,16 +40,17 @@ class _Measured:
 
 
 class LoadMeter:
-    """Measures for the copy of one table. For one thread; close it.
+    """Measures for the copy of tables. For one thread; close it.
 
     A source or target that does not answer, or does not tell, does not count: the copy itself waits for servers that
     are away. A replica that does not, or that does not replicate, is taken for infinitely late.
     """
 
-    def __init__(self, settings: Settings, planned: PlannedTable) -> None:
-        source = planned.table.source
-        self._measured = [_Measured(f"source '{source}'", settings.source(source), replica=False)]
-        targets = dict.fromkeys(database.target for database in planned.databases)
+    def __init__(self, settings: Settings, tables: Sequence[PlannedTable]) -> None:
+        """tables: of any sources."""
+        sources = dict.fromkeys(one.table.source for one in tables)
+        self._measured = [_Measured(f"source '{name}'", settings.source(name), replica=False) for name in sources]
+        targets = dict.fromkeys(database.target for one in tables for database in one.databases)
         self._measured += [_Measured(f"target '{name}'", settings.target(name), replica=False) for name in targets]
         replicas = settings.copy_.throttle.replicas
         self._measured += [_Measured(f"replica {one.host}:{one.port}", one, replica=True) for one in replicas]

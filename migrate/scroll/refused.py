@@ -42,6 +42,7 @@ def find(
     """
     found: dict[int, str] = {}
     indexes = [index for index in range(len(rows)) if index not in but]
+    connection.enter()
     connection.raw.begin()
     try:
         for start in range(0, len(indexes), _AT_ONCE):

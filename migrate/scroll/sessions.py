@@ -34,7 +34,8 @@ class Sessions:
     def flavours(self, tables: Sequence[PlannedTable]) -> frozenset[str]:
         """Of all servers of tables that share their places: mysql, mariadb, and "mysql 5" for one before MySQL 8, which
         computes less and is compared as another flavour. Raises ServerError."""
-        targets = (self.targets.get(database) for database in tables[0].databases)
+        names = dict.fromkeys(database.target for database in tables[0].databases)
+        targets = (self.targets.server(name) for name in names)
         every = (*(self.source(one.table.source) for one in tables), *targets)
         return frozenset("mysql 5" if one.before_mysql_8 else one.flavour for one in every)
 

@@ -55,6 +55,11 @@ class CopyJob:
         return f"copy of {self.planned.table.full_name}, chunk {chunk}"
 
 
+def for_tasks(settings: Settings) -> Settings:
+    """Without the tables of the config, which no task looks at: they travel with each job otherwise."""
+    return settings.model_copy(update={"tables": ()})
+
+
 Lines = Sequence[bytes]
 
 

@@ -9,6 +9,7 @@ from migrate.settings.loading import load as load
 from migrate.settings.loading import load_with_text as load_with_text
 from migrate.settings.loading import parse as parse
 from migrate.settings.model import Commit as Commit
+from migrate.settings.model import Connections as Connections
 from migrate.settings.model import Consume as Consume
 from migrate.settings.model import Copy as Copy
 from migrate.settings.model import Database as Database

@@ -174,6 +174,12 @@ class Web(Section):
         return value
 
 
+class Connections(Section):
+    per_server: Annotated[int, Field(ge=2, le=1000)] = 16
+    """Sessions at one server over which the consumer writes databases side by side, and at most so many tasks of a copy
+    or a verification at a time; `migrate preflight` holds what all processes may open against `max_connections`."""
+
+
 class Lease(Section):
     seconds: Annotated[float, Field(ge=2)] = 15.0
 
@@ -206,6 +212,7 @@ class Settings(Section):
     """Options of Spark for copy, verification and check, beside those that the service sets."""
     cutover: Cutover = Cutover()
     web: Web = Web()
+    connections: Connections = Connections()
     lease: Lease = Lease()
     logging: Logging = Logging()
     run_dir: Path = Path(".migrate")
@@ -232,6 +239,14 @@ class Settings(Section):
                 raise ValueError(f"tables: {table.name}: there is no source named '{table.source}'")
         for name in sources - {self.source_of(table) for table in self.tables}:
             raise ValueError(f"sources: '{name}' has no table under 'tables'")
+        return self
+
+    @model_validator(mode="after")
+    def _sessions_suffice(self) -> Settings:
+        """Two waves of chunks are under way at a time, and each chunk has a session at every server."""
+        chunks, most = self.copy_.chunks_at_once, self.connections.per_server
+        if 2 * chunks > most:
+            raise ValueError(f"copy.chunks_at_once: {chunks} is above half of connections.per_server ({most})")
         return self
 
     def _databases_are_apart(self) -> None:

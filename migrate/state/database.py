@@ -34,11 +34,14 @@ locks, on its lease among others; without this nobody could take over from it be
 
 _STEP = re.compile(r"^(\d{3})_[a-z_]+\.sql$")
 
+SESSIONS = 5
+"""That a process has at the state server at most; who needs another one waits for it."""
+
 FIRST = "run `migrate init` first"
 
 
-def engine(settings: State, *, pool: int = 5) -> sa.Engine:
-    """An engine on the state database; connections open on first use."""
+def engine(settings: State, *, pool: int = SESSIONS) -> sa.Engine:
+    """An engine on the state database; connections open on first use, and never more than `pool`."""
     url = sa.URL.create(
         "mysql+pymysql",
         settings.user,
@@ -51,7 +54,13 @@ def engine(settings: State, *, pool: int = 5) -> sa.Engine:
     shared = ("connect_timeout", "read_timeout", "write_timeout", "local_infile", "ssl", "ssl_disabled")
     arguments = {name: value for name, value in driver_options(settings).items() if name in shared}
     made = sa.create_engine(
-        url, pool_size=pool, pool_pre_ping=True, pool_recycle=300, hide_parameters=True, connect_args=arguments
+        url,
+        pool_size=pool,
+        max_overflow=0,
+        pool_pre_ping=True,
+        pool_recycle=300,
+        hide_parameters=True,
+        connect_args=arguments,
     )
     sa.event.listen(made, "connect", _stated, insert=True)  # before SQLAlchemy asks the first session
     return made
@@ -63,9 +72,9 @@ def _stated(raw: Any, _record: object) -> None:
 
 
 @contextmanager
-def opened(settings: State) -> Iterator[sa.Engine]:
+def opened(settings: State, *, pool: int = SESSIONS) -> Iterator[sa.Engine]:
     """An engine for the time of the block; what the state database refuses there becomes one ServerError line."""
-    state = engine(settings)
+    state = engine(settings, pool=pool)
     try:
         yield state
     except DBAPIError as error:

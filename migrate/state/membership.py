@@ -76,7 +76,9 @@ def every(connection: sa.Connection, migration: str) -> dict[TableId, Member]:
 
 
 def get(connection: sa.Connection, migration: str, id_: TableId) -> Member | None:
-    return every(connection, migration).get(id_)
+    wanted = [table.c[name] for name in Member.__slots__]
+    row = connection.execute(sa.select(*wanted).where(*columns.is_table(table, migration, id_))).one_or_none()
+    return Member(Stage(row[0]), *row[1:]) if row else None
 
 
 def put(connection: sa.Connection, migration: str, id_: TableId, member: Member) -> None:

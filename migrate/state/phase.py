@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -11,7 +12,10 @@ from sqlalchemy.dialects.mysql import insert
 
 from migrate.model.table import Table, TableId
 from migrate.state import columns, compared
-from migrate.state.database import metadata
+from migrate.state.database import metadata, put_all
+
+_AT_ONCE = 200
+"""Rows in a statement."""
 
 
 class Phase(StrEnum):
@@ -39,6 +43,10 @@ class TablePhase:
     rule_hash: str
 
 
+UNKNOWN = TablePhase(Phase.CREATED, 0, "")
+"""Of a table that has no row."""
+
+
 def key_of(definition: Table) -> dict[str, object]:
     return {"source": definition.source, "table_schema": definition.database, "table_name": definition.name}
 
@@ -52,7 +60,33 @@ def get(connection: sa.Connection, migration: str, definition: Table) -> TablePh
             table.c.table_name == definition.name,
         )
     ).one_or_none()
-    return TablePhase(Phase(row[0]), int(row[1]), row[2]) if row else TablePhase(Phase.CREATED, 0, "")
+    return TablePhase(Phase(row[0]), int(row[1]), row[2]) if row else UNKNOWN
+
+
+def stages(connection: sa.Connection, migration: str) -> dict[TableId, TablePhase]:
+    """As `get`, of every table that has a row."""
+    wanted = [table.c[name] for name in ("source", "table_schema", "table_name", "phase", "attempt", "rule_hash")]
+    rows = connection.execute(sa.select(*wanted).where(table.c.migration == migration))
+    return {(row[0], row[1], row[2]): TablePhase(Phase(row[3]), int(row[4]), row[5]) for row in rows}
+
+
+def put_rules(connection: sa.Connection, migration: str, rules: Mapping[TableId, tuple[TablePhase, str]]) -> None:
+    """As `put` and `note_base`, of many tables in few statements. rules: the phase and the base hash of each."""
+    rows = [
+        {
+            **columns.table_row(migration, id_),
+            "phase": one.phase.value,
+            "attempt": one.attempt,
+            "rule_hash": one.rule_hash,
+            "base_hash": base,
+        }
+        for id_, (one, base) in rules.items()
+    ]
+    later = {name: f"{{{name}}}" for name in ("phase", "attempt", "rule_hash", "base_hash")}
+    for start in range(0, len(rows), _AT_ONCE):
+        put_all(connection, table.name, rows[start : start + _AT_ONCE], later)
+    if any(one.phase is not Phase.COPIED for one, _ in rules.values()):
+        compared.forget(connection, migration)
 
 
 def lock(connection: sa.Connection, migration: str, definition: Table) -> TablePhase:

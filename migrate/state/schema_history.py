@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -35,6 +35,8 @@ Name = tuple[str, str]
 """(database, table)"""
 
 
+_AT_ONCE = 200
+"""Rows in a statement."""
 BEGINNING = Coordinate(0, 0, 0, 0)
 
 
@@ -84,6 +86,22 @@ def add(connection: sa.Connection, migration: str, definition: Table, since: Coo
     row = _row(migration, definition.source, (definition.database, definition.name), since)
     row["definition"] = dumps(definition, Version(definition, create))
     connection.execute(sa.insert(table).values(row))
+
+
+def add_first(connection: sa.Connection, migration: str, found: Iterable[tuple[Table, str]]) -> None:
+    """As `add`, of many tables that init finds, each with the statement that makes it."""
+    rows = []
+    for definition, create in found:
+        row = _row(migration, definition.source, (definition.database, definition.name), BEGINNING)
+        rows.append({**row, "definition": dumps(definition, Version(definition, create))})
+    for start in range(0, len(rows), _AT_ONCE):
+        connection.execute(sa.insert(table), rows[start : start + _AT_ONCE])
+
+
+def noted(connection: sa.Connection, migration: str) -> set[TableId]:
+    """The tables that anything is noted of, removed ones too."""
+    wanted = sa.select(table.c.source, table.c.table_schema, table.c.table_name).distinct()
+    return {(row[0], row[1], row[2]) for row in connection.execute(wanted.where(table.c.migration == migration))}
 
 
 def put(connection: sa.Connection, migration: str, source: str, name: Name, version: Version, server: str) -> None:

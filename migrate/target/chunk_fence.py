@@ -29,27 +29,32 @@ def _key(migration: str, table: Table) -> tuple[str, str, str, str]:
 
 
 def open_attempt(connection: Connection, migration: str, table: Table, chunk: Chunk, attempt: int) -> None:
-    """Raise a chunk's attempt before its SELECT; writes of earlier attempts are fenced off from here on.
+    """`raise_attempt` in a transaction of its own."""
+    with connection.transaction():
+        raise_attempt(connection, migration, table, chunk, attempt)
 
-    Raises OwnershipLost when a later attempt was opened already.
+
+def raise_attempt(connection: Connection, migration: str, table: Table, chunk: Chunk, attempt: int) -> None:
+    """Raise a chunk's attempt before its SELECT; writes of earlier attempts are fenced off from the commit on.
+
+    To be called inside a transaction. Raises OwnershipLost when a later attempt was opened already.
     """
     key = _key(migration, table)
-    with connection.transaction():
-        row = connection.one(f"SELECT attempt FROM {CHUNK_FENCE} WHERE {_CHUNK} FOR UPDATE", (*key, chunk.number))
-        if row is None:
-            connection.execute(
-                f"INSERT INTO {CHUNK_FENCE} (migration, source, table_schema, table_name, chunk, low, high, attempt)"
-                " VALUES (%s, %s, %s, %s, %s, %s, %s, %s)",
-                (*key, chunk.number, chunk.low, chunk.high, attempt),
-            )
-        elif int(row[0]) > attempt:
-            raise _superseded(table, chunk.number, attempt)
-        else:
-            connection.execute(
-                f"UPDATE {CHUNK_FENCE} SET low = %s, high = %s, attempt = %s, closed = 0, writes = writes + 1"
-                f" WHERE {_CHUNK}",
-                (chunk.low, chunk.high, attempt, *key, chunk.number),
-            )
+    row = connection.one(f"SELECT attempt FROM {CHUNK_FENCE} WHERE {_CHUNK} FOR UPDATE", (*key, chunk.number))
+    if row is None:
+        connection.execute(
+            f"INSERT INTO {CHUNK_FENCE} (migration, source, table_schema, table_name, chunk, low, high, attempt)"
+            " VALUES (%s, %s, %s, %s, %s, %s, %s, %s)",
+            (*key, chunk.number, chunk.low, chunk.high, attempt),
+        )
+    elif int(row[0]) > attempt:
+        raise _superseded(table, chunk.number, attempt)
+    else:
+        connection.execute(
+            f"UPDATE {CHUNK_FENCE} SET low = %s, high = %s, attempt = %s, closed = 0, writes = writes + 1"
+            f" WHERE {_CHUNK}",
+            (chunk.low, chunk.high, attempt, *key, chunk.number),
+        )
 
 
 def check(connection: Connection, migration: str, table: Table, chunk: int, attempt: int) -> None:

@@ -171,6 +171,11 @@ def clean_up(connection: Connection, migration: str, table: Table, limit: int = 
     )
 
 
+def any_of(connection: Connection, migration: str) -> bool:
+    """Whether there is any entry of a migration in this database."""
+    return connection.one(f"SELECT 1 FROM {LEDGER} WHERE migration = %s LIMIT 1", (migration,)) is not None
+
+
 def forget(connection: Connection, migration: str, table: Table) -> None:
     """Drop every entry of a table that is no longer, or not yet, part of the migration."""
     connection.execute(

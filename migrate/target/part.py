@@ -127,6 +127,7 @@ def find_refused(connection: Connection, part: Part) -> tuple[PlaceWriter, Inten
 
     Raises: the driver's error when the server is away or busy meanwhile.
     """
+    connection.enter()
     connection.raw.begin()
     try:
         for work in part.work:

@@ -15,9 +15,11 @@ from migrate.model.message import CANAL, Row
 from migrate.model.rowfilter import RowFilter, make_filter
 from migrate.model.table import Table, TableId
 from migrate.mysql.connection import Connection, connect
+from migrate.mysql.errors import explained
 from migrate.settings import Settings, TableSettings
 from migrate.sharding.columns import column_types
 from migrate.sharding.rule import TableRule, build_rule
+from migrate.target.in_database import InDatabase
 from migrate.target.ledger import GROUP
 
 SILENT_SECONDS = 60
@@ -208,42 +210,62 @@ class Plan:
         return tuple(sorted({place.database for planned in self.tables.values() for place in planned.places}))
 
 
-def connect_database(settings: Settings, database: TargetDatabase, loads: bool = False) -> Connection:
-    """A session in one target database, which the server ends after SILENT_SECONDS of silence. Raises ServerError.
+def connect_target(settings: Settings, target: str, database: str | None = None, loads: bool = False) -> Connection:
+    """A session on a target server, which the server ends after SILENT_SECONDS of silence. Raises ServerError.
 
     Foreign keys are neither checked in it nor cascade: partitions are written side by side (docs/decisions/0009).
     """
-    name = f"target '{database.target}'"
     session = {"wait_timeout": SILENT_SECONDS, "foreign_key_checks": 0}
-    return connect(settings.target(database.target), name, database=database.database, session=session, loads=loads)
+    return connect(settings.target(target), f"target '{target}'", database=database, session=session, loads=loads)
+
+
+def connect_database(settings: Settings, database: TargetDatabase) -> Connection:
+    """A session of its own in one target database. See `connect_target`."""
+    return connect_target(settings, database.target, database.database)
 
 
 class TargetPool:
-    """One session per target database, reopened when it broke or was long unused. Not shared between threads."""
+    """One session per target server, reopened when it broke or was long unused. Not shared between threads."""
 
     def __init__(self, settings: Settings, loads: bool = False) -> None:
         """loads: its sessions are for `migrate.target.load` too."""
         self._settings = settings
         self._loads = loads
-        self._open: dict[TargetDatabase, Connection] = {}
-        self._used: dict[TargetDatabase, float] = {}
+        self._servers: dict[str, Connection] = {}
+        self._open: dict[TargetDatabase, InDatabase] = {}
+        self._used: dict[str, float] = {}
 
     def get(self, database: TargetDatabase) -> Connection:
+        """The server's session, in this database. Those of its other databases are the same session: nothing is asked
+        in one of them while a transaction or a result is open in another. Raises ServerError."""
+        server = self.server(database.target)
+        found = self._open.get(database)
+        if found is None or found.raw is not server.raw:
+            found = self._open[database] = InDatabase(server, database.database)
+        with explained(server.name):
+            found.enter()
+        return found
+
+    def server(self, target: str) -> Connection:
+        """The server's session, in whichever of its databases. Raises ServerError."""
         began = time.monotonic()
-        if began - self._used.get(database, began) > SILENT_SECONDS / 2:
-            self.drop(database)  # the server may have ended it
-        connection = self._open.get(database)
-        if connection is None or not connection.open:
-            connection = connect_database(self._settings, database, self._loads)
-            self._open[database] = connection
-        self._used[database] = began
-        return connection
+        if began - self._used.get(target, began) > SILENT_SECONDS / 2:
+            self._drop(target)  # the server may have ended it
+        server = self._servers.get(target)
+        if server is None or not server.open:
+            server = self._servers[target] = connect_target(self._settings, target, loads=self._loads)
+        self._used[target] = began
+        return server
 
     def drop(self, database: TargetDatabase) -> None:
-        """Forget a session whose state is unknown."""
-        if connection := self._open.pop(database, None):
-            connection.close()
+        """Forget the session of a database's server: its state is unknown."""
+        self._drop(database.target)
+
+    def _drop(self, target: str) -> None:
+        self._open = {database: session for database, session in self._open.items() if database.target != target}
+        if server := self._servers.pop(target, None):
+            server.close()
 
     def close(self) -> None:
-        for database in list(self._open):
-            self.drop(database)
+        for target in list(self._servers):
+            self._drop(target)

@@ -75,14 +75,14 @@ class Standing:
             return
         body = json.dumps(check.dump())
         if len(body) <= _MOST:
-            self._put(check.planned.table.id, False, body)
+            self._put([(check.planned.table.id, False, body)])
         self._save_at = time.monotonic() + SAVE_SECONDS
 
-    def book(self, check: TableCheck, verified: TableVerified) -> None:
-        """Take in what was found of a table. What could not be repaired is tried again by who goes on."""
-        self.done[check.planned.table.id] = verified
-        if check.unmended is None:
-            self._put(check.planned.table.id, True, json.dumps(asdict(verified)))
+    def book(self, found: Sequence[tuple[TableCheck, TableVerified]]) -> None:
+        """Take in what was found of tables. What could not be repaired is tried again by who goes on."""
+        self.done |= {check.planned.table.id: verified for check, verified in found}
+        done = [(check.planned.table.id, verified) for check, verified in found if check.unmended is None]
+        self._put([(id_, True, json.dumps(asdict(verified))) for id_, verified in done])
 
     def still_ours(self, connection: sa.Connection) -> None:
         """Nobody else goes on with the run before the transaction ends. Raises OwnershipLost when someone did."""
@@ -97,11 +97,15 @@ class Standing:
         verification_progress.drop(connection, self.number)
         verification.finish(connection, self.number, certificate)
 
-    def _put(self, id_: TableId, done: bool, body: str) -> None:
+    def _put(self, bodies: Sequence[tuple[TableId, bool, str]]) -> None:
+        """bodies: by table, whether it is done, and what is kept of it."""
+        if not bodies:
+            return
         try:
             with self.state.begin() as connection:
                 self.still_ours(connection)
-                verification_progress.save(connection, self.settings.name, self.number, id_, done, body)
+                for id_, done, body in bodies:
+                    verification_progress.save(connection, self.settings.name, self.number, id_, done, body)
         except DBAPIError as error:
             if not passes(error.orig or error):
                 raise

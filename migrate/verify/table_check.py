@@ -149,6 +149,11 @@ class TableCheck:
         )
 
     @property
+    def differs(self) -> bool:
+        """Whether anything is to be looked at again."""
+        return bool(self.suspects or self._crowds)
+
+    @property
     def seconds(self) -> float:
         """Since it began, without the time in which no process had it."""
         return self._before + time.monotonic() - self._began

@@ -206,8 +206,8 @@ def test_a_locked_row_is_waited_for_and_the_write_tried_again_in_place(side: Sid
     database = side.plan.used_databases[1]
     with closing(side.merger()) as merger:
         merger.merge(batch(("1", "1", "a")))
-        pool = merger._pool[database]
-        first = pool.get(database)
+        with merger._lanes[database.target].one() as pool:
+            first = pool.get(database)
         first.query("SET SESSION innodb_lock_wait_timeout = 1")
         with closing(side.box.targets[1].connect(side.names[1], autocommit=False)) as other, other.cursor() as cursor:
             cursor.execute("SELECT * FROM t_0 FOR UPDATE")
@@ -221,7 +221,8 @@ def test_a_locked_row_is_waited_for_and_the_write_tried_again_in_place(side: Sid
 def test_a_killed_session_is_opened_again(side: Side) -> None:
     with closing(side.merger()) as merger:
         database = side.plan.used_databases[1]
-        row = merger._pool[database].get(database).one("SELECT CONNECTION_ID()")
+        with merger._lanes[database.target].one() as pool:
+            row = pool.get(database).one("SELECT CONNECTION_ID()")
         assert row is not None
         side.box.targets[1].execute(f"KILL {row[0]}")
         assert merger.merge(batch(("1", "0", "a"), ("2", "1", "b"))).written == Done(inserted=2)
@@ -349,3 +350,33 @@ def test_a_defect_stops_the_partition_that_meets_it_by_table_key_and_coordinate_
         monkeypatch.undo()
         assert merger.merge(batch(("2", "0", "bad"), partition=OTHER)).failed == {}
     assert side.rows(0) == [(1, "a"), (2, "bad")]
+
+
+def test_many_databases_of_a_server_share_the_sessions_that_are_allowed(mariadb_box: Sandbox) -> None:
+    server, count, names = mariadb_box.targets[0], 12, [unique("lane") for _ in range(12)]
+    columns = {"column": "shard", "algorithm": "MOD", "props": {"sharding-count": count}}
+    settings = make_settings(
+        targets=[{"name": "t0", **address(server)}],
+        databases={f"ds_{number}": {"target": "t0", "database": name} for number, name in enumerate(names)},
+        tables=[{"name": "shop.t", "sharding": {"nodes": f"ds_${{0..{count - 1}}}.t_0", "database": columns}}],
+        connections={"per_server": 3},
+        copy={"chunks_at_once": 1},
+    )
+    plan, stop = plan_of(plain_table(), settings=settings), threading.Event()
+    try:
+        for name in names:
+            server.execute(f"CREATE DATABASE {name}")
+            server.execute(*(part for _, parts in sql_steps("target") for part in parts), database=name)
+            server.execute("CREATE TABLE t_0 (id INT PRIMARY KEY, shard INT, v VARCHAR(5))", database=name)
+        server.execute("FLUSH STATUS")
+        before = int(server.query("SHOW GLOBAL STATUS LIKE 'Threads_connected'")[0][1]) - 1
+        with closing(Merger(plan, NoDelays(), stop)) as merger:  # type: ignore[arg-type]
+            merger.take(PARTITION, 1, {})
+            rows = [(str(number), str(number % count), "v") for number in range(240)]
+            assert merger.merge(batch(*rows)).written == Done(inserted=240)
+        most = int(server.query("SHOW GLOBAL STATUS LIKE 'Max_used_connections'")[0][1]) - before
+        assert most <= 3 + 1  # and the one that asks
+        counts = [server.query(f"SELECT COUNT(*), MIN(shard), MAX(shard) FROM {name}.t_0")[0] for name in names]
+        assert counts == [(20, number, number) for number in range(count)]
+    finally:
+        server.execute(*(f"DROP DATABASE IF EXISTS {name}" for name in names))

@@ -26,7 +26,7 @@ from migrate.target import chunk_fence, ledger
 from migrate.target.chunk_fence import WHOLE_TABLE, Chunk
 from migrate.target.part import Part
 from migrate.target.place import Aftermath, Done, EmptyDelete
-from migrate.target.plan import Plan, TargetDatabase
+from migrate.target.plan import Plan, TargetDatabase, TargetPool
 from migrate.target.requeue import delayed_message
 from migrate.target.rows import PlaceWriter
 from sandbox.stack import Sandbox
@@ -54,10 +54,12 @@ class KillableMerger(Merger):
 
     dying: frozenset[str] = frozenset()
 
-    def _write_all(self, database: TargetDatabase, parts: Sequence[Part]) -> tuple[Done, dict[Partition, MigrateError]]:
+    def _write_all(
+        self, pool: TargetPool, database: TargetDatabase, parts: Sequence[Part]
+    ) -> tuple[Done, dict[Partition, MigrateError]]:
         if database.name in self.dying:
             raise KilledError("killed")
-        return super()._write_all(database, parts)
+        return super()._write_all(pool, database, parts)
 
 
 @dataclass

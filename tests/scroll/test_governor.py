@@ -216,7 +216,7 @@ def test_accounts_without_grants_see_the_threads(box: Sandbox, tmp_path: Path) -
     raw = dict(laid.raw)
     raw["sources"] = [{**raw["sources"][0], "user": "bare", "password": "bare-and-long"}]
     limits = Limits(4, max_threads_running=50, max_history_length=10**6)
-    with closing(LoadMeter(parse(raw, {}), laid.table)) as meter, capture_logs() as logs:
+    with closing(LoadMeter(parse(raw, {}), [laid.table])) as meter, capture_logs() as logs:
         for _ in range(2):
             found = {one.signal: one.value for one in meter.measure(limits) if one.server == "source 'main'"}
             assert (found[Signal.THREADS] or 0) >= 1
@@ -232,7 +232,7 @@ def test_a_server_that_refuses_us_does_not_count_and_one_that_is_not_asked_for_i
     laid = layout(box, tmp_path)
     raw = dict(laid.raw)
     raw["sources"] = [{**raw["sources"][0], "password": "a-wrong-one"}]
-    with closing(LoadMeter(parse(raw, {}), laid.table)) as meter:
+    with closing(LoadMeter(parse(raw, {}), [laid.table])) as meter:
         found = meter.measure(Limits(4, max_threads_running=50))
         assert [(one.server, one.signal, one.value is None) for one in found] == [
             ("source 'main'", Signal.THREADS, True),

@@ -216,6 +216,12 @@ def test_a_table_given_twice_is_refused(second: dict[str, str]) -> None:
     assert refused(raw) == "tables: 's shop.t' is there twice"
 
 
+def test_chunks_begun_together_fit_into_the_sessions_that_are_allowed() -> None:
+    assert make_settings(copy={"chunks_at_once": 8}).connections.per_server == 16
+    raw = raw_settings(copy={"chunks_at_once": 9})
+    assert refused(raw) == "copy.chunks_at_once: 9 is above half of connections.per_server (16)"
+
+
 def test_names_must_lead_somewhere() -> None:
     assert refused(changed("databases.ds_0.target", "t9")) == "databases.ds_0.target: there is no target named 't9'"
     assert refused(changed("tables.0.source", "s9")) == "tables: shop.t: there is no source named 's9'"

@@ -1,0 +1,69 @@
+"""One wave of the verification as a Spark job: chunks of one table or of many, some a task."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from typing import NamedTuple
+
+import pyarrow as pa
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from jobs.frames import Batches, map_in_arrow
+from jobs.session import lost
+from migrate.scroll.check import Checked, CheckJob, check_chunk
+from migrate.scroll.digest import Suspects
+from migrate.scroll.governor import WAVES
+from migrate.scroll.keyrange import KeyRange
+from migrate.scroll.outcome import End, Problem
+from migrate.settings import Settings
+
+_RESULT = "chunk int, body string"
+
+
+class Work(NamedTuple):
+    """A chunk to be compared, and of which tables."""
+
+    job: CheckJob
+    range: KeyRange
+
+
+def tasks_of(spark: SparkSession, settings: Settings) -> int:
+    """How many tasks a wave has at most: each has a session at every server."""
+    return min(int(spark.sparkContext.defaultParallelism), settings.connections.per_server // WAVES)
+
+
+def run_wave(spark: SparkSession, wave: Sequence[Work], tasks: int) -> list[Checked]:
+    """Compare chunks in so many tasks; a result for each, in their order."""
+    works = list(wave)
+
+    def check(batches: Batches) -> Iterator[pa.RecordBatch]:
+        for number in (number for batch in batches for number in batch.column(0).to_pylist()):
+            checked = check_chunk(*works[number])
+            arrays = [pa.array([checked.chunk], pa.int32()), pa.array([_dump(checked)], pa.string())]
+            yield pa.RecordBatch.from_arrays(arrays, names=["chunk", "body"])
+
+    frame = map_in_arrow(spark.range(0, len(works), 1, min(tasks, len(works))), check, _RESULT)
+    try:
+        return [_load(row["chunk"], row["body"]) for row in frame.collect()]
+    except (PySparkException, Py4JError) as error:
+        if (reason := lost(error)) is None:
+            raise
+        return [Checked(work.range.number, problem=Problem(End.AGAIN, reason)) for work in works]
+
+
+def _dump(checked: Checked) -> str:
+    problem = None if checked.problem is None else asdict(checked.problem)
+    keys = [list(key) for key in checked.suspects.keys]
+    return json.dumps([checked.rows, checked.target_rows, keys, checked.suspects.more, problem])
+
+
+def _load(chunk: int, body: str) -> Checked:
+    rows, target_rows, keys, more, problem = json.loads(body)
+    suspects = Suspects({tuple(key): None for key in keys}, more)
+    if problem is None:
+        return Checked(chunk, rows, target_rows, suspects)
+    return Checked(chunk, problem=Problem(End(problem["end"]), problem["message"], problem["hint"]))
