@@ -3,29 +3,28 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping
-from contextlib import ExitStack, closing
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 
-import pymysql
 import sqlalchemy as sa
 
 from migrate.kafka import admin
-from migrate.model.errors import ConfigError, PreflightError
+from migrate.model.errors import ConfigError, MigrateError, PreflightError
 from migrate.model.table import Table, TableId
 from migrate.model.words import counted
-from migrate.mysql import definition, flavours
+from migrate.mysql import definition
 from migrate.mysql.connection import Connection, connect
-from migrate.mysql.errors import ACCESS_DENIED, explained, number, passes, text
+from migrate.mysql.errors import explained
 from migrate.mysql.quoting import quote
 from migrate.ops import conditions, delayed, groups, leftovers
 from migrate.ops.tables import Changes
-from migrate.preflight import existing
 from migrate.preflight import run as preflight
 from migrate.settings import Settings
 from migrate.state import database, leading, phase, position, schema_history, switch
 from migrate.state import migration as migrations
 from migrate.target import chunk_fence
+from migrate.target.making import create_own_tables, create_place, refuse_unlike, tables_in
 from migrate.target.plan import Place, Plan, PlannedTable, TargetDatabase, connect_database
 
 Say = Callable[[str], None]
@@ -58,7 +57,8 @@ def initialise(
         for name in filter(None, (settings.name, reverse_of)):
             migrations.refuse_finished(connection, name)
         leading.refuse_in_cutover(connection, reverse_of or settings.name)
-    topics = _create_topics(settings, say)
+    with _resumable(say):
+        topics = _create_topics(settings, say)
     with database.opened(settings.state) as state, ExitStack() as until:
         with state.connect() as connection:
             changes = Changes.find(connection, plan)
@@ -73,9 +73,10 @@ def initialise(
         filled = {id_ for id_, stage in phases.items() if stage is not phase.Phase.CREATED} - changes.new
         if reverse_of:
             filled = set(plan.tables)
-        created = _create_targets(settings, plan, changes, filled, say)
-        if reverse_of:
-            _close_copies(settings, plan)
+        with _resumable(say):
+            created = _create_targets(settings, plan, changes, filled, say)
+            if reverse_of:
+                _close_copies(settings, plan)
         changes.clear_targets(plan)
         conditions.take_over(settings, state, plan, changes.conditions, say)
         creates = {key: _create_statement(settings, planned.table) for key, planned in plan.tables.items()}
@@ -100,6 +101,16 @@ def initialise(
         if changes.known and (sent := delayed.send_again(settings, state, plan, migration)):
             say(f"{counted(sent, 'delayed delete')} that the ledgers wait for sent again")
         return Initialised(migration, created, topics)
+
+
+@contextmanager
+def _resumable(say: Say) -> Iterator[None]:
+    """Each thing is made where it is absent, and nothing uses it before the migration's row is there, at the end."""
+    try:
+        yield
+    except MigrateError:
+        say("what was made until here stays; once the cause is mended, `migrate init` goes on from there")
+        raise
 
 
 def _refuse_behind(changes: Changes) -> None:
@@ -221,19 +232,9 @@ def _create_database(settings: Settings, wanted: TargetDatabase) -> None:
             if not exists:
                 connection.execute(f"CREATE DATABASE {quote(wanted.database)}")
             connection.execute(f"USE {quote(wanted.database)}")
-            present = _tables(connection)
-            for _, parts in database.sql_steps("target"):
-                for part in parts:
-                    table = part.split("(", 1)[0].split()[-1]
-                    if table not in present:
-                        connection.execute(part.replace("%", "%%"))
+            create_own_tables(connection)
     finally:
         connection.close()
-
-
-def _tables(connection: Connection) -> set[str]:
-    rows = connection.query("SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE()")
-    return {str(row[0]) for row in rows}
 
 
 def _create_places(
@@ -254,7 +255,7 @@ def _create_places(
     for target_database, places in by_database.items():
         connection = connect_database(settings, target_database)
         try:
-            present = _tables(connection)
+            present = tables_in(connection)
             for place in places:
                 with explained(str(place)):
                     if place.table in present:
@@ -266,7 +267,7 @@ def _create_places(
                             " config, `migrate init`, empty its target tables, put it back, `migrate init`",
                         )
                     else:
-                        for told in _create_place(connection, planned, place, statement, flavour):
+                        for told in create_place(connection, table, place, statement, flavour):
                             say(f"{place}: the server notes: {told}")
                         created += 1
         finally:
@@ -278,39 +279,8 @@ def _refuse_unlike(
     connection: Connection, table: Table, place: Place, flavour: str, first: bool, known: Table | None
 ) -> None:
     try:
-        existing.refuse_unlike(connection, table, place, flavour, first=first)
+        refuse_unlike(connection, table, place, flavour, first=first)
     except PreflightError:
         if known is None or known == table or first:
             raise
-        existing.refuse_unlike(connection, known, place, flavour, first=first)
-
-
-def _create_place(
-    connection: Connection, planned: PlannedTable, place: Place, statement: str, flavour: str
-) -> list[str]:
-    """flavour: the source's, of which the statement is. Returns what the server notes, where the table is as it shall
-    be: of a definition that the source has, its columns and keys decide and not words (a duplicate index, say)."""
-    if connection.flavour == flavour:
-        noted = connection.execute_noted(definition.create_as(statement, place.table))
-    else:
-        noted = _create_translated(connection, planned, place, statement, flavour)
-    if noted or connection.flavour != flavour:
-        existing.refuse_unlike(connection, planned.table, place, flavour, first=True)
-    return noted
-
-
-def _create_translated(
-    connection: Connection, planned: PlannedTable, place: Place, statement: str, flavour: str
-) -> list[str]:
-    try:
-        return connection.execute_noted(
-            definition.create_as(flavours.translated(statement, connection.flavour), place.table)
-        )
-    except pymysql.MySQLError as error:
-        if passes(error) or number(error) in ACCESS_DENIED:
-            raise
-        raise PreflightError(
-            f"{place}: {connection.flavour} does not take the definition of {planned.table.full_name}, which is of"
-            f" {flavour}: {text(error)}",
-            hint="create its target tables by hand, with the same columns; `migrate init` takes those that are there",
-        ) from error
+        refuse_unlike(connection, known, place, flavour, first=first)

@@ -15,8 +15,8 @@ from migrate.mysql.catalog import place
 from migrate.mysql.connection import Connection, connect
 from migrate.mysql.errors import explained, number
 from migrate.mysql.grants import WRITES_WHEN_READ_ONLY
-from migrate.preflight import clocks, grants, session, writable
-from migrate.preflight.result import Result, Verdict
+from migrate.preflight import clocks, grants, session, trial_state, writable
+from migrate.preflight.result import Result, Verdict, guarded
 from migrate.settings import Settings
 from migrate.state import database, schema_history
 from migrate.state import migration as migrations
@@ -42,6 +42,8 @@ def check(settings: Settings, flavours: Mapping[str, str], *, closed: bool = Fal
             told = f"the user may do what is needed in {', '.join(sorted(wanted))}"
             server = grants.check(connection, needs, told) + writable.check(connection) + clocks.check(connection)
             server += session.check(connection, makes=True)
+            if found is None or found < newest:
+                server += guarded("trial", where, lambda: trial_state.check(connection, settings))
     finally:
         connection.close()
     answers = f"{where} answers: {flavour} {version[0] if version else ''}"
