@@ -51,7 +51,8 @@ def initialise(
     report = preflight.run(settings, way_back=bool(reverse_of))
     report.raise_first()
     plan = Plan(settings, report.tables)
-    applied = database.create(settings.state)
+    with _resumable(say):
+        applied = database.create(settings.state)
     say(f"state database {settings.state.database}: {'version ' + str(applied[-1]) if applied else 'up to date'}")
     with database.opened(settings.state) as state, state.connect() as connection:
         for name in filter(None, (settings.name, reverse_of)):

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from migrate.model.errors import MigrateError
+from migrate.model.errors import MigrateError, ServerError
 from migrate.mysql.catalog import base_tables
 from migrate.ops.init import initialise
 from migrate.preflight.result import Result, Verdict
@@ -178,3 +178,22 @@ def test_a_pattern_takes_no_table_of_a_trial(case: Case) -> None:
             assert name not in [database for database, _ in found]
     finally:
         case.box.source.execute(f"DROP DATABASE {name}")
+
+
+def test_an_init_that_was_refused_among_the_states_steps_goes_on_with_the_grant(case: Case) -> None:
+    server, user, state = case.box.targets[0], case.database, f"{case.database}_state"
+    server.execute(
+        f"CREATE USER '{user}'@'%' IDENTIFIED BY 'a-password-of-a-test'",
+        f"GRANT CREATE, SELECT, INSERT, UPDATE, DELETE ON `{state}`.* TO '{user}'@'%'",
+        f"GRANT ALL ON `{state}_shadow`.* TO '{user}'@'%'",
+    )
+    case.raw["state"].update(user=user, password="a-password-of-a-test")
+    try:
+        said: list[str] = []
+        with pytest.raises(ServerError, match="a grant is missing"):
+            initialise(case.settings, say=said.append)
+        assert "`migrate init` goes on from there" in said[-1]
+        server.execute(f"GRANT ALTER ON `{state}`.* TO '{user}'@'%'")
+        assert initialise(case.settings).tables_created == 4
+    finally:
+        server.execute(f"DROP USER '{user}'@'%'")
