@@ -136,7 +136,7 @@ def _options(
 
 @app.command()
 def preflight(context: typer.Context, as_json: Json = False) -> None:
-    """Look at sources, tables, targets, state and Kafka; say what must be mended, and how. Changes nothing."""
+    """Look at sources, tables, targets, state and Kafka; say what must be mended, and how. Leaves nothing behind."""
     settings = context.obj.load()
     report = preflights.run(settings, services=True, way_back=bool(context.obj.reverse_of))
     if as_json:
