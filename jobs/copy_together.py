@@ -10,10 +10,15 @@ from contextlib import closing
 from dataclasses import dataclass, field
 
 import sqlalchemy as sa
+import structlog
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
+from sqlalchemy.exc import DBAPIError
 
 from jobs.copy_wave import Work, run_wave
 from jobs.report import Progress, Report
+from migrate.model.errors import MigrateError
 from migrate.model.table import Table, TableId
 from migrate.scroll.governor import LOOK_SECONDS, WAVES, Governor
 from migrate.scroll.sessions import Sessions
@@ -26,6 +31,7 @@ from migrate.state.copy_progress import skew_of
 from migrate.state.detail import Counts
 from migrate.target.plan import PlannedTable
 
+log = structlog.get_logger("migrate.copy")
 _TABLES = 128
 """Begun in one transaction, for whose time no cutover begins."""
 _TASK_CHUNKS = 32
@@ -82,7 +88,19 @@ class Together:
         self._progress = progress
 
     def copy(self, tables: Sequence[PlannedTable]) -> None:
-        """Copy tables of one source. Raises what concerns all of them, as `full_copy.each`."""
+        """Copy tables of one source. Raises what concerns all of them, as `full_copy.each`.
+
+        Where one meets a defect, those that are not done are left to be copied alone.
+        """
+        try:
+            self._copy(tables)
+        except (MigrateError, PySparkException, Py4JError, DBAPIError):
+            raise
+        except Exception as error:
+            left = len([one for one in tables if one.table.id not in self.copied])
+            log.error("small tables are copied one by one", tables=left, exc_info=error)
+
+    def _copy(self, tables: Sequence[PlannedTable]) -> None:
         copies = [TableCopy(self._settings, one, self._state, self._sessions) for one in tables]
         together = TablesCopy(self._settings, copies, self._state, self._sessions)
         for copy in together.begin():
@@ -154,8 +172,6 @@ class Together:
 
         together.finish(ended, note)
         for copy in ended:
-            if copy in together.failed:
-                continue
             table, rows = copy.planned.table, copy.counts.rows_read - before[copy]
             self._report(copy, governor, len(self.copied) + len(self.failed)).now()
             self.copied[table.id] = TableCopied(

@@ -126,11 +126,13 @@ class TableSteps:
             return False
         self._run = before.attempt + 1
         phase.put(connection, name, table, TablePhase(Phase.COPYING, self._run, self.planned.rule_hash))
+        self.aside = skip.reasons(connection, name, table.id)
+        if before.phase is Phase.CREATED and not before.attempt:
+            return True  # nothing was ever copied of it
         self._known = detail.load(connection, name, table, self._number)
         self._next = (detail.next_number(connection, name, table), None)
         self._left = detail.left_open(connection, name, table)
         self._reopened = phase.reopened(connection, name, table)
-        self.aside = skip.reasons(connection, name, table.id)
         if self._part is None:
             self.places |= copy_progress.places(connection, name, table.id)
         return True
@@ -219,9 +221,9 @@ class TableSteps:
         """The last transaction of `finish`."""
         table, name = self.planned.table, self._settings.name
         self._refuse_another_run(connection)
-        phase.put(connection, name, table, TablePhase(Phase.COPIED, self._run, self.planned.rule_hash))
-        phase.note_reopened(connection, name, table, False)
-        parts.end(connection, name, table)
+        phase.put_copied(connection, name, table, self._run, self.planned.rule_hash)
+        if self._part is not None:
+            parts.end(connection, name, table)
 
     @property
     def part(self) -> str:
@@ -237,7 +239,7 @@ class TableSteps:
     def _refuse_another_run(self, connection: sa.Connection) -> None:
         """Raise OwnershipLost when the table has another run by now; none begins until the transaction ends."""
         table = self.planned.table
-        if phase.lock(connection, self._settings.name, table).attempt != self._run:
+        if phase.attempt(connection, self._settings.name, table) != self._run:
             raise OwnershipLost(f"copy of {table.full_name}: another run of it began", hint="this one ends")
 
     def _refuse_before_its_place(self, connection: sa.Connection) -> None:

@@ -66,7 +66,11 @@ class TablesCopy:
             if not copy.enter(connection):
                 done.append(copy)
 
-        self._in_state(self.active, enter, self.active[0].refuse)
+        with self._state.begin() as connection:
+            self.active[0].refuse(connection)
+            for copy in list(self.active):
+                with self._alone(copy), connection.begin_nested():
+                    enter(connection, copy)
         self.active = [copy for copy in self.active if copy not in done]
         self._at_targets(self.active, lambda session, copy: copy.open_fence(session))
         for copy in list(self.active):
@@ -137,31 +141,22 @@ class TablesCopy:
     def finish(self, copies: Sequence[TableCopy], also: Callable[[sa.Connection, TableCopy], None]) -> None:
         """Close the chunk fences of these. also: done in the last transaction. Raises OwnershipLost."""
         self._in_state(copies, lambda connection, copy: copy.end(connection))
-        left = [copy for copy in copies if copy in self.active]
-        self._at_targets(left, lambda session, copy: copy.close_fence(session))
+        self._at_targets(copies, lambda session, copy: copy.close_fence(session))
 
         def end(connection: sa.Connection, copy: TableCopy) -> None:
             copy.ended(connection)
             also(connection, copy)
 
-        self._in_state(left, end)
-        self.active = [copy for copy in self.active if copy not in left]
+        self._in_state(copies, end)
+        self.active = [copy for copy in self.active if copy not in copies]
 
     # -- inside
 
-    def _in_state(
-        self,
-        copies: Sequence[TableCopy],
-        step: Callable[[sa.Connection, TableCopy], None],
-        first: Callable[[sa.Connection], None] = lambda _connection: None,
-    ) -> None:
-        """A step of each, in one transaction; what one table meets undoes its own part alone. first: for all."""
-        if not copies:
-            return
-        with self._state.begin() as connection:
-            first(connection)
-            for copy in list(copies):
-                with self._alone(copy), connection.begin_nested():
+    def _in_state(self, copies: Sequence[TableCopy], step: Callable[[sa.Connection, TableCopy], None]) -> None:
+        """A step of each, in one transaction."""
+        if copies:
+            with self._state.begin() as connection:
+                for copy in copies:
                     step(connection, copy)
 
     def _at_targets(self, copies: Sequence[TableCopy], step: Callable[[Connection, TableCopy], None]) -> None:

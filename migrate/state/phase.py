@@ -105,6 +105,19 @@ def put(connection: sa.Connection, migration: str, definition: Table, phase: Tab
         compared.forget(connection, migration)
 
 
+def put_copied(connection: sa.Connection, migration: str, definition: Table, attempt: int, rule_hash: str) -> None:
+    """A run is done, and so is a copy that was opened again. Of a table that has a row."""
+    values = {"phase": Phase.COPIED.value, "attempt": attempt, "rule_hash": rule_hash, "reopened": 0}
+    connection.execute(sa.update(table).where(*_is(migration, definition)).values(values))
+
+
+def attempt(connection: sa.Connection, migration: str, definition: Table) -> int | None:
+    """The run of a table that began last, with its row locked until the transaction ends; None where there is none."""
+    wanted = sa.select(table.c.attempt).where(*_is(migration, definition)).with_for_update()
+    found = connection.execute(wanted).scalar()
+    return None if found is None else int(found)
+
+
 def reopened(connection: sa.Connection, migration: str, definition: Table) -> bool:
     """Whether a copy that was closed is open again, and the source has not been waited for since."""
     return bool(connection.execute(sa.select(table.c.reopened).where(*_is(migration, definition))).scalar())

@@ -322,7 +322,7 @@ def test_a_copy_that_was_killed_while_it_closed_waits_for_the_source_again(
         while wave := copy.wave(3):
             copy.settle([written(laid, copy, attempt) for attempt in wave])
         with monkeypatch.context() as broken:
-            broken.setattr(phase, "put", interrupt)
+            broken.setattr(phase, "put_copied", interrupt)
             with pytest.raises(KeyboardInterrupt):
                 copy.finish()
     assert (stage(laid), is_open(laid)) == (Phase.COPYING, False)
