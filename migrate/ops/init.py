@@ -17,9 +17,10 @@ from migrate.mysql import definition
 from migrate.mysql.connection import Connection, connect
 from migrate.mysql.errors import explained
 from migrate.mysql.quoting import quote
-from migrate.ops import conditions, delayed, groups, leftovers
+from migrate.ops import conditions, delayed, groups
 from migrate.ops.noting import Definition, read_definitions, store_definitions, store_rules
 from migrate.ops.tables import Changes
+from migrate.preflight import leftovers
 from migrate.preflight import run as preflight
 from migrate.settings import Settings
 from migrate.state import database, leading, phase, switch

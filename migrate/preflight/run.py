@@ -24,6 +24,7 @@ from migrate.preflight import (
     grants,
     groups,
     kafka,
+    leftovers,
     loading,
     mixed,
     modes,
@@ -105,6 +106,7 @@ def run(settings: Settings, *, services: bool = False, way_back: bool = False) -
         at_broker = guarded("kafka", "kafka", lambda: kafka.check(settings, _known(settings)))
         if all(one.verdict is not Verdict.UNKNOWN for one in at_broker):
             at_broker += guarded("topic", "topics", lambda: topics.check(settings))
+            at_broker += guarded("topic", "topics", lambda: leftovers.check(settings)) if _is_new(settings) else []
         report.results += at_broker
     return report
 
@@ -114,6 +116,13 @@ def _known(settings: Settings) -> Migration | None:
         return state.known(settings)
     except MigrateError:  # told by the check of the state server
         return None
+
+
+def _is_new(settings: Settings) -> bool:
+    try:
+        return state.known(settings) is None
+    except MigrateError:  # told by the check of the state server
+        return False
 
 
 def _begun(settings: Settings, plan: Plan) -> frozenset[TableId]:

@@ -1,7 +1,6 @@
 -- A type whose definition is larger than a message may be, and rows of eight bytes.
 -- flavours: mysql
 -- tables: he
--- open: a message carries its columns' types, which are larger than it may be
 -- prepare
 CREATE TABLE he (id INT NOT NULL PRIMARY KEY, e ENUM({labels}));
 -- live
