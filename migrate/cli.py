@@ -136,7 +136,7 @@ def _options(
 
 @app.command()
 def preflight(context: typer.Context, as_json: Json = False) -> None:
-    """Look at sources, tables, targets, state and Kafka; say what must be mended, and how. Changes nothing."""
+    """Look at sources, tables, targets, state and Kafka; say what must be mended, and how. Leaves nothing behind."""
     settings = context.obj.load()
     report = preflights.run(settings, services=True, way_back=bool(context.obj.reverse_of))
     if as_json:
@@ -299,8 +299,8 @@ def main(arguments: list[str] | None = None) -> None:
         app(arguments, standalone_mode=True)
     except MigrateError as error:
         sys.stdout.flush()
-        hint = _typed[-1].meant(error.hint) if _typed else error.hint
-        sys.stderr.write(f"migrate: {error.message}\n" + (f"  hint: {hint}\n" if hint else ""))
+        hint = _typed[-1].meant(error.way_out) if _typed else error.way_out
+        sys.stderr.write(f"migrate: {error.message}\n  hint: {hint}\n")
         raise SystemExit(error.exit_code) from None
     except SystemExit as ended:
         if ended.code == _INTERRUPTED:

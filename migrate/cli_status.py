@@ -102,7 +102,7 @@ def _watch(settings: Settings, state: sa.Engine, asked: Any) -> None:
                 if ended is not None and not ended["next"]:
                     return
             except MigrateError as error:
-                live.update(Text(f"{error.message}\n  {error.hint}"), refresh=True)
+                live.update(Text(f"{error.message}\n  {error.way_out}"), refresh=True)
             time.sleep(_SECONDS)
 
 

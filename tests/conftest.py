@@ -61,6 +61,7 @@ _MORE = (
     ("test_broker_down.py", "replicas_too_few"),
     ("test_standby_others.py", "requeue"),
     ("test_unique_key.py", "named"),
+    ("test_clocks.py", "publisher-behind"),
 )
 """Long variants, by file and a part of the name, that run with ALL=1 only."""
 _FIRST = tuple(

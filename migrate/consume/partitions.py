@@ -292,7 +292,12 @@ class Partitions:
             self._halts[partition] = stopped
             tenure.noted = True
         if not known:
-            told = {"topic": tenure.topic, "partition": partition.number, "reason": error.message, "hint": error.hint}
+            told = {
+                "topic": tenure.topic,
+                "partition": partition.number,
+                "reason": error.message,
+                "hint": error.way_out,
+            }
             log.error("a partition stands still", **told)
 
         def note(connection: sa.Connection) -> None:

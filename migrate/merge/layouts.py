@@ -32,6 +32,10 @@ class History(Protocol):
         """Those of these tables that their source's publisher has begun with, for good."""
         ...
 
+    def reach(self, source: str) -> tuple[int, int] | None:
+        """Incarnation and newest file that a source's publisher may have published; None before it began."""
+        ...
+
     def versions(self) -> Mapping[TableId, Sequence[tuple[Coordinate, Table]]]:
         """Definitions of each table, each from a coordinate on, oldest first."""
         ...
@@ -128,7 +132,9 @@ class Layouts:
 
 
 def fits(table: Table, message: Message) -> bool:
-    """Whether a message's rows have exactly these columns, of these types where it says them."""
-    if message.mysql_type:
+    """Whether a message's rows have exactly these columns: by their name, else of these types where it says them."""
+    if message.layout:
+        return message.layout == table.layout
+    if message.mysql_type:  # before messages had a layout's name
         return message.mysql_type == {column.name: column.type for column in table.columns}
     return message.data[0].keys() == table.by_name.keys()

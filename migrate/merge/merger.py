@@ -9,9 +9,9 @@ from concurrent.futures import wait
 from dataclasses import dataclass
 from functools import partial
 
-import pymysql
 import structlog
 
+from migrate.merge.defects import as_stop
 from migrate.merge.layouts import History
 from migrate.merge.planner import Owned, Planner, Share
 from migrate.merge.retry import T, until_done
@@ -118,10 +118,11 @@ class Merger:
         planned: dict[Partition, Consumed] = {}
         failed: dict[Partition, MigrateError] = {}
         for partition, items in _by_partition(batch).items():
+            owned = self._owned[partition]
             try:
-                share = self._plan(self._owned[partition], items)
-            except StopError as error:
-                failed[partition] = error
+                share = self._plan(owned, items)
+            except Exception as error:
+                failed[partition] = as_stop(error, _of(items))
                 continue
             planned[partition] = share.consumed
             for database, part in share.parts.items():
@@ -180,8 +181,8 @@ class Merger:
         """One transaction, so one flush of the server's disk, for all; None when they must be taken one by one."""
         try:
             written = self._apply(pool, database, parts)
-        except (MigrateError, pymysql.MySQLError, OSError) as error:
-            told = mysql_errors.text(error) if not isinstance(error, MigrateError) else error.message
+        except Exception as error:  # also a defect: which partition meets it shows one by one
+            told = error.message if isinstance(error, MigrateError) else mysql_errors.text(error)
             log.info("writing partition by partition", where=str(database.name), because=told)
             pool.drop(database)
             return None
@@ -227,7 +228,7 @@ class Merger:
             return error if isinstance(error, StopError) else mysql_errors.explain(error, where)
         try:
             found = find_refused(pool.get(database), part)
-        except (pymysql.MySQLError, OSError, MigrateError):
+        except Exception:  # what it was for is told below
             found = None
         text = mysql_errors.text(error)
         if found is None and mysql_errors.number(error) == mysql_errors.DUPLICATE_KEY:
@@ -285,6 +286,13 @@ def _in_groups(parts: Sequence[Part]) -> Iterator[list[Part]]:
         size += part.size
     if group:
         yield group
+
+
+def _of(items: Sequence[Received]) -> str:
+    """What a share of a batch is, for messages: its tables, and where it begins."""
+    tables = sorted({f"{item.message.database}.{item.message.table}" for item in items})
+    first = items[0]
+    return f"{first.topic} [{first.partition.number}] from {first.offset} on, {', '.join(tables[:3])}"
 
 
 def _by_partition(batch: Iterable[Received]) -> dict[Partition, list[Received]]:

@@ -8,7 +8,9 @@ from dataclasses import dataclass, field
 
 import structlog
 
+from migrate.merge.belief import Belief
 from migrate.merge.dedup import Applied, Fold
+from migrate.merge.defects import as_stop
 from migrate.merge.doubt import Asked
 from migrate.merge.layouts import History, Layouts
 from migrate.model.change import Change, Key, changes, key_json, key_of
@@ -86,6 +88,7 @@ class Planner:
         self._left_out = left_out
         self._settings = plan.settings
         self.layouts = Layouts(history, plan)
+        self._belief = Belief(history)
         self._passed_over: set[str] = set()  # as was said already
         self._writers: dict[tuple[int, Place], PlaceWriter] = {}
 
@@ -100,8 +103,8 @@ class Planner:
                 self._take(draft, item, owned)
             except RowRefused:
                 raise
-            except StopError as error:
-                self._leave_out_or_raise(item, error)
+            except Exception as error:
+                self._leave_out_or_raise(item, as_stop(error))
         highest = draft.highest
         for planned, asked in draft.fold.doubts.settle():
             self._ask(planned, asked, draft.refreshes)
@@ -126,6 +129,7 @@ class Planner:
         if not self.layouts.counts(message):
             self._pass_over(message)
             return
+        self._belief.refuse_beyond(message, item.offset)
         planned = self._plan.find(message.source, message.database, message.table)
         if message.delay is not None:
             self._take_back(planned, item, draft.returned)
@@ -223,15 +227,15 @@ class Planner:
             seen = highest[source] = change.coordinate
         try:
             fold.add(planned, fresh, applied)
-        except StopError:  # no place takes one of them
+        except Exception:  # no place takes one of them, or one meets a defect
             self._fold_singly(fold, planned, fresh, applied)
 
     def _fold_singly(self, fold: Fold, planned: PlannedTable, fresh: Iterable[Change], applied: Applied) -> None:
         for change in fresh:
             try:
                 fold.add(planned, [change], applied)
-            except StopError as error:
-                self._skip_or_raise(planned.table, change.key, error, f"at {tuple(change.coordinate)}")
+            except Exception as error:
+                self._skip_or_raise(planned.table, change.key, as_stop(error), f"at {tuple(change.coordinate)}")
                 with suppress(StopError):  # where it was it is no longer, if that is any place
                     fold.add(planned, [change._replace(after=None)], applied)
 

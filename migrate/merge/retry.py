@@ -10,6 +10,7 @@ import pymysql
 import structlog
 
 from migrate.kafka.watch import TopicGone
+from migrate.merge.defects import as_stop
 from migrate.model.errors import MigrateError, OwnershipLost, ServerError, StopError
 from migrate.mysql import errors as mysql_errors
 from migrate.settings import Consume
@@ -33,7 +34,7 @@ def until_done(
     which a copy running beside can cause, until `refused_attempts` are over and `refused` finds the change that the
     target does not take. `again` runs before each new attempt; `refused` makes the error, or None when it finds none or
     has dealt with it. Raises: what `refused` makes; OwnershipLost and TopicGone as they come; ServerError when `stop`
-    was set.
+    was set. A defect, as any other error, becomes a StopError that names the change, or this target.
     """
     pause, refusals = settings.retry_seconds, 0
     while True:
@@ -58,3 +59,6 @@ def until_done(
             if stop.wait(pause):
                 raise ServerError(f"{where}: stopped while a write was being tried again") from error
             pause = min(pause * 2, settings.retry_max_seconds)
+        except Exception as error:  # a defect stops what met it, and nothing else
+            again()
+            raise (refused(error) or as_stop(error, where)) from error

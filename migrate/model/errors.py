@@ -14,6 +14,8 @@ Anything else that escapes is a defect.
 
 from __future__ import annotations
 
+import traceback
+from pathlib import Path
 from typing import ClassVar
 
 
@@ -21,11 +23,18 @@ class MigrateError(Exception):
     """An error with a message for people and a hint that names the way out."""
 
     exit_code: ClassVar[int] = 70
+    usual: ClassVar[str] = "nothing was lost by it; docs/operations.md has what each exit code means"
+    """What leads on where an error has no hint of its own."""
 
     def __init__(self, message: str, *, hint: str = "") -> None:
         super().__init__(message)
         self.message = message
         self.hint = hint
+
+    @property
+    def way_out(self) -> str:
+        """The hint to show to a person; never empty."""
+        return self.hint or self.usual
 
     def __str__(self) -> str:
         return f"{self.message} ({self.hint})" if self.hint else self.message
@@ -35,29 +44,49 @@ class MigrateError(Exception):
         return f"{self.hint}; {more}" if self.hint else more
 
 
+def defect(error: BaseException) -> str:
+    """Kind and place of an error that nobody raised on purpose; its text may hold a row's values."""
+    frames = traceback.extract_tb(error.__traceback__)
+    where = f" at {'/'.join(Path(frames[-1].filename).parts[-3:])}:{frames[-1].lineno}" if frames else ""
+    return f"a defect of this program: {type(error).__name__}{where}"
+
+
 class DifferenceFound(MigrateError):  # noqa: N818 - what it says is the outcome, not a fault
     exit_code = 1
+    usual = "`migrate explain TABLE KEY` shows a row at both sides, `migrate verify --repair` mends what differs"
 
 
 class ConfigError(MigrateError):
     exit_code = 2
+    usual = (
+        "mend it in the config file or on the command line: config/example.yaml has every setting, docs/sharding.md"
+        " what rules may be, `migrate COMMAND --help` the options"
+    )
 
 
 class PreflightError(MigrateError):
     exit_code = 3
+    usual = "mend it and try again; `migrate preflight` names all that is missing"
 
 
 class ServerError(MigrateError):
     exit_code = 4
+    usual = "see that the server answers and try again; `migrate preflight` looks at each of them"
 
 
 class StopError(MigrateError):
     exit_code = 5
+    usual = (
+        "nothing is skipped: what stopped goes on from there once this is mended; `migrate status` names the next"
+        " command, docs/operations.md has the ways out"
+    )
 
 
 class CutoverAborted(MigrateError):  # noqa: N818 - what it says is the outcome
     exit_code = 7
+    usual = "writes are where they were before; mend what kept it from switching, and try again"
 
 
 class OwnershipLost(MigrateError):  # noqa: N818 - as above
     exit_code = 6
+    usual = "the process that took over goes on; nothing is to be done"

@@ -1,4 +1,4 @@
-"""The Kafka message: Canal's flat message plus `gtid`, `pos` and `delay` (DESIGN §4, docs/messages.md)."""
+"""The Kafka message: Canal's flat message plus `layout`, `gtid`, `pos` and `delay` (docs/messages.md)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ CANAL = "canal"
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 REFRESH = "REFRESH"
 """The type of a message that asks for rows to be read at the source again (rule 16): `data` holds their keys."""
-_LARGEST = 2**63 - 1  # what the state's columns hold
+# what the state's columns hold
+_LARGEST = 2**63 - 1
+_HIGHEST_INCARNATION = 2**31 - 1
+_LONGEST_SOURCE = 48  # characters
 
 
 class Op(StrEnum):
@@ -61,6 +64,7 @@ class Message:
     old: tuple[Row, ...] | None = None
     pk_names: tuple[str, ...] = ()
     mysql_type: dict[str, str] = field(default_factory=dict)
+    layout: str = ""  # `Table.layout` of the columns; "" where nothing names them
     id: int = 0
     es: int = 0  # commit time at the source, Unix milliseconds
     ts: int = 0  # time of publishing, Unix milliseconds
@@ -116,6 +120,7 @@ def encode(message: Message) -> bytes:
         id=message.id,
         is_ddl=message.is_ddl,
         sql=message.sql,
+        layout=message.layout,
     )
     end = tail(message.gtid, message.source, message.incarnation, message.file, message.transaction)
     data = ",".join(map(_row_text, message.data)) if message.data else None
@@ -142,12 +147,14 @@ class Frame:
         id: int = 0,  # noqa: A002  Canal's name
         is_ddl: bool = False,
         sql: str = "",
+        layout: str = "",
     ) -> None:
         self._head = (
             f'{{"id":{id},"database":{_ascii(database)},"table":{_ascii(table)},"pkNames":{_ascii(pk_names)},'
             f'"isDdl":{_ascii(is_ddl)},"type":{_ascii(kind)},"es":'
         )
-        self._middle = f',"sql":{_wide(sql)},"sqlType":null,"mysqlType":{_ascii(types or None)},"data":'
+        named = f'"layout":{_ascii(layout)},' if layout else ""
+        self._middle = f',"sql":{_wide(sql)},"sqlType":null,"mysqlType":{_ascii(types or None)},{named}"data":'
 
     def message(self, es: int, ts: int, tail: str, group: list[Any], width: int) -> bytes:
         """The message with these rows.
@@ -240,13 +247,14 @@ def _decode(body: dict[str, Any], offset: int) -> Message:
         type=kind,
         data=data,
         old=tuple(_row(row) for row in old) if old is not None else None,
-        source=_text(pos["source"], "pos.source"),
-        incarnation=_number(pos["inc"], "pos.inc"),
+        source=_short(pos["source"], "pos.source"),
+        incarnation=_number(pos["inc"], "pos.inc", _HIGHEST_INCARNATION),
         file=_number(pos["file"], "pos.file"),
         transaction=_number(pos["tx"], "pos.tx"),
         rows=rows,
         pk_names=tuple(_text(name, "pkNames") for name in body.get("pkNames") or ()),
         mysql_type=dict(body.get("mysqlType") or {}),
+        layout=_text(body.get("layout") or "", "layout"),
         id=_number(body.get("id") or 0, "id"),
         es=_number(body.get("es") or 0, "es"),
         ts=_number(body.get("ts") or 0, "ts"),
@@ -279,8 +287,14 @@ def _text(value: Any, name: str) -> str:
     return value
 
 
-def _number(value: Any, name: str) -> int:
+def _short(value: Any, name: str) -> str:
+    if len(_text(value, name)) > _LONGEST_SOURCE:
+        raise ValueError(f"{name} is longer than {_LONGEST_SOURCE} characters")
+    return str(value)
+
+
+def _number(value: Any, name: str, most: int = _LARGEST) -> int:
     """A whole number as it stands: a coordinate that had to be converted is none (rule 13)."""
-    if type(value) is not int or not 0 <= value <= _LARGEST:
-        raise TypeError(f"{name} is no whole number from 0 to 2^63 - 1")
+    if type(value) is not int or not 0 <= value <= most:
+        raise TypeError(f"{name} is no whole number from 0 to {most}")
     return value

@@ -92,7 +92,7 @@ def make_filter(table: Table, wanted: Iterable[tuple[str, Comparison, Iterable[o
         try:
             conditions.append(Condition(column, test, tuple(_read(column, test, value) for value in values)))
         except ValueError as error:
-            raise ConfigError(f"tables: {table.full_name}: rows: column '{name}' ({column.type}) {error}") from None
+            raise ConfigError(f"tables: {table.full_name}: rows: {column.titled} {error}") from None
     return RowFilter(tuple(conditions)) if conditions else None
 
 

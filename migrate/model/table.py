@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
@@ -36,6 +38,9 @@ BYTES_KINDS = frozenset({Kind.RAWTEXT, Kind.BINARY, Kind.GEOMETRY, Kind.VECTOR})
 """Kinds whose text maps one character to one byte (Latin-1)."""
 
 
+_SHOWN = 200  # characters
+
+
 @dataclass(frozen=True, slots=True)
 class Column:
     name: str
@@ -45,6 +50,16 @@ class Column:
     collation: str | None = None
     generated: bool = False
     nullable: bool = True
+
+    @property
+    def shown_type(self) -> str:
+        """The type for a line of text: an ENUM may have a megabyte of labels."""
+        return self.type if len(self.type) <= _SHOWN else f"{self.type[:_SHOWN]}…"
+
+    @property
+    def titled(self) -> str:
+        """How messages name it: "column id (bigint(20))"."""
+        return f"column {self.name} ({self.shown_type})"
 
     @property
     def key_is_exact(self) -> bool:
@@ -81,6 +96,13 @@ class Table:
     @cached_property
     def by_name(self) -> dict[str, Column]:
         return {column.name: column for column in self.columns}
+
+    @cached_property
+    def layout(self) -> str:
+        """What messages name these columns by: 12 hexadecimal digits of the SHA-256 of their names, types and character
+        sets, in order, as JSON (docs/messages.md)."""
+        columns = [[column.name, column.type, column.charset] for column in self.columns]
+        return hashlib.sha256(json.dumps(columns, separators=(",", ":")).encode()).hexdigest()[:12]
 
     @cached_property
     def stored(self) -> tuple[Column, ...]:

@@ -58,6 +58,8 @@ _GEOMETRY_TYPES = frozenset(
     }
 )
 _PLAIN_CHARSETS = frozenset({"utf8mb4", "utf8mb3", "utf8", "ascii"})
+SCRATCH = "_migrate_trial_"
+"""How the names of databases begin in which preflight tries what init will do; they are there for a moment."""
 
 
 def base_tables(connection: Connection) -> list[tuple[str, str]]:
@@ -67,7 +69,7 @@ def base_tables(connection: Connection) -> list[tuple[str, str]]:
         " WHERE TABLE_TYPE IN ('BASE TABLE', 'SYSTEM VERSIONED')"
         " AND TABLE_SCHEMA NOT IN ('mysql', 'sys', 'information_schema', 'performance_schema')"
     )
-    return [(str(database), str(name)) for database, name in rows]
+    return [(str(database), str(name)) for database, name in rows if not str(database).startswith(SCRATCH)]
 
 
 def kind_of(data_type: str, charset: str | None) -> Kind | None:

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 import pymysql
 
-from migrate.model.errors import MigrateError, ServerError
+from migrate.model.errors import MigrateError, ServerError, defect
 from migrate.mysql.server_words import shown
 
 DUPLICATE_KEY = 1062
@@ -48,7 +48,7 @@ def text(error: BaseException) -> str:
     """What may be shown of an error: never a row's values."""
     if isinstance(error, pymysql.MySQLError) and len(error.args) > 1:
         return shown(number(error), str(error.args[1]))
-    return str(error)
+    return str(error) if isinstance(error, MigrateError | pymysql.MySQLError | OSError) else defect(error)
 
 
 def passes(error: BaseException) -> bool:

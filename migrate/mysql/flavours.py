@@ -132,9 +132,9 @@ def _why(mine: Column, theirs: Column, in_key: bool, flavours: tuple[str, str]) 
     if source != target and mine.kind in _STAND_INS and mine.kind is not theirs.kind:
         pattern, told = _STAND_INS[mine.kind]
         fits = pattern.fullmatch(theirs.type.lower()) and theirs.charset in (None, "ascii", "utf8mb4", "utf8mb3")
-        return "" if fits else f"{theirs.type} for {mine.type}; make it {told}"
+        return "" if fits else f"{theirs.shown_type} for {mine.shown_type}; make it {told}"
     if _type(mine, flavours) != _type(theirs, flavours):
-        return f"{theirs.type} for {mine.type}"
+        return f"{theirs.shown_type} for {mine.shown_type}"
     if mine.charset != theirs.charset or mine.kind is not theirs.kind:
         return f"character set {theirs.charset} for {mine.charset}"
     wanted = collation_on(target, mine.collation)

@@ -137,13 +137,13 @@ def canonical(column: Column, text: str) -> str:
         places = int(scale[1]) if (scale := _SCALE.search(column.type)) else 0
         exact = given.quantize(Decimal(1).scaleb(-places), context=_WIDE)
         if exact != given:
-            raise StopError(f"column {column.name} ({column.type}) has no value with as many decimal places")
+            raise StopError(f"{column.titled} has no value with as many decimal places")
         return f"{exact:f}"
     if column.kind in (Kind.FLOAT, Kind.DOUBLE):
         try:
             return repr(float(text))
         except ValueError:
-            raise StopError(f"column {column.name} ({column.type}): {column.kind} value is not a number") from None
+            raise StopError(f"{column.titled}: {column.kind} value is not a number") from None
     return text
 
 
@@ -180,7 +180,7 @@ def _to_decimal(column: Column) -> Callable[[str | None], Parameter]:
         if text is None:
             return None
         if _DECIMAL.fullmatch(text) is None:
-            raise StopError(f"column {column.name} ({column.type}): {column.kind} value is not a number")
+            raise StopError(f"{column.titled}: {column.kind} value is not a number")
         return Decimal(text)  # every digit of it, which the driver writes without an exponent
 
     return convert

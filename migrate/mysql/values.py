@@ -54,7 +54,7 @@ def _to_bytes(column: Column) -> Callable[[str | None], Parameter]:
             return text.encode("latin-1")
         except UnicodeEncodeError:
             raise StopError(
-                f"column {column.name} ({column.type}) carries text where one character a byte is expected",
+                f"{column.titled} carries text where one character a byte is expected",
                 hint="see docs/messages.md on byte values",
             ) from None
 
@@ -68,7 +68,7 @@ def _to_int(column: Column) -> Callable[[str | None], Parameter]:
         try:
             return int(text)
         except ValueError:
-            raise StopError(f"column {column.name} ({column.type}): {column.kind} value is not a number") from None
+            raise StopError(f"{column.titled}: {column.kind} value is not a number") from None
 
     return convert
 
@@ -78,7 +78,7 @@ def _to_json(column: Column) -> Callable[[str | None], Parameter]:
         try:
             return typed_json.to_parameter(text)
         except StopError as error:
-            raise StopError(f"column {column.name} ({column.type}): {error.message}", hint=error.hint) from None
+            raise StopError(f"{column.titled}: {error.message}", hint=error.hint) from None
 
     return convert
 

@@ -4,31 +4,30 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import ExitStack, closing
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 
-import pymysql
-
 from migrate.kafka import admin
-from migrate.model.errors import PreflightError
+from migrate.model.errors import MigrateError, PreflightError
 from migrate.model.table import Table, TableId
 from migrate.model.words import counted
-from migrate.mysql import definition, flavours
+from migrate.mysql import definition
 from migrate.mysql.connection import Connection, connect
-from migrate.mysql.errors import ACCESS_DENIED, explained, number, passes, text
+from migrate.mysql.errors import explained
 from migrate.mysql.quoting import quote
-from migrate.ops import conditions, delayed, groups, leftovers
+from migrate.ops import conditions, delayed, groups
 from migrate.ops.noting import Definition, read_definitions, store_definitions, store_rules
 from migrate.ops.tables import Changes
-from migrate.preflight import existing
+from migrate.preflight import leftovers
 from migrate.preflight import run as preflight
 from migrate.settings import Settings
 from migrate.state import database, leading, phase, switch
 from migrate.state import migration as migrations
 from migrate.target import chunk_fence
 from migrate.target.lanes import Lanes
+from migrate.target.making import create_own_tables, create_place, refuse_unlike, tables_in
 from migrate.target.plan import Place, Plan, PlannedTable, TargetDatabase, TargetPool
 
 Say = Callable[[str], None]
@@ -57,13 +56,15 @@ def initialise(
     report = preflight.run(settings, way_back=bool(reverse_of))
     report.raise_first()
     plan = Plan(settings, report.tables)
-    applied = database.create(settings.state)
+    with _resumable(say):
+        applied = database.create(settings.state)
     say(f"state database {settings.state.database}: {'version ' + str(applied[-1]) if applied else 'up to date'}")
     with database.opened(settings.state) as state, state.connect() as connection:
         for name in filter(None, (settings.name, reverse_of)):
             migrations.refuse_finished(connection, name)
         leading.refuse_in_cutover(connection, reverse_of or settings.name)
-    topics = _create_topics(settings, say)
+    with _resumable(say):
+        topics = _create_topics(settings, say)
     with database.opened(settings.state) as state, ExitStack() as until:
         with state.connect() as connection:
             changes = Changes.find(connection, plan)
@@ -79,9 +80,10 @@ def initialise(
         if reverse_of:
             filled = set(plan.tables)
         definitions = read_definitions(settings, plan)
-        created = _create_targets(settings, plan, changes, filled, say, definitions)
-        if reverse_of:
-            _close_copies(settings, plan)
+        with _resumable(say):
+            created = _create_targets(settings, plan, changes, filled, say, definitions)
+            if reverse_of:
+                _close_copies(settings, plan)
         changes.clear_targets(plan)
         conditions.take_over(settings, state, plan, changes.conditions, say)
         found = [admin.require(settings.kafka, name, admin.NEW) for name in settings.topics]
@@ -105,6 +107,16 @@ def initialise(
         if changes.known and (sent := delayed.send_again(settings, state, plan, migration)):
             say(f"{counted(sent, 'delayed delete')} that the ledgers wait for sent again")
         return Initialised(migration, created, topics)
+
+
+@contextmanager
+def _resumable(say: Say) -> Iterator[None]:
+    """Each thing is made where it is absent, and nothing uses it before the migration's row is there, at the end."""
+    try:
+        yield
+    except MigrateError:
+        say("what was made until here stays; once the cause is mended, `migrate init` goes on from there")
+        raise
 
 
 def _refuse_behind(changes: Changes) -> None:
@@ -242,11 +254,8 @@ def _create_here(
     notes: list[str] = []
     connection = pool.get(used)
     with explained(f"{connection.name}, database {used.database}"):
-        present = _tables(connection)
-        for _, parts in database.sql_steps("target"):
-            for part in parts:
-                if part.split("(", 1)[0].split()[-1] not in present:
-                    connection.execute(part.replace("%", "%%"))
+        create_own_tables(connection)
+        present = tables_in(connection)
     for one, place in wanted:
         with explained(str(place)):
             if place.table in present:
@@ -260,55 +269,19 @@ def _create_here(
                 )
             else:
                 statement, flavour = definition.strip(one.how.printed), one.how.flavour
-                told = _create_place(connection, one.planned, place, statement, flavour)
+                told = create_place(connection, one.planned.table, place, statement, flavour)
                 notes += [f"{place}: the server notes: {line}" for line in told]
                 present.add(place.table)
                 made[one.key] += 1
     return made, notes
 
 
-def _tables(connection: Connection) -> set[str]:
-    rows = connection.query("SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE()")
-    return {str(row[0]) for row in rows}
-
-
 def _refuse_unlike(
     connection: Connection, table: Table, place: Place, flavour: str, first: bool, known: Table | None
 ) -> None:
     try:
-        existing.refuse_unlike(connection, table, place, flavour, first=first)
+        refuse_unlike(connection, table, place, flavour, first=first)
     except PreflightError:
         if known is None or known == table or first:
             raise
-        existing.refuse_unlike(connection, known, place, flavour, first=first)
-
-
-def _create_place(
-    connection: Connection, planned: PlannedTable, place: Place, statement: str, flavour: str
-) -> list[str]:
-    """flavour: the source's, of which the statement is. Returns what the server notes, where the table is as it shall
-    be: of a definition that the source has, its columns and keys decide and not words (a duplicate index, say)."""
-    if connection.flavour == flavour:
-        noted = connection.execute_noted(definition.create_as(statement, place.table))
-    else:
-        noted = _create_translated(connection, planned, place, statement, flavour)
-    if noted or connection.flavour != flavour:
-        existing.refuse_unlike(connection, planned.table, place, flavour, first=True)
-    return noted
-
-
-def _create_translated(
-    connection: Connection, planned: PlannedTable, place: Place, statement: str, flavour: str
-) -> list[str]:
-    try:
-        return connection.execute_noted(
-            definition.create_as(flavours.translated(statement, connection.flavour), place.table)
-        )
-    except pymysql.MySQLError as error:
-        if passes(error) or number(error) in ACCESS_DENIED:
-            raise
-        raise PreflightError(
-            f"{place}: {connection.flavour} does not take the definition of {planned.table.full_name}, which is of"
-            f" {flavour}: {text(error)}",
-            hint="create its target tables by hand, with the same columns; `migrate init` takes those that are there",
-        ) from error
+        refuse_unlike(connection, known, place, flavour, first=first)

@@ -148,7 +148,7 @@ def _ranges(planned: PlannedTable, name: str, highest: int) -> str:
         (0, 0),
     )
     if not span:
-        return f"{column.type} is too small for ranges: have the application make ids"
+        return f"{column.shown_type} is too small for ranges: have the application make ids"
     shown = "; ".join(
         f"{one.database.target}: ALTER TABLE {full_name(one.database.database, one.table)}"
         f" AUTO_INCREMENT = {base + number * span}"

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
-from migrate.model.errors import MigrateError, PreflightError
+from migrate.model.errors import MigrateError
 from migrate.model.table import Table, TableId
 from migrate.model.words import counted
-from migrate.mysql import catalog, flavours
 from migrate.mysql.connection import Connection
-from migrate.mysql.key_choice import NoSuchKey
-from migrate.mysql.quoting import quote
 from migrate.preflight.looks import each
 from migrate.preflight.result import Result, Verdict
+from migrate.target.making import keys_only_of, refuse_unlike
 from migrate.target.plan import Place, Plan
 
 
@@ -73,39 +71,9 @@ def check_target(
         yield Result("target table", target, Verdict.PASS, told)
 
 
-def refuse_unlike(connection: Connection, table: Table, place: Place, kind: str, *, first: bool) -> Table:
-    """An existing target table must have the source's columns and key, and no unique key that the source's has not;
-    when its source table is new here it must be empty too. Returns it as it is.
-
-    connection: to the target server; kind: the source's flavour. Raises PreflightError, StopError for an unknown type.
-    """
-    database = place.database.database
-    mend = f"{'drop it, so that init creates it, or ' if first else '`migrate drain`, then '}alter it to match"
-    try:
-        there = catalog.load_table(connection, table.source, database, place.table, table.key)
-    except NoSuchKey as error:
-        key = ", ".join(table.key)
-        raise PreflightError(f"{place} has no key ({key}), which {table.full_name} goes by", hint=mend) from error
-    if wrong := flavours.unlike(table, there.columns, (kind, connection.flavour)):
-        raise PreflightError(f"{place} has other columns than {table.full_name}: {', '.join(wrong)}", hint=mend)
-    if stricter := _keys_only_of(there, table):
-        told = f"{place} has unique keys that {table.full_name} has not: {stricter}"
-        raise PreflightError(f"{told}; it would refuse rows that the source takes", hint=mend)
-    if first and connection.one(f"SELECT 1 FROM {quote(database)}.{quote(place.table)} LIMIT 1") is not None:
-        raise PreflightError(f"{place} has rows already", hint="empty it, or name other target tables")
-    return there
-
-
-def _keys_only_of(one: Table, other: Table) -> str:
-    """Unique keys that keep out rows which the other table takes: not those with all columns of a unique key there."""
-    theirs = [{*key} for key in (other.key, *other.unique_keys)]
-    own = [key for key in (one.key, *one.unique_keys) if not any(columns <= {*key} for columns in theirs)]
-    return ", ".join(f"({', '.join(name or 'a part or an expression' for name in key)})" for key in own)
-
-
 def _looser(place: Place, table: Table, there: Table) -> list[Result]:
     """A note where the target table takes rows that the source's does not: nothing is lost until the switch."""
-    if not (missing := _keys_only_of(table, there)):
+    if not (missing := keys_only_of(table, there)):
         return []
     told = f"{place} has not the unique keys {missing} of {table.full_name}: after the switch it takes a value twice"
     return [Result("target table", str(place), Verdict.NOTE, told, "add them before the switch")]

@@ -39,7 +39,7 @@ def check_target(
 def _problems(table: Table, target: str) -> Iterator[Result]:
     for column in table.key_columns:
         if not sorts_alike(column):
-            told = f"{table.full_name}: key column {column.name} is {column.type}, which {target} would sort otherwise"
+            told = f"{table.full_name}: {column.titled} is of the key, and {target} would sort it otherwise"
             mend = "name another unique key in tables[].key; a key of the table that is CHAR or BINARY will do"
             yield Result("flavour", table.full_name, Verdict.PROBLEM, told, mend)
 
@@ -50,7 +50,7 @@ def _missing(connection: Connection, planned: PlannedTable, source: str) -> Iter
     by_hand = "create its target tables by hand, with"
     for column in table.columns:
         if instead := only_here(column, source):
-            told = f"{table.full_name}: column {column.name} is {column.type}, which {target} has not"
+            told = f"{table.full_name}: column {column.name} is {column.shown_type}, which {target} has not"
             yield Result("flavour", table.full_name, Verdict.PROBLEM, told, f"{by_hand} {column.name} {instead}")
         elif column.charset and (code := _refused(connection, column)):
             told = f"{table.full_name}: column {column.name} is in {column.collation}, which {target} has not"

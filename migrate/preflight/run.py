@@ -24,6 +24,7 @@ from migrate.preflight import (
     grants,
     groups,
     kafka,
+    leftovers,
     loading,
     mixed,
     modes,
@@ -39,6 +40,7 @@ from migrate.preflight import (
     state,
     tables,
     topics,
+    trial,
     triggers,
     unique_keys,
     versions,
@@ -104,6 +106,7 @@ def run(settings: Settings, *, services: bool = False, way_back: bool = False) -
         at_broker = guarded("kafka", "kafka", lambda: kafka.check(settings, _known(settings)))
         if all(one.verdict is not Verdict.UNKNOWN for one in at_broker):
             at_broker += guarded("topic", "topics", lambda: topics.check(settings))
+            at_broker += guarded("topic", "topics", lambda: leftovers.check(settings)) if _is_new(settings) else []
         report.results += at_broker
     return report
 
@@ -113,6 +116,13 @@ def _known(settings: Settings) -> Migration | None:
         return state.known(settings)
     except MigrateError:  # told by the check of the state server
         return None
+
+
+def _is_new(settings: Settings) -> bool:
+    try:
+        return state.known(settings) is None
+    except MigrateError:  # told by the check of the state server
+        return False
 
 
 def _begun(settings: Settings, plan: Plan) -> frozenset[TableId]:
@@ -182,6 +192,7 @@ class _Sources:
     zones: list[zones.Zone] = field(default_factory=list)
     volumes: dict[TableId, Volume] = field(default_factory=dict)  # of the tables that are to be copied
     counters: dict[TableId, counters.Counter | None] = field(default_factory=dict)
+    samples: list[trial.Sample] = field(default_factory=list)  # of the tables that init would make
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,13 +213,14 @@ def _at_leisure(settings: Settings, report: Report, plan: Plan, *, way_back: boo
     report.results += unique_keys.check(plan)
     report.results += ways_back.check(plan) if not way_back else []
     all_of, done = _Sources(), frozenset(plan.tables) if way_back else copied.tables(settings)
+    begun = _begun(settings, plan)
     for source in settings.sources:
         if source.name in report.flavours:
             with report.looks(source, "source", source.name) as looks:
                 _source_at_leisure(source.name, plan, all_of, looks, done)
+                _to_be_made(source.name, plan, all_of, looks, frozenset(plan.tables) if way_back else begun)
     total = sum(all_of.volumes.values(), Volume())
     report.results += retention.check_kafka(settings.kafka.retention_hours, total)
-    begun = _begun(settings, plan)
     seen = _Seen(all_of, {}, {}, begun, frozenset(plan.tables) if way_back else begun, way_back)
     for target in settings.targets:
         with report.looks(target, "target", target.name) as looks:
@@ -239,6 +251,13 @@ def _source_at_leisure(name: str, plan: Plan, all_of: _Sources, looks: Looks, do
         looks.at("sharding", partial(shards.check, planned=one), one.table.full_name)
 
 
+def _to_be_made(name: str, plan: Plan, all_of: _Sources, looks: Looks, begun: Collection[TableId]) -> None:
+    for key, planned in plan.tables.items():
+        if key[0] == name and key not in begun:
+            found = looks.read("trial", partial(trial.sample, planned=planned), planned.table.full_name)
+            all_of.samples += [found] if found is not None else []
+
+
 def _counted(all_of: _Sources, planned: PlannedTable, connection: Connection) -> list[Result]:
     """They are judged by group, when all are seen."""
     all_of.counters[planned.table.id] = counters.look(connection, planned)
@@ -253,6 +272,8 @@ def _target_at_leisure(name: str, plan: Plan, report: Report, seen: _Seen, looks
         "target table",
         lambda connection: existing.check_target(connection, plan, name, seen.filled, report.flavours),
     )
+    if not seen.way_back:
+        looks.at("trial", lambda connection: trial.check_target(connection, plan, name, sources.samples))
     looks.at("version", lambda connection: versions.check(connection, _version(connection)))
     looks.at("clock", clocks.check)
     looks.at("connections", partial(connections.check, settings=plan.settings, server=plan.settings.target(name)))

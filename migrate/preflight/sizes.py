@@ -53,16 +53,21 @@ def longest(connection: Connection, table: Table) -> int:
     return sum(2**30 if one.kind in _UNLIMITED else told.get(one.name, 0) for one in table.stored)
 
 
+def octets(table: Table) -> str:
+    """SQL for the bytes of a row's texts and bytes; "" where it has no such columns."""
+    measured = [quote(one.name) for one in table.stored if one.kind in _MEASURED]
+    return " + ".join(f"COALESCE(OCTET_LENGTH({name}), 0)" for name in measured)
+
+
 def _sampled(connection: Connection, planned: PlannedTable, settings: Settings) -> Iterator[Result]:
     table, limit = planned.table, settings.kafka.max_message_bytes
-    measured = [quote(one.name) for one in table.stored if one.kind in _MEASURED]
-    if not measured:
+    size = octets(table)
+    if not size:
         return
-    octets = " + ".join(f"COALESCE(OCTET_LENGTH({name}), 0)" for name in measured)
     most = 0
     for descending in (False, True):
         sql, arguments = of_an_end(
-            planned, "COALESCE(MAX(_octets_), 0)", [f"{octets} AS _octets_"], SAMPLE, descending=descending
+            planned, "COALESCE(MAX(_octets_), 0)", [f"{size} AS _octets_"], SAMPLE, descending=descending
         )
         ((found,),) = connection.query(limited(connection, sql), arguments)
         most = max(most, int(found))

@@ -15,8 +15,8 @@ from migrate.mysql.catalog import place
 from migrate.mysql.connection import Connection, connect
 from migrate.mysql.errors import explained, number
 from migrate.mysql.grants import WRITES_WHEN_READ_ONLY
-from migrate.preflight import clocks, connections, grants, session, writable
-from migrate.preflight.result import Result, Verdict
+from migrate.preflight import clocks, connections, grants, session, trial_state, writable
+from migrate.preflight.result import Result, Verdict, guarded
 from migrate.settings import Settings
 from migrate.state import database, schema_history
 from migrate.state import migration as migrations
@@ -43,6 +43,8 @@ def check(settings: Settings, flavours: Mapping[str, str], *, closed: bool = Fal
             server = grants.check(connection, needs, told) + writable.check(connection) + clocks.check(connection)
             server += session.check(connection, makes=True)
             server += connections.check(connection, settings, settings.state)
+            if found is None or found < newest:
+                server += guarded("trial", where, lambda: trial_state.check(connection, settings))
     finally:
         connection.close()
     answers = f"{where} answers: {flavour} {version[0] if version else ''}"

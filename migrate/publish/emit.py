@@ -67,12 +67,14 @@ class Emitter:
         hashed: tuple[str, str] | None = None,
         routing: Sequence[str] | None = None,
         park: Callable[[Oversized], None] | None = None,
+        types: bool = False,
     ) -> None:
         """kept: only these rows. topic: where the caller sends the messages. hashed: the names that a key's partition
         is chosen by, if they are not the table's.
 
         routing: the sharding columns; of a row above the limit, `old` and a delete's `data` keep those and the key
         alone. park: takes note of a row that is above the limit even so, and is left out; without it, StopError.
+        types: each message has the columns' types too, for readers of Canal's messages.
         """
         self._needed = None if routing is None else frozenset((*table.key, *routing))
         self._park = park
@@ -85,8 +87,9 @@ class Emitter:
         self.topic = topic
         self._writers: dict[RowDecoder, JsonRows] = {}
         self._names = tuple(column.name for column in table.columns)
-        self._types = {column.name: column.type for column in table.columns}
-        self._frames = {op: Frame(table.database, table.name, table.key, self._types, op) for op in Op}
+        self._types = {column.name: column.type for column in table.columns} if types else {}
+        names = table.database, table.name, table.key
+        self._frames = {op: Frame(*names, self._types, op, layout=table.layout) for op in Op}
         self._only = partition_of(*self._hashed, None, partitions) if table.one_partition else None
 
     def encoded(self, transaction: Transaction, event: int, rows: RowEvent) -> tuple[int, Encoded]:
@@ -209,6 +212,7 @@ class Emitter:
             rows=tuple(run.rows),
             pk_names=self.table.key,
             mysql_type=self._types,
+            layout=self.table.layout,
             es=transaction.es,
             ts=int(time.time() * 1000),
             gtid=transaction.gtid,

@@ -92,6 +92,7 @@ class Publisher:
         self._begun = False  # rows of the transaction that is being read were met
         self._answered = self._works = False  # the source has sent something; and a flush came after it
         self._outbox = Outbox(self._batches, self._producer, settings.publish)
+        self._entered = ""  # the file that messages may be from, as the state knows
 
     def _start_position(self) -> Position:
         """The stored position, or for a publisher that never ran where it is to begin, stored at once (rule 1)."""
@@ -195,6 +196,7 @@ class Publisher:
         self._batches.created = reader.created
         self._floor = in_log(position.file, position.pos) if self._resume.by_gtid else None
         self._begun = False
+        self._enter(position.file)
         binlog.open()
         scheme = "GTID" if self._resume.by_gtid else "file"
         log.info("publishing", source=self._source.name, file=position.file, pos=position.pos, by=scheme)
@@ -268,6 +270,7 @@ class Publisher:
             hashed=planned.hashed,
             routing=planned.rule.columns,
             park=self._park if self._settings.publish.oversized == "park" else None,
+            types=self._settings.publish.types,
         )
 
     def _park(self, row: Oversized) -> None:
@@ -278,6 +281,8 @@ class Publisher:
 
     def boundary(self, file: str, pos: int, event_time: int, gtid: str | None) -> None:
         """A transaction ended here; the position moves here once it is confirmed."""
+        if file != self._entered:
+            self._enter(file)
         if self._floor is not None:
             if in_log(file, pos) > self._floor:
                 self._floor = None
@@ -290,6 +295,16 @@ class Publisher:
         if self._ahead.names and self._ahead.reached(file, pos, gtid):
             self._outbox.flush()
             raise PlaceReached
+
+    def _enter(self, file: str) -> None:
+        """Note, before the first message of a file, that there may be some: consumers believe none from beyond it."""
+
+        def enter(connection: sa.Connection) -> None:
+            self._leases.still_ours(connection, self._held)
+            positions.enter(connection, self._settings.name, self._source.name, file)
+
+        in_transaction(self._state, enter, self._stop)
+        self._entered = file
 
     def _below_floor(self, file: str, pos: int, gtid: str) -> tuple[str, int]:
         """By GTID the server sent a transaction from before our position: it was still committing when we took that.

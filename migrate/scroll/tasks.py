@@ -13,6 +13,7 @@ from migrate.model.change import Key
 from migrate.model.errors import StopError
 from migrate.model.table import Table
 from migrate.mysql.columns import stream as columns_of
+from migrate.mysql.connection import Connection
 from migrate.mysql.keys import among
 from migrate.mysql.quoting import quote
 from migrate.mysql.quoting import table as full_name
@@ -75,19 +76,18 @@ def read_chunk(job: CopyJob, attempt: Attempt) -> Iterator[Batch | Mark]:
     One SELECT, so one view of the table; the attempt must be open in every target database before.
     """
     table, key_range = job.planned.table, attempt.range
-    fields = ", ".join(selected(table.by_name[name]) for name in carried(job.planned))
     where, arguments = and_rows(*condition(table, key_range.low, key_range.high), job.planned.rows)
     where = added(where, job.part)
-    statement = f"SELECT {line.expression(table)}, {fields} FROM {full_name(table.database, table.name)} WHERE {where}"
     rows = size = 0
     try:
         with judged(job.name_of(key_range.number)):
             source = kept(job.settings).source(table.source)
+            fields = f"{line.expression(table, source.flavour)}, {_carried(job)}"
+            statement = f"SELECT {fields} FROM {full_name(table.database, table.name)} WHERE {where}"
             for lines, *columns in columns_of(source, statement, arguments, BATCH_ROWS, BATCH_BYTES):
-                batch = _with_lines(job, lines, columns) if None in lines else Batch(cast("Lines", lines), columns)
-                rows += len(batch.lines)
-                size += sum(map(len, batch.lines))
-                if batch.lines:
+                for batch in _with_lines(job, lines, columns):
+                    rows += len(batch.lines)
+                    size += sum(map(len, batch.lines))
                     yield batch
         yield Mark(rows, size)
     except Stopped as stopped:
@@ -95,27 +95,54 @@ def read_chunk(job: CopyJob, attempt: Attempt) -> Iterator[Batch | Mark]:
         yield Mark(problem=stopped.problem)
 
 
-def _with_lines(job: CopyJob, lines: Raw, columns: Sequence[Raw]) -> Batch:
-    """The rows, also those whose line is larger than the server makes one value: these are read again by their keys.
+def _carried(job: CopyJob) -> str:
+    return ", ".join(selected(job.planned.table.by_name[name]) for name in carried(job.planned))
+
+
+def _with_lines(job: CopyJob, lines: Raw, columns: Sequence[Raw]) -> Iterator[Batch]:
+    """The rows, also those whose line the server does not make: these are read again by their keys.
 
     A row that is gone meanwhile is left out, as if the chunk had been read now: its attempt is open.
     """
+    if None not in lines:
+        if lines:
+            yield Batch(cast("Lines", lines), columns)
+        return
+    found: list[tuple[Any, ...]] = []
+    size = 0
+    with closing(open_source(job.settings, job.planned.table.source)) as session:
+        for text, *values in zip(lines, *columns, strict=True):
+            row = (text, *values) if text is not None else _read_again(job, session, values)
+            if row is not None:
+                found.append(row)
+                size += len(row[0])
+            if size >= BATCH_BYTES:
+                yield _batch(found)
+                found, size = [], 0
+    if found:
+        yield _batch(found)
+
+
+def _batch(rows: Sequence[tuple[Any, ...]]) -> Batch:
+    lines, *columns = zip(*rows, strict=True)
+    return Batch(lines, columns)
+
+
+def _read_again(job: CopyJob, session: Connection, values: Sequence[bytes | None]) -> tuple[Any, ...] | None:
+    """A row's line and what it carries, as they are now; None when it is gone.
+
+    Args: values: what it carried, its key first.
+    """
     table = job.planned.table
     readers = [from_server(column) for column in table.key_columns]
+    key = tuple(str(read(value)) for read, value in zip(readers, values, strict=False))
+    where, arguments = and_rows(*among(table, [key]), job.planned.rows)
     fields = ", ".join(f"{selected(column)}, {quote(column.name)} IS NULL" for column in table.stored)
-    found: list[tuple[Any, ...]] = []
-    with closing(open_source(job.settings, table.source)) as session:
-        for text, *carried_values in zip(lines, *columns, strict=True):
-            if text is not None:
-                found.append((text, *carried_values))
-                continue
-            key = tuple(str(read(value)) for read, value in zip(readers, carried_values, strict=False))
-            where, arguments = and_rows(*among(table, [key]), job.planned.rows)
-            name = full_name(table.database, table.name)
-            if read := session.one(f"SELECT {fields} FROM {name} WHERE {where}", arguments):
-                found.append((line.build(table, _whole(table, read)), *carried_values))
-    whole, *others = zip(*found, strict=True) if found else ((), *([] for _ in columns))
-    return Batch(whole, others)
+    name = full_name(table.database, table.name)
+    found = session.one(f"SELECT {_carried(job)}, {fields} FROM {name} WHERE {where}", arguments)
+    if found is None:
+        return None
+    return line.build(table, _whole(table, found[len(values) :])), *found[: len(values)]
 
 
 def _whole(table: Table, read: Sequence[bytes | None]) -> Sequence[bytes | None]:
@@ -124,7 +151,7 @@ def _whole(table: Table, read: Sequence[bytes | None]) -> Sequence[bytes | None]
     for column, value, null in zip(table.stored, values, nulls, strict=True):
         if value is None and null == b"0":
             raise StopError(
-                f"column {column.name} ({column.type}) has a value too large for the server to print",
+                f"{column.titled} has a value too large for the server to print",
                 hint="raise max_allowed_packet at the source; new sessions have it",
             )
     return values

@@ -66,6 +66,8 @@ class Publish(Section):
     outstanding_bytes: Positive = 64 * 1024 * 1024
     oversized: Literal["stop", "park"] = "stop"
     """A row that makes a message above kafka.max_message_bytes: stop, or go on without it and name it in the status."""
+    types: bool = False
+    """Whether each message has the types of all columns (`mysqlType`), for readers of Canal's messages."""
 
 
 class Failover(Section):

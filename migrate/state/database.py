@@ -38,6 +38,8 @@ SESSIONS = 5
 """That a process has at the state server at most; who needs another one waits for it."""
 
 FIRST = "run `migrate init` first"
+OPTIONS = "DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin"
+"""Of the state database and those beside it."""
 
 
 def engine(settings: State, *, pool: int = SESSIONS) -> sa.Engine:
@@ -114,16 +116,20 @@ def create(settings: State) -> list[int]:
         server = engine(settings.model_copy(update={"database": ""}), pool=1)
         with server.begin() as connection:
             for name in (settings.database, settings.shadow):
-                connection.exec_driver_sql(
-                    f"CREATE DATABASE IF NOT EXISTS {quote(name)} DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin"
-                )
+                connection.exec_driver_sql(f"CREATE DATABASE IF NOT EXISTS {quote(name)} {OPTIONS}")
         server.dispose()
-        state = engine(settings, pool=1)
-        applied = _upgrade(state)
-        state.dispose()
-        return applied
+        return upgrade(settings)
     except DBAPIError as error:
         raise explain_state(error, settings) from error
+
+
+def upgrade(settings: State) -> list[int]:
+    """Apply the steps that the database lacks, which is there; returns the versions applied. Raises DBAPIError."""
+    state = engine(settings, pool=1)
+    try:
+        return _upgrade(state)
+    finally:
+        state.dispose()
 
 
 def _upgrade(state: sa.Engine) -> list[int]:

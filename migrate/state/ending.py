@@ -32,7 +32,7 @@ class Ending(NamedTuple):
 
 
 def note(connection: sa.Connection, migration: str, process: str, error: MigrateError) -> None:
-    values = {"reason": error.message, "hint": error.hint, "at": now}
+    values = {"reason": error.message, "hint": error.way_out, "at": now}
     statement = insert(table).values(migration=migration, process=process, **values)
     connection.execute(statement.on_duplicate_key_update(values))
 

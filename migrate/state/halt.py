@@ -46,7 +46,7 @@ def is_partition(process: str) -> bool:
 
 
 def note(connection: sa.Connection, migration: str, process: str, error: MigrateError) -> None:
-    values = {"reason": error.message, "hint": error.hint, "at": now}
+    values = {"reason": error.message, "hint": error.way_out, "at": now}
     row = {"migration": migration, "process": process, **values, "since": now}
     connection.execute(insert(table).values(row).on_duplicate_key_update(values))
 

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 import sqlalchemy as sa
 from sqlalchemy.dialects.mysql import insert
 
+from migrate.model.coordinate import file_number
 from migrate.settings import Settings
 from migrate.state.database import metadata
 
@@ -27,6 +28,7 @@ table = sa.Table(
     sa.Column("event_time", sa.DateTime),
     sa.Column("batch", sa.BigInteger),
     sa.Column("file_created", sa.BigInteger),
+    sa.Column("reach_file", sa.BigInteger),
 )
 
 
@@ -64,7 +66,28 @@ def sources(connection: sa.Connection, migration: str) -> list[str]:
 def save(connection: sa.Connection, migration: str, position: Position) -> None:
     values = {"migration": migration, **asdict(position)}
     changed = {name: value for name, value in values.items() if name not in ("migration", "source")}
-    connection.execute(insert(table).values(values).on_duplicate_key_update(changed))
+    number = file_number(position.file)
+    same = table.c.incarnation == position.incarnation
+    reach = sa.case((same, sa.func.greatest(table.c.reach_file, number)), else_=number)
+    # first, while the incarnation is the one before (MySQL manual, "INSERT ... ON DUPLICATE KEY UPDATE Statement")
+    statement = insert(table).values({**values, "reach_file": number})
+    connection.execute(statement.on_duplicate_key_update([("reach_file", reach), *changed.items()]))
+
+
+def enter(connection: sa.Connection, migration: str, source: str, file: str) -> None:
+    """Note that messages of a file of the present incarnation may follow."""
+    number = file_number(file)
+    here = (table.c.migration == migration, table.c.source == source, table.c.reach_file < number)
+    connection.execute(sa.update(table).where(*here).values(reach_file=number))
+
+
+def reach(connection: sa.Connection, migration: str, source: str) -> tuple[int, int] | None:
+    """The incarnation, and the number of its newest file that messages may be from; None before the publisher began."""
+    columns = table.c.incarnation, table.c.reach_file, table.c.file
+    row = connection.execute(
+        sa.select(*columns).where(table.c.migration == migration, table.c.source == source)
+    ).one_or_none()
+    return None if row is None else (row.incarnation, max(row.reach_file, file_number(row.file)))
 
 
 def where_read(state: sa.Engine, settings: Settings) -> Settings:

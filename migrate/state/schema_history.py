@@ -287,6 +287,13 @@ class Reading:
         added = self._run(lambda connection: membership.every(connection, self._migration))
         return {id_ for id_ in ids if id_[0] in sources and (id_ not in added or added[id_].begun)}
 
+    def reach(self, source: str) -> tuple[int, int] | None:
+        """Incarnation and newest file that its publisher may have published; None before it began."""
+        found: tuple[int, int] | None = self._run(
+            lambda connection: position.reach(connection, self._migration, source)
+        )
+        return found
+
     def versions(self) -> dict[TableId, list[tuple[Coordinate, Table]]]:
         """By (source, database, table), each from a coordinate on, oldest first."""
         rows = self._run(lambda connection: list(connection.execute(_versions(self._migration))))

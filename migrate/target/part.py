@@ -7,11 +7,9 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
 
-import pymysql
-
 from migrate.model.change import Key
 from migrate.model.coordinate import Coordinate
-from migrate.model.errors import StopError
+from migrate.model.errors import ServerError
 from migrate.mysql.connection import Connection
 from migrate.mysql.errors import passes, text
 from migrate.state.record import Partition
@@ -142,8 +140,8 @@ def find_refused(connection: Connection, part: Part) -> tuple[PlaceWriter, Inten
                     continue
                 try:
                     step.apply([intent])
-                except (pymysql.MySQLError, StopError) as error:
-                    if passes(error):
+                except Exception as error:  # also a defect that this change alone meets
+                    if passes(error) or isinstance(error, OSError | ServerError):
                         raise  # says nothing of the change
                     return work.writer, intent, text(error)
         return None

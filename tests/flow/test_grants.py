@@ -34,6 +34,7 @@ def statements(section: str, flavour: Flavour, name: str) -> list[str]:
     block = blocks[-1] if flavour is Flavour.MYSQL else blocks[0]
     text = block.replace("a long random one", PASSWORD)
     escaped = name.replace("_", r"\_")
+    text = text.replace(r"trial\_shop`", rf"trial\_{escaped}`")
     text = text.replace("`shop`", f"`{name}`").replace(r"`shop\_", rf"`{escaped}\_")
     text = text.replace(r"`migrate\_state", rf"`{escaped}\_state")
     text = text.replace("`migrate_state`", f"`{name}_state`").replace("'shop_app'@", f"'{name}_app'@")
@@ -98,6 +99,7 @@ def test_a_whole_migration_needs_no_more_than_the_documented_grants(
     box.source.execute(*_CREATE, database=name)
     box.source.execute(*statements("Source", flavour, name))
     box.targets[0].execute(*statements("Targets", flavour, name), *statements("State", flavour, name))
+    box.targets[0].execute(*statements("Trial", flavour, name))
     migration = Migration(box, tmp_path, config(box, kafka, name, tmp_path))
 
     migration.do("preflight")

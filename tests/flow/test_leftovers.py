@@ -33,12 +33,17 @@ def test_a_new_migration_refuses_a_topic_with_messages_of_another_and_takes_cana
     with closing(Flow(box, kafka, tmp_path, name, box.source)) as flow:
         put(0, CANAL)
         put(1, encode(ours))
+        told = f"topic {topic} has messages already, and this migration is new"
+        seen = flow.migration.ask("preflight", accept=(3,))["results"]
+        assert [one["message"] for one in seen if one["verdict"] == "problem"] == [told]
         refused = flow.migration.run("init")
         assert refused.returncode == 3
+        assert told in refused.stderr
         assert box.targets[0].query(f"SHOW DATABASES LIKE '{name}\\_0'") == ()
         admin.delete_topics(settings, [topic])
         admin.create_topic(settings, topic, 2)
         put(0, CANAL)
+        flow.migration.do("preflight")
         flow.migration.do("init")
         put(1, encode(ours))
         flow.migration.do("init")  # no longer new

@@ -174,7 +174,7 @@ def test_what_cannot_be_is_refused_in_one_line_and_changes_nothing(box: Sandbox,
     assert line == "at least 3 chunks at a time is above 2, the most"
     assert hint.startswith("set both: ")
     line, _ = ask(laid, tmp_path, "--chunks", "0").told(2)
-    assert line == "--chunks: 0 is not between 1 and 10,000"
+    assert line == "--chunks: 0 is not between 1 and 8", "half of connections.per_server"
     line, _ = ask(laid, tmp_path, "--max-threads-running", "-1").told(2)
     assert line.startswith("--max-threads-running: -1 is not between 0 and ")
     line, _ = ask(laid, tmp_path, "--pause", "--resume").told(2)

@@ -30,6 +30,7 @@ class Told:
         self.members: dict[TableId, Coordinate | None] = {}
         self.ready = {ID}
         self.noted: dict[TableId, str] = {}
+        self.reaches = {"s": (2, 99)}
 
     def look(self) -> tuple[object, Mapping[TableId, Coordinate | None]]:
         return (sum(map(len, self.of.values())), dict(self.noted)), self.members
@@ -40,6 +41,9 @@ class Told:
     def begun(self, ids: Collection[TableId]) -> Collection[TableId]:
         return [id_ for id_ in ids if id_ in self.ready]
 
+    def reach(self, source: str) -> tuple[int, int] | None:
+        return self.reaches.get(source)
+
     def versions(self) -> Mapping[TableId, Sequence[tuple[Coordinate, Table]]]:
         self.read += 1
         return self.of
@@ -49,12 +53,13 @@ def at(file: int, transaction: int, incarnation: int = 1) -> Coordinate:
     return Coordinate(incarnation, file, transaction, 0)
 
 
-def message(place: Coordinate, table: Table, *, types: bool = True) -> Message:
+def message(place: Coordinate, table: Table, named: str = "layout") -> Message:
     row: Row = dict.fromkeys((column.name for column in table.columns), "1")
     return Message(
         database="shop", table="t", type="INSERT", data=(row,), source="s", incarnation=place.incarnation,
         file=place.file, transaction=place.transaction, rows=(0,),
-        mysql_type={column.name: column.type for column in table.columns} if types else {},
+        mysql_type={column.name: column.type for column in table.columns} if named == "types" else {},
+        layout=table.layout if named == "layout" else "",
     )  # fmt: skip
 
 
@@ -64,11 +69,11 @@ def layouts(*versions: tuple[Coordinate, Table]) -> Layouts:
     return made
 
 
-@pytest.mark.parametrize("types", [True, False])
-def test_the_columns_are_those_of_the_messages_place(types: bool) -> None:
+@pytest.mark.parametrize("named", ["layout", "types", ""])
+def test_the_columns_are_those_of_the_messages_place(named: str) -> None:
     known = layouts((at(0, 0, 0), BEFORE), (at(3, 500), ADDED))
     for place, table in ((at(3, 499), BEFORE), (at(2, 900), BEFORE), (at(3, 501), ADDED), (at(4, 4), ADDED)):
-        assert known.of(PLANNED, message(place, table, types=types)).table == table
+        assert known.of(PLANNED, message(place, table, named)).table == table
 
 
 def test_columns_of_equal_types_are_told_apart_by_the_place() -> None:

@@ -7,17 +7,20 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from typing import Any
 
 import pytest
 from pydantic import SecretStr
+from structlog.testing import capture_logs
 
+from migrate.merge.dedup import Fold
 from migrate.merge.merger import Merged, Merger
 from migrate.model.coordinate import Coordinate
 from migrate.model.errors import MigrateError, OwnershipLost, ServerError, StopError
 from migrate.model.message import Message, Received
 from migrate.state.database import sql_steps
 from migrate.state.record import Partition
-from migrate.target.place import Aftermath, Done
+from migrate.target.place import Aftermath, Done, PlaceStep
 from sandbox.stack import Sandbox
 from tests.helpers import address, make_settings, plain_table, plan_of, unique
 
@@ -316,6 +319,37 @@ def test_a_lost_partition_leaves_the_others_alone(side: Side) -> None:
         assert [done.partition for done in merged.consumed] == [PARTITION]
         assert isinstance(merged.failed[OTHER], OwnershipLost)
     assert side.rows(0) == [(1, "a")]
+
+
+@pytest.mark.parametrize("where", ["fold", "write"])
+def test_a_defect_stops_the_partition_that_meets_it_by_table_key_and_coordinate_and_no_other(
+    side: Side, monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    """The consumer died, and with it all of its partitions, at each start anew."""
+
+    owner, name = (Fold, "add") if where == "fold" else (PlaceStep, "apply")
+    whole: Callable[..., object] = getattr(owner, name)
+
+    def broken(*arguments: Any) -> object:
+        for change in arguments[2] if where == "fold" else arguments[1]:
+            row = change.after if where == "fold" else change.row
+            if row is not None and row["v"] == "bad":
+                raise KeyError(row["v"])
+        return whole(*arguments)
+
+    monkeypatch.setattr(owner, name, broken)
+    with closing(side.merger()) as merger:
+        merger.take(OTHER, 1, {})
+        with capture_logs() as logs:
+            merged = merger.merge([*batch(("1", "0", "a")), *batch(("2", "0", "bad"), partition=OTHER)])
+        assert ([done.partition for done in merged.consumed], side.rows(0)) == ([PARTITION], [(1, "a")])
+        (error,) = merged.failed.values()
+        assert (list(merged.failed), isinstance(error, StopError)) == ([OTHER], True)
+        assert 'shop.t key ["2"] at (1, 1, 10, 0): a defect of this program: KeyError at' in error.message
+        assert "bad" not in str(error) + str(logs)
+        monkeypatch.undo()
+        assert merger.merge(batch(("2", "0", "bad"), partition=OTHER)).failed == {}
+    assert side.rows(0) == [(1, "a"), (2, "bad")]
 
 
 def test_many_databases_of_a_server_share_the_sessions_that_are_allowed(mariadb_box: Sandbox) -> None:

@@ -293,6 +293,28 @@ def test_a_refresh_stands_behind_changes_of_older_columns_that_came_later_by_a_r
     assert [bool(work.refreshed) for work in there] == [False, False, True]
 
 
+@pytest.mark.parametrize(
+    ("more", "why"),
+    [
+        ({"incarnation": 3}, "has come to incarnation 2, file 99"),
+        ({"incarnation": 2, "file": 100}, "has come to incarnation 2, file 99"),
+        ({"source": CANAL}, "messages of Canal are ordered by their offset"),
+    ],
+)
+def test_a_message_from_beyond_what_its_publisher_stored_is_refused_and_moves_no_mark(
+    more: dict[str, Any], why: str
+) -> None:
+    """It made a repeat of every real change behind it."""
+    told = Told((at(0, 0), plain_table()))
+    planner = Planner(PLAN, told)
+    planner.layouts.refresh()
+    with pytest.raises(StopError, match=why):
+        planner.plan_partition(owned(), batch(message("INSERT", ("1", "0", "a"), **more)))
+    told.reaches["s"] = (3, 100)
+    if "source" not in more:  # once the publisher has come there
+        planner.plan_partition(owned(), batch(message("INSERT", ("1", "0", "a"), **more)))
+
+
 # -- the plan
 
 

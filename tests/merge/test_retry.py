@@ -101,9 +101,11 @@ def test_a_lost_partition_ends_it_at_once() -> None:
     assert attempts.made == 1
 
 
-def test_a_defect_is_not_hidden() -> None:
-    with pytest.raises(ZeroDivisionError):
-        Attempts(ZeroDivisionError()).run()
+def test_a_defect_is_told_at_once_and_not_tried_again() -> None:
+    attempts = Attempts(ZeroDivisionError())
+    with pytest.raises(StopError) as raised:
+        attempts.run()
+    assert (type(raised.value.__cause__), attempts.made) == (ZeroDivisionError, 1)
 
 
 def test_it_ends_when_asked_to_stop() -> None:

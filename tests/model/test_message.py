@@ -19,7 +19,7 @@ NUMBERS = st.integers(0, 2**63 - 1)
 ROWS = st.dictionaries(st.text(), st.none() | st.text(), max_size=4)
 GOLDEN = (
     b'{"id":7,"database":"shop","table":"orders","pkNames":["id"],"isDdl":false,"type":"UPDATE","es":1700000000000,'
-    b'"ts":1700000000001,"sql":"","sqlType":null,"mysqlType":{"id":"int(11)"},"data":[{"id":"1","v":"\xc3\xa9\xf0\x9f'
+    b'"ts":1700000000001,"sql":"","sqlType":null,"mysqlType":{"id":"int(11)"},"layout":"0a1b2c3d4e5f","data":[{"id":"1","v":"\xc3\xa9\xf0\x9f'
     b'\x98\x80"},{"id":"2","v":null}],"old":[{"v":"a"},{"v":""}],"gtid":"0-1-2","pos":{"source":"main","inc":1,'
     b'"file":12,"tx":345,"rows":[0,2]},"delay":{"tier":1,"due":1700000600000,"database":"ds_1","table":"orders_3"}}'
 )
@@ -36,6 +36,7 @@ MESSAGE = Message(
     rows=(0, 2),
     pk_names=("id",),
     mysql_type={"id": "int(11)"},
+    layout="0a1b2c3d4e5f",
     id=7,
     es=1700000000000,
     ts=1700000000001,
@@ -56,13 +57,14 @@ def messages(draw: st.DrawFn) -> Message:
         type=str(kind),
         data=data,
         old=draw(st.none() | pairs) if kind is not Op.DELETE else None,
-        source=draw(st.text()),
-        incarnation=draw(NUMBERS),
+        source=draw(st.text(max_size=48)),
+        incarnation=draw(st.integers(0, 2**31 - 1)),
         file=draw(NUMBERS),
         transaction=draw(NUMBERS),
         rows=tuple(draw(st.lists(NUMBERS, min_size=len(data), max_size=len(data)))),
         pk_names=tuple(draw(st.lists(st.text(), max_size=3))),
         mysql_type=draw(st.dictionaries(st.text(), st.text(), max_size=3)),
+        layout=draw(st.text()),
         id=draw(NUMBERS),
         es=draw(NUMBERS),
         ts=draw(NUMBERS),
@@ -158,7 +160,9 @@ def changed(path: str, value: Any) -> bytes:
         pytest.param(changed("pos.tx", 2**64), id="transaction above 64 bits"),
         pytest.param(changed("pos.file", True), id="file a truth"),
         pytest.param(changed("pos.inc", None), id="incarnation null"),
+        pytest.param(changed("pos.inc", 2**31), id="incarnation above 31 bits"),
         pytest.param(changed("pos.source", None), id="source null"),
+        pytest.param(changed("pos.source", "m" * 49), id="source longer than a name"),
         pytest.param(changed("delay.tier", "one"), id="tier a text"),
         pytest.param(changed("delay.tier", -1), id="tier below zero"),
         pytest.param(changed("delay.due", ...), id="no due time"),

@@ -76,7 +76,7 @@ def test_a_source_table_that_cannot_be_read_hides_nothing_else_of_its_server(cas
     with account(server, *rights) as user:
         use(case.raw["sources"][0], user)
         results = case.report(services=True).results
-    assert unseen(results) == [("sharding", f"{case.database}.t")]
+        assert unseen(results) == [(check, f"{case.database}.t") for check in ("sharding", "trial")]
     assert {"counters", "sharding"} <= {one.check for one in results if one.subject == f"{case.database}.u"}
     assert {"binlog", "retention", *_OF_A_SERVER} <= {one.check for one in of(results, "source 's'")}
 

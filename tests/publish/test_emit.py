@@ -55,7 +55,7 @@ def test_an_insert_carries_everything_a_consumer_needs() -> None:
         transaction=345,
         rows=(0,),
         pk_names=("id",),
-        mysql_type={"id": "int(11)", "shard": "int(11)", "v": "varchar(20)"},
+        layout=plain_table().layout,
         es=1_700_000_000_000,
         gtid="0-1-2",
     )

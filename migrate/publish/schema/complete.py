@@ -92,11 +92,11 @@ def _difference(column: ColumnMap, known: Column, charsets: Mapping[int, str]) -
     """What the log says of a column and its definition does not; empty when they agree."""
     fitting = shapes(known)
     if fitting and not any(column.type == type_ and metadata in (None, column.metadata) for type_, metadata in fitting):
-        return f"is {known.type} in its definition, in the log type {column.type} ({column.metadata.hex()})"
+        return f"is {known.shown_type} in its definition, in the log type {column.type} ({column.metadata.hex()})"
     if column.nullable != known.nullable:
         return f"{'can' if column.nullable else 'cannot'} be NULL in the log, unlike in its definition"
     if column.unsigned is not None and known.kind in _SIGNED and column.unsigned != _unsigned(known):
-        return f"is {known.type} in its definition, in the log {'un' if column.unsigned else ''}signed"
+        return f"is {known.shown_type} in its definition, in the log {'un' if column.unsigned else ''}signed"
     if column.collation is not None and column.type in types.CHARACTER:
         charset = charsets.get(column.collation, f"collation {column.collation}")
         if _SAME_CHARSET.get(charset, charset) != _charset(known):

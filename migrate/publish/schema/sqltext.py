@@ -13,11 +13,11 @@ NO_BACKSLASH_ESCAPES: Final = 0x100000
 _PLAIN: Final = r"[A-Za-z0-9_$\u0080-\U0010ffff]+"
 _SPACE: Final = re.compile(r"\s+|--(?=\s|$)[^\n]*|#[^\n]*", re.S)
 _EXECUTED: Final = re.compile(r"/\*(M?)!(\d{5,6})?", re.I)
-_NAMES: Final = re.compile(rf"(`(?:[^`]|``)+`)|({_PLAIN})", re.S)
+_NAMES: Final = re.compile(rf"(`(?:[^`]|``)++`)|({_PLAIN})", re.S)
 _STRING: Final = {
-    quote: re.compile(rf"{quote}(?:[^{quote}\\]|\\.|{quote}{quote})*{quote}", re.S) for quote in ("'", '"')
+    quote: re.compile(rf"{quote}(?:[^{quote}\\]|\\.|{quote}{quote})*+{quote}", re.S) for quote in ("'", '"')
 }
-_STRING_NO_ESCAPES: Final = {quote: re.compile(rf"{quote}(?:[^{quote}]|{quote}{quote})*{quote}") for quote in "'\""}
+_STRING_NO_ESCAPES: Final = {quote: re.compile(rf"{quote}(?:[^{quote}]|{quote}{quote})*+{quote}") for quote in "'\""}
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,13 +23,20 @@ from migrate.publish.schema.session import (
     read,
 )
 
-_BACKQUOTED, _DOUBLE, _SINGLE = r"`(?:[^`]|``)+`", r"\"(?:[^\"]|\"\")+\"", r"'(?:[^'\\]|\\.|'')*'"
+_BACKQUOTED, _DOUBLE, _SINGLE = r"`(?:[^`]|``)*+`", r"\"(?:[^\"]|\"\")*+\"", r"'(?:[^'\\]|\\.|'')*+'"
+_UNENDED = r"[`\"'].*"
+"""A quote that does not end, with all behind it; nothing is looked for in there again, so reading takes linear time."""
 _PLAIN = r"[A-Za-z0-9_$\u0080-\uffff]+"
-_COMMENT = re.compile(rf"({_BACKQUOTED}|{_DOUBLE}|{_SINGLE})|/\*(?!!|M!).*?\*/|--(?=\s|$)[^\n]*|#[^\n]*", re.S)
-"""Comments, and what is quoted, in which no comment begins; `/*! … */` and `/*M! … */` are executed."""
-_WORD = re.compile(rf"({_BACKQUOTED}|{_DOUBLE})|({_SINGLE})|({_PLAIN})", re.S)
+_COMMENT = re.compile(
+    rf"({_BACKQUOTED}|{_DOUBLE}|{_SINGLE}|{_UNENDED})"
+    r"|/\*(?!!|M!).*?\*/|(/\*(?!!|M!).*)|--(?=\s|$)[^\n]*|#[^\n]*",
+    re.S,
+)
+"""Comments, and what is quoted, in which no comment begins; `/*! … */` and `/*M! … */` are executed. One that does not
+end is no comment: its words count."""
+_WORD = re.compile(rf"({_BACKQUOTED}|{_DOUBLE})|({_SINGLE})|({_PLAIN})|({_UNENDED})", re.S)
 _NAME = rf"({_BACKQUOTED}|{_DOUBLE}|{_PLAIN})"
-_SAVEPOINT = re.compile(rf"\s*(?:SAVEPOINT|ROLLBACK\s+(?:WORK\s+)?TO(?:\s+SAVEPOINT)?)\s+{_NAME}\s*;?\s*$", re.I)
+_SAVEPOINT = re.compile(rf"\s*(?:SAVEPOINT|ROLLBACK\s+(?:WORK\s+)?TO(?:\s+SAVEPOINT)?)\s+{_NAME}\s*+;?\s*+$", re.I)
 _NAMED_TABLE = re.compile(
     r"\s*(?:CREATE(?:\s+OR\s+REPLACE)?(?:\s+TEMPORARY)?|ALTER(?:\s+ONLINE)?(?:\s+IGNORE)?)\s+TABLE\s+"
     rf"(?:IF\s+(?:NOT\s+)?EXISTS\s+)?{_NAME}(?:\s*\.\s*{_NAME})?",
@@ -170,7 +177,7 @@ def concerned(statement: Statement, tables: Collection[tuple[str, str]]) -> tupl
 
 
 def _without_comments(sql: str) -> str:
-    return _COMMENT.sub(lambda match: match.group(1) or " ", sql)
+    return _COMMENT.sub(lambda match: match.group(1) or match.group(2) or " ", sql)
 
 
 def _words(sql: str) -> Iterator[tuple[str, bool]]:
@@ -178,14 +185,14 @@ def _words(sql: str) -> Iterator[tuple[str, bool]]:
 
     Where a quote ends depends on the session's sql_mode; words that another mode would see outside count too.
     """
-    for quoted, text, plain in _WORD.findall(sql):
+    for quoted, text, plain, unended in _WORD.findall(sql):
         if plain:
             yield plain, False
             continue
         if quoted:
             yield _name(quoted), True
-        if quoted.startswith('"') or "\\'" in text:
-            yield from ((word, True) for word in re.findall(_PLAIN, quoted or text))
+        if unended or quoted.startswith('"') or "\\'" in text:
+            yield from ((word, True) for word in re.findall(_PLAIN, unended or quoted or text))
 
 
 def _is_harmless(words: list[tuple[str, bool]]) -> bool:

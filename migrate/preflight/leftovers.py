@@ -9,20 +9,31 @@ from migrate.kafka import admin
 from migrate.kafka.reader import PartitionReader, Raw
 from migrate.model.errors import PreflightError, ServerError, StopError
 from migrate.model.message import CANAL, decode
+from migrate.preflight.result import Result, Verdict
 from migrate.settings import Settings
 
 _SECONDS = 30.0
 
 
+def check(settings: Settings) -> list[Result]:
+    """What `refuse` would say. Raises ServerError."""
+    try:
+        refuse(settings)
+    except PreflightError as error:
+        return [Result("topic", "topics", Verdict.PROBLEM, error.message, error.hint)]
+    return []
+
+
 def refuse(settings: Settings) -> None:
-    """For the first `init` of a migration, with its topics there. A topic that Canal fills may have messages already.
+    """Before and at the first `init` of a migration. A topic that Canal fills may have messages already.
 
     Raises PreflightError for a topic with messages of a publisher of ours, or of nobody known; ServerError.
     """
     with closing(PartitionReader(settings.kafka, f"{settings.group}.init")) as reader:
         for topic in settings.topics:
             for name in (topic, *settings.delay_topics(topic)):
-                for number in range(admin.require(settings.kafka, name).partitions):
+                topic_there = admin.describe(settings.kafka, name)
+                for number in range(topic_there.partitions if topic_there is not None else 0):
                     low, high = reader.bounds(name, number)
                     if low < high and not _is_canals(_first(settings, reader, name, number, low)):
                         raise PreflightError(

@@ -1,0 +1,28 @@
+"""A defect that one partition meets stops that partition, by name, and no other one."""
+
+from __future__ import annotations
+
+import traceback
+
+import pymysql
+import structlog
+
+from migrate.model.errors import MigrateError, StopError, defect
+
+log = structlog.get_logger("migrate.merge")
+_HINT = "nothing was written or skipped, it is tried again by itself; please report it with the traceback in the log"
+
+
+def as_stop(error: Exception, where: str = "") -> StopError:
+    """The error itself where it is a StopError; of any other one a StopError, and its traceback in the log.
+
+    Its text is not shown and not logged, as that may hold a row's values. where: what was being done.
+    Raises: the error, where a server or another process is the cause.
+    """
+    if isinstance(error, StopError):
+        return error
+    if isinstance(error, MigrateError | pymysql.MySQLError | OSError):
+        raise error
+    told = defect(error)
+    log.error("a defect", where=where, error=told, traceback="".join(traceback.format_tb(error.__traceback__)))
+    return StopError(f"{where}: {told}" if where else told, hint=_HINT)

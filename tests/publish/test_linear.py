@@ -1,0 +1,74 @@
+"""Statements of the source's log are read in a time that grows as they do: one of a megabyte holds no publisher up."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import suppress
+
+import pytest
+
+from migrate.publish.schema.ddl import parse
+from migrate.publish.schema.sqltext import tokens
+from migrate.publish.schema.statement import Statement, concerned, first_word, savepoint_of
+
+HEADS = ("CREATE PROCEDURE scratch.p() SELECT ", "ALTER TABLE t ADD ", "SAVEPOINT a", "")
+UNITS = (
+    "'\\",
+    "\\'",
+    '"',
+    '"a',
+    "`",
+    "`a",
+    "'\"`",
+    "/* ",
+    "/*! ",
+    "*/ ",
+    "--",
+    "-- ",
+    "#",
+    " ",
+    "(",
+    ")",
+    "''",
+    "a.",
+    "1",
+    "é",
+)
+ENDS = ("", "x", "'")
+
+
+def is_concerned(sql: str) -> None:
+    concerned(Statement("shop", sql), [("shop", "orders")])
+
+
+def is_parsed(sql: str) -> None:
+    for mariadb, mode in ((True, 0), (False, 0x100004)):
+        with suppress(ValueError):
+            parse(sql, tokens(sql, mode, 101106, mariadb=mariadb), "shop")
+
+
+def seconds(read: Callable[[str], object], sql: str) -> float:
+    """Of this process, at best."""
+    found = []
+    for _ in range(3):
+        began = time.process_time()
+        read(sql)
+        found.append(time.process_time() - began)
+    return min(found)
+
+
+@pytest.mark.parametrize(
+    ("read", "count"), [(is_concerned, 3_000), (is_parsed, 400), (first_word, 3_000), (savepoint_of, 3_000)]
+)
+def test_a_text_of_four_times_the_length_takes_no_more_than_ten_times_as_long(
+    read: Callable[[str], object], count: int
+) -> None:
+    """Sixteen times is what a quadratic reader takes; a megabyte of quotes would have taken it an hour."""
+    slow = {}
+    for sql in (f"{head}\0{end}" for head in HEADS for end in ENDS):
+        for unit in UNITS:
+            short = seconds(read, sql.replace("\0", unit * count))
+            if short > 0.0005 and (long := seconds(read, sql.replace("\0", unit * 4 * count))) > 10 * short:
+                slow[sql, unit] = (short, long)
+    assert not slow
