@@ -9,7 +9,7 @@ import argparse
 import sys
 import time
 from collections import deque
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -39,6 +39,7 @@ from migrate.state.clock import StateClock
 from migrate.target.groups import check_groups
 from migrate.target.plan import PlannedTable
 from migrate.verify import certificate as certificates
+from migrate.verify.binding import Bound, bound
 from migrate.verify.certificate import SourcePoint
 from migrate.verify.looks import hurrier
 from migrate.verify.repair import refresher
@@ -141,6 +142,8 @@ def run(
         together = _together(every, chosen_tables(settings, state, tables))
         chosen = [planned for one in together for planned in one]
         _refuse_replays(settings, state, chosen)
+        with state.connect() as connection:
+            begun = Bound.now(connection, settings, every)
         began = time.monotonic()
         with standing(settings, state, together, repair=repair, anew=anew) as stood:
             refresh, hurry = refresher(asked, state) if repair else None, hurrier(settings, state)
@@ -170,14 +173,18 @@ def run(
                             refresh = None  # nobody carries requests out, those of other tables neither
                 _refuse_replays(settings, state, chosen)
                 found = [stood.done[one[0].table.id] for one in together]
-                paper = _paper(settings, stood, chosen, found, set(map(sessions.flavours, together)))
-                paper["all_tables"] = tables is None
+                flavours, after = set(map(sessions.flavours, together)), binlog_ends(settings, chosen)
                 with state.begin() as connection:
+                    now = Bound.now(connection, settings, every, lock=True)
+                    found = bound(found, together, begun, now)
+                    paper = _paper(settings, stood, after, found, flavours)
+                    paper["added"] = begun.added(now)
+                    paper["all_tables"] = tables is None and not paper["added"]
                     stood.finish(connection, paper)
                     for one, table in zip(together, found, strict=True):
                         rows = [(item.key, item.kind.value, item.detail) for item in table.named]
                         verification.add_difference(connection, settings.name, stood.number, one[0].table.id, rows)
-                    if tables is None and paper["clean"]:
+                    if paper["all_tables"] and paper["clean"]:
                         failover.settle(connection, settings.name, stood.number, list(stood.before))
                         written = {target.name: target.address for target in settings.targets}
                         failover.settle_other(connection, settings.name, stood.number, written)
@@ -191,12 +198,11 @@ def run(
 def _paper(
     settings: Settings,
     stood: Standing,
-    chosen: Sequence[PlannedTable],
+    after: Mapping[str, str],
     found: Sequence[TableVerified],
     flavours: Collection[frozenset[str]],
 ) -> dict[str, Any]:
-    """The certificate."""
-    after = binlog_ends(settings, chosen)
+    """The certificate. after: where each source's log ends now."""
     points = [SourcePoint(name, before, after[name]) for name, before in stood.before.items()]
     return certificates.make(
         settings.name,

@@ -40,6 +40,7 @@ _ON_ONE = frozenset(
         "lossy",
         "standby",
         "standby_others",
+        "verify_bound",
         "verify_resumed",
         # what both servers answer alike, and costs ten seconds and more
         "again",

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import traceback
-
 import pymysql
 import structlog
 
@@ -24,5 +22,5 @@ def as_stop(error: Exception, where: str = "") -> StopError:
     if isinstance(error, MigrateError | pymysql.MySQLError | OSError):
         raise error
     told = defect(error)
-    log.error("a defect", where=where, error=told, traceback="".join(traceback.format_tb(error.__traceback__)))
+    log.error("a defect", where=where, exc_info=error)
     return StopError(f"{where}: {told}" if where else told, hint=_HINT)

@@ -60,5 +60,6 @@ def until_done(
                 raise ServerError(f"{where}: stopped while a write was being tried again") from error
             pause = min(pause * 2, settings.retry_max_seconds)
         except Exception as error:  # a defect stops what met it, and nothing else
+            told = as_stop(error, where)
             again()
-            raise (refused(error) or as_stop(error, where)) from error
+            raise (refused(error) or told) from error

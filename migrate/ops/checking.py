@@ -12,7 +12,7 @@ from migrate.cutover.server import Server
 from migrate.model.errors import PreflightError
 from migrate.ops import readiness
 from migrate.settings import Settings
-from migrate.state import compared, switch
+from migrate.state import compared, switch, verification
 from migrate.state.cutover import Direction
 from migrate.state.switch import Side
 from migrate.target.plan import Plan
@@ -29,6 +29,14 @@ def refuse_elsewhere(state: sa.Engine, migration: str, side: Side) -> None:
             f"applications are at the {now.side} already (version {now.version} of the switch)",
             hint=f"the way back is `migrate {'rollback' if side is Side.SOURCE else 'cutover'}`",
         )
+
+
+def too_old(connection: sa.Connection, settings: Settings) -> str:
+    """Why the last verification is no ground for a cutover any more; "" when it is. settings: of the way there."""
+    hours = settings.cutover.verified_within_hours
+    if verification.is_fresh(connection, settings.name, hours):
+        return ""
+    return f"the last clean verification of all tables began more than {hours:g} h ago (cutover.verified_within_hours)"
 
 
 def refuse_unready(
@@ -58,6 +66,8 @@ def refuse_unready(
             if not compared.load(connection, stream.name):
                 told = "no clean verification of all tables since rows came by another way than the stream"
                 problems.append(told)
+            elif direction is Direction.THERE and (old := too_old(connection, settings)):
+                problems.append(old)
     if problems:
         more = "".join(f"\n  - {one}" for one in problems[1:])
         raise PreflightError(

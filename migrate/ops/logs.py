@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import logging
 import sys
+import traceback
 from contextlib import suppress
 
 import structlog
 
+from migrate.model.errors import defect
 from migrate.mysql.connection import log_statements
 from migrate.settings import Logging
 
@@ -28,6 +30,7 @@ def configure(settings: Logging, process: str) -> None:
             structlog.processors.add_log_level,
             _logger_name,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
+            _without_values,
             renderer,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelName(settings.level)),
@@ -57,6 +60,15 @@ class _Logger(structlog.PrintLogger):
 
 def _named_logger(*args: object) -> _Logger:
     return _Logger(str(args[0]) if args else "migrate")
+
+
+def _without_values(_logger: object, _method: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:
+    """Of an error its kind and where it was raised: its text, and the variables there, may hold a row's values."""
+    error = event.pop("exc_info", None)
+    if isinstance(error, BaseException):
+        event["error"] = defect(error)
+        event["traceback"] = "".join(traceback.format_tb(error.__traceback__))
+    return event
 
 
 def _logger_name(logger: object, _method: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:

@@ -12,6 +12,7 @@ from migrate.cutover.alone import LEASE
 from migrate.cutover.reverse import SUFFIX
 from migrate.model.words import counted
 from migrate.ops import status, way_back
+from migrate.ops.checking import too_old
 from migrate.ops.mending import WATCH, mend, missing, tables, typed
 from migrate.ops.readiness import standing_in_the_way
 from migrate.ops.status import Status
@@ -36,6 +37,7 @@ class Stage(StrEnum):
     FINISHED = "finished"
 
 
+_UNVERIFIED = "no verification of all tables was clean since rows came by another way than the stream"
 _ON = (
     "it still runs, for as long as a rollback may be wanted; to end the migration, stop `migrate run` and"
     " `migrate --reverse run` first"
@@ -101,7 +103,9 @@ def _at_source(settings: Settings, state: sa.Engine, now: Status) -> Whole:
     with state.connect() as connection:
         done = cutover.latest(connection, settings.name, outcome=Outcome.DONE)
         verified = bool(compared.load(connection, settings.name))
-    stands = _before_ready(now, standing_in_the_way(settings, now), verified=verified)
+        old = too_old(connection, settings) if verified else ""
+    unverified = old if verified else _UNVERIFIED
+    stands = _before_ready(now, standing_in_the_way(settings, now), unverified)
     if done is not None and done.direction is Direction.BACK:
         opened, back = holding.ended(settings, state, Side.TARGET), way_back.look(settings, state)
         if stands is not None:
@@ -126,8 +130,8 @@ def _ending(now: Status, opened: list[str]) -> Whole:
     return Whole(Stage.SWITCHED, held, next_)
 
 
-def _before_ready(now: Status, problems: list[str], *, verified: bool) -> Whole | None:
-    """What is to be done until everything is known to be equal; None when it is."""
+def _before_ready(now: Status, problems: list[str], unverified: str) -> Whole | None:
+    """What is to be done until everything is known to be equal; None when it is. unverified: why it is not, or ""."""
     if unread := [f"'{source.name}'" for source in now.sources if not source.published]:
         told = f"no publisher has begun with source {', '.join(unread)}"
         return Whole(Stage.CREATED, [told, *problems], missing(now, behind=False) or WATCH)
@@ -153,9 +157,8 @@ def _before_ready(now: Status, problems: list[str], *, verified: bool) -> Whole 
         return Whole(Stage.COPYING if begun else Stage.CAPTURING, [*held, *problems], next_)
     if problems:
         return Whole(Stage.CATCHING_UP, problems, mend(now, problems))
-    if not verified:
-        told = "no verification of all tables was clean since rows came by another way than the stream"
-        return Whole(Stage.CATCHING_UP, [told], "migrate verify")
+    if unverified:
+        return Whole(Stage.CATCHING_UP, [unverified], "migrate verify")
     return None
 
 

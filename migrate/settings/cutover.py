@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
@@ -31,6 +31,8 @@ class Cutover(Section):
     """How long open transactions are waited for before they are ended."""
     acknowledge_seconds: Seconds = 5.0
     """With `application`: how long an application may take to say that it has stopped."""
+    verified_within_hours: Annotated[float, Field(gt=0)] = 24.0
+    """How long ago the last clean verification of all tables may have begun, for a cutover; rollbacks ask for none."""
     max_keys: Positive = 200_000
     """Keys that changed since the last verification and are compared before the freeze."""
     max_keys_frozen: Positive = 5_000

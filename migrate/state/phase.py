@@ -63,10 +63,11 @@ def get(connection: sa.Connection, migration: str, definition: Table) -> TablePh
     return TablePhase(Phase(row[0]), int(row[1]), row[2]) if row else UNKNOWN
 
 
-def stages(connection: sa.Connection, migration: str) -> dict[TableId, TablePhase]:
-    """As `get`, of every table that has a row."""
+def stages(connection: sa.Connection, migration: str, *, lock: bool = False) -> dict[TableId, TablePhase]:
+    """As `get`, of every table that has a row. lock: none of them changes until the transaction ends."""
     wanted = [table.c[name] for name in ("source", "table_schema", "table_name", "phase", "attempt", "rule_hash")]
-    rows = connection.execute(sa.select(*wanted).where(table.c.migration == migration))
+    asked = sa.select(*wanted).where(table.c.migration == migration)
+    rows = connection.execute(asked.with_for_update() if lock else asked)
     return {(row[0], row[1], row[2]): TablePhase(Phase(row[3]), int(row[4]), row[5]) for row in rows}
 
 

@@ -163,6 +163,13 @@ def equal_since(connection: sa.Connection, migration: str) -> datetime | None:
     return found
 
 
+def is_fresh(connection: sa.Connection, migration: str, hours: float) -> bool:
+    """Whether the newest verification of all tables that was clean began so many hours ago at most."""
+    found = equal_since(connection, migration)
+    age = sa.select(sa.func.timestampdiff(sa.text("SECOND"), found, now))
+    return found is not None and int(connection.execute(age).scalar_one()) <= hours * 3600
+
+
 def certificate(connection: sa.Connection, verification: int) -> dict[str, Any] | None:
     """The certificate of a finished verification."""
     text = connection.execute(sa.select(table.c.report).where(table.c.id == verification)).scalar()

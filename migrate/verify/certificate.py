@@ -126,6 +126,8 @@ def page(certificate: Mapping[str, Any]) -> str:
     for point in certificate["sources"]:
         lines += [f"source    {point['source']}: from {point['before']}", f"          to {point['after']}"]
     lines += ["", "how       " + certificate["method"], ""]
+    if added := certificate.get("added"):
+        lines += [f"not compared, as they were added meanwhile: {', '.join(added)}", ""]
     for table in certificate["tables"]:
         lines.append(
             f"{table['table']}: {counted(table['rows'], 'row')} in {counted(table['chunks'], 'chunk')} over"

@@ -6,9 +6,12 @@ import re
 from pathlib import Path
 
 import pytest
+import structlog
 import typer
 
 from migrate.cli import app, main
+from migrate.ops import logs
+from migrate.settings import Logging
 from sandbox.broker import KafkaBroker
 from sandbox.stack import Sandbox
 from tests.cli.support import SECRET, config_of, migrate, python_m_migrate, written
@@ -98,3 +101,22 @@ def test_preflight_passes_and_says_what_it_saw(tmp_path: Path, box: Sandbox, kaf
     assert "source 'main': the user may replicate" in shown.out
     assert f"{database}.t: key (id); with further unique keys all its changes travel in one partition" in shown.out
     assert f"target 't0' answers: {box.flavour}" in shown.out
+
+
+@pytest.mark.parametrize("style", ["console", "json"])
+def test_a_defect_is_logged_with_its_place_and_without_values(capsys: pytest.CaptureFixture[str], style: str) -> None:
+    """The console showed the variables of each frame, keys and rows among them."""
+    before = structlog.get_config()
+    row = {"id": "canary-4711"}
+    try:
+        logs.configure(Logging(format=style), "copy")
+        try:
+            row[row["id"]]
+        except KeyError as error:
+            structlog.get_logger("migrate.copy").error("a table is not copied", exc_info=error)
+    finally:
+        structlog.configure(**before)
+    told = capsys.readouterr().err
+    assert "canary" not in told
+    assert "a defect of this program: KeyError at" in told
+    assert 'row[row["id"]]' in told.replace("\\", "")

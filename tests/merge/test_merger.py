@@ -346,7 +346,7 @@ def test_a_defect_stops_the_partition_that_meets_it_by_table_key_and_coordinate_
         (error,) = merged.failed.values()
         assert (list(merged.failed), isinstance(error, StopError)) == ([OTHER], True)
         assert 'shop.t key ["2"] at (1, 1, 10, 0): a defect of this program: KeyError at' in error.message
-        assert "bad" not in str(error) + str(logs)
+        assert ("bad" not in str(error), [line["event"] for line in logs][-1]) == (True, "a defect")
         monkeypatch.undo()
         assert merger.merge(batch(("2", "0", "bad"), partition=OTHER)).failed == {}
     assert side.rows(0) == [(1, "a"), (2, "bad")]

@@ -1,0 +1,74 @@
+"""What a verification speaks for: the tables as they were when it began, and no other ones."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import sqlalchemy as sa
+
+from migrate.model.table import Table, TableId
+from migrate.settings import Settings
+from migrate.state import phase, schema_history
+from migrate.state.phase import UNKNOWN, TablePhase
+from migrate.target.plan import PlannedTable
+from migrate.verify.resume import read_at
+from migrate.verify.verified import TableVerified
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """The tables of a migration at one moment: their copies and rules, their definitions, and where they are read."""
+
+    stages: Mapping[TableId, TablePhase]
+    definitions: Mapping[TableId, Table]
+    servers: Mapping[str, list[Any]]
+
+    @classmethod
+    def now(
+        cls, connection: sa.Connection, settings: Settings, tables: Sequence[PlannedTable], *, lock: bool = False
+    ) -> Self:
+        """lock: no copy or rule changes until the transaction ends."""
+        name = settings.name
+        stages = phase.stages(connection, name, lock=lock)
+        return cls(stages, schema_history.latest(connection, name), read_at(connection, settings, tables))
+
+    def changed(self, now: Bound, id_: TableId) -> str:
+        """Why what was compared of a table says nothing of it now; "" when it does."""
+        before, after = self.stages.get(id_, UNKNOWN), now.stages.get(id_, UNKNOWN)
+        if id_ not in now.definitions:
+            return "it was taken out of the migration while it was compared"
+        if before.attempt != after.attempt or before.phase is not after.phase:
+            return "it was copied again while it was compared"
+        if before.rule_hash != after.rule_hash:
+            return "its rule changed while it was compared"
+        if self.definitions.get(id_) != now.definitions[id_]:
+            return "it was altered while it was compared"
+        if self.servers.get(id_[0]) != now.servers.get(id_[0]):
+            return f"source '{id_[0]}' was read at another server, or was gone back in, while it was compared"
+        return ""
+
+    def added(self, now: Bound) -> list[str]:
+        """Tables that are of the migration since, by their full names."""
+        return [now.definitions[id_].full_name for id_ in now.definitions if id_ not in self.definitions]
+
+
+def bound(
+    found: Sequence[TableVerified], together: Sequence[Sequence[PlannedTable]], before: Bound, now: Bound
+) -> list[TableVerified]:
+    """What was found of tables that are compared together; of one that changed meanwhile the reason counts as a
+    difference."""
+    return [_bound(table, tables, before, now) for table, tables in zip(found, together, strict=True)]
+
+
+def _bound(table: TableVerified, tables: Sequence[PlannedTable], before: Bound, now: Bound) -> TableVerified:
+    reasons = [
+        f"{one.table.full_name}: {why}; `migrate verify` once more"
+        for one in tables
+        if (why := before.changed(now, one.table.id))
+    ]
+    if not reasons:
+        return table
+    told = (*table.unaccounted, *reasons)
+    return replace(table, unaccounted=told, differences=table.differences + len(reasons))
