@@ -11,7 +11,9 @@ from migrate.mysql.grants import covers
 
 _WRITES = ("INSERT", "UPDATE", "DELETE")
 _ALL = "ALL PRIVILEGES"
-_GRANT = re.compile(r"GRANT (?P<what>.+?) ON (?P<on>\S+) TO ", re.S)
+_NAME = r"\*|`(?:[^`]|``)++`|[^`\s.]++"
+_GRANT = re.compile(rf"GRANT (?P<what>.+?) ON (?P<on>(?P<database>{_NAME})\.(?:{_NAME})) TO ", re.S)
+"""Of a database or a table; a name may have any sign in its quotes."""
 Statements = tuple[list[str], list[str]]
 
 
@@ -90,7 +92,7 @@ def _writes_of(server: Server, account: str, databases: Collection[str]) -> list
     return [
         (what, one["on"])
         for one in found
-        if (what := _writes(one["what"])) and (one["on"] == "*.*" or _on_any(one["on"], databases))
+        if (what := _writes(one["what"])) and any(covers(one["database"], database) for database in databases)
     ]
 
 
@@ -100,12 +102,6 @@ def _writes(what: str) -> str:
         return ", ".join(_WRITES)
     parts = re.split(r",\s*(?![^(]*\))", what)
     return ", ".join(part for part in parts if part.split("(", 1)[0].strip() in _WRITES)
-
-
-def _on_any(on: str, databases: Collection[str]) -> bool:
-    """Whether a grant is on one of these databases, or on something in it."""
-    name = f"`{on.split('`')[1]}`" if on.startswith("`") else on.split(".")[0]
-    return any(covers(name, database) for database in databases)
 
 
 def _quoted(text: str) -> str:

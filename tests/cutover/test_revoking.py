@@ -11,10 +11,15 @@ from typing import Any
 import pymysql
 import pytest
 
+from migrate.cutover.revoking import grants
+from migrate.cutover.server import Server
 from migrate.model.errors import PreflightError, ServerError
+from migrate.settings import Source
+from sandbox.stack import Sandbox
 from tests.cutover.test_blocking import Case
 from tests.cutover.test_blocking import case as case
 from tests.failover.support import SLOW, wait
+from tests.helpers import address, unique
 
 WAITS = "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE INFO LIKE 'REVOKE %'"
 LOCKS = {"FLUSH TABLES WITH READ LOCK": "UNLOCK TABLES", "LOCK INSTANCE FOR BACKUP": "UNLOCK INSTANCE"}
@@ -171,3 +176,27 @@ def test_an_account_of_the_same_name_at_another_host_is_named_before_the_freeze(
         finally:
             for one in case.servers.values():
                 one.execute(f"DROP USER IF EXISTS {other}")
+
+
+def test_writes_to_databases_with_any_name_are_taken_and_given_back(box: Sandbox) -> None:
+    """Of a name with a blank or a backtick no grant was seen, and applications wrote on through the freeze."""
+    server, user = box.source, unique("any")[:30]
+    names = [f"{user} {end}" for end in ("my shop", "a`b", "dot.dot", "x ON `y`.* TO z", "per%cent", "ünder_line")]
+    quoted = [f"`{name.replace('`', '``')}`" for name in names]
+    server.execute(f"CREATE USER '{user}'@'%'", *(f"CREATE DATABASE {name}" for name in quoted))
+    try:
+        for name in quoted:
+            server.execute(f"CREATE TABLE {name}.`t``t` (id INT PRIMARY KEY, v INT)")
+        server.execute(*(f"GRANT SELECT, INSERT ON {name}.* TO '{user}'@'%'" for name in quoted))
+        server.execute(f"GRANT UPDATE (v), DELETE ON {quoted[1]}.`t``t` TO '{user}'@'%'")
+        before = server.query(f"SHOW GRANTS FOR '{user}'@'%'")
+        with closing(Server(Source.model_validate({"name": "main", **address(server)}), "source")) as ours:
+            taken, back = grants(ours, [f"{user}@%"], names)
+            assert len(taken) == len(back) == len(names) + 1
+            server.execute(*taken)
+            left = " ".join(str(line) for (line,) in server.query(f"SHOW GRANTS FOR '{user}'@'%'"))
+            assert not any(word in left for word in ("INSERT", "UPDATE", "DELETE")), left
+            server.execute(*back)
+        assert sorted(server.query(f"SHOW GRANTS FOR '{user}'@'%'")) == sorted(before)
+    finally:
+        server.execute(f"DROP USER '{user}'@'%'", *(f"DROP DATABASE {name}" for name in quoted))
