@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from migrate.model.errors import ConfigError
+from migrate.model.secrets import is_secret
 
 _ENV = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _RULE = re.compile(r"tables\.\d+\.sharding\b")
 """Inline expressions use ${...} themselves."""
+
+
+_FROM_ENV = re.compile(r"(?:\$\{[A-Za-z_][A-Za-z0-9_]*\})+")
+_IN_COMMENT = re.compile(r"(#.*?(?:pass|secret|token)\w*[\"']?\s*[:=]\s*)\S.*", re.IGNORECASE)
+_PROPERTIES = re.compile(r"(?:[&!]\S*\s+)*")
+"""What may stand before a value: an anchor, a tag."""
+_MASK = "'***'"
 
 
 class _Loader(yaml.SafeLoader):
@@ -45,6 +53,32 @@ def read(path: Path) -> tuple[dict[str, Any], str]:
     if not isinstance(raw, dict):
         raise ConfigError(f"{path} holds no settings", hint="see config/example.yaml")
     return raw, text
+
+
+def masked(text: str) -> str:
+    """The text of a config file with every secret that is written out taken from it.
+
+    Which settings are secrets their keys say, however their values are written; names of environment variables stay.
+    Comments lose what follows a word for a secret. text: YAML.
+    """
+    spans = {(node.start_mark.index, node.end_mark.index) for node in _secrets(yaml.compose(text, _Loader))}
+    for begin, end in sorted(spans, reverse=True):
+        start = _PROPERTIES.match(text, begin).end()  # type: ignore[union-attr]  # it matches nothing too
+        is_block = text[start] in "|>"
+        text = text[:start] + _MASK + ("\n" if is_block else "") + text[end:]
+    return _IN_COMMENT.sub(r"\1***", text)
+
+
+def _secrets(node: yaml.Node | None, hidden: bool = False) -> Iterator[yaml.ScalarNode]:
+    """The scalars below keys of secrets."""
+    if isinstance(node, yaml.MappingNode):
+        for key, value in node.value:
+            yield from _secrets(value, hidden or is_secret(str(key.value)))
+    elif isinstance(node, yaml.SequenceNode):
+        for item in node.value:
+            yield from _secrets(item, hidden)
+    elif isinstance(node, yaml.ScalarNode) and hidden and node.value and not _FROM_ENV.fullmatch(node.value):
+        yield node
 
 
 def expand(value: Any, env: Mapping[str, str], key: str = "") -> Any:

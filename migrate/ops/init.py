@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 
+from migrate.config_text import masked
 from migrate.kafka import admin
 from migrate.model.errors import MigrateError, PreflightError
 from migrate.model.table import Table, TableId
@@ -33,7 +33,6 @@ from migrate.target.plan import Place, Plan, PlannedTable, TargetDatabase, Targe
 Say = Callable[[str], None]
 _SIDE_BY_SIDE = 4
 """Databases of a server in which tables are made at a time."""
-_WRITTEN_OUT = re.compile(r"""(password["']?\s*[:=]\s*["']?)(?!["']?\$\{)[^"'\s,}]+""", re.I)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,11 +145,6 @@ def _create_topics(settings: Settings, say: Say) -> int:
                     hint="delete the delay topic, so that init creates it",
                 )
     return created
-
-
-def masked(config: str) -> str:
-    """The config's text with passwords that are written out taken from it; those from the environment stay as names."""
-    return _WRITTEN_OUT.sub(r"\1***", config)
 
 
 # -- targets

@@ -11,6 +11,7 @@ from pydantic import ValidationError
 
 from migrate import config_text
 from migrate.model.errors import ConfigError
+from migrate.model.secrets import is_secret
 from migrate.settings.model import Settings
 
 
@@ -62,7 +63,7 @@ def _line(detail: Any, raw: Mapping[str, Any]) -> str:
 
 def _written(raw: Any, loc: tuple[str | int, ...]) -> str:
     """The value as the file has it: what the environment gave is not shown, nor anything that may be a secret."""
-    if "password" in loc or "security" in loc:
+    if "security" in loc or any(is_secret(str(part)) for part in loc):
         return ""
     for part in loc:
         try:

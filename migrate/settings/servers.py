@@ -10,9 +10,8 @@ from pydantic import Field, SecretStr, field_validator, model_validator
 
 from migrate.model.address import parse_address
 from migrate.model.place import parse_place
+from migrate.model.secrets import refuse_sample
 from migrate.settings.base import Name, Seconds, Section
-
-SAMPLE_PASSWORDS = frozenset({"", "changeme", "change-me", "password", "secret"})
 
 
 class Tls(Section):
@@ -36,8 +35,7 @@ class Server(Section):
     @field_validator("password")
     @classmethod
     def _no_sample_password(cls, value: SecretStr) -> SecretStr:
-        if value.get_secret_value().lower() in SAMPLE_PASSWORDS:
-            raise ValueError("is empty or a sample password; set a real one, for example by ${ENV}")
+        refuse_sample(value.get_secret_value())
         return value
 
     @property

@@ -126,7 +126,9 @@ def test_every_mistake_is_told_in_one_line() -> None:
     assert refused(raw).count("; ") == 2
 
 
-@pytest.mark.parametrize("password", ["", "changeme", "CHANGE-ME", "password", "Secret"])
+@pytest.mark.parametrize(
+    "password", ["", "changeme", "CHANGE-ME", "password", "Secret", "123456", "root", "a long random one"]
+)
 @pytest.mark.parametrize("path", ["state", "sources.0", "targets.1"])
 def test_an_empty_or_sample_password_is_refused(path: str, password: str) -> None:
     message = refused(changed(f"{path}.password", password))
@@ -401,3 +403,12 @@ def test_an_address_that_is_none_is_refused(address: str) -> None:
 def test_an_address_given_twice_is_refused(twice: list[str]) -> None:
     with pytest.raises(ConfigError, match="is there twice"):
         _source(addresses=twice)
+
+
+def test_samples_are_refused_for_every_secret_and_none_is_shown() -> None:
+    for key in ("sasl.password", "ssl.key.password"):
+        message = refused(changed("kafka.security", {key: "123456"}))
+        assert f"'{key}' is empty or a sample password" in message
+        assert "123456" not in message
+    assert "is empty or a sample password" in refused(changed("web", {"token": "a long random one"}))
+    assert "short-one" not in refused(changed("web", {"token": "short-one"}))
