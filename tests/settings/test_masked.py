@@ -39,7 +39,8 @@ def test_no_secret_is_kept_however_it_is_written(text: str) -> None:
 
 def test_all_else_stays_as_it_is() -> None:
     text = (
-        "# passwords come from the environment\nname: shop\nstate: {host: a, password: '${STATE_PW}', database: tokens}\n"
+        "# passwords come from the environment\nname: shop\n"
+        "state: {host: a, password: '${STATE_PW}', database: tokens}\n"
         "tables:\n  - {name: shop.passwords, key: [id], sharding: {nodes: 'ds_0.t'}}\n"
     )
     assert masked(text) == text
