@@ -313,7 +313,8 @@ class Blocks:
 
     def _hook(self, what: str) -> None:
         hooks = self._cutover.hooks
-        hook.run([*hooks.writes, what, self._side.value], hooks.seconds, self._run_dir / "hook.lock")
+        command = [*hooks.writes, what, self._side.value]
+        hook.run(command, hooks.seconds, self._run_dir / "hook.lock", hooks.environment)
 
     # -- sessions
 

@@ -6,23 +6,27 @@ import fcntl
 import os
 import signal
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
+from migrate import private
 from migrate.cutover.server import settled
 from migrate.model.errors import ServerError
 
+_KEPT = frozenset({"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TMPDIR"})
 
-def run(command: Sequence[str], seconds: float, lock: Path) -> None:
-    """Run one to its end; after an earlier one that a killed process left running. Raises ServerError.
+
+def run(command: Sequence[str], seconds: float, lock: Path, environment: Collection[str] = ()) -> None:
+    """Run one to its end; after an earlier one that a killed process left running. Raises ServerError, ConfigError.
 
     lock: a file. Whoever runs has it locked, and the hook inherits that; it is of use on one machine only.
+    environment: names of further variables that it gets of ours, which have the servers' passwords among them.
     """
     shown = " ".join(command)
-    lock.parent.mkdir(parents=True, exist_ok=True)
-    with lock.open("w") as held:
+    private.directory(lock.parent)
+    with os.fdopen(private.opened(lock), "w") as held:
         if not settled(lambda: _locked(held), seconds):
             raise ServerError(f"hook {shown}: an earlier one still runs after {seconds:g} s")
         try:
@@ -32,6 +36,7 @@ def run(command: Sequence[str], seconds: float, lock: Path) -> None:
                 stderr=subprocess.PIPE,
                 text=True,
                 start_new_session=True,
+                env=_environment(environment),
                 pass_fds=[held.fileno()],
             )
         except OSError as error:
@@ -50,6 +55,11 @@ def run(command: Sequence[str], seconds: float, lock: Path) -> None:
     if process.returncode:
         told = (err or out).strip().splitlines()
         raise ServerError(f"hook {shown}: exit status {process.returncode}{': ' + told[-1] if told else ''}")
+
+
+def _environment(names: Collection[str]) -> dict[str, str]:
+    wanted = {*_KEPT, *names}
+    return {name: value for name, value in os.environ.items() if name in wanted or name.startswith("LC_")}
 
 
 def _locked(file: IO[str]) -> bool:

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from migrate import private
 from migrate.model.errors import ServerError
 from migrate.settings import Settings
 from migrate.state import database
@@ -30,11 +31,10 @@ def process_names(settings: Settings) -> dict[str, list[str]]:
 def write_config(settings: Settings, config: Path, directory: Path, options: Sequence[str] = ()) -> Path:
     """Write supervisord's config file below `directory` and return it. It holds no secret.
 
-    options: of `migrate`, before the name of each process.
+    options: of `migrate`, before the name of each process. Raises ConfigError where that is no directory of ours.
     """
-    logs = directory / "logs"
-    logs.mkdir(parents=True, exist_ok=True)
-    directory.chmod(0o700)
+    private.directory(directory).chmod(0o700)
+    logs = private.directory(directory / "logs")
     sections = [
         "[supervisord]",
         "nodaemon = true",
@@ -64,8 +64,7 @@ def write_config(settings: Settings, config: Path, directory: Path, options: Seq
             "stdout_logfile_backups = 5",
         ]
     path = directory / "supervisord.conf"
-    path.write_text("\n".join(sections) + "\n", encoding="utf-8")
-    path.chmod(0o600)
+    private.write(path, ("\n".join(sections) + "\n").encode())
     return path
 
 

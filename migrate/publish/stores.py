@@ -15,6 +15,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Protocol
 
+from migrate import private
 from migrate.model.errors import StopError
 from migrate.settings import Settings
 from migrate.state.position import Position
@@ -108,13 +109,13 @@ class FileStore:
 
     def save(self, position: Position) -> None:
         """Written beside, brought to the disk, put in place, and the directory brought to the disk."""
-        self._path.parent.mkdir(parents=True, exist_ok=True)
+        private.directory(self._path.parent)
         values = {**asdict(position), "event_time": position.event_time and position.event_time.isoformat()}
         body = json.dumps(values, sort_keys=True).encode()
         beside = self._path.with_name(self._path.name + ".new")
         try:
-            number = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-            with os.fdopen(number, "wb") as file:
+            with os.fdopen(private.opened(beside), "wb") as file:
+                file.truncate()
                 file.write(b"\n".join([_FORMAT.encode(), body, _digest(body).encode(), b""]))
                 file.flush()
                 os.fsync(file.fileno())

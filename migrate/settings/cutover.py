@@ -16,6 +16,8 @@ class Hooks(Section):
     """Stops writes of applications, and gives them back."""
     seconds: Seconds = 30.0
     """How long one may take."""
+    environment: tuple[str, ...] = ()
+    """Names of environment variables that it gets, besides PATH, HOME, USER, LANG, TZ and the like."""
 
 
 class Cutover(Section):

@@ -9,6 +9,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+from migrate import private
 from migrate.model.errors import ConfigError
 from migrate.model.words import counted
 from migrate.verify.certificate import shown, verdict, was_resumed
@@ -69,8 +70,7 @@ def check_file(file: Path) -> None:
 def write_page(certificate: Mapping[str, Any], file: Path) -> None:
     """Write the page, for its owner alone: it has keys of rows in it. Raises ConfigError."""
     try:
-        with open(os.open(file, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o600), "w", encoding="utf-8") as page:
-            page.write(html_page(certificate))
+        private.write(file, html_page(certificate).encode())
     except OSError as error:
         raise ConfigError(f"--page: {file} cannot be written: {error.strerror}") from error
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import threading
 import time
@@ -10,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from migrate.cutover import hook
-from migrate.model.errors import ServerError
+from migrate.model.errors import ConfigError, ServerError
 from tests.failover.support import SLOW, wait
 
 _WAITS = (
@@ -61,3 +62,22 @@ def test_what_it_said_last_is_told(tmp_path: Path) -> None:
         )
     with pytest.raises(ServerError, match="No such file"):
         hook.run([str(tmp_path / "none")], 9, lock)
+
+
+def test_it_gets_no_secret_of_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("SOURCE_PASSWORD", "VAULT_ROLE"):
+        monkeypatch.setenv(name, "canary-4711")
+    seen = tmp_path / "seen"
+    code = f"import json, os; open({str(seen)!r}, 'w').write(json.dumps(dict(os.environ)))"
+    hook.run(python(code), SLOW, tmp_path / "lock", ["VAULT_ROLE"])
+    found = json.loads(seen.read_text("utf-8"))
+    assert (found.get("SOURCE_PASSWORD"), found["VAULT_ROLE"], "PATH" in found) == (None, "canary-4711", True)
+
+
+def test_its_lock_is_no_link_to_what_somebody_wants_emptied(tmp_path: Path) -> None:
+    precious = tmp_path / "precious"
+    precious.write_text("all of it")
+    (tmp_path / "lock").symlink_to(precious)
+    with pytest.raises(ConfigError, match="is a link, or no file of this user"):
+        hook.run(python("pass"), SLOW, tmp_path / "lock")
+    assert precious.read_text() == "all of it"

@@ -1,0 +1,48 @@
+"""What stands in run_dir is ours, and nobody else's to read, change, or lead astray."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from migrate import private
+from migrate.model.errors import ConfigError
+
+
+def test_a_file_is_for_its_owner_alone_and_written_whole(tmp_path: Path) -> None:
+    file = tmp_path / "supervisord.conf"
+    file.write_text("a longer text than before")
+    file.chmod(0o644)
+    private.write(file, b"short")
+    assert (file.read_bytes(), file.stat().st_mode & 0o777) == (b"short", 0o600)
+
+
+def test_links_pipes_and_directories_are_not_written_to(tmp_path: Path) -> None:
+    precious, link, pipe = tmp_path / "precious", tmp_path / "link", tmp_path / "pipe"
+    precious.write_text("all of it")
+    link.symlink_to(precious)
+    os.mkfifo(pipe)
+    for path in (link, pipe):
+        with pytest.raises(ConfigError, match="is a link, or no file of this user"):
+            private.write(path, b"nothing")
+    with pytest.raises(IsADirectoryError):
+        private.write(tmp_path, b"nothing")
+    assert precious.read_text() == "all of it"
+
+
+def test_a_directory_that_everybody_may_write_to_is_refused(tmp_path: Path) -> None:
+    made = private.directory(tmp_path / "run" / "logs")
+    assert made.stat().st_mode & 0o777 == 0o700
+    made.chmod(0o777)
+    with pytest.raises(ConfigError, match="everybody may write to"):
+        private.directory(made)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a directory away")
+def test_a_directory_of_another_user_is_refused(tmp_path: Path) -> None:
+    made = private.directory(tmp_path / "run")
+    os.chown(made, 12345, 12345)
+    with pytest.raises(ConfigError, match="belongs to user 12345, and this is user 0"):
+        private.directory(made)
