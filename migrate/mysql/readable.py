@@ -11,7 +11,7 @@ import structlog
 from migrate.model.coordinate import in_log
 from migrate.model.errors import ServerError, StopError
 from migrate.mysql.connection import Connection
-from migrate.mysql.errors import LOCK_WAIT, number
+from migrate.mysql.errors import ACCESS_DENIED, LOCK_WAIT, number
 from migrate.mysql.quoting import table as quoted_table
 
 log = structlog.get_logger("migrate.publish")
@@ -19,6 +19,7 @@ _LOCK_SECONDS = 2
 """How long a lock on the tables may take. As long as it waits for one writer, all others wait behind it."""
 _BETWEEN_LOCKS = 5.0  # seconds
 _BETWEEN_LOOKS = 0.5
+_NOT_TOLD = ACCESS_DENIED | {1401}  # ER_XAER_RMERR, which MySQL says to who may not
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +35,15 @@ def visible_position(connection: Connection, tables: list[tuple[str, str]], stop
     A commit that waits on semi-sync is in the log and not yet readable, so the log's plain end is not good enough.
     MariaDB: the position of a consistent snapshot (knowledge base, "Enhancements for START TRANSACTION WITH CONSISTENT
     SNAPSHOT"). MySQL: the position while the tables are locked for reading, which waits for transactions
-    that have written them. Raises ServerError when `stop` is set before they end.
+    that have written them. Then what is prepared (XA) is waited for: its rows stand before the position, and
+    nobody sees them until it commits, which is behind it. Raises ServerError when `stop` is set before they end.
     """
+    here = _position(connection, tables, stop)
+    _wait_for_prepared(connection, stop)
+    return here
+
+
+def _position(connection: Connection, tables: list[tuple[str, str]], stop: threading.Event) -> BinlogPosition:
     if connection.flavour == "mariadb":
         connection.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT")
         try:
@@ -63,6 +71,40 @@ def readable_end(connection: Connection, tables: list[tuple[str, str]], stop: th
             return here
         if stop.wait(_BETWEEN_LOOKS):
             raise ServerError(f"{connection.name}: stopped while what is in its log could not be read")
+
+
+def _wait_for_prepared(connection: Connection, stop: threading.Event) -> None:
+    """Until all that is prepared now has ended: a SELECT that begins after it sees what it committed.
+
+    An account that MySQL does not tell of them (XA_RECOVER_ADMIN) goes by the lock, which waits for those as well whose
+    session is there.
+    """
+    before: set[str] | None = None
+    while True:
+        try:
+            rows = connection.query("XA RECOVER")
+        except pymysql.MySQLError as error:
+            if number(error) not in _NOT_TOLD:
+                raise
+            return
+        now = {_xid(row) for row in rows}
+        before = now if before is None else before & now
+        if not before:
+            return
+        log.warning("cannot begin while XA transactions are prepared", source=connection.name, xids=sorted(before))
+        if stop.wait(_BETWEEN_LOOKS):
+            raise ServerError(
+                f"{connection.name}: stopped while XA transactions were prepared: {', '.join(sorted(before))}",
+                hint="commit them, or roll them back: `XA RECOVER` shows them, `XA COMMIT` and `XA ROLLBACK` end them",
+            )
+
+
+def _xid(row: tuple[object, ...]) -> str:
+    """As XA COMMIT takes it. row: of XA RECOVER: format, lengths of its two parts, both in one text."""
+    form, length, rest, data = row
+    raw = data if isinstance(data, bytes) else str(data).encode("latin-1", "replace")
+    first = int(str(length))
+    return f"X'{raw[:first].hex()}',X'{raw[first : first + int(str(rest))].hex()}',{form}"
 
 
 def _lock(connection: Connection, tables: list[tuple[str, str]], stop: threading.Event) -> None:

@@ -1,0 +1,79 @@
+"""Transactions that are prepared (XA) when a publisher begins: rows before its position that no SELECT sees."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import closing
+from typing import Any
+
+import pytest
+from structlog.testing import capture_logs
+
+from migrate.model.errors import ServerError
+from migrate.mysql.connection import connect
+from migrate.mysql.readable import BinlogPosition, visible_position
+from migrate.settings import Source
+from sandbox.stack import Sandbox
+from tests.failover.support import SLOW, wait
+from tests.helpers import address, scratch, unique
+
+
+def source_of(box: Sandbox, **more: Any) -> Source:
+    return Source.model_validate({"name": "main", **address(box.source), **more})
+
+
+@pytest.fixture
+def prepared(mariadb_box: Sandbox) -> Any:
+    """A database whose `t` has a row of a transaction that is prepared, and what ends that."""
+    box, xid = mariadb_box, unique("xa")
+    with scratch(box.source, "prepared") as database:
+        box.source.execute("CREATE TABLE t (id INT PRIMARY KEY)", database=database)
+        with closing(box.source.connect(database)) as session, session.cursor() as cursor:
+            for statement in (
+                f"XA START '{xid}'",
+                "INSERT INTO t VALUES (1)",
+                f"XA END '{xid}'",
+                f"XA PREPARE '{xid}'",
+            ):
+                cursor.execute(statement)
+        ended: list[str] = []
+
+        def end(how: str) -> None:
+            if not ended:
+                box.source.execute(f"XA {how} '{xid}'")
+                ended.append(how)
+
+        yield box, database, xid, end
+        end("ROLLBACK")
+
+
+def test_a_position_is_given_once_what_was_prepared_before_it_can_be_read(prepared: Any) -> None:
+    """Its rows were lost: before the position in the log, and committed after the copy had read their chunk."""
+    box, database, xid, end = prepared
+    found: list[BinlogPosition] = []
+    rows: list[Any] = []
+
+    def begin() -> None:
+        with closing(connect(source_of(box), "source 'main'")) as connection:
+            found.append(visible_position(connection, [(database, "t")], threading.Event()))
+        rows.extend(box.source.query("SELECT id FROM t", database=database))
+
+    with capture_logs() as logs:
+        thread = threading.Thread(target=begin, daemon=True)
+        thread.start()
+        wait(lambda: [one for one in logs if "xids" in one], "the transaction to be named")
+        assert found == []
+        end("COMMIT")
+        thread.join(SLOW)
+    assert (len(found), rows) == (1, [(1,)])
+    assert f"X'{xid.encode().hex()}',X'',1" in logs[0]["xids"]
+
+
+def test_who_stops_waiting_is_told_which_and_how_to_end_them(prepared: Any) -> None:
+    box, database, xid, _ = prepared
+    stop = threading.Event()
+    stop.set()
+    with closing(connect(source_of(box), "source 'main'")) as connection, pytest.raises(ServerError) as told:
+        visible_position(connection, [(database, "t")], stop)
+    assert xid.encode().hex() in told.value.message
+    assert "`XA COMMIT`" in told.value.hint
