@@ -97,6 +97,11 @@ def test_memory_stays_flat_while_messages_wait_for_a_target_that_takes_nothing(
     with closing(flow):
         flow.migration.do("init")
         flow.close_copy()
+        flow.state(  # as of a publisher, whose messages are believed
+            "INSERT INTO position"
+            " (migration, source, address, server_id, server_uuid, replica_id, incarnation, file, pos, gtid_set)"
+            f" VALUES ('{flow.name}', 'main', '127.0.0.1:{box.source.port}', 1, '', 2, 1, 'binlog.000001', 4, '')"
+        )
         consumer = flow.child("consume", "consume")
         flow.child("commit", "commit")
         epochs = f"SELECT 1 FROM {flow.name}_0._migrate_fence WHERE source = 'main' HAVING COUNT(*) = 2"
