@@ -22,6 +22,7 @@ from migrate.model.errors import MigrateError
 from migrate.model.table import Table, TableId
 from migrate.scroll.governor import LOOK_SECONDS, WAVES, Governor
 from migrate.scroll.sessions import Sessions
+from migrate.scroll.small import ROWS as SMALL_ROWS
 from migrate.scroll.small import small_ones
 from migrate.scroll.table_copy import ChunkResult, TableCopy
 from migrate.scroll.tables_copy import Handed, TablesCopy
@@ -108,9 +109,11 @@ class Together:
             was = TableCopied(table.full_name, table.source, Counts(), 0, 0.0, 0, was_copied=True)
             self.copied[table.id] = was
         left = [copy for copy in copies if copy.planned.table.id not in self.copied]
-        if left:
-            self._run(together, left)
-        self.failed |= {copy.planned.table: error for copy, error in together.failed.items()}
+        try:
+            if left:
+                self._run(together, left)
+        finally:
+            self.failed |= {copy.planned.table: error for copy, error in together.failed.items()}
 
     def _run(self, together: TablesCopy, copies: Sequence[TableCopy]) -> None:
         first, *others = [copy.planned for copy in copies]
@@ -155,7 +158,8 @@ class Together:
                 return True
             most_rows = governor.most_rows
             chunks = tasks * (_TASK_CHUNKS if most_rows is None else 1)
-            if not (wave := together.wave(chunks, most_rows)):
+            # a table that is not small in fact is noticed, and left, after a few chunks that are
+            if not (wave := together.wave(chunks, min(most_rows or SMALL_ROWS, SMALL_ROWS))):
                 return False
             works = [Work(jobs[copy], attempt) for copy, attempt in wave]
             waves.append((wave, threads.submit(run_wave, self._spark, works, tasks)))

@@ -87,6 +87,7 @@ class Together:
         self._progress = progress
         self._tasks = tasks_of(spark, settings)
         self._jobs: dict[TableCheck, CheckJob] = {}
+        self._compared: list[TableCheck] = []  # of which a former process compared all chunks
 
     def check(self, units: Sequence[Tables], made: Callable[[Tables], TableCheck]) -> None:
         """Compare them. Raises: as `TableCheck.wave`, `settle` and `finish`."""
@@ -97,6 +98,10 @@ class Together:
                 while len(waves) < WAVES and (wave := self._wave(waiting, begun, made)):
                     works = [Work(self._jobs[check], one) for check, one in wave]
                     waves.append((wave, threads.submit(run_wave, self._spark, works, self._tasks)))
+                compared, self._compared = self._compared, []
+                self._finish(compared)
+                if not waves:
+                    continue
                 wave, results = waves.popleft()
                 self._settle(wave, results.result(), begun)
 
@@ -115,6 +120,8 @@ class Together:
                 check.begin()
                 self._jobs[check] = CheckJob(self._settings, check.tables)
                 ranges = check.wave(_AT_ONCE)
+                if not ranges:
+                    self._compared.append(check)
             wave += [(check, one) for one in ranges]
         return wave
 

@@ -10,6 +10,12 @@ from migrate.merge.layouts import History
 from migrate.model.errors import StopError
 from migrate.model.message import CANAL, Message
 
+_HINT = "see who else writes to the topic, and that publisher and consumer use the same state database"
+_RESTORED = (
+    "was the state database put back to an earlier one? then `migrate publish --from` an earlier place begins an"
+    " incarnation of its own; else see who else writes to the topic"
+)
+
 
 class Belief:
     """Knows how far each source's publisher may have published; asks the state again when a message is from beyond."""
@@ -36,11 +42,10 @@ class Belief:
         self._reach[message.source] = now
         if place > now:
             reached = f"incarnation {now[0]}, file {now[1]}"
-            raise _beyond(message, f"the publisher of source '{message.source}' has come to {reached}")
+            hint = _RESTORED if message.incarnation > now[0] else _HINT
+            raise _beyond(message, f"the publisher of source '{message.source}' has come to {reached}", hint)
 
 
-def _beyond(message: Message, why: str) -> StopError:
-    return StopError(
-        f"{message.database}.{message.table} at {tuple(message.coordinate)} is not believed: {why}",
-        hint="see who else writes to the topic, and that publisher and consumer use the same state database",
-    )
+def _beyond(message: Message, why: str, hint: str = _HINT) -> StopError:
+    told = f"{message.database}.{message.table} at {tuple(message.coordinate)} is not believed: {why}"
+    return StopError(told, hint=hint)

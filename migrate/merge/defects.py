@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pymysql
 import structlog
+from sqlalchemy.exc import SQLAlchemyError
 
 from migrate.model.errors import MigrateError, StopError, defect
 
@@ -19,7 +20,7 @@ def as_stop(error: Exception, where: str = "") -> StopError:
     """
     if isinstance(error, StopError):
         return error
-    if isinstance(error, MigrateError | pymysql.MySQLError | OSError):
+    if isinstance(error, MigrateError | pymysql.MySQLError | SQLAlchemyError | OSError | MemoryError):
         raise error
     told = defect(error)
     log.error("a defect", where=where, exc_info=error)

@@ -62,4 +62,5 @@ def until_done(
         except Exception as error:  # a defect stops what met it, and nothing else
             told = as_stop(error, where)
             again()
-            raise (refused(error) or told) from error
+            if (named := refused(told)) is not None:
+                raise named from error

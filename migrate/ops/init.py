@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from concurrent.futures import wait
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -179,10 +180,13 @@ def _create_targets(
             futures = [
                 lanes.submit(partial(_create_here, used=used, wanted=wanted[used], changes=changes)) for used in here
             ]
-            for counts, notes in (future.result() for future in futures):
+            wait(futures)
+            for counts, notes in (future.result() for future in futures if future.exception() is None):
                 made += counts
                 for told in notes:
                     say(told)
+            if failed := next((future for future in futures if future.exception() is not None), None):
+                failed.result()  # raises
     for key, planned in plan.tables.items():
         if key in changes.behind:
             told = "the source has another definition than where the publisher stands, which comes to that by itself"

@@ -63,12 +63,18 @@ def _drop(connection: Connection, name: str) -> None:
     if not _exists(connection, name):
         return
     rows = connection.query("SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = %s", [name])
-    if rows and (_MARK,) not in rows:
+    if (_MARK,) not in rows and (rows or _has_programs(connection, name)):
         raise StopError(
             f"{connection.name}: database {name} is there, and was not made by a preflight",
             hint="its name is the service's: give it another one, or drop it",
         )
     connection.query(f"DROP DATABASE {quote(name)}")
+
+
+def _has_programs(connection: Connection, name: str) -> bool:
+    """Whether routines or events are in a database: of a preflight's that was killed at once, none are."""
+    looks = ("ROUTINES WHERE ROUTINE_SCHEMA", "EVENTS WHERE EVENT_SCHEMA")
+    return any(connection.one(f"SELECT 1 FROM information_schema.{look} = %s LIMIT 1", [name]) for look in looks)
 
 
 def _locked(connection: Connection, name: str, seconds: int) -> bool:

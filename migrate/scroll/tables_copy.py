@@ -129,7 +129,7 @@ class TablesCopy:
             self._out[copy] -= len(some)
         self._in_state(sorted(of, key=lambda copy: copy.planned.table.id), book)
         self._waiting += [copy for copy in of if copy in self.active and copy not in self._waiting]
-        for copy in [one for one in self._waiting if one.chunks_planned > _MOST_CHUNKS and not self._out[one]]:
+        for copy in [one for one in self._waiting if one.chunks_planned > _MOST_CHUNKS and not self._out.get(one)]:
             self._waiting.remove(copy)
             self.active.remove(copy)
         self._patience.judge(problems, succeeded=succeeded)

@@ -23,6 +23,7 @@ from migrate.state.detail import ChunkState
 from migrate.state.phase import Phase
 from migrate.target import chunk_fence
 from migrate.target.fence import CHUNK_FENCE
+from migrate.verify.table_check import TableCheck
 from sandbox.broker import KafkaBroker
 from sandbox.database import DatabaseServer
 from sandbox.stack import Sandbox
@@ -254,3 +255,23 @@ def test_a_verification_that_ended_halfway_goes_on_with_the_tables_that_are_left
     result = verify.run(many.settings)
     assert (result.verification, result.clean, result.rows_before) == (number, True, len(done) * ROWS)
     assert len(result.tables) == many.tables
+
+
+def test_a_verification_that_ended_while_it_looked_at_a_difference_again_names_it(
+    many: Many, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All chunks of that table were compared, and the next run, and each one after it, ended by a KeyError."""
+    full_copy.run(many.settings)
+    places = [many.place(*divmod(number, TABLES)) for number in range(many.tables)]
+    many.target.execute(*(f"UPDATE {place} SET v = 'other' WHERE id = 3" for place in places))
+    real = TableCheck.finish
+
+    def stop(_check: TableCheck, *_arguments: Any) -> Any:
+        raise _Stopped
+
+    monkeypatch.setattr(TableCheck, "finish", stop)
+    with pytest.raises(_Stopped):
+        verify.run(many.settings)
+    monkeypatch.setattr(TableCheck, "finish", real)
+    result = verify.run(many.settings)
+    assert (result.certificate["resumed"], result.total) == (1, many.tables)

@@ -380,3 +380,26 @@ def test_many_databases_of_a_server_share_the_sessions_that_are_allowed(mariadb_
         assert counts == [(20, number, number) for number in range(count)]
     finally:
         server.execute(*(f"DROP DATABASE IF EXISTS {name}" for name in names))
+
+
+def test_a_change_that_meets_a_defect_and_is_set_aside_holds_nothing_up(
+    side: Side, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Aside:
+        def reason(self, _id: object, key: tuple[str, ...]) -> str | None:
+            return "a test" if key == ("2",) else None
+
+    whole = PlaceStep.apply
+
+    def broken(step: PlaceStep, intents: Any) -> Done:
+        if any(intent.key == ("2",) for intent in intents):
+            raise ZeroDivisionError
+        return whole(step, intents)
+
+    monkeypatch.setattr(PlaceStep, "apply", broken)
+    with closing(Merger(side.plan, NoDelays(), side.stop, skips=Aside())) as merger:  # type: ignore[arg-type]
+        merger.take(PARTITION, 1, {})
+        assert merger.merge(batch(("1", "0", "a"), ("2", "0", "b"), ("3", "0", "c"))).failed == {}
+    assert side.rows(0) == [(1, "a"), (3, "c")]
+    parked = side.box.targets[0].query(f"SELECT key_text, reason FROM {side.names[0]}._migrate_parked")
+    assert list(parked) == [('["2"]', "a test")]
