@@ -68,7 +68,7 @@ def stands(hand: Hand) -> tuple[str, str]:
     return now["stage"], now["next"]
 
 
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1500)  # every command of the pages is a process of its own
 def test_from_the_first_migration_to_its_end_by_the_pages(box: Sandbox, kafka: KafkaBroker, tmp_path: Path) -> None:
     address = f"{HOST}:{free_port()}"
     with at_a_terminal(box, kafka, tmp_path, address) as hand:
