@@ -36,8 +36,6 @@ log = structlog.get_logger("migrate.copy")
 _TABLES = 128
 """Begun in one transaction, for whose time no cutover begins."""
 _TASK_CHUNKS = 32
-_LEAST = 4
-"""Tables below which sharing brings nothing."""
 _IDLE = 0.1
 
 
@@ -61,9 +59,8 @@ class TableCopied:
 def small_tables(sessions: Sessions, chosen: Sequence[PlannedTable]) -> Iterator[list[PlannedTable]]:
     """Those that are copied together: of one source, small by its statistics."""
     for tables in small_ones(sessions, [[one] for one in chosen]):
-        if len(tables) >= _LEAST:
-            for start in range(0, len(tables), _TABLES):
-                yield [one for (one,) in tables[start : start + _TABLES]]
+        for start in range(0, len(tables), _TABLES):
+            yield [one for (one,) in tables[start : start + _TABLES]]
 
 
 class Together:

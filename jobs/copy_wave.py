@@ -10,9 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import pyarrow as pa
-from py4j.protocol import Py4JError
 from pyspark import TaskContext
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from jobs.frames import (
@@ -23,10 +21,11 @@ from jobs.frames import (
     deduplicated,
     map_in_arrow,
     mark_batch,
+    numbers,
     routed,
     row_batch,
 )
-from jobs.session import lost
+from jobs.session import collected
 from migrate.scroll.marks import Mark
 from migrate.scroll.marks import load as load_mark
 from migrate.scroll.outcome import End, Problem
@@ -53,19 +52,16 @@ def run_wave(spark: SparkSession, wave: Sequence[Work], tasks: int) -> list[Chun
     works = list(wave)
 
     def copy(batches: Batches) -> Iterator[pa.RecordBatch]:
-        for number in (number for batch in batches for number in batch.column(0).to_pylist()):
+        for number in numbers(batches):
             job, attempt = works[number]
             steps = (_read(job, attempt), deduplicated(job.planned), routed(job.planned), _write(job, attempt))
             yield from chained(*steps)(())
 
     frame = map_in_arrow(spark.range(0, len(works), 1, min(tasks, len(works))), copy, _RESULT)
-    try:
-        return [_result(row.asDict()) for row in frame.collect()]
-    except (PySparkException, Py4JError) as error:
-        if (reason := lost(error)) is None:
-            raise
-        again = Problem(End.AGAIN, reason)
-        return [ChunkResult(attempt.range.number, attempt.attempt, Counts(), again) for _, attempt in works]
+    rows = collected(frame)
+    if isinstance(rows, Problem):
+        return [ChunkResult(attempt.range.number, attempt.attempt, Counts(), rows) for _, attempt in works]
+    return [_result(row.asDict()) for row in rows]
 
 
 def _read(job: CopyJob, attempt: Attempt) -> Step:

@@ -73,6 +73,11 @@ def blocks(rows: pa.RecordBatch) -> Iterator[tuple[int, Block]]:
         row, at = row + count, at + size
 
 
+def numbers(batches: Batches) -> Iterator[int]:
+    """The numbers of `spark.range` that a task is given."""
+    return (number for batch in batches for number in batch.column(0).to_pylist())
+
+
 def chained(*steps: Step) -> Step:
     """Steps as one: rows stay inside a worker, where between frames the JVM would take each of them apart."""
 

@@ -17,7 +17,6 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import sqlalchemy as sa
-import structlog
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
@@ -29,9 +28,10 @@ from jobs.report import CopyProgress as CopyProgress
 from jobs.report import Progress, Report
 from jobs.session import spark_session
 from migrate.model.errors import MigrateError, OwnershipLost, ServerError
-from migrate.model.table import TableId
+from migrate.model.table import Table, TableId
 from migrate.scroll.again import Again, check_again
 from migrate.scroll.governor import WAVES, Governor
+from migrate.scroll.outcome import tell_not_copied
 from migrate.scroll.sessions import Sessions
 from migrate.scroll.table_copy import Attempt, ChunkResult, TableCopy, refuse_before_incremental
 from migrate.scroll.tables import chosen_tables
@@ -41,7 +41,6 @@ from migrate.state import database, leading, position
 from migrate.state.detail import Counts
 from migrate.target.plan import PlannedTable
 
-log = structlog.get_logger("migrate.copy")
 _LOOK = 1.0  # seconds to wait for a wave before the load is looked at again
 _IDLE = 0.1  # and where nothing is begun
 
@@ -95,8 +94,11 @@ def run(
         chosen = chosen_tables(settings, state, tables)
         check_again(settings, chosen, tables, again)
         with state.connect() as connection:
+            firsts: dict[str, Table] = {}
             for planned in chosen:
-                refuse_before_incremental(connection, settings.name, planned.table)
+                firsts.setdefault(planned.table.source, planned.table)
+            for table in firsts.values():
+                refuse_before_incremental(connection, settings.name, table)
         began = time.monotonic()
         with spark_session(settings, settings.copy_.master) as spark:
             started = time.monotonic()
@@ -132,8 +134,7 @@ def each(
         except (ServerError, OwnershipLost, PySparkException, Py4JError):
             raise
         except Exception as error:  # a defect that one table meets is no reason to leave the others
-            defect = None if isinstance(error, MigrateError) else error
-            log.error("a table is not copied", table=name, reason=str(error) if defect is None else "", exc_info=defect)
+            tell_not_copied(name, error)
             failed[name] = error
     if failed:
         (table, first), others = next(iter(failed.items())), ", ".join(list(failed)[1:])

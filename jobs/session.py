@@ -24,12 +24,13 @@ import structlog
 from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException, PythonException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 
 import migrate
 from jobs.bundle import ZIP, from_archive, zip_to
 from jobs.frames import map_in_arrow, untouched
 from migrate.model.errors import PreflightError
+from migrate.scroll.outcome import End, Problem
 from migrate.settings import Settings
 
 log = structlog.get_logger("migrate.spark")
@@ -63,6 +64,19 @@ def lost(error: Exception) -> str | None:
     if len(told) > 1 and told[0].startswith("An error occurred while calling"):  # py4j's line, then Java's
         told = [told[1].rpartition("most recent failure: ")[2]]
     return f"Spark: {told[0][:300]}" if told else "Spark could not run the job"
+
+
+def collected(frame: DataFrame) -> list[Row] | Problem:
+    """The rows of a job; where Spark lost a worker or an executor, the problem of every chunk in it, to be tried again.
+
+    Raises: Spark's error when it is one of our own code.
+    """
+    try:
+        return frame.collect()
+    except (PySparkException, Py4JError) as error:
+        if (reason := lost(error)) is None:
+            raise
+        return Problem(End.AGAIN, reason)
 
 
 @contextmanager

@@ -27,8 +27,6 @@ from migrate.verify.verified import TableVerified
 _TASK_CHUNKS = 32
 _AT_ONCE = 4
 """Chunks of one table in a wave."""
-_LEAST = 4
-"""Tables below which sharing brings nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +68,7 @@ Handed = list[tuple[TableCheck, KeyRange]]
 
 def small_units(sessions: Sessions, left: Sequence[Tables]) -> list[list[Tables]]:
     """Those that are compared together, by source. Raises ServerError, the driver's error."""
-    found = [[list(unit) for unit in units] for units in small_ones(sessions, left)]
-    return [units for units in found if len(units) >= _LEAST]
+    return [[list(unit) for unit in units] for units in small_ones(sessions, left)]
 
 
 class Together:

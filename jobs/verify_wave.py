@@ -8,15 +8,13 @@ from dataclasses import asdict
 from typing import NamedTuple
 
 import pyarrow as pa
-from py4j.protocol import Py4JError
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from jobs.frames import Batches, map_in_arrow
-from jobs.session import lost
+from jobs.frames import Batches, map_in_arrow, numbers
+from jobs.session import collected
 from migrate.scroll.check import Checked, CheckJob, check_chunk
 from migrate.scroll.digest import Suspects
-from migrate.scroll.governor import WAVES
+from migrate.scroll.governor import most_chunks
 from migrate.scroll.keyrange import KeyRange
 from migrate.scroll.outcome import End, Problem
 from migrate.settings import Settings
@@ -33,7 +31,7 @@ class Work(NamedTuple):
 
 def tasks_of(spark: SparkSession, settings: Settings) -> int:
     """How many tasks a wave has at most: each has a session at every server."""
-    return min(int(spark.sparkContext.defaultParallelism), settings.connections.per_server // WAVES)
+    return min(int(spark.sparkContext.defaultParallelism), most_chunks(settings))
 
 
 def run_wave(spark: SparkSession, wave: Sequence[Work], tasks: int) -> list[Checked]:
@@ -41,18 +39,16 @@ def run_wave(spark: SparkSession, wave: Sequence[Work], tasks: int) -> list[Chec
     works = list(wave)
 
     def check(batches: Batches) -> Iterator[pa.RecordBatch]:
-        for number in (number for batch in batches for number in batch.column(0).to_pylist()):
+        for number in numbers(batches):
             checked = check_chunk(*works[number])
             arrays = [pa.array([checked.chunk], pa.int32()), pa.array([_dump(checked)], pa.string())]
             yield pa.RecordBatch.from_arrays(arrays, names=["chunk", "body"])
 
     frame = map_in_arrow(spark.range(0, len(works), 1, min(tasks, len(works))), check, _RESULT)
-    try:
-        return [_load(row["chunk"], row["body"]) for row in frame.collect()]
-    except (PySparkException, Py4JError) as error:
-        if (reason := lost(error)) is None:
-            raise
-        return [Checked(work.range.number, problem=Problem(End.AGAIN, reason)) for work in works]
+    rows = collected(frame)
+    if isinstance(rows, Problem):
+        return [Checked(work.range.number, problem=rows) for work in works]
+    return [_load(row["chunk"], row["body"]) for row in rows]
 
 
 def _dump(checked: Checked) -> str:

@@ -7,13 +7,10 @@ from collections.abc import Collection, Sequence
 
 from migrate.cutover.server import Server
 from migrate.model.errors import PreflightError
-from migrate.mysql.grants import covers
+from migrate.mysql.grants import GRANT, covers
 
 _WRITES = ("INSERT", "UPDATE", "DELETE")
 _ALL = "ALL PRIVILEGES"
-_NAME = r"\*|`(?:[^`]|``)++`|[^`\s.]++"
-_GRANT = re.compile(rf"GRANT (?P<what>.+?) ON (?P<on>(?P<database>{_NAME})\.(?:{_NAME})) TO ", re.S)
-"""Of a database or a table; a name may have any sign in its quotes."""
 Statements = tuple[list[str], list[str]]
 
 
@@ -88,9 +85,9 @@ def named(text: str) -> tuple[str, str]:
 def _writes_of(server: Server, account: str, databases: Collection[str]) -> list[tuple[str, str]]:
     """(Privileges that write, what they are on), as the server shows what an account, quoted, was granted."""
     lines = server.query(f"SHOW GRANTS FOR {account}")
-    found = [one for (line,) in lines if (one := _GRANT.match(str(line))) is not None]
+    found = [one for (line,) in lines if (one := GRANT.match(str(line))) is not None]
     return [
-        (what, one["on"])
+        (what, f"{one['database']}.{one['table']}")
         for one in found
         if (what := _writes(one["what"])) and any(covers(one["database"], database) for database in databases)
     ]

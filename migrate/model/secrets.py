@@ -7,7 +7,7 @@ import re
 _SECRET = re.compile(
     r"pass(?:word|wd|phrase)|secret|token|(?:api|access|private)[._-]?key|key\.pem|jaas|credential", re.IGNORECASE
 )
-SAMPLE_PASSWORDS = frozenset(
+_SAMPLES = frozenset(
     {
         "",
         "0000",
@@ -27,7 +27,7 @@ SAMPLE_PASSWORDS = frozenset(
     | {"mysql", "mariadb", "kafka", "migrate", "qwerty", "abc123", "letmein", "welcome", "a long random one"}
 )
 """In small letters; the last one stands in our own documents."""
-SAMPLE = "is empty or a sample password; set a real one, for example by ${ENV}"
+_SAMPLE = "is empty or a sample password; set a real one, for example by ${ENV}"
 
 
 def is_secret(name: str) -> bool:
@@ -35,7 +35,7 @@ def is_secret(name: str) -> bool:
     return _SECRET.search(name) is not None
 
 
-def refuse_sample(value: str) -> None:
-    """Raises ValueError for a secret that everybody tries first."""
-    if value.strip().lower() in SAMPLE_PASSWORDS:
-        raise ValueError(SAMPLE)
+def refuse_sample(value: str, name: str = "") -> None:
+    """Raises ValueError for a secret that everybody tries first. name: of the option, where that is to be told."""
+    if value.strip().lower() in _SAMPLES:
+        raise ValueError(f"'{name}' {_SAMPLE}" if name else _SAMPLE)

@@ -11,7 +11,7 @@ from migrate.mysql.catalog import show_variables
 from migrate.mysql.connection import Connection
 
 _NAME = r"\*|`(?:[^`]|``)+`"
-_GRANT = re.compile(
+GRANT = re.compile(
     rf"^GRANT (?P<what>.+?) ON (?P<database>{_NAME})\.(?P<table>{_NAME}) TO (?P<to>.*?)"
     r"(?P<option> WITH GRANT OPTION.*)?$",
     re.I | re.S,
@@ -124,7 +124,7 @@ def read(connection: Connection) -> Grants:
     single: dict[str, frozenset[str]] = defaultdict(frozenset)
     uncertain = False
     for line in lines:
-        found = _GRANT.match(line)
+        found = GRANT.match(line)
         if found is None:
             uncertain = uncertain or line.upper().startswith("REVOKE")
             continue

@@ -32,7 +32,7 @@ from migrate.scroll import line, refused
 from migrate.scroll.carry import to_parameters
 from migrate.settings import Settings
 from migrate.target.load import PlaceLoader
-from migrate.target.making import create_own_tables, create_place, own_tables
+from migrate.target.making import create_own_tables, create_place, own_tables, tables_in
 from migrate.target.plan import Place, Plan, PlannedTable, TargetDatabase, connect_target
 from migrate.target.rows import PlaceWriter
 
@@ -80,7 +80,7 @@ def check_target(connection: Connection, plan: Plan, target: str, samples: Seque
     make nothing there. samples: of the tables that init would make."""
     settings, name = plan.settings, name_of(plan.settings.name)
     here = [database for database in plan.used_databases if database.target == target]
-    present = _present(connection, here)
+    present = {one: tables_in(connection, one.database) for one in here}
     wanted = _distinct(samples, target, present)
     if not wanted and not any(database in here and not _has_own(database, present) for database in here):
         drop_leftover(connection, name)
@@ -115,14 +115,6 @@ def not_granted(connection: Connection, name: str, wanted: Collection[str]) -> R
 
 def _session(settings: Settings, target: str, name: str) -> Connection:
     return connect_target(settings, target, name, loads=True)
-
-
-def _present(connection: Connection, databases: Sequence[TargetDatabase]) -> Mapping[TargetDatabase, set[str]]:
-    found = {}
-    for one in databases:
-        sql = "SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = %s"
-        found[one] = {str(row[0]) for row in connection.query(sql, [one.database])}
-    return found
 
 
 def _has_own(database: TargetDatabase, present: Mapping[TargetDatabase, set[str]]) -> bool:

@@ -8,9 +8,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 import pymysql
+import structlog
 
 from migrate.model.errors import MigrateError, OwnershipLost, ServerError, StopError
 from migrate.mysql import errors
+
+log = structlog.get_logger("migrate.copy")
 
 
 class End(StrEnum):
@@ -30,6 +33,12 @@ class Problem:
         """The problem as an error of this process."""
         kinds = {End.AGAIN: ServerError, End.LOST: OwnershipLost, End.FAILED: StopError}
         return kinds[self.end](self.message, hint=self.hint)
+
+
+def tell_not_copied(table: str, error: Exception) -> None:
+    """Log why a table is not copied while the others are. table: its full name."""
+    defect = None if isinstance(error, MigrateError) else error
+    log.error("a table is not copied", table=table, reason=str(error) if defect is None else "", exc_info=defect)
 
 
 class Stopped(Exception):  # noqa: N818 - it stops a task, and is not an error of this process

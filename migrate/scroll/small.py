@@ -11,12 +11,17 @@ from migrate.target.plan import PlannedTable
 
 ROWS = 5_000
 BYTES = 4 * 1024 * 1024
+LEAST = 4
+"""Small tables below which sharing brings nothing."""
 Unit = Sequence[PlannedTable]
 """A table, or all of a group."""
 
 
 def small_ones(sessions: Sessions, units: Sequence[Unit]) -> list[list[Unit]]:
-    """The small ones by the first table's source, as its statistics say. Raises ServerError, the driver's error."""
+    """The small ones by the first table's source, as its statistics say, where it has enough of them to share work.
+
+    Raises: ServerError, the driver's error.
+    """
     small = {one.table.id for unit in units for one in unit}
     for name in dict.fromkeys(one.table.source for unit in units for one in unit):
         ids = {one.table.id for unit in units for one in unit if one.table.source == name}
@@ -25,7 +30,7 @@ def small_ones(sessions: Sessions, units: Sequence[Unit]) -> list[list[Unit]]:
     for unit in units:
         if all(one.table.id in small for one in unit):
             found.setdefault(unit[0].table.source, []).append(unit)
-    return list(found.values())
+    return [small_here for small_here in found.values() if len(small_here) >= LEAST]
 
 
 def _large(connection: Connection, ids: set[TableId]) -> set[TableId]:

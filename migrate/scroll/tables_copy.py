@@ -11,20 +11,18 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 import sqlalchemy as sa
-import structlog
 from sqlalchemy.exc import DBAPIError
 
-from migrate.model.errors import MigrateError, OwnershipLost, ServerError
+from migrate.model.errors import OwnershipLost, ServerError
 from migrate.mysql.connection import Connection
 from migrate.scroll.keyrange import KeyRange
-from migrate.scroll.outcome import End, Problem
+from migrate.scroll.outcome import End, Problem, tell_not_copied
 from migrate.scroll.patience import Patience
 from migrate.scroll.sessions import Sessions
 from migrate.scroll.table_copy import Attempt, ChunkResult, TableCopy
 from migrate.settings import Settings
 from migrate.target.plan import TargetDatabase
 
-log = structlog.get_logger("migrate.copy")
 _MOST_CHUNKS = 3
 """Of a table that is small by old statistics: with more it is left, to be copied like any other."""
 Handed = tuple[TableCopy, Attempt]
@@ -191,9 +189,7 @@ class TablesCopy:
             self._fail(copy, error)
 
     def _fail(self, copy: TableCopy, error: Exception) -> None:
-        defect = None if isinstance(error, MigrateError) else error
-        name = copy.planned.table.full_name
-        log.error("a table is not copied", table=name, reason=str(error) if defect is None else "", exc_info=defect)
+        tell_not_copied(copy.planned.table.full_name, error)
         self.failed[copy] = error
         self.active = [one for one in self.active if one is not copy]
 

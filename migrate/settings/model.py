@@ -11,7 +11,7 @@ from pydantic import Field, SecretStr, field_validator, model_validator
 from migrate.model.address import parse_address
 from migrate.model.errors import ConfigError
 from migrate.model.message import CANAL
-from migrate.model.secrets import SAMPLE, SAMPLE_PASSWORDS, is_secret, refuse_sample
+from migrate.model.secrets import is_secret, refuse_sample
 from migrate.settings.base import Name, Positive, Seconds, Section, TopicName
 from migrate.settings.cutover import Cutover
 from migrate.settings.servers import Server, Source, State, Target
@@ -47,8 +47,8 @@ class Kafka(Section):
         for key in value:
             if not key.startswith(("security.", "sasl.", "ssl.")):
                 raise ValueError(f"'{key}' is not a security.*, sasl.* or ssl.* option")
-            if is_secret(key) and value[key].strip().lower() in SAMPLE_PASSWORDS:
-                raise ValueError(f"'{key}' {SAMPLE}")
+            if is_secret(key):
+                refuse_sample(value[key], key)
         return value
 
 

@@ -178,8 +178,4 @@ def note_base(connection: sa.Connection, migration: str, definition: Table, base
 
 def every(connection: sa.Connection, migration: str, *, lock: bool = False) -> dict[TableId, Phase]:
     """lock: none of them changes until the transaction ends."""
-    wanted = sa.select(table.c.source, table.c.table_schema, table.c.table_name, table.c.phase).where(
-        table.c.migration == migration
-    )
-    rows = connection.execute(wanted.with_for_update() if lock else wanted)
-    return {(row[0], row[1], row[2]): Phase(row[3]) for row in rows}
+    return {id_: one.phase for id_, one in stages(connection, migration, lock=lock).items()}

@@ -3,6 +3,8 @@ definition. `migrate init` does it in the target databases, `migrate preflight` 
 
 from __future__ import annotations
 
+from functools import cache
+
 import pymysql
 
 from migrate.model.errors import PreflightError
@@ -18,12 +20,13 @@ from migrate.target.plan import Place
 BY_HAND = "create its target tables by hand, with the same columns; `migrate init` takes those that are there"
 
 
-def tables_in(connection: Connection) -> set[str]:
-    """The names of the tables in the session's database."""
-    rows = connection.query("SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE()")
-    return {str(row[0]) for row in rows}
+def tables_in(connection: Connection, database: str | None = None) -> set[str]:
+    """The names of the tables in a database, the session's without one."""
+    sql = "SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = COALESCE(%s, DATABASE())"
+    return {str(row[0]) for row in connection.query(sql, [database])}
 
 
+@cache
 def own_tables() -> dict[str, str]:
     """The statements that make the service's own tables in a target database, by name."""
     return {part.split("(", 1)[0].split()[-1]: part for _, parts in sql_steps("target") for part in parts}

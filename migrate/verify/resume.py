@@ -35,8 +35,10 @@ def asked(
     connection: sa.Connection, settings: Settings, tables: Sequence[PlannedTable], repair: bool
 ) -> dict[str, Any]:
     """What a run is for. Where any of it is another, what was compared before proves nothing now."""
+    stages = phase.stages(connection, settings.name)
+    attempts = {one.table.id: stages.get(one.table.id, phase.UNKNOWN).attempt for one in tables}
     return {
-        "tables": {"/".join(one.table.id): _mark(connection, settings.name, one) for one in tables},
+        "tables": {"/".join(one.table.id): _mark(one, attempts[one.table.id]) for one in tables},
         "targets": {target.name: f"{target.host}:{target.port}" for target in settings.targets},
         "json_types": settings.verify.json_types,
         "repair": repair,
@@ -44,11 +46,10 @@ def asked(
     }
 
 
-def _mark(connection: sa.Connection, migration: str, planned: PlannedTable) -> list[str | int]:
+def _mark(planned: PlannedTable, attempt: int) -> list[str | int]:
     """A table's rule, its columns as they are now, and which copy of it there is."""
     columns = [asdict(column) for column in planned.table.columns]
     text = json.dumps([columns, planned.table.key], sort_keys=True, default=str)
-    attempt = phase.get(connection, migration, planned.table).attempt
     return [planned.rule_hash, hashlib.sha256(text.encode()).hexdigest(), attempt]
 
 
