@@ -15,6 +15,7 @@ from migrate.cli_bundle import bundle
 from migrate.cli_copy import copy
 from migrate.cli_cutover import cutover, finish, rollback, show_switch, web
 from migrate.cli_explain import explain
+from migrate.cli_foreign import foreign
 from migrate.cli_options import Json, SourceOfTable, Table, Timeout, out, print_json
 from migrate.cli_parked import parked
 from migrate.cli_status import status
@@ -52,6 +53,7 @@ app = typer.Typer(
     ),
 )
 app.add_typer(parked, name="parked")
+app.add_typer(foreign, name="foreign")
 app.command()(copy)
 app.command()(explain)
 app.command()(verify)

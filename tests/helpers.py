@@ -15,6 +15,7 @@ from migrate.model.table import Column, Kind, Table
 from migrate.mysql.catalog import load_table
 from migrate.mysql.connection import Connection, connect
 from migrate.settings import Server, Settings, parse
+from migrate.state.database import sql_steps
 from migrate.target.plan import Plan
 from sandbox.database import DatabaseServer
 
@@ -70,6 +71,13 @@ def plain_table(*, key: tuple[str, ...] = ("id",), unique_keys: tuple[tuple[str,
 
 def plan_of(*tables: Table, settings: Settings | None = None) -> Plan:
     return Plan(settings or make_settings(), {table.id: table for table in tables})
+
+
+def service_tables(*migrations: str) -> list[str]:
+    """Statements that make the service's tables in a target database, standby for each of these streams."""
+    role = "INSERT INTO _migrate_role (migration, role, version) VALUES"
+    made = [part for _, parts in sql_steps("target") for part in parts]
+    return made + [f"{role} ('{name}', 'standby', 1)" for name in migrations]
 
 
 def address(server: DatabaseServer, **changes: Any) -> dict[str, Any]:

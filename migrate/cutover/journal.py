@@ -15,7 +15,7 @@ from migrate.state import cutover
 from migrate.state.cutover import Direction, Stage
 
 log = structlog.get_logger("migrate.cutover")
-STEPS = ("check", "catch up", "stop writes", "lock", "drain", "compare", "switch", "release")
+STEPS = ("check", "catch up", "stop writes", "lock", "drain", "compare", "roles", "switch", "release")
 
 
 @dataclass(slots=True)

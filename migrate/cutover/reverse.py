@@ -17,10 +17,11 @@ from migrate.model.errors import ConfigError
 from migrate.settings import Database, Settings, Source, TableSettings, Target
 from migrate.sharding.rule import node
 from migrate.state import position
+from migrate.state.migration import REVERSE
 from migrate.target import way_back
 from migrate.target.plan import Plan
 
-SUFFIX = "-reverse"
+SUFFIX = REVERSE
 _LONGEST = 48 - len(SUFFIX)
 _READABLE, _DIGITS = 24, 16
 

@@ -15,6 +15,7 @@ from migrate.merge.defects import as_stop
 from migrate.merge.layouts import History
 from migrate.merge.planner import Owned, Planner, Share
 from migrate.merge.retry import T, until_done
+from migrate.merge.sides import Sides, late
 from migrate.model.change import key_json
 from migrate.model.coordinate import Coordinate
 from migrate.model.errors import MigrateError, OwnershipLost, StopError
@@ -32,6 +33,7 @@ from migrate.target.place import Aftermath, Done
 from migrate.target.plan import Plan, TargetDatabase, TargetPool
 from migrate.target.refresh import SourceRows
 from migrate.target.requeue import AftermathSender
+from migrate.target.roles import NotStandby
 
 log = structlog.get_logger("migrate.merge")
 _OTHER_COLUMNS = frozenset({1054, 1136, 1364})  # unknown column; column count; no default value
@@ -61,7 +63,11 @@ class Merger:
         skips: Skips | None = None,
         left_out: Reasons | None = None,
         where_read: Callable[[], Settings] | None = None,
+        sides: Sides | None = None,
     ) -> None:
+        """sides: asked where a database is not standby, and told what is carried nowhere; without it that is tried
+        again for ever."""
+        self._sides = sides
         self._planner = Planner(plan, history, skips, left_out)
         self._settings = plan.settings
         self._keep = plan.settings.consume.keep_decisions_seconds > 0
@@ -125,6 +131,8 @@ class Merger:
                 failed[partition] = as_stop(error, _of(items))
                 continue
             planned[partition] = share.consumed
+            if share.foreign and self._sides is not None:
+                self._sides.note(share.foreign)
             for database, part in share.parts.items():
                 work.setdefault(database, []).append(part)
         written = self._write_parallel(work, failed)
@@ -197,7 +205,14 @@ class Merger:
         return written
 
     def _apply(self, pool: TargetPool, database: TargetDatabase, parts: Sequence[Part]) -> Done:
-        return apply(pool.get(database), parts, self._last_tier, self._send(database), keep=self._keep)
+        connection = pool.get(database)
+        try:
+            return apply(connection, parts, self._last_tier, self._send(database), keep=self._keep)
+        except NotStandby:
+            if self._sides is None or not self._sides.is_active(connection):
+                raise
+            self._sides.note([one for part in parts for one in late(part)])
+            return Done()
 
     def _send(self, database: TargetDatabase) -> Send:
         def send(partition: Partition, left: Aftermath) -> None:

@@ -19,6 +19,7 @@ from migrate.model.errors import StopError
 from migrate.model.message import Message, Received, Row
 from migrate.model.partition import leave_out_hint, offset_name
 from migrate.model.table import Table, TableId
+from migrate.state.foreign import Foreign, Kind
 from migrate.state.left_out import Reasons
 from migrate.state.record import Consumed, Partition
 from migrate.state.skip import Skips
@@ -45,6 +46,7 @@ class Share:
     parts: Parts  # what each database shall get
     consumed: Consumed  # what is consumed once they have it
     refreshes: Refreshes  # whose rows are to be added first
+    foreign: Sequence[Foreign] = ()  # written while the side was standby: listed, and carried nowhere
 
 
 @dataclass(slots=True)
@@ -71,6 +73,7 @@ class _Draft:
     refreshes: Refreshes = field(default_factory=dict)
     rows: int = 0
     event_ms: int = 0
+    foreign: list[Foreign] = field(default_factory=list)
 
 
 class Planner:
@@ -117,7 +120,7 @@ class Planner:
             self._work(parts, owned, highest, planned, place).returned += came_back
         start, end = items[0].offset, items[-1].offset + 1
         consumed = Consumed(owned.partition, end, highest, len(items), draft.rows, draft.event_ms, start)
-        return Share(owned, parts, consumed, draft.refreshes)
+        return Share(owned, parts, consumed, draft.refreshes, draft.foreign)
 
     def _take(self, draft: _Draft, item: Received, owned: Owned) -> None:
         """One message. Raises StopError, or RowRefused when it is about one of its rows."""
@@ -140,7 +143,12 @@ class Planner:
         planned = self.layouts.of(planned, message)
         draft.rows += len(message.data)
         draft.event_ms = max(draft.event_ms, message.es)
-        self._fold(draft.fold, planned, item, owned, draft.highest)
+        fresh = self._fresh(planned, item, owned, draft.highest)
+        if message.standby:
+            id_ = planned.table.id
+            draft.foreign += [Foreign(id_, change.key, Kind.FOREIGN, change.coordinate) for change in fresh]
+            return
+        self._fold(draft.fold, planned, fresh, owned.applied.get(message.source, {}))
 
     def _leave_out_or_raise(self, item: Received, error: StopError) -> None:
         """A message that says nothing we could do: only a person can decide to go on without it (rule 13)."""
@@ -213,18 +221,21 @@ class Planner:
         for holder, some in rows.values():
             self.add_refreshed(share, holder, some, asked)
 
-    def _fold(
-        self, fold: Fold, planned: PlannedTable, item: Received, owned: Owned, highest: dict[str, Coordinate]
-    ) -> None:
+    def _fresh(
+        self, planned: PlannedTable, item: Received, owned: Owned, highest: dict[str, Coordinate]
+    ) -> list[Change]:
+        """A message's changes without the repeats (rule 4); the highest coordinate rises by them."""
         source = item.message.source
         seen = highest.get(source) or owned.watermark.get(source)
-        applied = owned.applied.get(source, {})
         fresh = []
         for change in changes(item.message, planned.table.key):
             if seen is not None and change.coordinate <= seen:
-                continue  # a repeat (rule 4)
+                continue
             fresh.append(change)
             seen = highest[source] = change.coordinate
+        return fresh
+
+    def _fold(self, fold: Fold, planned: PlannedTable, fresh: Sequence[Change], applied: Applied) -> None:
         try:
             fold.add(planned, fresh, applied)
         except Exception:  # no place takes one of them, or one meets a defect

@@ -72,6 +72,7 @@ class Message:
     gtid: str = ""
     is_ddl: bool = False
     delay: Delay | None = None
+    standby: bool = False  # written at a side where only a stream was to write then: carried by nobody
 
     @property
     def refresh(self) -> bool:
@@ -122,7 +123,8 @@ def encode(message: Message) -> bytes:
         sql=message.sql,
         layout=message.layout,
     )
-    end = tail(message.gtid, message.source, message.incarnation, message.file, message.transaction)
+    place = message.source, message.incarnation, message.file, message.transaction
+    end = tail(message.gtid, *place, standby=message.standby)
     data = ",".join(map(_row_text, message.data)) if message.data else None
     old = None if message.old is None else ",".join(map(_row_text, message.old))
     return frame.around(
@@ -177,9 +179,10 @@ class Frame:
         return f'{self._head}{es},"ts":{ts}{self._middle}{data},"old":{old}{tail}{rows}}}{delay}}}'.encode()
 
 
-def tail(gtid: str, source: str, incarnation: int, file: int, transaction: int) -> str:
+def tail(gtid: str, source: str, incarnation: int, file: int, transaction: int, *, standby: bool = False) -> str:
     """The end of a message of a transaction, up to `rows`."""
-    return f',"gtid":{_quoted(gtid)},{_in_file(source, incarnation, file)}{transaction},"rows":'
+    role = '"standby":true,' if standby else ""
+    return f',"gtid":{_quoted(gtid)},{_in_file(source, incarnation, file)}{transaction},{role}"rows":'
 
 
 @lru_cache(maxsize=64)
@@ -262,6 +265,7 @@ def _decode(body: dict[str, Any], offset: int) -> Message:
         gtid=_text(body.get("gtid") or "", "gtid"),
         is_ddl=bool(body.get("isDdl")),
         delay=_delay(delay) if delay is not None else None,
+        standby=bool(pos.get("standby")),
     )
 
 

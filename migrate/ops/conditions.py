@@ -95,17 +95,20 @@ def _fit(settings: Settings, planned: PlannedTable, number: int) -> int:
         chunk_fence.supersede(target, settings.name, planned.table)
         for place in planned.places:
             if place.database == database:
-                deleted += _delete_others(target, planned, place.table)
+                deleted += _delete_others(target, settings.name, planned, place.table)
     return deleted
 
 
-def _delete_others(target: Connection, planned: PlannedTable, place: str) -> int:
+def _delete_others(target: Connection, migration: str, planned: PlannedTable, place: str) -> int:
+    """Fenced: the stream the other way would take the deletes for an application's, and carry them to the source."""
     if planned.rows is None:
         return 0
     meets, values = and_rows("TRUE", [], planned.rows)
-    deleted = 0
-    while count := target.execute(
-        f"DELETE FROM {quote(place)} WHERE NOT COALESCE(({meets}), FALSE) LIMIT {_BATCH}", values
-    ):
+    statement = f"DELETE FROM {quote(place)} WHERE NOT COALESCE(({meets}), FALSE) LIMIT {_BATCH}"
+    deleted, count = 0, 1
+    while count:
+        with target.transaction():
+            chunk_fence.touch(target, migration, planned.table)
+            count = target.execute(statement, values)
         deleted += count
     return deleted

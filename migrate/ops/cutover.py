@@ -13,7 +13,7 @@ from functools import partial
 
 import sqlalchemy as sa
 
-from migrate.cutover import budget, entered, gone
+from migrate.cutover import budget, entered, gone, sides
 from migrate.cutover.alone import Alone, nobody_came, still_at
 from migrate.cutover.blocking import Blocks
 from migrate.cutover.budget import Watch
@@ -21,8 +21,9 @@ from migrate.cutover.comparing import Comparing, pass_up_to, refuse_copied_since
 from migrate.cutover.journal import Journal, Report, unheard
 from migrate.cutover.reverse import reversed_settings
 from migrate.cutover.server import Server, Session
+from migrate.cutover.sides import Written
 from migrate.model.errors import CutoverAborted, MigrateError, PreflightError, ServerError
-from migrate.ops import checking, readiness
+from migrate.ops import checking, foreign, readiness
 from migrate.ops.runtime import stored_plan
 from migrate.publish.start import SourceEnd
 from migrate.settings import Settings
@@ -79,6 +80,7 @@ class Cutover:
         ]
         self._others = [Server(source, self._side.other.value) for source in self._other.sources]
         other = stored_plan(back, state) if direction is Direction.THERE else there
+        self._written = [Written(self._stream, self._plan), Written(self._other, other, without)]
         self._blocks = Blocks(settings, state, self._side, self._servers, self._plan, say, self._without)
         self._other_blocks = Blocks(settings, state, self._side.other, self._others, other, say)
         self._ends: dict[str, SourceEnd] = {}  # of the logs, while the tables are locked
@@ -201,6 +203,7 @@ class Cutover:
             server.unlock()
         with self._state.begin() as connection:
             cutover.came_to(connection, self._settings.name, run, Outcome.DONE, self._report.freeze_seconds or None)
+        sides.set_right(self._written, self._state, self._say)
 
     def give_back(self, run: int, why: str) -> bool:
         """End a run that has not switched: applications go on where they were. False: it has switched.
@@ -222,6 +225,7 @@ class Cutover:
                 switch.put(connection, name, self._side, Writes.OPEN)
                 cutover.write(connection, name, run, "give back", Stage.DONE, why)
                 cutover.came_to(connection, name, run, Outcome.ABORTED)
+        sides.set_right(self._written, self._state, self._say)
         return True
 
     def give_back_left(self) -> None:
@@ -245,6 +249,9 @@ class Cutover:
                 self._report.keys = comparing.compare()
         if self._report.rehearsed:
             return
+        with self._journal.step("roles"), self._state.connect() as connection:
+            version = switch.get(connection, self._settings.name).version
+            sides.freeze(self._written, version, min(self._settings.cutover.wait_seconds, self._left()))
         with self._journal.step("switch"):
             pass_up_to(passing.again(), self._left())  # a row may have been asked for meanwhile
             self._left()
@@ -266,6 +273,8 @@ class Cutover:
         if self._without:
             self.delivered()  # they do not answer
         streams = self._stream, self._other
+        if not self._without:
+            foreign.compare(self._settings, self._state)
         common = self._settings, self._state, self._direction
         checking.refuse_unready(*common, streams, self._plan, self._servers, self._without)
         self._refuse_closed()

@@ -9,6 +9,8 @@ from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 
+import sqlalchemy as sa
+
 from migrate.config_text import masked
 from migrate.kafka import admin
 from migrate.model.errors import MigrateError, PreflightError
@@ -26,10 +28,12 @@ from migrate.preflight import run as preflight
 from migrate.settings import Settings
 from migrate.state import database, leading, phase, switch
 from migrate.state import migration as migrations
-from migrate.target import chunk_fence
+from migrate.state.switch import Side
+from migrate.target import chunk_fence, roles
 from migrate.target.lanes import Lanes
 from migrate.target.making import create_own_tables, create_place, refuse_unlike, tables_in
 from migrate.target.plan import Place, Plan, PlannedTable, TargetDatabase, TargetPool
+from migrate.target.roles import Role
 
 Say = Callable[[str], None]
 _SIDE_BY_SIDE = 4
@@ -82,6 +86,7 @@ def initialise(
         definitions = read_definitions(settings, plan)
         with _resumable(say):
             created = _create_targets(settings, plan, changes, filled, say, definitions)
+            _make_roles(settings, plan, state, reverse_of)
             if reverse_of:
                 _close_copies(settings, plan)
         changes.clear_targets(plan)
@@ -222,6 +227,17 @@ def _refuse_back(plan: Plan, changes: Changes) -> None:
             hint="take the whole group out of the config, `migrate init`, empty its target tables, put all of it"
             " back at once, `migrate init`",
         )
+
+
+def _make_roles(settings: Settings, plan: Plan, state: sa.Engine, reverse_of: str) -> None:
+    """Each database has the role that the state gives its side, unless it has one."""
+    with state.connect() as connection:
+        now = switch.get(connection, reverse_of or settings.name)
+    role = Role.STANDBY if now.side is (Side.TARGET if reverse_of else Side.SOURCE) else Role.ACTIVE
+    with closing(TargetPool(settings)) as pool:
+        for used in plan.used_databases:
+            with explained(f"target '{used.target}', database {used.database}"):
+                roles.make(pool.get(used), settings.name, role, now.version)
 
 
 def _close_copies(settings: Settings, plan: Plan) -> None:

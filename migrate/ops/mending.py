@@ -10,6 +10,7 @@ from migrate.publish.publisher import lease_name
 from migrate.state import halt
 from migrate.verify.scheduled import PROCESS as CHECK
 
+FOREIGN = "migrate foreign compare"
 WATCH = "migrate status --watch"
 """Where nothing is to be done but to wait."""
 
@@ -25,6 +26,8 @@ def mend(now: Status, problems: list[str]) -> str:
         return start
     if now.parked or now.skips or any(halt.is_partition(one["process"]) for one in now.halted):
         return "migrate parked list"
+    if now.foreign:
+        return FOREIGN
     if now.unanswered:
         return "migrate preflight"
     rest = set(problems) - set(to_be_verified(now))
@@ -41,6 +44,8 @@ def typed(command: str, *, back: bool, back_leads: bool) -> str:
 
     back: of the way back.
     """
+    if command == FOREIGN:
+        return command  # of both streams
     reverse = back_leads if command.startswith("migrate verify") else back
     return command.replace("migrate", "migrate --reverse", 1) if reverse else command
 

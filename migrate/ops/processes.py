@@ -23,6 +23,7 @@ from migrate.delay.requeue import LEASE as REQUEUE_LEASE
 from migrate.delay.requeue import Requeue
 from migrate.kafka import admin
 from migrate.merge.merger import Merger
+from migrate.merge.sides import Sides
 from migrate.model.errors import PreflightError, ServerError
 from migrate.model.stopping import stop_on_signals
 from migrate.ops.runtime import Runtime, run_process, stored_plan
@@ -113,7 +114,8 @@ def consume(settings: Settings) -> None:
             found: Settings = in_state(lambda connection: position.now_read(connection, settings))
             return found
 
-        merger = Merger(plan, sender, runtime.stop, history, skips, left_out.Reasons(in_state), where_read)
+        sides = Sides(in_state, settings.name)
+        merger = Merger(plan, sender, runtime.stop, history, skips, left_out.Reasons(in_state), where_read, sides)
         try:
             Consumer(settings, runtime.state, runtime.leases, merger, runtime.stop, gone).run()
         finally:

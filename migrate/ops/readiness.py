@@ -16,7 +16,8 @@ from migrate.ops.runtime import stored_plan
 from migrate.ops.status import Status
 from migrate.publish.publisher import lease_name
 from migrate.settings import Settings
-from migrate.state import failover, left_out, oversized, verification
+from migrate.state import failover, foreign, left_out, oversized, verification
+from migrate.state import migration as migrations
 from migrate.state.phase import Phase
 from migrate.target import ledger, parked
 from migrate.target.plan import Plan, TargetPool
@@ -94,11 +95,20 @@ def standing_in_the_way(
 def to_be_verified(now: Status, without: Collection[str] = ()) -> list[str]:
     """What stands in the way until a clean verification of all tables that begins after it."""
     found = [f"source '{one.name}': {one.doubt}" for one in now.sources if one.doubt and one.name not in without]
+    if now.foreign and not without:
+        found.append(foreign_listed(now.foreign))
     if now.left_out_since:
         found.append(f"{now.left_out_since} × message is left out, and what it held not verified since")
     if rows := sum(not row["verified"] for row in now.oversized):
         found.append(f"{rows} × row is left out of the stream, and not verified since")
     return found
+
+
+def foreign_listed(count: int) -> str:
+    """What holds a switch back until those rows were found equal."""
+    return (
+        f"{counted(count, 'row')} written at a standby side, or too late, not found equal yet: `migrate foreign list`"
+    )
 
 
 def _lag(now: Status, without: Collection[str]) -> float:
@@ -121,6 +131,9 @@ def left_behind(settings: Settings, state: sa.Engine, plan: Plan, without: Colle
             return f"{counted(rows, 'row')} left out of the stream, too large for Kafka"
         if messages := left_out.count(known, settings.name, since):
             return f"{counted(messages, 'message')} left out"
+        for name in migrations.both_ways(known, settings.name) if not without else ():
+            if rows := foreign.count(known, name):
+                return foreign_listed(rows)
         if doubts := [name for name in failover.in_doubt(known, settings.name) if name not in without]:
             return f"source '{doubts[0]}' is another server since the last verification"
     with closing(TargetPool(settings)) as pool, explained("targets"):

@@ -28,6 +28,7 @@ from migrate.state import (
     detail,
     ending,
     failover,
+    foreign,
     halt,
     lease,
     left_out,
@@ -99,6 +100,7 @@ class Status:
     parked: int = 0  # changes that the target refuses and that were set aside
     skips: int = 0  # keys of which what is refused is set aside
     left_out: int = 0  # messages that could not be applied and that were left out
+    foreign: int = 0  # keys written at this stream's source while that was standby, or had too late; not compared yet
     left_out_since: int = 0  # of these, those since the last clean verification of all tables began
     tables: dict[str, str] = field(
         default_factory=dict
@@ -245,6 +247,7 @@ def _without(connection: sa.Connection, status: Status) -> None:
     """What the stream went on without. A clean verification of all tables settles what it began after."""
     since = verification.equal_since(connection, status.migration)
     status.left_out = left_out.count(connection, status.migration)
+    status.foreign = foreign.count(connection, status.migration)
     status.left_out_since = left_out.count(connection, status.migration, since)
     open_ = set(oversized.every(connection, status.migration, since))
     status.oversized = [

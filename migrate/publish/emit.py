@@ -37,11 +37,12 @@ class Transaction:
     start: int
     gtid: str
     es: int  # Unix milliseconds
+    standby: bool = False  # the side was standby, and the stream that writes there did not make it
 
     tail: str = field(init=False, compare=False)  # the end of its messages, up to the ordinals
 
     def __post_init__(self) -> None:
-        self.tail = tail(self.gtid, self.source, self.incarnation, self.file, self.start)
+        self.tail = tail(self.gtid, self.source, self.incarnation, self.file, self.start, standby=self.standby)
 
 
 @dataclass(slots=True)
@@ -216,6 +217,7 @@ class Emitter:
             es=transaction.es,
             ts=int(time.time() * 1000),
             gtid=transaction.gtid,
+            standby=transaction.standby,
         )
 
     def _slimmed(self, message: Message) -> bytes | None:

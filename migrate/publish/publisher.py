@@ -14,7 +14,7 @@ import sqlalchemy as sa
 import structlog
 
 from migrate.kafka.producer import DeliveryFailed, OrderedProducer
-from migrate.model.coordinate import in_log
+from migrate.model.coordinate import Coordinate, in_log
 from migrate.model.errors import MigrateError, ServerError, StopError
 from migrate.model.table import Table
 from migrate.mysql.catalog import collation_charsets
@@ -191,6 +191,7 @@ class Publisher:
             self._history.schema(position, self._charsets, self._ahead.names),
             self._charsets,
             self,
+            self._history.side(position),
             mariadb=self._flavour == "mariadb",
         )
         self._batches.created = reader.created
@@ -251,6 +252,10 @@ class Publisher:
             emitter = self._emitter = self._emitter_of(table)
         count, messages = emitter.encoded(transaction, event, rows)
         self._outbox.add(emitter.topic, emitter.key, messages, count)
+
+    def role(self, role: str, since: Coordinate, gtid: str, at: int) -> None:
+        self._history.note_role(role, since, gtid, at)
+        log.info("role of the side", source=self._source.name, role=role, at=tuple(since))
 
     def _emitter_of(self, table: Table) -> Emitter:
         emitter = self._emitters.get((table.database, table.name))

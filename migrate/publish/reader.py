@@ -10,16 +10,17 @@ import structlog
 from migrate.model.coordinate import Coordinate, file_number
 from migrate.model.errors import StopError
 from migrate.model.table import Table
-from migrate.publish import savepoints
+from migrate.publish import own, savepoints
 from migrate.publish.decode.rows import DUMMY_TABLE_ID, DecoderCache, RowDecoder, RowEvent
 from migrate.publish.decode.tablemap import parse_table_map, peek_table, peek_table_id
 from migrate.publish.emit import Transaction
 from migrate.publish.log import binlog, payload
 from migrate.publish.log.binlog import Event
 from migrate.publish.log.gtid_event import gtid_of
+from migrate.publish.own import Own
 from migrate.publish.schema.schema import Schema
 from migrate.publish.schema.statement import Statement, first_word, is_begin, parse_query, savepoint_of
-from migrate.target.fence import FENCE_TABLES
+from migrate.target.roles import ROLE, STANDBY
 
 log = structlog.get_logger("migrate.publish")
 _NOTHING_TO_US = frozenset(
@@ -50,6 +51,10 @@ class Sink(savepoints.Rows, Protocol):
 
     def begin(self) -> None: ...
     def rows(self, table: Table, transaction: Transaction, event: int, rows: RowEvent) -> None: ...
+    def role(self, role: str, since: Coordinate, gtid: str, at: int) -> None:
+        """The side has this role from a coordinate on. gtid, at (seconds since 1970): of the transaction."""
+        ...
+
     def boundary(self, file: str, pos: int, event_time: int, gtid: str | None) -> None:
         """A place between transactions. `gtid` is that of the transaction that ends here: "" for an anonymous one, None
         where none ends."""
@@ -67,9 +72,13 @@ class TransactionReader:
         schema: Schema,
         charsets: Mapping[int, str],
         sink: Sink,
+        side: Own,
         *,
         mariadb: bool,
     ) -> None:
+        """side: whose transactions are dropped, and the role that the side has where reading begins."""
+        self._side = side
+        self._role = side.role
         self._source = source
         self._incarnation = incarnation
         self._file = file
@@ -86,8 +95,8 @@ class TransactionReader:
             },
             complete=self._definitions.complete,
         )
-        self._maps: dict[int, tuple[Table, RowDecoder] | None] = {}
-        self._known: dict[bytes, tuple[int, tuple[Table, RowDecoder] | None]] = {}
+        self._maps: dict[int, tuple[Table, RowDecoder] | str | None] = {}  # str: a table of the service's
+        self._known: dict[bytes, tuple[int, tuple[Table, RowDecoder] | str | None]] = {}
         """What was found for a TABLE_MAP event, by its bytes; forgotten at every statement that may be DDL."""
         self._handlers: dict[int, Callable[[Event], None]] = {
             **dict.fromkeys(binlog.ROWS, self._rows),
@@ -192,7 +201,8 @@ class TransactionReader:
             if self._number is None:
                 self._number = file_number(self._file)
             number = self._number
-            last = self._transaction_ = Transaction(self._source, self._incarnation, number, start, self._gtid, es)
+            place = self._incarnation, number, start
+            last = self._transaction_ = Transaction(self._source, *place, self._gtid, es, self._role == STANDBY)
         return last
 
     def _open(self, event: Event) -> None:
@@ -247,13 +257,14 @@ class TransactionReader:
             self._maps[known[0]] = known[1]
             return
         table_id, database, name = peek_table(event.body)
-        if name in FENCE_TABLES and not self._selected:
-            self._ours = True
-            return
-        if (database, name) in self._definitions.watched:
-            self._definitions.met(parse_table_map(event.body, mariadb=self._mariadb))
-        table = self._definitions.tables.get((database, name))
-        found = (table, self._decoders.get(event.body)) if table is not None else None
+        found: tuple[Table, RowDecoder] | str | None
+        if name in own.OWN_TABLES:
+            found = name
+        else:
+            if (database, name) in self._definitions.watched:
+                self._definitions.met(parse_table_map(event.body, mariadb=self._mariadb))
+            table = self._definitions.tables.get((database, name))
+            found = (table, self._decoders.get(event.body)) if table is not None else None
         self._maps[table_id] = found
         if len(self._known) >= _KNOWN:
             self._known.clear()
@@ -272,12 +283,29 @@ class TransactionReader:
             raise StopError(f"{self._at(event)}: rows of table id {table_id} without its TABLE_MAP") from None
         if found is None:
             return
+        if isinstance(found, str):
+            self._own_rows(found, event)
+            return
         table, decoder = found
         if not self._begun:
             self._begun = True
             self._sink.begin()
         self._selected = True
         self._sink.rows(table, self._transaction(event), number, RowEvent(decoder, event.type, event.body))
+
+    def _own_rows(self, name: str, event: Event) -> None:
+        """Rows of a table of the service's: the transaction is a stream's, or the side gets another role."""
+        if name != ROLE:
+            if not self._selected and own.migration_of(event.type, event.body) in self._side.ours:
+                self._ours = True
+            return
+        for migration, role in own.roles_of(event.type, event.body):
+            if migration == self._side.writer and role != self._role:
+                at = self._transaction(event)
+                since = Coordinate(at.incarnation, at.file, at.start, 0)
+                self._sink.role(role, since, self._gtid, event.timestamp)
+                self._role = role
+                self._transaction_ = None
 
     def _partial(self, event: Event) -> None:
         """JSON differences, which nobody needs of a table that is not selected."""

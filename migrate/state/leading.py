@@ -24,6 +24,17 @@ def leads(connection: sa.Connection, name: str) -> bool:
     return side is (Side.TARGET if of else Side.SOURCE)
 
 
+def is_switching(connection: sa.Connection, name: str) -> bool:
+    """Whether a cutover or rollback is under way."""
+    run = cutover.latest(connection, migrations.reverse_of(connection, name) or name)
+    return run is not None and run.open
+
+
+def version(connection: sa.Connection, name: str) -> int:
+    """Of the switch that applications read, for a migration or its stream the other way."""
+    return switch.get(connection, migrations.reverse_of(connection, name) or name).version
+
+
 def refuse_unless(connection: sa.Connection, name: str, what: str) -> None:
     """Raise PreflightError where what is read as the truth is the side that follows, and of a finished migration.
 
@@ -68,8 +79,7 @@ def refuse_now(connection: sa.Connection, name: str, what: str) -> None:
 
 def refuse_in_cutover(connection: sa.Connection, name: str) -> None:
     """Raise PreflightError while a cutover is under way: what is asked for now could be done after its switch."""
-    run = cutover.latest(connection, migrations.reverse_of(connection, name) or name)
-    if run is not None and run.open:
+    if is_switching(connection, name):
         raise PreflightError("a cutover is under way", hint="once it is over; `migrate status` says where it stands")
 
 

@@ -166,6 +166,15 @@ def reverse_of(connection: sa.Connection, name: str) -> str | None:
     return found
 
 
+REVERSE = "-reverse"
+"""Ends the name of the stream from a migration's targets to its sources."""
+
+
+def other_way(connection: sa.Connection, name: str) -> str:
+    """The name of the stream the other way, whether or not it is there."""
+    return reverse_of(connection, name) or name + REVERSE
+
+
 def both_ways(connection: sa.Connection, name: str) -> list[str]:
     """A migration or way back, and the other one of the two where it is there."""
     of = reverse_of(connection, name)

@@ -38,6 +38,9 @@ Name = tuple[str, str]
 _AT_ONCE = 200
 """Rows in a statement."""
 BEGINNING = Coordinate(0, 0, 0, 0)
+SIDE: Name = ("", "_migrate_role")
+"""In place of a table: which role the source's side has. It holds from a coordinate on, as columns do, and rewinds and
+failovers judge it alike."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +54,7 @@ class Version:
     gtid: of the statement that made it so; empty where it has none.
     at: when that was, by its header, seconds since 1970; 0: before the log was read.
     renames: whether values may stand under other columns' names than before it.
+    role: of SIDE alone: active, standby or frozen.
     """
 
     table: Table | None
@@ -62,6 +66,7 @@ class Version:
     gtid: str = ""
     at: int = 0
     renames: bool = False
+    role: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,6 +228,7 @@ def _version(source: str, name: Name, raw: dict[str, Any], since: Coordinate) ->
         raw.get("gtid", ""),
         raw.get("at", 0),
         raw.get("renames", False),
+        raw.get("role", ""),
     )
 
 
@@ -313,7 +319,8 @@ def dumps(definition: Table | None, version: Version | None = None, server: str 
         raw["columns"] = [{**asdict(column), "kind": column.kind.value} for column in definition.columns]
         raw |= {"key": definition.key, "unique_keys": definition.unique_keys}
     if version is not None:
-        more = {name: getattr(version, name) for name in ("create", "gone", "holds", "unsure", "gtid", "at", "renames")}
+        names = ("create", "gone", "holds", "unsure", "gtid", "at", "renames", "role")
+        more = {name: getattr(version, name) for name in names}
         raw |= {name: value for name, value in {**more, "server": server}.items() if value}
     return json.dumps(raw)
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from migrate.model.errors import OwnershipLost
 from migrate.model.table import Table, TableId
 from migrate.mysql.connection import Connection
+from migrate.target import roles
 from migrate.target.fence import CHUNK_FENCE
 
 WHOLE_TABLE = -1
@@ -58,13 +59,30 @@ def raise_attempt(connection: Connection, migration: str, table: Table, chunk: C
 
 
 def check(connection: Connection, migration: str, table: Table, chunk: int, attempt: int) -> None:
-    """First statement of each copy transaction: lock the chunk and check that this attempt may still write."""
+    """First in each copy transaction: lock the chunk, and check that this attempt, and a stream, may still write.
+
+    Raises: OwnershipLost when a later attempt was opened or the chunk is closed; NotStandby, StopError.
+    """
     found = connection.execute(
         f"UPDATE {CHUNK_FENCE} SET writes = writes + 1 WHERE {_CHUNK} AND attempt = %s AND closed = 0",
         (*_key(migration, table), chunk, attempt),
     )
     if found != 1:
         raise _superseded(table, chunk, attempt)
+    roles.require_standby(connection, migration)
+
+
+def touch(connection: Connection, migration: str, table: Table) -> None:
+    """Mark the caller's transaction as ours (rule 18), for maintenance that changes rows.
+
+    Raises: NotStandby, StopError; the driver's error.
+    """
+    connection.execute(
+        f"INSERT INTO {CHUNK_FENCE} (migration, source, table_schema, table_name, chunk, attempt, closed)"
+        " VALUES (%s, %s, %s, %s, %s, 0, 0) ON DUPLICATE KEY UPDATE writes = writes + 1",
+        (*_key(migration, table), WHOLE_TABLE),
+    )
+    roles.require_standby(connection, migration)
 
 
 def close(

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
+
+import pymysql
 
 from migrate.model.table import TableId
 from migrate.mysql.connection import Connection
+from migrate.mysql.errors import NO_SUCH_TABLE, number
 from migrate.target.chunk_fence import WHOLE_TABLE
 from migrate.target.fence import CHUNK_FENCE
 from migrate.target.ledger import LEDGER
 from migrate.target.parked import PARKED
+from migrate.target.roles import ROLE, Held, NotStandby, Role, held, missing
 
 _ASK = (
     f"SELECT 'closed', source, table_schema, table_name FROM {CHUNK_FENCE}"
     " WHERE migration = %s AND chunk = %s AND closed = 1"
     f" UNION ALL SELECT DISTINCT 'noted', source, place, '' FROM {LEDGER} WHERE migration = %s"
     f" UNION ALL SELECT DISTINCT 'parked', source, place, '' FROM {PARKED} WHERE migration = %s"
+    f" UNION ALL (SELECT 'role', role, version, '' FROM {ROLE} WHERE migration = %s LOCK IN SHARE MODE)"
 )
 
 
@@ -24,21 +30,38 @@ class Standing:
     closed: set[TableId] = field(default_factory=set)  # (source, database, table) that no copy fills
     noted: set[tuple[str, str]] = field(default_factory=set)  # (source, place) that the delete ledger names a key of
     parked: set[tuple[str, str]] = field(default_factory=set)  # (source, place) that anything is parked of
+    role: Held | None = None  # locked until the transaction ends
 
 
 def read(connection: Connection, migration: str) -> Standing:
     """As the database has it now.
 
     To be asked inside the transaction that deletes, after its first statement: an answer from before could miss a copy
-    begun since (rule 11). While chunks of a table are being planned every one of them counts as open.
+    begun since (rule 11). While chunks of a table are being planned every one of them counts as open. Raises NotStandby
+    where the stream may not write, StopError where no role is known.
     """
     found = Standing()
-    for kind, source, first, second in connection.query(_ASK, (migration, WHOLE_TABLE, migration, migration)):
+    for kind, source, first, second in _ask(connection, migration):
         match str(kind):
+            case "role":
+                found.role = held((source, first))
             case "closed":
                 found.closed.add((str(source), str(first), str(second)))
             case "noted":
                 found.noted.add((str(source), str(first)))
             case _:
                 found.parked.add((str(source), str(first)))
+    if found.role is None:
+        raise missing(connection.name)
+    if found.role.role is not Role.STANDBY:
+        raise NotStandby(found.role, connection.name)
     return found
+
+
+def _ask(connection: Connection, migration: str) -> list[tuple[Any, ...]]:
+    try:
+        return connection.query(_ASK, (migration, WHOLE_TABLE, migration, migration, migration))
+    except pymysql.MySQLError as error:
+        if number(error) == NO_SUCH_TABLE:
+            raise missing(connection.name) from error
+        raise

@@ -16,7 +16,7 @@ from tests.flow import launcher
 from tests.flow.test_cutover import Switched, switched
 from tests.forked import Child
 
-STEPS = ("stop writes", "lock", "drain", "compare", "switch", "release")
+STEPS = ("stop writes", "lock", "drain", "compare", "roles", "switch", "release")
 
 
 def changed(one: Switched, key: int) -> None:

@@ -18,11 +18,10 @@ from migrate.merge.merger import Merged, Merger
 from migrate.model.coordinate import Coordinate
 from migrate.model.errors import MigrateError, OwnershipLost, ServerError, StopError
 from migrate.model.message import Message, Received
-from migrate.state.database import sql_steps
 from migrate.state.record import Partition
 from migrate.target.place import Aftermath, Done, PlaceStep
 from sandbox.stack import Sandbox
-from tests.helpers import address, make_settings, plain_table, plan_of, unique
+from tests.helpers import address, make_settings, plain_table, plan_of, service_tables, unique
 
 PARTITION = Partition("m", "topic", 0)
 
@@ -50,7 +49,7 @@ class Side:
         )
         for server, name in zip(box.targets, self.names, strict=True):
             server.execute(f"CREATE DATABASE {name} CHARACTER SET utf8mb4")
-            server.execute(*(part for _, parts in sql_steps("target") for part in parts), database=name)
+            server.execute(*service_tables("m"), database=name)
             for table in ("t_0", "t_1"):
                 server.execute(f"CREATE TABLE {table} (id INT PRIMARY KEY, shard INT, v VARCHAR(5))", database=name)
             server.execute(f"{closed} VALUES ('m', 's', 'shop', 't', -1, 1, 1)", database=name)
@@ -366,7 +365,7 @@ def test_many_databases_of_a_server_share_the_sessions_that_are_allowed(mariadb_
     try:
         for name in names:
             server.execute(f"CREATE DATABASE {name}")
-            server.execute(*(part for _, parts in sql_steps("target") for part in parts), database=name)
+            server.execute(*service_tables("m"), database=name)
             server.execute("CREATE TABLE t_0 (id INT PRIMARY KEY, shard INT, v VARCHAR(5))", database=name)
         server.execute("FLUSH STATUS")
         before = int(server.query("SHOW GLOBAL STATUS LIKE 'Threads_connected'")[0][1]) - 1

@@ -20,7 +20,6 @@ from migrate.model.coordinate import Coordinate
 from migrate.model.errors import MigrateError, StopError
 from migrate.model.message import Received, Row, decode, encode
 from migrate.mysql.connection import Connection
-from migrate.state.database import sql_steps
 from migrate.state.record import Partition
 from migrate.target import chunk_fence, ledger
 from migrate.target.chunk_fence import WHOLE_TABLE, Chunk
@@ -30,7 +29,7 @@ from migrate.target.plan import Plan, TargetDatabase, TargetPool
 from migrate.target.requeue import delayed_message
 from migrate.target.rows import PlaceWriter
 from sandbox.stack import Sandbox
-from tests.helpers import address, session, unique
+from tests.helpers import address, service_tables, session, unique
 from tests.property import stream
 
 
@@ -101,7 +100,7 @@ class Targets:
         )
         for server, name in zip(box.targets, self.names, strict=True):
             server.execute(f"CREATE DATABASE {name} CHARACTER SET utf8mb4")
-            server.execute(*(part for _, parts in sql_steps("target") for part in parts), database=name)
+            server.execute(*service_tables("m"), database=name)
             for place in self.places:
                 table = place.rsplit("_", 1)[0]
                 key = "VARCHAR(9) COLLATE utf8mb4_general_ci" if table == "text" else "INT"

@@ -7,18 +7,22 @@ from collections.abc import Iterable
 from contextlib import closing
 from dataclasses import dataclass, field
 
+from migrate.model.coordinate import Coordinate
 from migrate.model.table import Table
 from migrate.mysql.catalog import collation_charsets, load_table
 from migrate.mysql.connection import connect
 from migrate.mysql.readable import BinlogPosition, log_end, visible_position
 from migrate.publish.emit import Image, Transaction
 from migrate.publish.log.binlog import FLAG_ARTIFICIAL, BinlogReader, Event
+from migrate.publish.own import Own
 from migrate.publish.reader import TransactionReader
 from migrate.publish.schema.schema import Schema
 from migrate.settings import Source
 from sandbox.database import DatabaseServer
+from tests.helpers import service_tables
 
 DATABASE = "reader_test"
+SIDE = Own(frozenset({"ours", "ours-reverse"}), "ours-reverse", "active")
 
 
 @dataclass
@@ -27,6 +31,7 @@ class Collected:
 
     rows_: list[tuple[str, Transaction, int, list[tuple[Image | None, Image | None]]]] = field(default_factory=list)
     boundaries: list[tuple[str, int]] = field(default_factory=list)
+    roles: list[tuple[str, Coordinate]] = field(default_factory=list)
     begun: int = 0
 
     marks: dict[str, int] = field(default_factory=dict)
@@ -48,6 +53,9 @@ class Collected:
         self, table: Table, transaction: Transaction, event: int, rows: Iterable[tuple[Image | None, Image | None]]
     ) -> None:
         self.rows_.append((table.name, transaction, event, list(rows)))
+
+    def role(self, role: str, since: Coordinate, gtid: str, at: int) -> None:
+        self.roles.append((role, since))
 
     def boundary(self, file: str, pos: int, event_time: int, gtid: str | None) -> None:
         self.boundaries.append((file, pos))
@@ -72,7 +80,7 @@ class Log:
         server.execute(
             "CREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(50))",
             "CREATE TABLE other (id INT PRIMARY KEY)",
-            "CREATE TABLE _migrate_fence (id INT PRIMARY KEY)",
+            *service_tables(),
             database=DATABASE,
         )
         table = load_table(self.connection, "main", DATABASE, "t")
@@ -105,7 +113,7 @@ class Log:
     def reader(self, start: BinlogPosition, sink: Collected) -> TransactionReader:
         mariadb = self.connection.flavour == "mariadb"
         schema = Schema.fixed(self.tables, self.charsets, mariadb=mariadb)
-        return TransactionReader("main", 1, start.file, schema, self.charsets, sink, mariadb=mariadb)
+        return TransactionReader("main", 1, start.file, schema, self.charsets, sink, SIDE, mariadb=mariadb)
 
     def events(self, *statements: str) -> tuple[BinlogPosition, list[Event]]:
         """Execute in one session; where the log was before, and its events since then."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from decode_support import position
 from pydantic import SecretStr
 
-from migrate.model.coordinate import file_number
+from migrate.model.coordinate import Coordinate, file_number
 from migrate.model.errors import StopError
 from migrate.model.table import Table
 from migrate.mysql.catalog import collation_charsets, load_table
@@ -16,6 +16,7 @@ from migrate.mysql.definition import show_create_whole
 from migrate.publish.decode.rows import RowEvent
 from migrate.publish.emit import Transaction
 from migrate.publish.log.binlog import BinlogReader
+from migrate.publish.own import Own
 from migrate.publish.reader import TransactionReader
 from migrate.publish.schema.ddl import Name
 from migrate.publish.schema.definitions import Definitions, Selected, Versions
@@ -35,6 +36,7 @@ class Seen:
 
     rows_: list[tuple[str, dict[str, str | None]]] = field(default_factory=list)
     at: Place = ("", 0)
+    roles: list[tuple[str, Coordinate]] = field(default_factory=list)
 
     def begin(self) -> None: ...
 
@@ -49,6 +51,9 @@ class Seen:
             image = after if after is not None else before
             assert image is not None
             self.rows_.append((table.name, dict(zip(names, image, strict=True))))
+
+    def role(self, role: str, since: Coordinate, gtid: str, at: int) -> None:
+        self.roles.append((role, since))
 
     def boundary(self, file: str, pos: int, _event_time: int, _gtid: str | None) -> None:
         self.at = (file, pos)
@@ -115,7 +120,14 @@ class Followed:
         end = until or self.here
         seen = Seen(at=start)
         reader = TransactionReader(
-            "main", 1, start[0], self.schema(start), self.charsets, seen, mariadb=self.dialect.mariadb
+            "main",
+            1,
+            start[0],
+            self.schema(start),
+            self.charsets,
+            seen,
+            Own(frozenset(), "", "active"),
+            mariadb=self.dialect.mariadb,
         )
         binlog = BinlogReader(self.source, 4712, 1.0, *start)
         binlog.open()

@@ -28,7 +28,7 @@ from migrate.state.migration import Migration
 from migrate.target.plan import Plan, PlannedTable, connect_database
 from sandbox.database import DatabaseServer
 from sandbox.stack import Sandbox
-from tests.helpers import address
+from tests.helpers import address, service_tables
 
 _numbers = itertools.count(1)
 DATABASES = 4
@@ -155,9 +155,8 @@ def _targets(box: Sandbox, plan: Plan, text: str) -> None:
     for used in plan.used_databases:
         _fresh(by_name[used.target], used.database)
         connection = connect_database(plan.settings, used)
-        for _, parts in database.sql_steps("target"):
-            for part in parts:
-                connection.query(part.replace("%", "%%"))
+        for statement in service_tables(plan.settings.name):
+            connection.query(statement.replace("%", "%%"))
         for planned in plan.tables.values():
             for place in planned.places:
                 if place.database == used:

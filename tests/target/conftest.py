@@ -8,10 +8,11 @@ from dataclasses import dataclass
 import pytest
 
 from migrate.mysql.connection import Connection
-from migrate.state.database import sql_steps
 from migrate.state.record import Partition
+from migrate.target import roles
+from migrate.target.roles import Role
 from sandbox.stack import Sandbox
-from tests.helpers import scratch, session, unique
+from tests.helpers import scratch, service_tables, session, unique
 
 
 @dataclass(frozen=True)
@@ -30,12 +31,24 @@ class TargetSide:
 @pytest.fixture(scope="module")
 def side(box: Sandbox) -> Iterator[TargetSide]:
     with scratch(box.targets[0], "target") as database:
-        box.targets[0].execute(*(part for _, parts in sql_steps("target") for part in parts), database=database)
+        box.targets[0].execute(*service_tables(), database=database)
         impatient = {"innodb_lock_wait_timeout": 1}
         with session(box.targets[0], database) as one, session(box.targets[0], database, session=impatient) as two:
             yield TargetSide(box, database, one, two)
 
 
+def standby(connection: Connection) -> str:
+    """The name of a stream that writes here."""
+    name = unique("m")
+    roles.make(connection, name, Role.STANDBY, 1)
+    return name
+
+
 @pytest.fixture
-def partition() -> Partition:
-    return Partition(unique("m"), unique("topic"), 2)
+def migration(side: TargetSide) -> str:
+    return standby(side.one)
+
+
+@pytest.fixture
+def partition(migration: str) -> Partition:
+    return Partition(migration, unique("topic"), 2)

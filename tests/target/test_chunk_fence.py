@@ -13,16 +13,11 @@ from migrate.mysql.connection import Connection
 from migrate.target import chunk_fence, standing
 from migrate.target.chunk_fence import WHOLE_TABLE, Chunk
 from migrate.target.fence import CHUNK_FENCE
-from tests.helpers import plain_table, unique
-from tests.target.conftest import TargetSide
+from tests.helpers import plain_table
+from tests.target.conftest import TargetSide, standby
 
 FIRST = Chunk(0, None, '["100"]')
 WHOLE = Chunk(WHOLE_TABLE, None, None)
-
-
-@pytest.fixture
-def migration() -> str:
-    return unique("m")
 
 
 @pytest.fixture
@@ -110,8 +105,8 @@ def test_tables_sources_and_migrations_do_not_mix(side: TargetSide, migration: s
         chunk_fence.open_attempt(side.one, migration, each, WHOLE, 1)
     chunk_fence.close(side.one, migration, table, [WHOLE_TABLE])
     assert [is_closed(side.one, migration, each) for each in others] == [False] * 3
-    assert not is_closed(side.one, unique("m"), table)
-    assert standing.read(side.one, unique("m")).closed == set()
+    assert not is_closed(side.one, standby(side.one), table)
+    assert standing.read(side.one, standby(side.one)).closed == set()
 
 
 def test_a_copy_transaction_holds_up_a_new_attempt_and_the_closing(

@@ -15,14 +15,9 @@ from migrate.mysql.connection import Connection
 from migrate.target import ledger, standing
 from sandbox.settings import Flavour
 from tests.helpers import catalog_table, plain_table, unique
-from tests.target.conftest import TargetSide
+from tests.target.conftest import TargetSide, standby
 
 AT, LATER = Coordinate(1, 2, 3, 4), Coordinate(1, 2, 3, 2**62)
-
-
-@pytest.fixture
-def migration() -> str:
-    return unique("m")
 
 
 def put(connection: Connection, migration: str, *keys: str, at: Coordinate = AT, empty: bool = False) -> list[bytes]:
@@ -60,7 +55,7 @@ def test_a_later_delete_of_the_key_replaces_the_earlier_one(side: TargetSide, mi
 
 def test_places_and_migrations_do_not_mix(side: TargetSide, migration: str) -> None:
     hashes = put(side.one, migration, "1")
-    other = unique("m")
+    other = standby(side.one)
     put(side.one, other, "1")
     assert noted(side.one, migration, "t_1") == {}
     assert standing.read(side.one, migration).noted == {("s", "t_0")}
@@ -75,7 +70,7 @@ def test_places_and_migrations_do_not_mix(side: TargetSide, migration: str) -> N
 
 def test_entries_of_a_group_that_is_no_more_are_forgotten_and_no_others(side: TargetSide, migration: str) -> None:
     groups = [replace(plain_table(), source=ledger.GROUP, database="", name=name) for name in ("gone", "kept")]
-    for connection_of in (migration, other := unique("m")):
+    for connection_of in (migration, other := standby(side.one)):
         put(side.one, connection_of, "1")
         with side.one.transaction():
             for table in groups:

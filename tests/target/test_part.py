@@ -24,7 +24,7 @@ from migrate.target.place import Aftermath, Done, EmptyDelete, Returned
 from migrate.target.refresh import REFRESHED
 from migrate.target.rows import PlaceWriter
 from tests.helpers import catalog_table, unique
-from tests.target.conftest import TargetSide
+from tests.target.conftest import TargetSide, standby
 
 LAST_TIER = 1
 
@@ -43,7 +43,7 @@ class Place:
         self.connection: Connection = side.one
         self.table: Table = catalog_table(side.one, side.database, name)
         self.writer = PlaceWriter(self.table, name)
-        self.partition = Partition(unique("m"), "topic", 0)
+        self.partition = Partition(standby(side.one), "topic", 0)
         self.sent: list[EmptyDelete] = []
         self.evicted: list[tuple[Table, Key]] = []
         fence.take(side.one, self.partition, ["s"], 1)

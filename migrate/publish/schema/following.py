@@ -17,17 +17,20 @@ from migrate.mysql.connection import Connection, connect
 from migrate.mysql.definition import show_create_whole
 from migrate.mysql.errors import explained
 from migrate.publish.log import gtid as gtids
+from migrate.publish.own import Own
 from migrate.publish.schema.ddl import Name
 from migrate.publish.schema.definitions import COPY_AGAIN, Definitions, Selected, Versions, full
 from migrate.publish.schema.schema import Dialect, Schema
 from migrate.publish.schema.shadow import Shadow, Shape
 from migrate.settings import Settings, Source
-from migrate.state import schema_history
+from migrate.state import leading, schema_history
+from migrate.state import migration as migrations
 from migrate.state.database import in_transaction
 from migrate.state.lease import Held, Leases
 from migrate.state.position import Position
 from migrate.state.schema_history import ByTime
 from migrate.target.plan import PlannedTable
+from migrate.target.roles import Role
 
 
 def begin_incarnation(
@@ -103,6 +106,7 @@ class History:
         at, self._server, executed = _place(position)
         with self._state.connect() as state:
             found = schema_history.in_force(state, self._settings.name, self._source.name, at, self._server, executed)
+        found.pop(schema_history.SIDE, None)
         connection = connect(self._source, self._name)
         try:
             with explained(self._name):
@@ -119,6 +123,23 @@ class History:
         flavour = "mariadb" if dialect.mariadb else "mysql"
         shadow = Shadow(self._settings.state, self._settings.name, self._source.name, flavour)
         return Schema(known, dialect, shadow)
+
+    def side(self, position: Position) -> Own:
+        """Whose transactions are dropped, and the role that the side has at a position; noted where none is yet."""
+        at, self._server, executed = _place(position)
+        name, source = self._settings.name, self._source.name
+        with self._state.connect() as state:
+            found = schema_history.in_force(state, name, source, at, self._server, executed).get(schema_history.SIDE)
+            other = migrations.other_way(state, name)
+            role = found.role if found is not None else ""
+            if not role:
+                role = (Role.ACTIVE if leading.leads(state, name) else Role.STANDBY).value
+                self.note_role(role, at._replace(transaction=at.transaction - 1))
+        return Own(frozenset({name, other}), other, role)
+
+    def note_role(self, role: str, since: Coordinate, gtid: str = "", at: int = 0) -> None:
+        """Keep the role that the side has from a coordinate on, before anything behind it is published."""
+        self._store({schema_history.SIDE: schema_history.Version(None, since=since, gtid=gtid, at=at, role=role)})
 
     def _with_create(
         self, connection: Connection, name: Name, version: schema_history.Version

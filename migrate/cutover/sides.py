@@ -1,0 +1,74 @@
+"""The roles of both sides in a cutover: frozen before its switch, and as the state says after it (rule "standby only").
+
+In the freeze every database of both sides becomes `frozen`: neither stream writes then, so nothing that comes late
+meets the application's first writes. The state's switch decides. A database that does not answer afterwards is set
+right by the stream that writes there, when it comes to it (`migrate.target.roles.set_right`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from contextlib import closing
+
+import pymysql
+import sqlalchemy as sa
+
+from migrate.cutover.server import side_by_side
+from migrate.model.errors import MigrateError
+from migrate.mysql.errors import explained, text
+from migrate.settings import Settings
+from migrate.target import roles
+from migrate.target.in_database import InDatabase
+from migrate.target.plan import Plan, TargetDatabase, connect_target
+from migrate.target.roles import Role
+
+Say = Callable[[str], None]
+
+
+class Written:
+    """The databases that one stream writes to, by server."""
+
+    def __init__(self, stream: Settings, plan: Plan, without: Collection[str] = ()) -> None:
+        """without: servers that are gone."""
+        self._stream = stream
+        self._servers: dict[str, list[TargetDatabase]] = {}
+        for used in plan.used_databases:
+            if used.target not in without:
+                self._servers.setdefault(used.target, []).append(used)
+
+    @property
+    def servers(self) -> Sequence[tuple[Written, str]]:
+        return [(self, server) for server in self._servers]
+
+    def freeze(self, server: str, version: int, seconds: float) -> None:
+        """In one transaction of a server; waits so long for a transaction of the stream in flight.
+
+        Raises: ServerError, StopError where a database has no role.
+        """
+        with closing(connect_target(self._stream, server)) as connection, explained(connection.name):
+            connection.execute("SET SESSION innodb_lock_wait_timeout = %s", [max(1, round(seconds))])
+            with connection.transaction():
+                for used in self._servers[server]:
+                    roles.put(connection, self._stream.name, Role.FROZEN, version, used.database)
+
+    def set_right(self, server: str, state: sa.Connection) -> None:
+        """As the state says, unless a cutover is under way. Raises as `freeze`."""
+        with closing(connect_target(self._stream, server)) as connection, explained(connection.name):
+            for used in self._servers[server]:
+                roles.set_right(state, InDatabase(connection, used.database), self._stream.name)
+
+
+def freeze(sides: Sequence[Written], version: int, seconds: float) -> None:
+    """Freeze both sides, all servers at a time. Raises ServerError, StopError; some are frozen then."""
+    side_by_side(lambda one: one[0].freeze(one[1], version, seconds), [one for side in sides for one in side.servers])
+
+
+def set_right(sides: Sequence[Written], state: sa.Engine, say: Say) -> None:
+    """After a run: every database as the state says. What fails is told; the streams do it when they come to it."""
+    for written, server in [one for side in sides for one in side.servers]:
+        try:
+            with state.begin() as connection:
+                written.set_right(server, connection)
+        except (MigrateError, pymysql.MySQLError, OSError, sa.exc.DBAPIError) as error:
+            told = error.message if isinstance(error, MigrateError) else text(error)
+            say(f"{server}: its roles are set right once the stream comes to it: {told}")

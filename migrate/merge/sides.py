@@ -1,0 +1,57 @@
+"""What a merge does where its target is not standby: it waits for a cutover, or lists what came too late."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from typing import Any
+
+import sqlalchemy as sa
+import structlog
+
+from migrate.mysql.connection import Connection
+from migrate.state import foreign
+from migrate.state.foreign import Foreign, Kind
+from migrate.target import roles
+from migrate.target.part import Part
+from migrate.target.roles import Role
+
+log = structlog.get_logger("migrate.merge")
+
+
+def late(part: Part) -> Iterator[Foreign]:
+    """Every key that a part speaks of, as one that came when applications had the side."""
+    for work in part.work:
+        named = [(one.key, one.coordinate) for one in (*work.intents, *work.refreshed)]
+        named += [(one.key, one.coordinate) for one in work.returned]
+        for key, coordinate in named:
+            yield Foreign(work.writer.table.id, key, Kind.LATE, coordinate)
+
+
+class Sides:
+    """The state's view of which side a stream writes."""
+
+    def __init__(self, run: Callable[[Callable[[sa.Connection], Any]], Any], migration: str) -> None:
+        """run: runs an action in a transaction of the state database, again while that is away."""
+        self._run = run
+        self._migration = migration
+
+    def note(self, found: Iterable[Foreign]) -> None:
+        """List keys that are carried nowhere; before the messages that named them count as consumed."""
+        keys: Sequence[Foreign] = list(found)
+        if not keys:
+            return
+        self._run(lambda connection: foreign.note(connection, self._migration, keys))
+        for id_, kind in {(one.id, one.kind) for one in keys}:
+            count = sum(one.id == id_ and one.kind is kind for one in keys)
+            log.warning("not carried", table=".".join(id_[1:]), source=id_[0], keys=count, kind=kind.value)
+
+    def is_active(self, connection: Connection) -> bool:
+        """Whether applications write in the database, so that nothing more of this stream may come there.
+
+        False while a cutover is under way, and where the role was set right: then it is to be tried again. Raises
+        StopError where the database is ahead of the state.
+        """
+        settle = partial(roles.set_right, there=connection, migration=self._migration)
+        role: Role | None = self._run(settle)
+        return role is Role.ACTIVE

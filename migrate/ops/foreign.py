@@ -1,0 +1,290 @@
+"""`migrate foreign`: writes that no stream carries. They are listed, compared, and carried or discarded by a person.
+
+Each was made at a side while that was standby, by somebody else than the stream that writes there; or a stream had it
+for a side that was active by then. Either way the two sides may differ in that row, and nothing settles which is right.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from functools import partial
+
+import sqlalchemy as sa
+
+from migrate.cutover.reverse import reversed_settings
+from migrate.merge.planner import Owned, Planner, Share
+from migrate.model.change import Key, key_json
+from migrate.model.errors import ConfigError, PreflightError, StopError
+from migrate.model.partition import Partition
+from migrate.model.times import in_utc
+from migrate.mysql.connection import Connection
+from migrate.mysql.errors import explained
+from migrate.ops import refresh
+from migrate.ops.runtime import stored_plan
+from migrate.scroll.lookup import look_up
+from migrate.scroll.sessions import Sessions
+from migrate.settings import Settings
+from migrate.state import foreign, leading, position
+from migrate.state import migration as migrations
+from migrate.state.foreign import Foreign
+from migrate.state.record import Consumed
+from migrate.target import roles
+from migrate.target.asking import bring
+from migrate.target.part import Part
+from migrate.target.place import Aftermath, PlaceStep
+from migrate.target.plan import Plan, PlannedTable, TargetPool
+from migrate.target.refresh import SourceRows
+from migrate.target.roles import Role
+from migrate.verify.kinds import judge
+
+_CHECKS_SECONDS = (0.0, 0.3, 0.6, 1.2)
+"""Before each comparison of a key that differs: the stream that leads may be bringing it."""
+
+
+@dataclass(frozen=True)
+class Stream:
+    """One of the two streams, with what it lists."""
+
+    settings: Settings
+    plan: Plan
+    side: str  # that it reads, and at which its foreign writes were made
+
+    @property
+    def name(self) -> str:
+        return self.settings.name
+
+
+def streams(settings: Settings, state: sa.Engine) -> list[Stream]:
+    """The forward stream, and the reverse one where it is there. settings: of the forward stream."""
+    forward = stored_plan(settings, state)
+    found = [Stream(position.where_read(state, settings), forward, "source")]
+    with state.connect() as connection:
+        there = migrations.find(connection, migrations.other_way(connection, settings.name)) is not None
+    if there:
+        back = reversed_settings(settings, forward)
+        found.append(Stream(position.where_read(state, back), stored_plan(back, state), "target"))
+    return found
+
+
+def listed(settings: Settings, state: sa.Engine, most: int | None = None) -> list[dict[str, object]]:
+    """Every key that is listed, as `--json` has it. settings: of the forward stream."""
+    found: list[dict[str, object]] = []
+    with state.connect() as connection:
+        for name, side in _names(connection, settings):
+            found += [
+                {
+                    "side": side,
+                    "server": one.id[0],
+                    "table": f"{one.id[1]}.{one.id[2]}",
+                    "key": None if one.key is None else list(one.key),
+                    "kind": one.kind.value,
+                    "coordinate": list(one.coordinate),
+                    "seen": in_utc(one.seen) if one.seen else "",
+                }
+                for one in foreign.every(connection, name, most)
+            ]
+    return found
+
+
+def count(connection: sa.Connection, settings: Settings) -> int:
+    """How many keys are listed, of both streams."""
+    return sum(foreign.count(connection, name) for name, _ in _names(connection, settings))
+
+
+def _names(connection: sa.Connection, settings: Settings) -> list[tuple[str, str]]:
+    """Name and side of both streams. settings: of either of them."""
+    of = migrations.reverse_of(connection, settings.name)
+    forward = of or settings.name
+    return [(forward, "source"), (migrations.other_way(connection, forward), "target")]
+
+
+# -- comparing
+
+
+def compare(settings: Settings, state: sa.Engine) -> int:
+    """Compare every listed key at both sides, and strike out those that are equal; how many are left.
+
+    Raises: ServerError when a server does not answer.
+    """
+    left = 0
+    for stream in streams(settings, state):
+        with state.connect() as connection:
+            found = foreign.every(connection, stream.name)
+        keyed = [one for one in found if one.key is not None]
+        left += len(found) - len(keyed)
+        left += _compare(stream, state, keyed) if keyed else 0
+    return left
+
+
+def _compare(stream: Stream, state: sa.Engine, found: Sequence[Foreign]) -> int:
+    with closing(Sessions(stream.settings)) as sessions, explained("a comparison of foreign writes"):
+        for pause in _CHECKS_SECONDS:
+            time.sleep(pause)
+            equal = [one for one in found if _is_gone(stream, one)]
+            for planned, some in _by_table(stream, found):
+                tables = tuple(stream.plan.members(planned))
+                seen = look_up(sessions, tables, [one.key for one in some if one.key is not None])
+                equal += [one for one in some if one.key is not None and judge(seen[one.key]) is None]
+            if equal:
+                with state.begin() as connection:
+                    foreign.settle(connection, stream.name, equal)
+            struck = {(one.id, one.key) for one in equal}
+            found = [one for one in found if (one.id, one.key) not in struck]
+            if not found:
+                break
+    return len(found)
+
+
+def _is_gone(stream: Stream, one: Foreign) -> bool:
+    """Whether its table is no longer in the migration."""
+    return one.id not in stream.plan.tables
+
+
+def _by_table(stream: Stream, found: Iterable[Foreign]) -> Iterator[tuple[PlannedTable, list[Foreign]]]:
+    tables: dict[tuple[str, str, str], list[Foreign]] = {}
+    for one in found:
+        if not _is_gone(stream, one):
+            tables.setdefault(one.id, []).append(one)
+    for id_, some in tables.items():
+        yield stream.plan.tables[id_], some
+
+
+# -- settling
+
+
+def chosen(
+    settings: Settings, state: sa.Engine, name: str | None, keys: Sequence[str], server: str | None
+) -> list[tuple[Stream, Foreign]]:
+    """The listed keys of a table as the list names it, or only these of it; without a table, all.
+
+    Raises: ConfigError for what is not listed.
+    """
+    found: list[tuple[Stream, Foreign]] = []
+    for stream in streams(settings, state):
+        with state.connect() as connection:
+            every = [one for one in foreign.every(connection, stream.name) if not _is_gone(stream, one)]
+        found += [
+            (stream, one)
+            for one in every
+            if name is None or (f"{one.id[1]}.{one.id[2]}" == name and server in (None, one.id[0]))
+        ]
+    if name is not None and not found:
+        raise ConfigError(f"no write to {name} is listed", hint="`migrate foreign list` has the names")
+    if not keys:
+        return found
+    wanted = {refresh.parse_key(stream.plan.tables[one.id], text) for stream, one in found[:1] for text in keys}
+    if unknown := wanted - {one.key for _, one in found}:
+        raise ConfigError(f"{name} key {key_json(min(unknown))} is not listed", hint="`migrate foreign list`")
+    return [(stream, one) for stream, one in found if one.key in wanted]
+
+
+def discard(
+    settings: Settings, state: sa.Engine, wanted: Sequence[tuple[Stream, Foreign]], timeout_seconds: float
+) -> int:
+    """Let the standby side have these rows as the active one has them; how many keys differ still afterwards.
+
+    The stream that leads refreshes them. Raises: PreflightError in a cutover, StopError, ServerError.
+    """
+    leader = _leader(settings, state)
+    rows: dict[tuple[str, str, str], list[Key]] = {}
+    for stream, one in wanted:
+        planned = _of_leader(leader, stream, one)
+        rows.setdefault(planned.table.id, []).append(_key(one))
+    for id_, keys in rows.items():
+        bring(leader.settings, state, leader.plan.tables[id_], keys, timeout_seconds)
+    return compare(settings, state)
+
+
+def carry(settings: Settings, state: sa.Engine, wanted: Sequence[tuple[Stream, Foreign]]) -> int:
+    """Write these rows at the active side as the standby one has them; how many keys differ still afterwards.
+
+    The write is not marked as ours, so the stream that leads takes it for an application's and carries it back. Raises:
+    PreflightError where the side of a write is the active one by now, or in a cutover; StopError, ServerError.
+    """
+    leader = _leader(settings, state)
+    for stream, one in wanted:
+        if stream.name == leader.name:
+            raise PreflightError(
+                f"{one.id[1]}.{one.id[2]} is at the active side by now: there is nothing to carry it to",
+                hint="`migrate foreign discard` gives the standby side the row as it is there",
+            )
+        _key(one)
+    for stream in {id(stream): stream for stream, _ in wanted}.values():
+        some = [one for other, one in wanted if other is stream]
+        with state.begin() as connection:  # no cutover begins meanwhile
+            leading.hold(connection, stream.name)
+            leading.refuse_in_cutover(connection, stream.name)
+            for planned, of_table in _by_table(stream, some):
+                _carry(stream, planned, [_key(one) for one in of_table])
+    return compare(settings, state)
+
+
+def _carry(stream: Stream, planned: PlannedTable, keys: Sequence[Key]) -> None:
+    planner, nobody = Planner(stream.plan), Partition(stream.name, "", 0)
+    share = Share(Owned(nobody, 0, {}), {}, Consumed(nobody, 0, {}, 0, 0, 0, 0), {})
+    asked = dict.fromkeys(keys)
+    with closing(SourceRows(stream.settings)) as rows:
+        if planned.group:
+            members = [*stream.plan.members(planned)]
+            planner.add_found(share, planned, rows.read_group(members, keys), asked)
+        else:
+            planner.add_refreshed(share, planned, rows.read(planned, keys))
+    with closing(TargetPool(stream.settings)) as pool:
+        for database, part in share.parts.items():
+            with explained(f"target '{database.target}', database {database.database}"):
+                _write(pool.get(database), stream.name, part)
+
+
+def _write(connection: Connection, migration: str, part: Part) -> None:
+    with connection.transaction():
+        held = roles.read(connection, migration)
+        if held.role is not Role.ACTIVE:
+            raise PreflightError(
+                f"{connection.name} is {held.role}: nothing is carried there", hint="see `migrate status`"
+            )
+        for work in part.work:
+            left = Aftermath()
+            step = PlaceStep(connection, migration, work.writer, False, False, False, partial(_same, left))
+            step.refresh(work.refreshed)
+            if left:
+                raise StopError(
+                    f"a row of {work.writer.table.full_name} would take the values of a unique key from another row",
+                    hint="change that row at the active side first, or `migrate foreign discard`",
+                )
+
+
+def _same(left: Aftermath, _key: Key) -> Aftermath:
+    return left
+
+
+def _leader(settings: Settings, state: sa.Engine) -> Stream:
+    """The stream that reads the active side."""
+    found = streams(settings, state)
+    with state.connect() as connection:
+        leading.refuse_in_cutover(connection, settings.name)
+        return next(one for one in found if leading.leads(connection, one.name))
+
+
+def _of_leader(leader: Stream, stream: Stream, one: Foreign) -> PlannedTable:
+    """The table of the leading stream whose rows come to the table that a write was made to."""
+    if stream.name == leader.name:
+        return stream.plan.tables[one.id]
+    where = stream.settings.source(one.id[0]).address.lower(), one.id[1], one.id[2]
+    for planned in leader.plan.tables.values():
+        for place in planned.places:
+            address = leader.settings.target(place.database.target).address.lower()
+            if (address, place.database.database, place.table) == where:
+                return planned
+    raise StopError(f"{one.id[1]}.{one.id[2]} is no target table of the stream that leads", hint="`migrate status`")
+
+
+def _key(one: Foreign) -> Key:
+    if one.key is None:
+        raise PreflightError(
+            f"more than {foreign.MOST:,} keys of {one.id[1]}.{one.id[2]} were written: they are not listed one by one",
+            hint="`migrate verify --repair`, all tables, gives the standby side the rows as the active one has them",
+        )
+    return one.key

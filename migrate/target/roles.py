@@ -1,0 +1,137 @@
+"""The role row: whether a stream may write in a target database (rule "standby only").
+
+Each database that a stream writes to has a row for that stream. Every transaction of the stream reads it with a shared
+lock and writes only while it says `standby`; a cutover changes it under an exclusive lock, which waits for the
+transactions in flight. So whatever comes late, a refresh, a retry or a process that was frozen, writes nothing where
+applications write. The row's changes stand in the server's own binlog, so whether a change was made while its side was
+standby is told by its coordinate (`migrate.publish.own`).
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import NamedTuple
+
+import pymysql
+import sqlalchemy as sa
+import structlog
+
+from migrate.model.errors import ServerError, StopError
+from migrate.mysql.connection import Connection
+from migrate.mysql.errors import NO_SUCH_TABLE, number
+from migrate.mysql.quoting import quote
+from migrate.state import leading
+
+log = structlog.get_logger("migrate.target")
+ROLE = "_migrate_role"
+MISSING = "stop `migrate run`, `migrate init`, and start it again"
+
+
+class Role(StrEnum):
+    ACTIVE = "active"
+    """Applications write here."""
+    STANDBY = "standby"
+    """The stream writes here."""
+    FROZEN = "frozen"
+    """Neither does: a cutover is under way."""
+
+
+STANDBY = Role.STANDBY.value
+
+
+class Held(NamedTuple):
+    """A database's role, and the version of the switch when it was set."""
+
+    role: Role
+    version: int
+
+
+class NotStandby(ServerError):  # noqa: N818 - it says what is so
+    """The database is not the stream's to write; nothing was written. Tried again while a cutover is under way."""
+
+    def __init__(self, held: Held, where: str) -> None:
+        super().__init__(
+            f"{where} is {held.role}: a stream writes only to a standby side",
+            hint="it is tried again by itself once the cutover is over; `migrate status` says where that is",
+        )
+        self.held = held
+
+
+def make(connection: Connection, migration: str, role: Role, version: int) -> None:
+    """The row, where there is none. Raises the driver's error."""
+    connection.execute(
+        f"INSERT INTO {ROLE} (migration, role, version) SELECT %s, %s, %s FROM DUAL"
+        f" WHERE NOT EXISTS (SELECT 1 FROM {ROLE} WHERE migration = %s)",
+        (migration, role.value, version, migration),
+    )
+
+
+def read(connection: Connection, migration: str) -> Held:
+    """The role with a shared lock until the transaction ends. Raises StopError where there is no row."""
+    try:
+        row = connection.one(f"{QUESTION} LOCK IN SHARE MODE", (migration,))
+    except pymysql.MySQLError as error:
+        if number(error) != NO_SUCH_TABLE:
+            raise
+        row = None
+    if row is None:
+        raise missing(connection.name)
+    return held(row)
+
+
+QUESTION = f"SELECT role, version FROM {ROLE} WHERE migration = %s"
+
+
+def held(row: tuple[object, ...]) -> Held:
+    return Held(Role(str(row[0])), int(str(row[1])))
+
+
+def missing(where: str) -> StopError:
+    return StopError(f"{where} has no role for this migration: nothing is written there", hint=MISSING)
+
+
+def require_standby(connection: Connection, migration: str) -> None:
+    """For a transaction that writes rows, at its beginning. Raises NotStandby, StopError."""
+    found = read(connection, migration)
+    if found.role is not Role.STANDBY:
+        raise NotStandby(found, connection.name)
+
+
+def put(connection: Connection, migration: str, role: Role, version: int, database: str = "") -> None:
+    """Set the role, in the caller's transaction; waits for transactions of the stream in flight.
+
+    database: on the connection's server; without it, the connection's own. Raises: StopError where there is no row; the
+    driver's error.
+    """
+    where = f"{quote(database)}.{ROLE}" if database else ROLE
+    changed = connection.execute(
+        f"UPDATE {where} SET role = %s, version = %s, writes = writes + 1 WHERE migration = %s",
+        (role.value, version, migration),
+    )
+    if changed != 1:
+        raise missing(f"{connection.name}, database {database}" if database else connection.name)
+
+
+def set_right(state: sa.Connection, there: Connection, migration: str) -> Role | None:
+    """The role that a database has by the state, which is set where another one was left; None in a cutover.
+
+    state: in a transaction; until that ends, no cutover begins. Raises: StopError where the database is ahead of the
+    state, or has no role; the driver's error.
+    """
+    leading.hold(state, migration)
+    if leading.is_switching(state, migration):
+        return None
+    version = leading.version(state, migration)
+    role = Role.STANDBY if leading.leads(state, migration) else Role.ACTIVE
+    with there.transaction():
+        found = read(there, migration)
+        if found.version > version:
+            raise StopError(
+                f"{there.name}: its role is of version {found.version} of the switch, and the state is at {version}:"
+                " the state database lost a switch",
+                hint="bring the state database back as it was last; docs/cutover.md has what a role is",
+            )
+        if found.role is not role:
+            put(there, migration, role, version)
+            log.warning("role set right", where=there.name, role=role.value, was=found.role.value)
+    return role

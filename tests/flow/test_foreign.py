@@ -1,0 +1,93 @@
+"""Writes that no stream may carry: at a standby side, by hand; and what comes for a side that is active by then."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer
+
+from migrate.model.message import encode
+from migrate.model.table import Table
+from migrate.target.refresh import refresh_message
+from sandbox.broker import KafkaBroker
+from sandbox.stack import Sandbox
+from tests.failover.support import SLOW, wait
+from tests.flow.test_cutover import MORE, Switched, switched
+
+NOBODY_STOPS = MORE.replace("stop: read_only", "stop: application")
+
+
+def listed(one: Switched, count: int) -> list[dict[str, Any]]:
+    """What `migrate foreign list` says, once it has so many."""
+
+    def enough() -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = one.flow.migration.ask("foreign", "list")["listed"]
+        return found if len(found) >= count else []
+
+    return wait(enough, f"{count} foreign writes to be listed")
+
+
+@pytest.mark.timeout(600)
+def test_a_write_by_hand_at_a_standby_side_changes_nothing_at_the_active_one_and_holds_the_switch_back(
+    box: Sandbox, kafka: KafkaBroker, tmp_path: Path
+) -> None:
+    """Lost: the reverse stream took a DELETE at a target for an application's, and deleted the row at the source."""
+    with switched(box, kafka, tmp_path) as one:
+        flow, ask = one.flow, one.flow.migration.ask
+        ask("verify")
+        before = flow.source_rows(box.source)
+        one.write_at_target(0, "DELETE FROM orders_0 WHERE id = 24")
+        one.write_at_target(0, "UPDATE orders_0 SET value = -5 WHERE id = 44")
+        one.write_at_target(0, "UPDATE orders_0 SET value = -6 WHERE id = 64")
+        found = listed(one, 3)
+        ask("--reverse", "drain", "--timeout", str(SLOW))
+        assert flow.source_rows(box.source) == before
+        where = (f"{flow.name}_0.orders_0", "target", "t0", "foreign")
+        assert [(row["table"], row["side"], row["server"], row["kind"]) for row in found] == [where] * 3
+        assert [row["key"] for row in found] == [["24"], ["44"], ["64"]]
+
+        assert one.stage()[1] == "migrate foreign compare"
+        refused = flow.refused("cutover")
+        assert "3 rows written at a standby side" in refused
+        assert "3 rows listed and not equal" in flow.refused("foreign", "compare", code=1)
+        one.write_at_source("UPDATE orders SET value = -6 WHERE id = 64")  # by chance the same
+        assert "1 row listed" in flow.refused("foreign", "discard", where[0], "24", code=1)
+        assert [row["key"] for row in ask("foreign", "list")["listed"]] == [["44"]]
+        flow.migration.do("foreign", "carry", where[0], "44")
+        assert ask("foreign", "list") == {"count": 0, "listed": []}
+        flow.drain()
+        after = flow.source_rows(box.source)
+        assert {key for key, row in after.items() if row != before.get(key)} == {44, 64}
+        assert (after[44][2], 24 in after) == (-5, True)
+        assert flow.differences(box.source) == []
+        assert one.stage()[0] == "ready"
+
+        ask("cutover")
+        late(one, kafka)
+        ask("--reverse", "verify")
+        ask("rollback")
+        assert flow.differences(box.source) == []
+
+
+def late(one: Switched, kafka: KafkaBroker) -> None:
+    """Lost: a refresh that was asked before the cutover and consumed after it wrote the old side's row over the
+    application's, and the fence hid that from the reverse stream."""
+    flow, box = one.flow, one.box
+    one.write_at_target(0, "UPDATE orders_0 SET value = 777 WHERE id = 84")
+    flow.migration.ask("--reverse", "drain", "--timeout", str(SLOW))
+    box.source.execute("UPDATE orders SET value = 111 WHERE id = 84", database=flow.database)
+    assert [(row["key"], row["kind"], row["side"]) for row in listed(one, 1)] == [(["84"], "foreign", "source")]
+    [topic] = {part["topic"] for part in flow.migration.ask("status")["partitions"]}
+    message = encode(refresh_message(Table("main", flow.database, "orders", (), ("id",)), [("84",)]))
+    producer = Producer({"bootstrap.servers": kafka.bootstrap})
+    producer.produce(topic, message, partition=0)
+    assert producer.flush(SLOW) == 0
+    wait(lambda: [row["kind"] for row in listed(one, 1)] == ["late"], "the refresh to be refused")
+    at_target = f"SELECT value FROM {flow.name}_0.orders_0 WHERE id = 84"
+    assert box.targets[0].query(at_target) == ((777,),)
+    assert "1 row written at a standby side, or too late" in flow.refused("rollback")
+    flow.migration.do("foreign", "discard", "--all")
+    assert box.targets[0].query(at_target) == ((777,),)
+    assert flow.source_rows(box.source)[84][2] == 777

@@ -1,0 +1,47 @@
+"""The role row: who may write in a database, and who waits for whom."""
+
+from __future__ import annotations
+
+import pymysql
+import pytest
+
+from migrate.model.errors import StopError
+from migrate.mysql.errors import LOCK_WAIT, number
+from migrate.target import roles, standing
+from migrate.target.roles import NotStandby, Role
+from tests.helpers import unique
+from tests.target.conftest import TargetSide
+
+
+@pytest.mark.parametrize("role", [Role.ACTIVE, Role.FROZEN])
+def test_a_stream_is_refused_where_its_side_is_not_standby(side: TargetSide, migration: str, role: Role) -> None:
+    with side.one.transaction():
+        assert standing.read(side.one, migration).role == (Role.STANDBY, 1)
+    with side.one.transaction():
+        roles.put(side.one, migration, role, 7)
+    for ask in (standing.read, roles.require_standby):
+        with pytest.raises(NotStandby, match=f"is {role}: a stream writes only to a standby side") as refused:
+            ask(side.one, migration)
+        assert refused.value.held == (role, 7)
+
+
+def test_without_a_role_nothing_is_written_and_the_way_out_is_named(side: TargetSide) -> None:
+    for ask in (standing.read, roles.require_standby):
+        with pytest.raises(StopError, match="has no role") as refused:
+            ask(side.one, unique("m"))
+        assert "migrate init" in refused.value.hint
+
+
+def test_a_role_changes_only_when_no_transaction_of_the_stream_is_in_flight(side: TargetSide, migration: str) -> None:
+    """Lost: a transaction that read its role before the switch could commit after it, over an application's write."""
+    for read in (standing.read, roles.require_standby):
+        with side.one.transaction():
+            read(side.one, migration)
+            with pytest.raises(pymysql.MySQLError) as waited, side.two.transaction():
+                roles.put(side.two, migration, Role.FROZEN, 2)
+            assert number(waited.value) == LOCK_WAIT
+    with side.two.transaction():
+        roles.put(side.two, migration, Role.FROZEN, 2)
+        roles.make(side.two, migration, Role.STANDBY, 3)  # there is one
+    with side.one.transaction():
+        assert roles.read(side.one, migration) == (Role.FROZEN, 2)
