@@ -26,7 +26,8 @@ def listed(one: Switched, count: int) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = one.flow.migration.ask("foreign", "list")["listed"]
         return found if len(found) >= count else []
 
-    return wait(enough, f"{count} foreign writes to be listed")
+    told: list[dict[str, Any]] = wait(enough, f"{count} foreign writes to be listed")
+    return told
 
 
 @pytest.mark.timeout(600)
