@@ -338,8 +338,9 @@ class Flow:
                 database=f"{self.name}_{number}",
             )
         self.state(
-            "REPLACE INTO phase (migration, source, table_schema, table_name, phase)"
+            "INSERT INTO phase (migration, source, table_schema, table_name, phase)"
             f" VALUES ('{self.name}', 'main', '{self.database}', 'orders', 'copied')"
+            " ON DUPLICATE KEY UPDATE phase = 'copied'"
         )
 
     def state(self, statement: str) -> None:
