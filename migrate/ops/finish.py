@@ -20,9 +20,10 @@ from migrate.mysql.connection import Connection
 from migrate.mysql.errors import ACCESS_DENIED, explained, number
 from migrate.mysql.quoting import quote
 from migrate.mysql.quoting import table as full_name
+from migrate.ops.readiness import foreign_listed
 from migrate.ops.runtime import stored_plan
 from migrate.settings import Settings, Source, Target
-from migrate.state import cutover, database, finished, lease, record, switch
+from migrate.state import cutover, database, finished, foreign, lease, record, switch
 from migrate.state import migration as migrations
 from migrate.state.cutover import Block
 from migrate.state.switch import Side
@@ -99,6 +100,7 @@ def finish(
         _refuse_parked(ways[0])
         if not unread:
             _refuse_unread(ways[0], state)
+            _refuse_foreign(state, names)
         plans = replace(plans, parked=sum(count for way in ways[1:] for _, count in _parked(way)))
     if not do:
         return plans
@@ -122,6 +124,18 @@ def finish(
         removed = sum(finished.clean(state, name) for name in reversed(names))
         say(f"{counted(removed, 'row')} of detail removed from the state; what is kept: docs/cutover.md")
     return replace(plans, done=True, details=removed)
+
+
+def _refuse_foreign(state: sa.Engine, names: Sequence[str]) -> None:
+    """Raise PreflightError while rows are listed that nobody carried or discarded."""
+    with state.connect() as connection:
+        count = sum(foreign.count(connection, name) for name in names)
+    if count:
+        raise PreflightError(
+            foreign_listed(count),
+            hint="`migrate foreign carry TABLE KEY` writes one at the active side, `migrate foreign compare` strikes"
+            " out equal ones; --unread leaves them as they are",
+        )
 
 
 def _refuse(

@@ -329,6 +329,17 @@ class Flow:
             self.child(f"back-{process}", "--reverse", process)
         self.migration.ask("--reverse", "drain", "--timeout", str(SLOW))
 
+    def put_applications_at(self, side: str) -> None:
+        """What a cutover leaves, without one: the switch, and the roles of both sides."""
+        self.state(
+            f"UPDATE application_switch SET side = '{side}', version = version + 1 WHERE migration = '{self.name}'"
+        )
+        role = "UPDATE _migrate_role SET role = '{}', version = version + 1, writes = writes + 1 WHERE migration = '{}'"
+        at_target, at_source = ("active", "standby") if side == "target" else ("standby", "active")
+        for number, server in enumerate(self.box.targets):
+            server.execute(role.format(at_target, self.name), database=f"{self.name}_{number}")
+        self.box.source.execute(role.format(at_source, f"{self.name}-reverse"), database=self.database)
+
     def close_copy(self) -> None:
         """Say that no copy will insert: as after a full copy of an empty table."""
         for number in range(TABLES):

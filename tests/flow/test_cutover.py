@@ -251,6 +251,9 @@ def finished(one: Switched, kafka: KafkaBroker) -> None:
     flow.drain()
     for child in again:
         child.stop(SLOW)
+    listed = flow.refused("finish")
+    assert "1 row written at a standby side" in listed
+    flow.migration.do("foreign", "carry", "--all")
     planned = ask("finish")
     assert (planned["done"], topics <= set(planned["topics"])) == (False, True)
     assert one.stage()[0] == "switched"

@@ -53,7 +53,9 @@ def test_applications_leave_a_target_that_is_gone_and_what_is_lost_is_told(
         finally:
             gone.start()
         flow.child("back-t1-again", "--reverse", "publish", "--source", "t1")
-        wait(lambda: 5005 in flow.source_rows(box.source), "a server that comes back after all to bring it")
+        wait(lambda: ask("foreign", "list")["count"], "what a server that comes back after all has to be listed")
+        assert [(row["key"], row["kind"]) for row in ask("foreign", "list")["listed"]] == [(["5005"], "late")]
+        assert 5005 not in flow.source_rows(box.source), "over an application's row, perhaps"
         flow.drain()
         assert "no clean verification" in refused(one, command="cutover")
 

@@ -29,6 +29,8 @@ def test_what_is_written_at_the_targets_comes_back_and_nothing_goes_round(
         start_both_ways(flow, "INSERT INTO orders VALUES (1, 1, 1, ''), (2, 2, 2, ''), (3, 3, 3, ''), (4, 4, 4, '')")
         there = flow.migration.ask("status")["rows_applied"]
 
+        flow.put_applications_at("target")
+
         def at(number: int, statement: str) -> None:
             box.targets[number].execute(statement, database=f"{flow.name}_{number}")
 
@@ -53,6 +55,7 @@ def test_what_is_written_at_the_targets_comes_back_and_nothing_goes_round(
         assert flow.migration.ask("status")["rows_applied"] == there, "what came back went there again"
         assert flow.differences(box.source) == []
 
+        flow.put_applications_at("source")
         box.source.execute("INSERT INTO orders VALUES (7, 7, 7, '')", database=flow.database)
         flow.drain()
         back = flow.migration.ask("--reverse", "status")["rows_applied"]
@@ -70,6 +73,7 @@ def test_a_value_that_moves_between_shards_ends_where_the_application_has_it(
         assert "after a cutover every table has a way back" in flow.migration.do("preflight")
         rows = "(1, 1, 1, '', 'a@x'), (2, 2, 2, '', 'b@x'), (3, 3, 3, '', 'c@x')"
         start_both_ways(flow, f"INSERT INTO orders VALUES {rows}")
+        flow.put_applications_at("target")
 
         flow.children("back-t0")[0].stop(SLOW)
         box.targets[0].execute("UPDATE orders_0 SET email = 'other@x' WHERE id = 2", database=f"{flow.name}_0")

@@ -66,6 +66,8 @@ def test_a_trigger_of_the_source_is_to_leave_the_way_back_out_and_then_fires_for
         ):
             cursor.execute("INSERT INTO orders VALUES (2, 2, 2, '')")
             session.commit()
+        flow.drain()
+        flow.put_applications_at("target")
         box.targets[1].execute("INSERT INTO orders_1 VALUES (5, 5, 5, 'new')", database=f"{flow.name}_1")
         flow.migration.ask("--reverse", "drain", "--timeout", str(SLOW))
         flow.drain()
