@@ -28,6 +28,7 @@ from migrate.target import asking, decided, ledger, parked
 from migrate.target.groups import name_of
 from migrate.target.plan import PlannedTable
 from migrate.target.refresh import REFRESHED
+from migrate.verify.generated import WithGenerated
 
 
 @dataclass
@@ -97,7 +98,7 @@ def _look_at_servers(
     found: Explained,
 ) -> None:
     table, key = planned.table, spellings.key
-    seen = look_up(sessions, members, [key])[key]
+    seen = look_up(sessions, WithGenerated().of(sessions, members), [key])[key]
     if seen.source is not None:
         found.at_source = str(planned.places[seen.source[0]])
         if planned.group:
