@@ -15,12 +15,14 @@ from migrate.model.message import decode
 from migrate.model.partition import Partition
 from migrate.model.table import TableId
 from migrate.model.words import counted
+from migrate.mysql.errors import explained
 from migrate.scroll.lookup import Seen, look_up
 from migrate.scroll.sessions import Sessions
 from migrate.settings import Settings
 from migrate.state import migration as migrations
 from migrate.target.plan import Plan, PlannedTable
 from migrate.verify.comparing import Comparison
+from migrate.verify.generated import WithGenerated
 from migrate.verify.kinds import judge
 from migrate.verify.looks import describe
 
@@ -62,6 +64,7 @@ class ChangedKeys:
         self._most = most
         self._reader = PartitionReader(settings.kafka, f"{settings.group}.cutover")
         self._sessions = Sessions(settings)
+        self._generated = WithGenerated()
         with state.connect() as connection:
             self._names = migrations.get(connection, settings.name).topic_names
 
@@ -137,9 +140,15 @@ class ChangedKeys:
             say(f"{counted(len(moving), 'key')} kept changing; looked at again in the freeze")
         return moving
 
+    def prepare(self) -> None:
+        """Ask the catalogs of all tables, so that it is not done in a freeze. Raises ServerError."""
+        with explained("source and targets"):
+            self._generated.of(self._sessions, list(self._plan.tables.values()))
+
     def look(self, keys: Keys) -> list[tuple[Tables, Mapping[Key, Seen]]]:
-        """What is at both sides now."""
-        return [(tables, look_up(self._sessions, tables, some)) for tables, some in keys]
+        """What is at both sides now, tables with their stored generated columns."""
+        every = [(self._generated.of(self._sessions, tables), some) for tables, some in keys]
+        return [(tables, look_up(self._sessions, tables, some)) for tables, some in every]
 
     def compare(self, keys: Keys) -> None:
         """Compare keys at rest, once. Raises DifferenceFound."""

@@ -56,6 +56,7 @@ class Comparing:
 
         Raises: PreflightError when it never is, DifferenceFound.
         """
+        self._changed.prepare()
         for _ in range(_ROUNDS):
             self._hurry(self._wait_seconds)
             with self._state.connect() as connection:

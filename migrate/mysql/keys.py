@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from decimal import Context, Decimal
+from decimal import Decimal
 
 from migrate.model.change import Key
 from migrate.model.errors import StopError
@@ -40,8 +40,6 @@ _LISTED = 900
 """Values in one IN, below MariaDB's threshold."""
 _MEMBER = re.compile(r"'(?:[^']|'')*'")
 _EXACT_BITS = 53
-_SCALE = re.compile(r"\(\d+,(\d+)\)")
-_WIDE = Context(prec=100)
 _DECIMAL = re.compile(r"-?[0-9]+(?:\.[0-9]+)?")
 
 
@@ -123,28 +121,6 @@ def mark(column: Column) -> str:
 
 def _any(ways: Sequence[str]) -> str:
     return ways[0] if len(ways) == 1 else f"({' OR '.join(ways)})"
-
-
-def canonical(column: Column, text: str) -> str:
-    """The canonical text of a key's value as a person writes it, of numbers such as 7, 1.50 or 1e3.
-
-    Raises StopError for a text that the column has no value for.
-    """
-    given = key_parameter(column)(text)
-    if column.kind is Kind.INT:
-        return str(given)
-    if isinstance(given, Decimal):
-        places = int(scale[1]) if (scale := _SCALE.search(column.type)) else 0
-        exact = given.quantize(Decimal(1).scaleb(-places), context=_WIDE)
-        if exact != given:
-            raise StopError(f"{column.titled} has no value with as many decimal places")
-        return f"{exact:f}"
-    if column.kind in (Kind.FLOAT, Kind.DOUBLE):
-        try:
-            return repr(float(text))
-        except ValueError:
-            raise StopError(f"{column.titled}: {column.kind} value is not a number") from None
-    return text
 
 
 def _equal(columns: Sequence[Column]) -> str:

@@ -19,6 +19,7 @@ from migrate.model.times import in_utc
 from migrate.mysql.errors import explained
 from migrate.ops import refresh
 from migrate.ops.runtime import stored_plan
+from migrate.ops.typed import typed_keys
 from migrate.scroll.lookup import differing_columns, look_up
 from migrate.scroll.sessions import Sessions
 from migrate.settings import Settings
@@ -28,6 +29,7 @@ from migrate.target import asking, decided, ledger, parked
 from migrate.target.groups import name_of
 from migrate.target.plan import PlannedTable
 from migrate.target.refresh import REFRESHED
+from migrate.verify.generated import WithGenerated
 
 
 @dataclass
@@ -65,7 +67,7 @@ def explain(settings: Settings, state: sa.Engine, name: str, text: str, source: 
     planned = refresh.find(plan, name, source)
     members = plan.members(planned)
     ids = [one.table.id for one in members]
-    key = refresh.parse_key(planned, text)
+    (key,) = typed_keys(settings, state, plan, planned, [text])
     table = planned.table
     with state.connect() as connection:
         topic = migrations.get(connection, settings.name).topic(planned.topic or settings.topic)
@@ -75,12 +77,13 @@ def explain(settings: Settings, state: sa.Engine, name: str, text: str, source: 
         found = Explained(name, key_json(key), table.source, topic.name, number, consumed, 0)
         stops = {process: reason for process, reason, *_ in halt.every(connection, settings.name)}
         found.halted = stops.get(halt.of_partition(topic.name, number), "")
-        found.set_aside = next(filter(None, (skip.reason(connection, settings.name, id_, key) for id_ in ids)), "")
+        asides = {its: why for id_ in ids for its, why in skip.reasons(connection, settings.name, id_).items()}
         found.differences = [one for id_ in ids for one in verification.named(connection, settings.name, id_, key)]
     sessions = Sessions(settings)
     try:
         with explained("source and targets"):
             spellings = ledger.Spellings(lambda: sessions.targets.get(planned.databases[0]), table, key)
+            found.set_aside = next((asides[its] for its in spellings.same(asides)), "")
             _look_at_servers(settings, sessions, planned, members, spellings, found)
             _read_topics(settings, state, partition, planned, ids, spellings, found, messages)
     finally:
@@ -97,7 +100,7 @@ def _look_at_servers(
     found: Explained,
 ) -> None:
     table, key = planned.table, spellings.key
-    seen = look_up(sessions, members, [key])[key]
+    seen = look_up(sessions, WithGenerated().of(sessions, members), [key])[key]
     if seen.source is not None:
         found.at_source = str(planned.places[seen.source[0]])
         if planned.group:

@@ -22,8 +22,8 @@ from migrate.model.partition import Partition
 from migrate.model.times import in_utc
 from migrate.mysql.connection import Connection
 from migrate.mysql.errors import explained
-from migrate.ops import refresh
 from migrate.ops.runtime import stored_plan
+from migrate.ops.typed import typed_keys
 from migrate.scroll.lookup import look_up
 from migrate.scroll.sessions import Sessions
 from migrate.settings import Settings
@@ -174,7 +174,8 @@ def chosen(
         raise ConfigError(f"no write to {name} is listed", hint="`migrate foreign list` has the names")
     if not keys:
         return found
-    wanted = {refresh.parse_key(stream.plan.tables[one.id], text) for stream, one in found[:1] for text in keys}
+    stream, first = found[0]
+    wanted = set(typed_keys(stream.settings, state, stream.plan, stream.plan.tables[first.id], keys))
     if unknown := wanted - {one.key for _, one in found}:
         raise ConfigError(f"{name} key {key_json(min(unknown))} is not listed", hint="`migrate foreign list`")
     return [(stream, one) for stream, one in found if one.key in wanted]

@@ -20,6 +20,7 @@ from migrate.model.words import counted
 from migrate.mysql.errors import explained
 from migrate.ops import refresh
 from migrate.ops.runtime import stored_plan
+from migrate.ops.typed import alike_in, typed_keys
 from migrate.settings import Settings
 from migrate.state import halt, leading, left_out, skip
 from migrate.state import migration as migrations
@@ -106,8 +107,9 @@ def _every(settings: Settings, state: sa.Engine) -> list[tuple[TargetDatabase, P
 def set_aside(settings: Settings, state: sa.Engine, name: str, text: str, source: str | None, reason: str) -> Key:
     """Go on without what is refused of a key, now and later. Raises ConfigError for a table or key that is none."""
     _must_say(reason)
-    planned = refresh.find(stored_plan(settings, state), name, source)
-    key = refresh.parse_key(planned, text)
+    plan = stored_plan(settings, state)
+    planned = refresh.find(plan, name, source)
+    (key,) = typed_keys(settings, state, plan, planned, [text])
     with state.begin() as connection:
         skip.request(connection, settings.name, planned.table.id, key, reason)
         migrations.ask_retry(connection, settings.name)
@@ -167,7 +169,7 @@ def retry(
             " row where it differs",
         )
     with state.begin() as connection:
-        _withdraw(connection, settings, wanted)
+        _withdraw(connection, plan, wanted)
     if not leads:
         return 0
     for id_, some in wanted.items():
@@ -201,7 +203,7 @@ def drop(
                 for database in planned.databases:
                     parked.drop(pool.get(database), settings.name, planned.table, key)
                 log.warning("dropped what was parked", table=planned.table.full_name, key=list(key))
-        _withdraw(connection, settings, {id_: {key: None} for id_, key in found})
+        _withdraw(connection, plan, {id_: {key: None} for id_, key in found})
     return found
 
 
@@ -213,7 +215,13 @@ def _parked_of(
     if not keys:
         return found
     wanted = _wanted(settings, state, plan, name, keys, source)
-    return [(id_, key) for id_, key in found if key in wanted.get(id_, {})]
+    same = alike_in(plan)
+    of = {id_: {one for key in some for one in same(id_, key, _of(found, id_))} for id_, some in wanted.items()}
+    return [(id_, key) for id_, key in found if key in of.get(id_, ())]
+
+
+def _of(found: Iterable[tuple[TableId, Key]], id_: TableId) -> set[Key]:
+    return {key for its, key in found if its == id_}
 
 
 def _wanted(
@@ -222,7 +230,7 @@ def _wanted(
     """The keys that are named, else all of which something is parked. Raises ConfigError."""
     if name is not None and keys:
         planned = refresh.find(plan, name, source)
-        return {planned.table.id: dict.fromkeys(refresh.parse_key(planned, text) for text in keys)}
+        return {planned.table.id: dict.fromkeys(typed_keys(settings, state, plan, planned, keys))}
     found: dict[TableId, dict[Key, None]] = {}
     for _, one in _every(settings, state):
         id_ = one.source, one.database, one.table
@@ -231,9 +239,12 @@ def _wanted(
     return found
 
 
-def _withdraw(connection: sa.Connection, settings: Settings, wanted: Mapping[TableId, Iterable[Key]]) -> None:
+def _withdraw(connection: sa.Connection, plan: Plan, wanted: Mapping[TableId, Iterable[Key]]) -> None:
     """What is refused of these keys from now on stands still again; what stands still is tried at once."""
+    settings, same = plan.settings, alike_in(plan)
     for id_, some in wanted.items():
+        known = skip.reasons(connection, settings.name, id_)
         for key in some:
-            skip.withdraw(connection, settings.name, id_, key)
+            for one in same(id_, key, known):
+                skip.withdraw(connection, settings.name, id_, one)
     migrations.ask_retry(connection, settings.name)

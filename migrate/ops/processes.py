@@ -27,6 +27,7 @@ from migrate.merge.sides import Sides
 from migrate.model.errors import PreflightError, ServerError
 from migrate.model.stopping import stop_on_signals
 from migrate.ops.runtime import Runtime, run_process, stored_plan
+from migrate.ops.typed import alike_in
 from migrate.publish.publisher import Publisher, lease_name
 from migrate.settings import Settings
 from migrate.state import database, left_out, position
@@ -108,7 +109,7 @@ def consume(settings: Settings) -> None:
             return in_transaction(runtime.state, action, runtime.stop)
 
         sender = AftermathSender(settings, known, StateClock(runtime.state))
-        history, skips = Reading(in_state, settings.name), Skips(in_state, settings.name)
+        history, skips = Reading(in_state, settings.name), Skips(in_state, settings.name, alike_in(plan))
 
         def where_read() -> Settings:
             found: Settings = in_state(lambda connection: position.now_read(connection, settings))

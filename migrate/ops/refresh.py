@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from contextlib import suppress
 
 import sqlalchemy as sa
 
-from migrate.model.change import Key, key_json
-from migrate.model.errors import ConfigError, StopError
-from migrate.model.table import Kind
-from migrate.mysql.keys import canonical
+from migrate.model.errors import ConfigError
 from migrate.ops.runtime import stored_plan
+from migrate.ops.typed import typed_keys
 from migrate.settings import Settings
 from migrate.target.asking import bring
 from migrate.target.plan import Plan, PlannedTable
@@ -27,8 +23,9 @@ def refresh(
     Raises: ConfigError for a table or key that is none, StopError when the partition stands still, ServerError when
     nothing consumed it in time.
     """
-    planned = find(stored_plan(settings, state), name, source)
-    wanted = dict.fromkeys(parse_key(planned, text) for text in keys)
+    plan = stored_plan(settings, state)
+    planned = find(plan, name, source)
+    wanted = dict.fromkeys(typed_keys(settings, state, plan, planned, keys))
     bring(settings, state, planned, [*wanted], timeout_seconds)
     return len(wanted)
 
@@ -43,23 +40,3 @@ def find(plan: Plan, name: str, source: str | None) -> PlannedTable:
         sources = ", ".join(sorted(one.table.source for one in found))
         raise ConfigError(f"several sources have {name}", hint=f"choose one with --source: {sources}")
     return found[0]
-
-
-def parse_key(planned: PlannedTable, text: str) -> Key:
-    """The key that a person wrote. Raises ConfigError when it does not fit the table's."""
-    table = planned.table
-    parts: object = [text]
-    if len(table.key) > 1 or text.startswith("["):
-        with suppress(ValueError):
-            parts = json.loads(text)
-    fits = isinstance(parts, list) and len(parts) == len(table.key)
-    if not isinstance(parts, list) or not fits or not all(isinstance(part, str | int) for part in parts):
-        example = key_json(tuple("7" if column.kind is Kind.INT else "text" for column in table.key_columns))
-        raise ConfigError(
-            f"{text} is no key of {table.full_name}, which is made of {', '.join(table.key)}",
-            hint=f"write it as a JSON list of texts: '{example}'" if len(table.key) > 1 else "write its value",
-        )
-    try:
-        return tuple(canonical(column, str(part)) for column, part in zip(table.key_columns, parts, strict=True))
-    except StopError as error:
-        raise ConfigError(f"{text} is no key of {table.full_name}: {error.message}") from None

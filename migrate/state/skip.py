@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -13,6 +13,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects.mysql import insert
 
 from migrate.model.change import Key, key_json
+from migrate.model.errors import ServerError
 from migrate.model.table import TableId
 from migrate.state.columns import how_many, is_table, of_table, table_row
 from migrate.state.database import metadata
@@ -52,12 +53,6 @@ def forget(connection: sa.Connection, migration: str, id_: TableId) -> None:
     connection.execute(sa.delete(table).where(*is_table(table, migration, id_)))
 
 
-def reason(connection: sa.Connection, migration: str, id_: TableId, key: Key) -> str | None:
-    """Why this key's refused changes are set aside; None: they are not."""
-    found = connection.execute(sa.select(table.c.reason).where(*_is(migration, id_, key))).scalar()
-    return None if found is None else str(found)
-
-
 def every(connection: sa.Connection, migration: str) -> list[Skip]:
     rows = connection.execute(
         sa.select(
@@ -82,14 +77,28 @@ def count(connection: sa.Connection, migration: str) -> int:
 class Skips:
     """What the merger asks when a change is refused."""
 
-    def __init__(self, run: Callable[[Callable[[sa.Connection], Any]], Any], migration: str) -> None:
-        """run: runs an action in a transaction of the state database."""
+    def __init__(
+        self,
+        run: Callable[[Callable[[sa.Connection], Any]], Any],
+        migration: str,
+        alike: Callable[[TableId, Key, Collection[Key]], Collection[Key]],
+    ) -> None:
+        """run: runs an action in a transaction of the state database. alike: those of other keys of a table that its
+        server takes for a key."""
         self._run = run
         self._migration = migration
+        self._alike = alike
 
     def reason(self, id_: TableId, key: Key) -> str | None:
-        found: str | None = self._run(lambda connection: reason(connection, self._migration, id_, key))
-        return found
+        """Why what is refused of a key is set aside; None: it is not, or the server cannot say so now. A change that is
+        refused is tried again in any case, and this asked again."""
+        found: dict[Key, str] = self._run(lambda connection: reasons(connection, self._migration, id_))
+        if key in found or not found:
+            return found.get(key)
+        try:
+            return next((found[one] for one in self._alike(id_, key, found)), None)
+        except ServerError:
+            return None
 
 
 def _is(migration: str, id_: TableId, key: Key) -> list[sa.ColumnElement[bool]]:

@@ -28,7 +28,7 @@ from migrate.scroll.sessions import Sessions, forget, kept
 from migrate.settings import Settings
 from migrate.state import position
 from migrate.target.plan import PlannedTable
-from migrate.verify.generated import with_generated
+from migrate.verify.generated import WithGenerated
 from migrate.verify.kinds import Verdict
 from migrate.verify.looks import Difference, Looked, Looks, describe, hurrier, settle
 from migrate.verify.passing import Passing
@@ -72,7 +72,7 @@ class Comparison:
         self.hurry = hurrier(self.settings, state)
         self._patience = Patience(self.settings, "check", forget, sleep)
         self._suspects: dict[TableId, tuple[Tables, dict[Key, None]]] = {}
-        self._generated: dict[TableId, PlannedTable] = {}
+        self._generated = WithGenerated()
 
     def close(self) -> None:
         forget()
@@ -183,11 +183,7 @@ class Comparison:
         return self._call_for(planned, lambda: describe(self.sessions, self._whole((planned,))[0], key, verdict))
 
     def _whole(self, tables: Tables) -> Tables:
-        """The tables with their stored generated columns, which are asked for once."""
-        for one in tables:
-            if one.table.id not in self._generated:
-                self._generated[one.table.id] = self.call(partial(with_generated, self.sessions, one))
-        return tuple(self._generated[one.table.id] for one in tables)
+        return self.call(lambda: self._generated.of(self.sessions, tables))
 
     def _call_for(self, planned: PlannedTable, step: Callable[[], T]) -> T:
         """As `call`. Raises StopError for what a table would meet again, as when a target table is gone."""

@@ -5,11 +5,27 @@ A target computes its own, and may come to another value: from another time zone
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
+from migrate.model.table import TableId
 from migrate.mysql.connection import Connection
 from migrate.scroll.sessions import Sessions
 from migrate.target.plan import PlannedTable
+
+
+class WithGenerated:
+    """Tables with their stored generated columns, which are asked for once."""
+
+    def __init__(self) -> None:
+        self._known: dict[TableId, PlannedTable] = {}
+
+    def of(self, sessions: Sessions, tables: Sequence[PlannedTable]) -> tuple[PlannedTable, ...]:
+        """As `with_generated`. Raises: the driver's error, ServerError."""
+        for one in tables:
+            if one.table.id not in self._known:
+                self._known[one.table.id] = with_generated(sessions, one)
+        return tuple(self._known[one.table.id] for one in tables)
 
 
 def with_generated(sessions: Sessions, planned: PlannedTable) -> PlannedTable:

@@ -32,10 +32,11 @@ def made(
     wait_seconds: float = 60,
     repair: bool = False,
     recheck_seconds: float = 0.4,
+    columns: str = "",
 ) -> Flow:
     """A migration of 40 rows that are at the target, in chunks of ten as a copy leaves them; nothing writes yet."""
     more = MORE.format(chunks=chunks, wait=wait_seconds, repair=str(repair).lower(), recheck=recheck_seconds)
-    flow = Flow(box, kafka, directory, unique("check"), box.source, lease=30, more=more)
+    flow = Flow(box, kafka, directory, unique("check"), box.source, lease=30, more=more, columns=columns)
     flow.migration.do("init")
     flow.child("publish", "publish", "--source", "main")
     wait(flow.position, "the publisher to begin")
@@ -112,6 +113,20 @@ def test_every_kind_of_difference_is_named_and_goes_when_it_is_mended(flow: Flow
     assert flow.differences(flow.box.source) == []
     assert once(flow)["differences"] == 0
     assert "DIFFERS" not in flow.migration.do("status")
+
+
+def test_a_stored_generated_column_that_is_wrong_at_the_target_is_named_by_every_way_that_compares_rows(
+    box: Sandbox, kafka: KafkaBroker, tmp_path: Path
+) -> None:
+    column = "g BIGINT AS ({}) STORED INVISIBLE"
+    right, wrong = column.format("value + 1"), column.format(f"IF(id = {ROWS}, 0, value + 1)")
+    with closing(made(box, kafka, tmp_path, recheck_seconds=0.1, columns=f", {right}")) as flow:
+        once(flow)
+        at_target(flow, 0, f"ALTER TABLE orders_0 MODIFY {wrong}")
+        for way in (("check", "--once"), *(("verify", "--mode", mode) for mode in ("order", "sample", "count"))):
+            found = flow.migration.ask(*way, accept=(1,))
+            (one,) = found["named"] if way[0] == "check" else found["tables"][0]["named"]
+            assert (one["key"], one["kind"], one["detail"].rpartition(": ")[2]) == ([str(ROWS)], "different", "g"), way
 
 
 def test_rows_that_are_written_meanwhile_and_rows_the_stream_has_not_brought_are_no_differences(

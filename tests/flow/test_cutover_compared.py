@@ -25,14 +25,19 @@ def changed(one: Switched, key: int) -> None:
     one.flow.drain()
 
 
-def spoilt(one: Switched, key: int) -> None:
+def spoilt(one: Switched, key: int, *statements: str) -> None:
     """The same row at the target, changed by what no stream sees."""
     user = key // 2
     one.box.targets[user % 2].execute(
         "SET SESSION sql_log_bin = 0",
-        f"UPDATE orders_0 SET value = -1 WHERE id = {key}",
+        *(statements or [f"UPDATE orders_0 SET value = -1 WHERE id = {key}"]),
         database=f"{one.flow.name}_{user % 2}",
     )
+
+
+def generated(expression: str) -> str:
+    """A statement that has the target compute its stored column another way."""
+    return f"ALTER TABLE orders_0 MODIFY g BIGINT AS ({expression}) STORED INVISIBLE"
 
 
 @contextmanager
@@ -64,7 +69,7 @@ def journal(one: Switched) -> list[tuple[str, str, str]]:
 def test_a_row_that_differs_is_found_before_the_freeze_or_in_it_and_nothing_switches(
     box: Sandbox, kafka: KafkaBroker, tmp_path: Path
 ) -> None:
-    with switched(box, kafka, tmp_path) as one:
+    with switched(box, kafka, tmp_path, columns=", g BIGINT AS (value + 1) STORED INVISIBLE") as one:
         flow = one.flow
         table = f"{flow.database}.orders"
         flow.migration.ask("verify")
@@ -83,15 +88,16 @@ def test_a_row_that_differs_is_found_before_the_freeze_or_in_it_and_nothing_swit
 
         with caught_up(one, "spoilt") as late:
             changed(one, 4)
-            spoilt(one, 4)
+            spoilt(one, 4, generated("IF(id = 4, 0, value + 1)"))
         said = late.log.read_text("utf-8")
         assert (late.returncode, "writes are given back: 1 key differ" in said) == (7, True), said
-        assert f'{table} key ["4"] different' in said
+        assert f'{table} key ["4"] different: in t0/{flow.name}_0.orders_0: g' in said
         assert (one.side(), one.writable()) == ("source", ["source", "target"])
         told = journal(one)
         assert [step for step, stage, _ in told if stage == "begun"] == list(STEPS[:4])
         assert [(step, 'key ["4"]' in why) for step, stage, why in told if stage == "failed"] == [("compare", True)]
-        flow.migration.do("refresh", table, "4")
+        assert flow.migration.ask("explain", table, "4")["places"][0]["row"] == "differs in g"
+        spoilt(one, 4, generated("value + 1"))
 
         with caught_up(one, "clean") as clean:
             changed(one, 6)

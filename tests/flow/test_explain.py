@@ -80,6 +80,16 @@ def test_a_row_is_found_under_every_spelling_that_the_servers_take_for_its_key(
         box.source.execute(*write, database=f"{name}_src")
         migration.ask("drain", "--timeout", "120")
         told = [migration.ask("explain", f"{name}_src.a", key) for key in ("ABC", "abc", "aBc ")]
+        box.targets[0].execute("ALTER TABLE a MODIFY v TINYINT NOT NULL", database=f"{name}_1")
+        migration.do("parked", "skip", f"{name}_src.a", "ABC", "--reason", "a test")
+        box.source.execute(
+            "DELETE FROM a WHERE id = 'abc'", "INSERT INTO a VALUES ('aBC', 1000)", database=f"{name}_src"
+        )
+        migration.ask("drain", "--timeout", "120")
+        aside = migration.ask("explain", f"{name}_src.a", "abc ")
+        box.targets[0].execute("ALTER TABLE a MODIFY v INT NOT NULL", database=f"{name}_1")
+        migration.do("parked", "retry", f"{name}_src.a", "Abc")
+        mended = migration.ask("explain", f"{name}_src.a", "ABC"), migration.ask("parked", "list")
     finally:
         migration.stop()
     for found in told:
@@ -88,3 +98,6 @@ def test_a_row_is_found_under_every_spelling_that_the_servers_take_for_its_key(
         assert found["messages"] == told[0]["messages"]
         assert [one["what"] for one in found["decisions"]][-1] in ("updated", "inserted")
         assert found["decisions"] == told[0]["decisions"]
+    assert ([one["reason"] for one in aside["parked"]], aside["set_aside"]) == (["a test"], "a test")
+    assert [one["row"] for one in mended[0]["places"]] == ["same as at the source"]
+    assert (mended[1]["parked"], mended[1]["skips"]) == ([], [])

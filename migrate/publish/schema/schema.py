@@ -18,12 +18,14 @@ from migrate.model.errors import StopError
 from migrate.model.table import Table
 from migrate.publish.schema import ddl as ddls
 from migrate.publish.schema import ghost
+from migrate.publish.schema.bystanders import Bystanders
 from migrate.publish.schema.conditional import effective
 from migrate.publish.schema.ddl import Ddl, Name, Verb
 from migrate.publish.schema.definitions import COPY_AGAIN, Definitions, Selected, Versions, full
+from migrate.publish.schema.row_statements import RowStatements
 from migrate.publish.schema.session import UNREADABLE, legible
 from migrate.publish.schema.shadow import NotReplayedError, Shape
-from migrate.publish.schema.sqltext import tokens
+from migrate.publish.schema.sqltext import Token, tokens
 from migrate.publish.schema.statement import Statement, concerned
 from migrate.state.schema_history import Version
 
@@ -60,23 +62,37 @@ class Dialect:
 class Schema:
     """Moves the definitions on by the statements of the log.
 
-    Args: what is known; how the source reads statements; what tells what a statement makes of tables (None: nothing).
+    Args: what is known; how the source reads statements; what tells what a statement makes of tables (None: nothing),
+    and what one reaches that changes rows of others.
     """
 
-    def __init__(self, known: Definitions, dialect: Dialect, replays: Replays | None = None) -> None:
+    def __init__(
+        self,
+        known: Definitions,
+        dialect: Dialect,
+        replays: Replays | None = None,
+        bystanders: Bystanders | None = None,
+    ) -> None:
         self.known = known
+        self.row_statements = RowStatements(known, self._tokens, bystanders)
         self._selected = known.selected
         self._dialect = dialect
         self._replays = replays
 
     @classmethod
     def fixed(
-        cls, tables: Mapping[Name, Table], charsets: Mapping[int, str], *, mariadb: bool, follow: Collection[Name] = ()
+        cls,
+        tables: Mapping[Name, Table],
+        charsets: Mapping[int, str],
+        *,
+        mariadb: bool,
+        follow: Collection[Name] = (),
+        bystanders: Bystanders | None = None,
     ) -> Schema:
         """Of definitions that no statement can be replayed on."""
         selected = {name: Selected(name in follow) for name in tables}
         versions = {name: Version(table) for name, table in tables.items()}
-        return cls(Definitions(selected, versions, charsets), Dialect(mariadb, 999999))
+        return cls(Definitions(selected, versions, charsets), Dialect(mariadb, 999999), bystanders=bystanders)
 
     def statement(self, statement: Statement, since: Coordinate, gtid: str = "", at: int = 0) -> bool:
         """Whether the statement changed what is known. Raises StopError where the policy or doubt says so.
@@ -86,8 +102,7 @@ class Schema:
         if statement.is_part:
             return False
         try:
-            read = tokens(statement.sql, statement.session.mode, self._dialect.version, mariadb=self._dialect.mariadb)
-            ddl = ddls.parse(statement.sql, read, statement.database)
+            ddl = ddls.parse(statement.sql, self._tokens(statement), statement.database)
         except ValueError as error:
             return self._doubt(statement, f"it cannot be read: {error}", since)
         if ddl is None or any(UNREADABLE in legible("".join(name), exact=statement.exact) for name in ddl.names):
@@ -109,6 +124,9 @@ class Schema:
         else:
             moved = self._altered(step)
         return self.known.move(moved, gtid, at)
+
+    def _tokens(self, statement: Statement) -> list[Token]:
+        return tokens(statement.sql, statement.session.mode, self._dialect.version, mariadb=self._dialect.mariadb)
 
     def _resolved(self, ddl: Ddl) -> Ddl:
         """With names as they are known here, where the server does not tell capitals apart."""
