@@ -87,7 +87,7 @@ def foreign_discard(
 def foreign_carry(
     context: typer.Context, table: Table = None, keys: Keys = None, server: Server = None, all_: All = False
 ) -> None:
-    """Write these rows at the active side as the standby side has them, as an application would.
+    """Write these rows at the active side as the standby side has them now, as an application would.
 
     What the active side has in these rows is overwritten.
     """
@@ -119,6 +119,7 @@ def _tell(left: int) -> None:
         raise DifferenceFound(
             f"{counted(left, 'row')} listed and not equal at both sides",
             hint="`migrate foreign list` names them; `migrate foreign discard` gives the standby side the active side's"
-            " rows, `migrate foreign carry` the active side the standby side's",
+            " rows, `migrate foreign carry` the active side the standby side's; a clean verification of all tables"
+            " settles rows that never stand still",
         )
     out.print("both sides are equal in every row that was listed")

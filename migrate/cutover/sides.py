@@ -14,13 +14,13 @@ import pymysql
 import sqlalchemy as sa
 
 from migrate.cutover.server import side_by_side
-from migrate.model.errors import MigrateError
+from migrate.model.errors import MigrateError, PreflightError
 from migrate.mysql.errors import explained, text
 from migrate.settings import Settings
 from migrate.target import roles
 from migrate.target.in_database import InDatabase
 from migrate.target.plan import Plan, TargetDatabase, connect_target
-from migrate.target.roles import Role
+from migrate.target.roles import NoRole, Role
 
 Say = Callable[[str], None]
 
@@ -29,11 +29,11 @@ class Written:
     """The databases that one stream writes to, by server."""
 
     def __init__(self, stream: Settings, plan: Plan, without: Collection[str] = ()) -> None:
-        """without: servers that are gone."""
+        """without: addresses of servers that are gone, in lower case."""
         self._stream = stream
         self._servers: dict[str, list[TargetDatabase]] = {}
         for used in plan.used_databases:
-            if used.target not in without:
+            if stream.target(used.target).address.lower() not in without:
                 self._servers.setdefault(used.target, []).append(used)
 
     @property
@@ -51,11 +51,35 @@ class Written:
                 for used in self._servers[server]:
                     roles.put(connection, self._stream.name, Role.FROZEN, version, used.database)
 
-    def set_right(self, server: str, state: sa.Connection) -> None:
-        """As the state says, unless a cutover is under way. Raises as `freeze`."""
+    def set_right(self, server: str, state: sa.Engine) -> None:
+        """As the state says, unless a cutover is under way. Raises as `freeze`; the state's error."""
+        with closing(connect_target(self._stream, server)) as connection, explained(connection.name):
+            with state.begin() as known:  # which holds the switch: not while a server is waited for
+                for used in self._servers[server]:
+                    roles.set_right(known, InDatabase(connection, used.database), self._stream.name)
+
+    def lacking(self, server: str) -> list[str]:
+        """Its databases that have no role. Raises ServerError."""
+        found = []
         with closing(connect_target(self._stream, server)) as connection, explained(connection.name):
             for used in self._servers[server]:
-                roles.set_right(state, InDatabase(connection, used.database), self._stream.name)
+                there = InDatabase(connection, used.database)
+                try:
+                    with there.transaction():
+                        roles.read(there, self._stream.name)
+                except NoRole:
+                    found.append(f"{server}, database {used.database}")
+        return found
+
+
+def refuse_lacking(sides: Sequence[Written]) -> None:
+    """Raise PreflightError for databases without a role, before a freeze meets them; ServerError."""
+    lacking = side_by_side(lambda one: one[0].lacking(one[1]), [one for side in sides for one in side.servers])
+    if named := [name for some in lacking for name in some]:
+        raise PreflightError(
+            f"no role in {', '.join(named)}: they were made by an earlier version",
+            hint="stop both streams, `migrate init`, `migrate --reverse init`, and start them again",
+        )
 
 
 def freeze(sides: Sequence[Written], version: int, seconds: float) -> None:
@@ -63,12 +87,17 @@ def freeze(sides: Sequence[Written], version: int, seconds: float) -> None:
     side_by_side(lambda one: one[0].freeze(one[1], version, seconds), [one for side in sides for one in side.servers])
 
 
+def align(sides: Sequence[Written], state: sa.Engine) -> None:
+    """Before a run: every database as the state says. Raises ServerError; NoRole where one is ahead of the state."""
+    for written, server in [one for side in sides for one in side.servers]:
+        written.set_right(server, state)
+
+
 def set_right(sides: Sequence[Written], state: sa.Engine, say: Say) -> None:
     """After a run: every database as the state says. What fails is told; the streams do it when they come to it."""
     for written, server in [one for side in sides for one in side.servers]:
         try:
-            with state.begin() as connection:
-                written.set_right(server, connection)
+            written.set_right(server, state)
         except (MigrateError, pymysql.MySQLError, OSError, sa.exc.DBAPIError) as error:
             told = error.message if isinstance(error, MigrateError) else text(error)
             say(f"{server}: its roles are set right once the stream comes to it: {told}")

@@ -18,6 +18,7 @@ import pymysql
 from migrate.model.errors import StopError
 from migrate.model.table import Column, Kind
 from migrate.mysql.connection import Connection, Warned
+from migrate.mysql.errors import passes
 from migrate.mysql.flavours import collation_on
 
 Connect = Callable[[], Connection]
@@ -79,9 +80,9 @@ def _readings(column: Column, text: str, connect: Connect) -> Iterator[str]:
     elif kind in (Kind.UUID, Kind.INET):
         yield from filter(None, [_cast(connect(), f"CAST(%s AS {column.type.upper()})", text)])
     elif kind is Kind.RAWTEXT:
+        yield from _bytes(text)  # first as commands print it
         raw = _encoded(connect(), column, text)
         yield from (one.decode("latin-1") for one in (raw,) if one is not None)
-        yield from _bytes(text)
     elif kind is Kind.BINARY:
         yield from _binary(column, text)
     else:
@@ -91,15 +92,19 @@ def _readings(column: Column, text: str, connect: Connect) -> Iterator[str]:
 # -- numbers
 
 
+_LONGEST = 100
+"""Characters of a number; no server has one of as many digits."""
+
+
 def _number(column: Column, text: str) -> Decimal:
-    if _NUMBER.fullmatch(text.strip()) is None:
+    if len(text) > _LONGEST or _NUMBER.fullmatch(text.strip()) is None:
         raise StopError(f"{column.titled}: it is not a number")
     return Decimal(text.strip())
 
 
 def _whole(column: Column, text: str) -> str:
     number = _number(column, text)
-    if number != number.to_integral_value(context=_WIDE):
+    if number.adjusted() > _LONGEST or number != number.to_integral_value(context=_WIDE):
         raise StopError(f"{column.titled} has whole numbers only")
     return str(int(number))
 
@@ -107,8 +112,8 @@ def _whole(column: Column, text: str) -> str:
 def _decimal(column: Column, text: str) -> str:
     number = _number(column, text)
     places = int(scale[1]) if (scale := _SCALE.search(column.type)) else 0
-    exact = number.quantize(Decimal(1).scaleb(-places), context=_WIDE)
-    if exact != number:
+    exact = number.quantize(Decimal(1).scaleb(-places), context=_WIDE) if number.adjusted() < _LONGEST else None
+    if exact is None or exact != number:
         raise StopError(f"{column.titled} has no value with as many decimal places")
     return f"{abs(exact) if exact.is_zero() else exact:f}"
 
@@ -230,7 +235,9 @@ def _cast(connection: Connection, expression: str, text: str) -> str | None:
     sql = f"SELECT CAST(CAST({expression} AS CHAR) AS BINARY)"
     try:
         connection.execute(sql, [text])
-    except (Warned, pymysql.MySQLError):
+    except (Warned, pymysql.MySQLError) as error:
+        if passes(error):
+            raise  # says nothing of the text
         return None
     row = connection.one(sql, [text])
     return None if row is None or row[0] is None else bytes(row[0]).decode()

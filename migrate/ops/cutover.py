@@ -80,7 +80,8 @@ class Cutover:
         ]
         self._others = [Server(source, self._side.other.value) for source in self._other.sources]
         other = stored_plan(back, state) if direction is Direction.THERE else there
-        self._written = [Written(self._stream, self._plan), Written(self._other, other, without)]
+        gone_at = [one.address.lower() for one in self._stream.sources if one.name in without]
+        self._written = [Written(self._stream, self._plan), Written(self._other, other, gone_at)]
         self._blocks = Blocks(settings, state, self._side, self._servers, self._plan, say, self._without)
         self._other_blocks = Blocks(settings, state, self._side.other, self._others, other, say)
         self._ends: dict[str, SourceEnd] = {}  # of the logs, while the tables are locked
@@ -249,11 +250,12 @@ class Cutover:
                 self._report.keys = comparing.compare()
         if self._report.rehearsed:
             return
-        with self._journal.step("roles"), self._state.connect() as connection:
-            version = switch.get(connection, self._settings.name).version
+        with self._journal.step("roles"):
+            pass_up_to(passing.again(), self._left())  # a row may have been asked for meanwhile
+            with self._state.connect() as connection:
+                version = switch.get(connection, self._settings.name).version
             sides.freeze(self._written, version, min(self._settings.cutover.wait_seconds, self._left()))
         with self._journal.step("switch"):
-            pass_up_to(passing.again(), self._left())  # a row may have been asked for meanwhile
             self._left()
             for server in self._servers:
                 server.still_locked()
@@ -277,6 +279,8 @@ class Cutover:
             foreign.compare(self._settings, self._state)
         common = self._settings, self._state, self._direction
         checking.refuse_unready(*common, streams, self._plan, self._servers, self._without)
+        sides.refuse_lacking(self._written)
+        sides.align(self._written, self._state)
         self._refuse_closed()
         self._blocks.probe()
         self._other_blocks.probe_ending()

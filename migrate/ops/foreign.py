@@ -112,8 +112,11 @@ def compare(settings: Settings, state: sa.Engine) -> int:
     """
     for stream in streams(settings, state):
         with state.connect() as connection:
-            found = [one for one in foreign.every(connection, stream.name) if one.key is not None]
-        if found:
+            every = foreign.every(connection, stream.name)
+        if gone := [one for one in every if _is_gone(stream, one)]:
+            with state.begin() as connection:
+                foreign.settle(connection, stream.name, gone)
+        if found := [one for one in every if one.key is not None and not _is_gone(stream, one)]:
             _compare(stream, state, found)
     with state.connect() as connection:
         return count(connection, settings)
@@ -123,7 +126,7 @@ def _compare(stream: Stream, state: sa.Engine, found: Sequence[Foreign]) -> None
     with closing(Sessions(stream.settings)) as sessions, explained("a comparison of foreign writes"):
         for pause in _CHECKS_SECONDS:
             time.sleep(pause)
-            equal = [one for one in found if _is_gone(stream, one)]
+            equal: list[Foreign] = []
             for planned, some in _by_table(stream, found):
                 tables = tuple(stream.plan.members(planned))
                 seen = look_up(sessions, tables, [one.key for one in some if one.key is not None])
@@ -172,6 +175,9 @@ def chosen(
         ]
     if name is not None and not found:
         raise ConfigError(f"no write to {name} is listed", hint="`migrate foreign list` has the names")
+    if len(where := {(stream.name, one.id) for stream, one in found}) > 1 and name is not None:
+        servers = ", ".join(sorted(id_[0] for _, id_ in where))
+        raise ConfigError(f"several servers have {name}", hint=f"choose one with --server: {servers}")
     if not keys:
         return found
     stream, first = found[0]
@@ -188,7 +194,7 @@ def discard(
 
     The stream that leads refreshes them. Raises: PreflightError in a cutover, StopError, ServerError.
     """
-    leader = _leader(settings, state)
+    leader, wanted = _leader(settings, state), _keyed(wanted)
     rows: dict[tuple[str, str, str], list[Key]] = {}
     for stream, one in wanted:
         planned = _of_leader(leader, stream, one)
@@ -199,30 +205,35 @@ def discard(
 
 
 def carry(settings: Settings, state: sa.Engine, wanted: Sequence[tuple[Stream, Foreign]]) -> int:
-    """Write these rows at the active side as the standby one has them; how many keys differ still afterwards.
+    """Write these rows at the active side as the standby one has them now; how many keys differ still afterwards.
 
+    Rows that are equal by now are left alone: what the active side has since may not have come to the standby one.
     The write is not marked as ours, so the stream that leads takes it for an application's and carries it back. Raises:
     PreflightError where the side of a write is the active one by now, or in a cutover; StopError, ServerError.
     """
-    leader = _leader(settings, state)
+    leader, wanted = _leader(settings, state), _keyed(wanted)
+    compare(settings, state)
+    with state.connect() as connection:
+        names = {stream.name for stream, _ in wanted}
+        left = {(name, one.id, one.key) for name in names for one in foreign.every(connection, name)}
+    wanted = [(stream, one) for stream, one in wanted if (stream.name, one.id, one.key) in left]
     for stream, one in wanted:
         if stream.name == leader.name:
             raise PreflightError(
                 f"{one.id[1]}.{one.id[2]} is at the active side by now: there is nothing to carry it to",
                 hint="`migrate foreign discard` gives the standby side the row as it is there",
             )
-        _key(one)
     for stream in {id(stream): stream for stream, _ in wanted}.values():
         some = [one for other, one in wanted if other is stream]
         with state.begin() as connection:  # no cutover begins meanwhile
             leading.hold(connection, stream.name)
             leading.refuse_in_cutover(connection, stream.name)
             for planned, of_table in _by_table(stream, some):
-                _carry(stream, planned, [_key(one) for one in of_table])
+                _carry(connection, stream, planned, [_key(one) for one in of_table])
     return compare(settings, state)
 
 
-def _carry(stream: Stream, planned: PlannedTable, keys: Sequence[Key]) -> None:
+def _carry(state: sa.Connection, stream: Stream, planned: PlannedTable, keys: Sequence[Key]) -> None:
     planner, nobody = Planner(stream.plan), Partition(stream.name, "", 0)
     share = Share(Owned(nobody, 0, {}), {}, Consumed(nobody, 0, {}, 0, 0, 0, 0), {})
     asked = dict.fromkeys(keys)
@@ -235,6 +246,7 @@ def _carry(stream: Stream, planned: PlannedTable, keys: Sequence[Key]) -> None:
     with closing(TargetPool(stream.settings)) as pool:
         for database, part in share.parts.items():
             with explained(f"target '{database.target}', database {database.database}"):
+                roles.set_right(state, pool.get(database), stream.name)
                 _write(pool.get(database), stream.name, part)
 
 
@@ -265,7 +277,10 @@ def _leader(settings: Settings, state: sa.Engine) -> Stream:
     found = streams(settings, state)
     with state.connect() as connection:
         leading.refuse_in_cutover(connection, settings.name)
-        return next(one for one in found if leading.leads(connection, one.name))
+        for one in found:
+            if leading.leads(connection, one.name):
+                return one
+    raise PreflightError("the stream that leads is not ready for these tables", hint="`migrate --reverse init`")
 
 
 def _of_leader(leader: Stream, stream: Stream, one: Foreign) -> PlannedTable:
@@ -275,10 +290,20 @@ def _of_leader(leader: Stream, stream: Stream, one: Foreign) -> PlannedTable:
     where = stream.settings.source(one.id[0]).address.lower(), one.id[1], one.id[2]
     for planned in leader.plan.tables.values():
         for place in planned.places:
-            address = leader.settings.target(place.database.target).address.lower()
-            if (address, place.database.database, place.table) == where:
+            target = place.database.target
+            named = leader.side == "target" and target == one.id[0]  # its targets have the sources' names
+            address = leader.settings.target(target).address.lower()
+            if (named or address == where[0]) and (place.database.database, place.table) == where[1:]:
                 return planned
     raise StopError(f"{one.id[1]}.{one.id[2]} is no target table of the stream that leads", hint="`migrate status`")
+
+
+def _keyed(wanted: Sequence[tuple[Stream, Foreign]]) -> list[tuple[Stream, Foreign]]:
+    """Without tables that are listed as a whole. Raises PreflightError where there is nothing else."""
+    keyed = [(stream, one) for stream, one in wanted if one.key is not None]
+    if wanted and not keyed:
+        _key(wanted[0][1])
+    return keyed
 
 
 def _key(one: Foreign) -> Key:

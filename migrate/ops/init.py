@@ -230,14 +230,19 @@ def _refuse_back(plan: Plan, changes: Changes) -> None:
 
 
 def _make_roles(settings: Settings, plan: Plan, state: sa.Engine, reverse_of: str) -> None:
-    """Each database has the role that the state gives its side, unless it has one."""
-    with state.connect() as connection:
+    """Each database has the role that the state gives its side. Nobody switches meanwhile.
+
+    Raises: StopError where a database is ahead of the state.
+    """
+    with state.begin() as connection, closing(TargetPool(settings)) as pool:
+        leading.hold(connection, reverse_of or settings.name)
+        leading.refuse_in_cutover(connection, reverse_of or settings.name)
         now = switch.get(connection, reverse_of or settings.name)
-    role = Role.STANDBY if now.side is (Side.TARGET if reverse_of else Side.SOURCE) else Role.ACTIVE
-    with closing(TargetPool(settings)) as pool:
+        role = Role.STANDBY if now.side is (Side.TARGET if reverse_of else Side.SOURCE) else Role.ACTIVE
         for used in plan.used_databases:
             with explained(f"target '{used.target}', database {used.database}"):
                 roles.make(pool.get(used), settings.name, role, now.version)
+                roles.set_to(pool.get(used), settings.name, role, now.version)
 
 
 def _close_copies(settings: Settings, plan: Plan) -> None:

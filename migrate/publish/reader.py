@@ -341,7 +341,7 @@ class TransactionReader:
 
     def _statement(self, event: Event, statement: Statement) -> None:
         self._known.clear()
-        why = self._schema.row_statements.why_not(statement, (self._file, self._end))
+        why = self._schema.row_statements.why_not(statement)
         if why is not None:
             if why:
                 raise StopError(f"{self._at(event)}: {why}", hint=_SET_ROW)

@@ -61,6 +61,8 @@ class Foreign:
 def note(connection: sa.Connection, migration: str, found: Iterable[Foreign]) -> None:
     """List keys; one that is listed already has the newer coordinate. Listing the same again changes nothing."""
     latest = {(one.id, one.key): one for one in found}
+    if (since := verification.equal_since(connection, migration)) is not None:
+        connection.execute(sa.delete(table).where(table.c.migration == migration, table.c.seen <= since))
     rows = [_row(migration, one) for one in latest.values()]
     for start in range(0, len(rows), _AT_ONCE):
         put_all(connection, "foreign_write", rows[start : start + _AT_ONCE], _LATER)

@@ -55,8 +55,8 @@ def apply(connection: Connection, parts: Sequence[Part], last_tier: int, send: S
     1. raise the fence of every partition and source, checking the epochs; 2. lock the rows and decide; 3. write rows
     and ledger; 4. hand empty deletes and evicted rows to Kafka, *before* the commit: a crash in between sends them
     twice, which does no harm, but never loses one; 5. commit. keep: also what was decided for each key.
-    Raises: OwnershipLost, StopError, or the driver's error; nothing was written then, unless the commit itself
-    failed, whose outcome the fence tells.
+    Raises: OwnershipLost, NotStandby, StopError, or the driver's error; nothing was written then, unless the commit
+    itself failed, whose outcome the fence tells.
     """
     done = Done()
     with connection.transaction():
@@ -65,7 +65,7 @@ def apply(connection: Connection, parts: Sequence[Part], last_tier: int, send: S
                 fence.raise_to(connection, part.partition, source, part.epoch, coordinate)
         # Asked inside the transaction: only an answer from after the first statement counts (rule 11).
         migration = parts[0].partition.migration
-        known = standing.read(connection, migration)
+        known = standing.to_write(connection, migration)
         aside = {key: why for part in parts for key, why in part.aside.items()}
         decided: list[Decided] = []
         lefts = {part.partition: Aftermath() for part in parts}

@@ -21,10 +21,10 @@ from migrate.mysql.connection import Connection
 from migrate.mysql.errors import NO_SUCH_TABLE, number
 from migrate.mysql.quoting import quote
 from migrate.state import leading
+from migrate.state.migration import REVERSE
 
 log = structlog.get_logger("migrate.target")
 ROLE = "_migrate_role"
-MISSING = "stop `migrate run`, `migrate init`, and start it again"
 
 
 class Role(StrEnum):
@@ -57,6 +57,10 @@ class NotStandby(ServerError):  # noqa: N818 - it says what is so
         self.held = held
 
 
+class NoRole(StopError):  # noqa: N818 - it says what is so
+    """Nothing is known of who may write in a database, or the state knows less of it than the database."""
+
+
 def make(connection: Connection, migration: str, role: Role, version: int) -> None:
     """The row, where there is none. Raises the driver's error."""
     connection.execute(
@@ -67,7 +71,7 @@ def make(connection: Connection, migration: str, role: Role, version: int) -> No
 
 
 def read(connection: Connection, migration: str) -> Held:
-    """The role with a shared lock until the transaction ends. Raises StopError where there is no row."""
+    """The role with a shared lock until the transaction ends. Raises NoRole where there is no row."""
     try:
         row = connection.one(f"{QUESTION} LOCK IN SHARE MODE", (migration,))
     except pymysql.MySQLError as error:
@@ -75,7 +79,7 @@ def read(connection: Connection, migration: str) -> Held:
             raise
         row = None
     if row is None:
-        raise missing(connection.name)
+        raise missing(connection.name, migration)
     return held(row)
 
 
@@ -86,12 +90,16 @@ def held(row: tuple[object, ...]) -> Held:
     return Held(Role(str(row[0])), int(str(row[1])))
 
 
-def missing(where: str) -> StopError:
-    return StopError(f"{where} has no role for this migration: nothing is written there", hint=MISSING)
+def missing(where: str, migration: str) -> NoRole:
+    way = "migrate --reverse" if migration.endswith(REVERSE) else "migrate"
+    return NoRole(
+        f"{where} has no role for {migration}: nothing is written there",
+        hint=f"stop `{way} run`, `{way} init`, and start it again",
+    )
 
 
 def require_standby(connection: Connection, migration: str) -> None:
-    """For a transaction that writes rows, at its beginning. Raises NotStandby, StopError."""
+    """For a transaction that writes rows, at its beginning. Raises NotStandby, NoRole."""
     found = read(connection, migration)
     if found.role is not Role.STANDBY:
         raise NotStandby(found, connection.name)
@@ -100,7 +108,7 @@ def require_standby(connection: Connection, migration: str) -> None:
 def put(connection: Connection, migration: str, role: Role, version: int, database: str = "") -> None:
     """Set the role, in the caller's transaction; waits for transactions of the stream in flight.
 
-    database: on the connection's server; without it, the connection's own. Raises: StopError where there is no row; the
+    database: on the connection's server; without it, the connection's own. Raises: NoRole where there is no row; the
     driver's error.
     """
     where = f"{quote(database)}.{ROLE}" if database else ROLE
@@ -109,24 +117,30 @@ def put(connection: Connection, migration: str, role: Role, version: int, databa
         (role.value, version, migration),
     )
     if changed != 1:
-        raise missing(f"{connection.name}, database {database}" if database else connection.name)
+        raise missing(f"{connection.name}, database {database}" if database else connection.name, migration)
 
 
 def set_right(state: sa.Connection, there: Connection, migration: str) -> Role | None:
     """The role that a database has by the state, which is set where another one was left; None in a cutover.
 
-    state: in a transaction; until that ends, no cutover begins. Raises: StopError where the database is ahead of the
-    state, or has no role; the driver's error.
+    state: in a transaction; until that ends, no cutover begins. Raises: NoRole where the database is ahead of the
+    state, or has none; the driver's error.
     """
     leading.hold(state, migration)
     if leading.is_switching(state, migration):
         return None
     version = leading.version(state, migration)
     role = Role.STANDBY if leading.leads(state, migration) else Role.ACTIVE
+    set_to(there, migration, role, version)
+    return role
+
+
+def set_to(there: Connection, migration: str, role: Role, version: int) -> None:
+    """The role, where a database has another one. Raises as `set_right`."""
     with there.transaction():
         found = read(there, migration)
         if found.version > version:
-            raise StopError(
+            raise NoRole(
                 f"{there.name}: its role is of version {found.version} of the switch, and the state is at {version}:"
                 " the state database lost a switch",
                 hint="bring the state database back as it was last; docs/cutover.md has what a role is",
@@ -134,4 +148,3 @@ def set_right(state: sa.Connection, there: Connection, migration: str) -> Role |
         if found.role is not role:
             put(there, migration, role, version)
             log.warning("role set right", where=there.name, role=role.value, was=found.role.value)
-    return role

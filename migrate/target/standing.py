@@ -37,8 +37,7 @@ def read(connection: Connection, migration: str) -> Standing:
     """As the database has it now.
 
     To be asked inside the transaction that deletes, after its first statement: an answer from before could miss a copy
-    begun since (rule 11). While chunks of a table are being planned every one of them counts as open. Raises NotStandby
-    where the stream may not write, StopError where no role is known.
+    begun since (rule 11). While chunks of a table are being planned every one of them counts as open.
     """
     found = Standing()
     for kind, source, first, second in _ask(connection, migration):
@@ -51,8 +50,14 @@ def read(connection: Connection, migration: str) -> Standing:
                 found.noted.add((str(source), str(first)))
             case _:
                 found.parked.add((str(source), str(first)))
+    return found
+
+
+def to_write(connection: Connection, migration: str) -> Standing:
+    """As `read`, for a transaction that writes rows. Raises NotStandby, NoRole."""
+    found = read(connection, migration)
     if found.role is None:
-        raise missing(connection.name)
+        raise missing(connection.name, migration)
     if found.role.role is not Role.STANDBY:
         raise NotStandby(found.role, connection.name)
     return found
@@ -63,5 +68,5 @@ def _ask(connection: Connection, migration: str) -> list[tuple[Any, ...]]:
         return connection.query(_ASK, (migration, WHOLE_TABLE, migration, migration, migration))
     except pymysql.MySQLError as error:
         if number(error) == NO_SUCH_TABLE:
-            raise missing(connection.name) from error
+            raise missing(connection.name, migration) from error
         raise

@@ -65,6 +65,12 @@ def test_a_write_by_hand_at_a_standby_side_changes_nothing_at_the_active_one_and
         assert flow.differences(box.source) == []
         assert one.stage()[0] == "ready"
 
+        role = f"_migrate_role WHERE migration = '{flow.name}-reverse'"
+        ((version,),) = box.source.query(f"SELECT version FROM {role}", database=flow.database)
+        box.source.execute(f"DELETE FROM {role}", database=flow.database)  # as before an update
+        assert f"no role in main, database {flow.database}" in flow.refused("cutover")
+        made = f"INSERT INTO _migrate_role VALUES ('{flow.name}-reverse', 'active', {version}, 0)"
+        box.source.execute(made, database=flow.database)
         ask("cutover")
         late(one, kafka)
         ask("--reverse", "verify")

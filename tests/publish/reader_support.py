@@ -16,7 +16,6 @@ from migrate.publish.emit import Image, Transaction
 from migrate.publish.log.binlog import FLAG_ARTIFICIAL, BinlogReader, Event
 from migrate.publish.own import Own
 from migrate.publish.reader import TransactionReader
-from migrate.publish.schema.bystanders import Bystanders
 from migrate.publish.schema.schema import Schema
 from migrate.settings import Source
 from sandbox.database import DatabaseServer
@@ -87,7 +86,6 @@ class Log:
         table = load_table(self.connection, "main", DATABASE, "t")
         self.tables = {(DATABASE, "t"): table}
         self.charsets = collation_charsets(self.connection)
-        self.bystanders: Bystanders | None = None
 
     def start(self) -> BinlogPosition:
         return visible_position(self.connection, list(self.tables), threading.Event())
@@ -114,7 +112,7 @@ class Log:
 
     def reader(self, start: BinlogPosition, sink: Collected) -> TransactionReader:
         mariadb = self.connection.flavour == "mariadb"
-        schema = Schema.fixed(self.tables, self.charsets, mariadb=mariadb, bystanders=self.bystanders)
+        schema = Schema.fixed(self.tables, self.charsets, mariadb=mariadb)
         return TransactionReader("main", 1, start.file, schema, self.charsets, sink, SIDE, mariadb=mariadb)
 
     def events(self, *statements: str) -> tuple[BinlogPosition, list[Event]]:

@@ -18,7 +18,6 @@ from migrate.mysql.definition import show_create_whole
 from migrate.mysql.errors import explained
 from migrate.publish.log import gtid as gtids
 from migrate.publish.own import Own
-from migrate.publish.schema.bystanders import Bystanders
 from migrate.publish.schema.ddl import Name
 from migrate.publish.schema.definitions import COPY_AGAIN, Definitions, Selected, Versions, full
 from migrate.publish.schema.schema import Dialect, Schema
@@ -123,8 +122,7 @@ class History:
         known = Definitions(selected, versions, charsets, self._current, self._store)
         flavour = "mariadb" if dialect.mariadb else "mysql"
         shadow = Shadow(self._settings.state, self._settings.name, self._source.name, flavour)
-        bystanders = Bystanders(lambda: connect(self._source, self._name), lambda: {*selected, *known.versions})
-        return Schema(known, dialect, shadow, bystanders)
+        return Schema(known, dialect, shadow)
 
     def side(self, position: Position) -> Own:
         """Whose transactions are dropped, and the role that the side has at a position; noted where none is yet."""

@@ -18,7 +18,6 @@ from migrate.model.errors import StopError
 from migrate.model.table import Table
 from migrate.publish.schema import ddl as ddls
 from migrate.publish.schema import ghost
-from migrate.publish.schema.bystanders import Bystanders
 from migrate.publish.schema.conditional import effective
 from migrate.publish.schema.ddl import Ddl, Name, Verb
 from migrate.publish.schema.definitions import COPY_AGAIN, Definitions, Selected, Versions, full
@@ -62,8 +61,7 @@ class Dialect:
 class Schema:
     """Moves the definitions on by the statements of the log.
 
-    Args: what is known; how the source reads statements; what tells what a statement makes of tables (None: nothing),
-    and what one reaches that changes rows of others.
+    Args: what is known; how the source reads statements; what tells what a statement makes of tables (None: nothing).
     """
 
     def __init__(
@@ -71,10 +69,9 @@ class Schema:
         known: Definitions,
         dialect: Dialect,
         replays: Replays | None = None,
-        bystanders: Bystanders | None = None,
     ) -> None:
         self.known = known
-        self.row_statements = RowStatements(known, self._tokens, bystanders)
+        self.row_statements = RowStatements(known, self._tokens)
         self._selected = known.selected
         self._dialect = dialect
         self._replays = replays
@@ -87,12 +84,11 @@ class Schema:
         *,
         mariadb: bool,
         follow: Collection[Name] = (),
-        bystanders: Bystanders | None = None,
     ) -> Schema:
         """Of definitions that no statement can be replayed on."""
         selected = {name: Selected(name in follow) for name in tables}
         versions = {name: Version(table) for name, table in tables.items()}
-        return cls(Definitions(selected, versions, charsets), Dialect(mariadb, 999999), bystanders=bystanders)
+        return cls(Definitions(selected, versions, charsets), Dialect(mariadb, 999999))
 
     def statement(self, statement: Statement, since: Coordinate, gtid: str = "", at: int = 0) -> bool:
         """Whether the statement changed what is known. Raises StopError where the policy or doubt says so.

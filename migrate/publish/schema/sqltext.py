@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Final
 
 ANSI_QUOTES: Final = 0x4
-ORACLE: Final = 0x200
 NO_BACKSLASH_ESCAPES: Final = 0x100000
 
 _PLAIN: Final = r"[A-Za-z0-9_$\u0080-\U0010ffff]+"

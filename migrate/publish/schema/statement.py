@@ -141,11 +141,6 @@ def first_word(sql: str) -> str:
     return match.group(1).upper() if match else ""
 
 
-def words(sql: str) -> list[str]:
-    """Every name and keyword of a statement, and what may be one in another sql_mode."""
-    return [word for word, _ in _words(_without_comments(sql))]
-
-
 def savepoint_of(sql: str) -> str:
     """The name, as it is written, in SAVEPOINT s and ROLLBACK [WORK] TO [SAVEPOINT] s; "" for a whole ROLLBACK."""
     found = _SAVEPOINT.match(_without_comments(sql))
