@@ -13,8 +13,8 @@ from migrate.cutover.reverse import SUFFIX
 from migrate.model.words import counted
 from migrate.ops import status, way_back
 from migrate.ops.checking import too_old
-from migrate.ops.mending import WATCH, mend, missing, tables, typed
-from migrate.ops.readiness import standing_in_the_way
+from migrate.ops.mending import FOREIGN, WATCH, mend, missing, tables, typed
+from migrate.ops.readiness import foreign_listed, standing_in_the_way
 from migrate.ops.status import Status
 from migrate.scroll.throttle import Pace
 from migrate.settings import Settings
@@ -124,6 +124,9 @@ def _ending(now: Status, opened: list[str]) -> Whole:
     if now.parked:
         held.append(f"{now.parked} × change is parked")
         next_ = "migrate parked list"
+    if now.foreign:
+        held.append(foreign_listed(now.foreign))
+        next_ = FOREIGN
     if now.waiting_messages:
         held.append(f"{counted(now.waiting_messages, 'message')} of changes at the sources never came to the targets")
         next_ = "migrate run"

@@ -179,6 +179,8 @@ def the_rollback(hand: Hand, box: Sandbox) -> None:
     # by somebody whom read_only does not stop, at the side that was left
     box.source.execute("INSERT INTO orders VALUES (5003, 5003, 8, 'a forgotten job')", database=flow.database)
     hand.types("migrate drain")
+    assert '"5003"' in hand.types("migrate foreign list")
+    hand.types("migrate foreign discard --all")
     assert flow.differences(box.source) == []
     assert "0 differences" in hand.types("migrate --reverse verify")
     assert stands(hand) == ("switched", "migrate finish")

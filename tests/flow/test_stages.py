@@ -70,6 +70,10 @@ def test_who_types_what_is_next_comes_to_the_end(box: Sandbox, kafka: KafkaBroke
         flow.drain()
         for child in late:
             child.stop(SLOW)
+        stage, following, held = stands(flow)
+        assert (stage, following, len(held)) == ("switched", "migrate foreign compare", 1)
+        assert held[0] in flow.refused("finish")
+        flow.migration.do("foreign", "carry", "--all")
         assert stands(flow) == ("switched", "migrate finish", [])
 
         assert watch.running, watch.log.read_text("utf-8")
