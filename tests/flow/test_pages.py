@@ -181,6 +181,8 @@ def the_rollback(hand: Hand, box: Sandbox) -> None:
     hand.types("migrate drain")
     assert '"5003"' in hand.types("migrate foreign list")
     hand.types("migrate foreign discard --all")
+    hand.types("migrate foreign compare")
+    hand.types("migrate foreign carry --all")  # nothing is left to carry
     assert flow.differences(box.source) == []
     assert "0 differences" in hand.types("migrate --reverse verify")
     assert stands(hand) == ("switched", "migrate finish")
