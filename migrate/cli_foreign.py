@@ -14,6 +14,7 @@ from migrate.model.words import counted
 from migrate.ops import foreign as foreign_writes
 from migrate.settings import Settings
 from migrate.state import database
+from migrate.state import foreign as listing
 
 foreign = typer.Typer(
     no_args_is_help=True,
@@ -43,7 +44,7 @@ def foreign_list(context: typer.Context, as_json: Json = False) -> None:
     with database.opened(settings.state) as state:
         found = foreign_writes.listed(settings, state, _NAMED)
         with state.connect() as connection:
-            total = foreign_writes.count(connection, settings)
+            total = listing.count_both(connection, settings.name)
     if as_json:
         print_json({"count": total, "listed": found})
         return
@@ -120,6 +121,6 @@ def _tell(left: int) -> None:
             f"{counted(left, 'row')} listed and not equal at both sides",
             hint="`migrate foreign list` names them; `migrate foreign discard` gives the standby side the active side's"
             " rows, `migrate foreign carry` the active side the standby side's; a clean verification of all tables"
-            " settles rows that never stand still",
+            " settles rows that keep changing",
         )
     out.print("both sides are equal in every row that was listed")

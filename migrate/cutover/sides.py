@@ -37,8 +37,9 @@ class Written:
                 self._servers.setdefault(used.target, []).append(used)
 
     @property
-    def servers(self) -> Sequence[tuple[Written, str]]:
-        return [(self, server) for server in self._servers]
+    def servers(self) -> Sequence[str]:
+        """Their names."""
+        return list(self._servers)
 
     def freeze(self, server: str, version: int, seconds: float) -> None:
         """In one transaction of a server; waits so long for a transaction of the stream in flight.
@@ -72,9 +73,13 @@ class Written:
         return found
 
 
+def _servers(sides: Sequence[Written]) -> list[tuple[Written, str]]:
+    return [(side, server) for side in sides for server in side.servers]
+
+
 def refuse_lacking(sides: Sequence[Written]) -> None:
     """Raise PreflightError for databases without a role, before a freeze meets them; ServerError."""
-    lacking = side_by_side(lambda one: one[0].lacking(one[1]), [one for side in sides for one in side.servers])
+    lacking = side_by_side(lambda one: one[0].lacking(one[1]), _servers(sides))
     if named := [name for some in lacking for name in some]:
         raise PreflightError(
             f"no role in {', '.join(named)}: they were made by an earlier version",
@@ -84,18 +89,18 @@ def refuse_lacking(sides: Sequence[Written]) -> None:
 
 def freeze(sides: Sequence[Written], version: int, seconds: float) -> None:
     """Freeze both sides, all servers at a time. Raises ServerError, StopError; some are frozen then."""
-    side_by_side(lambda one: one[0].freeze(one[1], version, seconds), [one for side in sides for one in side.servers])
+    side_by_side(lambda one: one[0].freeze(one[1], version, seconds), _servers(sides))
 
 
 def align(sides: Sequence[Written], state: sa.Engine) -> None:
     """Before a run: every database as the state says. Raises ServerError; NoRole where one is ahead of the state."""
-    for written, server in [one for side in sides for one in side.servers]:
+    for written, server in _servers(sides):
         written.set_right(server, state)
 
 
 def set_right(sides: Sequence[Written], state: sa.Engine, say: Say) -> None:
-    """After a run: every database as the state says. What fails is told; the streams do it when they come to it."""
-    for written, server in [one for side in sides for one in side.servers]:
+    """After a run: every database as the state says. What fails is reported; the streams do it when they come to it."""
+    for written, server in _servers(sides):
         try:
             written.set_right(server, state)
         except (MigrateError, pymysql.MySQLError, OSError, sa.exc.DBAPIError) as error:

@@ -100,7 +100,7 @@ def finish(
         _refuse_parked(ways[0])
         if not unread:
             _refuse_unread(ways[0], state)
-            _refuse_foreign(state, names)
+            _refuse_foreign(state, settings.name)
         plans = replace(plans, parked=sum(count for way in ways[1:] for _, count in _parked(way)))
     if not do:
         return plans
@@ -126,10 +126,10 @@ def finish(
     return replace(plans, done=True, details=removed)
 
 
-def _refuse_foreign(state: sa.Engine, names: Sequence[str]) -> None:
+def _refuse_foreign(state: sa.Engine, name: str) -> None:
     """Raise PreflightError while rows are listed that nobody carried or discarded."""
     with state.connect() as connection:
-        count = sum(foreign.count(connection, name) for name in names)
+        count = foreign.count_both(connection, name)
     if count:
         raise PreflightError(
             foreign_listed(count),

@@ -10,7 +10,6 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
-from functools import partial
 
 import sqlalchemy as sa
 
@@ -74,7 +73,8 @@ def listed(settings: Settings, state: sa.Engine, most: int | None = None) -> lis
     """Every key that is listed, as `--json` has it. settings: of the forward stream."""
     found: list[dict[str, object]] = []
     with state.connect() as connection:
-        for name, side in _names(connection, settings):
+        reverse = migrations.other_way(connection, settings.name)
+        for name, side in ((settings.name, "source"), (reverse, "target")):
             found += [
                 {
                     "side": side,
@@ -88,18 +88,6 @@ def listed(settings: Settings, state: sa.Engine, most: int | None = None) -> lis
                 for one in foreign.every(connection, name, most)
             ]
     return found
-
-
-def count(connection: sa.Connection, settings: Settings) -> int:
-    """How many keys are listed, of both streams."""
-    return sum(foreign.count(connection, name) for name, _ in _names(connection, settings))
-
-
-def _names(connection: sa.Connection, settings: Settings) -> list[tuple[str, str]]:
-    """Name and side of both streams. settings: of either of them."""
-    of = migrations.reverse_of(connection, settings.name)
-    forward = of or settings.name
-    return [(forward, "source"), (migrations.other_way(connection, forward), "target")]
 
 
 # -- comparing
@@ -119,7 +107,7 @@ def compare(settings: Settings, state: sa.Engine) -> int:
         if found := [one for one in every if one.key is not None and not _is_gone(stream, one)]:
             _compare(stream, state, found)
     with state.connect() as connection:
-        return count(connection, settings)
+        return foreign.count_both(connection, settings.name)
 
 
 def _compare(stream: Stream, state: sa.Engine, found: Sequence[Foreign]) -> None:
@@ -128,9 +116,8 @@ def _compare(stream: Stream, state: sa.Engine, found: Sequence[Foreign]) -> None
             time.sleep(pause)
             equal: list[Foreign] = []
             for planned, some in _by_table(stream, found):
-                tables = tuple(stream.plan.members(planned))
-                seen = look_up(sessions, tables, [one.key for one in some if one.key is not None])
-                equal += [one for one in some if one.key is not None and judge(seen[one.key]) is None]
+                seen = look_up(sessions, tuple(stream.plan.members(planned)), [_key(one) for one in some])
+                equal += [one for one in some if judge(seen[_key(one)]) is None]
             if equal:
                 with state.begin() as connection:
                     foreign.settle(connection, stream.name, equal)
@@ -148,8 +135,7 @@ def _is_gone(stream: Stream, one: Foreign) -> bool:
 def _by_table(stream: Stream, found: Iterable[Foreign]) -> Iterator[tuple[PlannedTable, list[Foreign]]]:
     tables: dict[tuple[str, str, str], list[Foreign]] = {}
     for one in found:
-        if not _is_gone(stream, one):
-            tables.setdefault(one.id, []).append(one)
+        tables.setdefault(one.id, []).append(one)
     for id_, some in tables.items():
         yield stream.plan.tables[id_], some
 
@@ -257,19 +243,14 @@ def _write(connection: Connection, migration: str, part: Part) -> None:
             raise PreflightError(
                 f"{connection.name} is {held.role}: nothing is carried there", hint="see `migrate status`"
             )
+        left = Aftermath()
         for work in part.work:
-            left = Aftermath()
-            step = PlaceStep(connection, migration, work.writer, False, False, False, partial(_same, left))
-            step.refresh(work.refreshed)
+            PlaceStep(connection, migration, work.writer, False, False, False, lambda _: left).refresh(work.refreshed)
             if left:
                 raise StopError(
                     f"a row of {work.writer.table.full_name} would take the values of a unique key from another row",
                     hint="change that row at the active side first, or `migrate foreign discard`",
                 )
-
-
-def _same(left: Aftermath, _key: Key) -> Aftermath:
-    return left
 
 
 def _leader(settings: Settings, state: sa.Engine) -> Stream:

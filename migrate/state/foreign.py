@@ -17,6 +17,7 @@ import sqlalchemy as sa
 from migrate.model.change import Key, key_json
 from migrate.model.coordinate import Coordinate
 from migrate.model.table import TableId
+from migrate.state import migration as migrations
 from migrate.state import verification
 from migrate.state.columns import how_many, is_table, of_coordinate, of_table, table_row
 from migrate.state.database import metadata, put_all
@@ -105,6 +106,11 @@ def every(connection: sa.Connection, migration: str, most: int | None = None) ->
 def count(connection: sa.Connection, migration: str) -> int:
     """How many keys no clean verification of all tables has settled since."""
     return how_many(connection, table, _open(connection, migration))
+
+
+def count_both(connection: sa.Connection, migration: str) -> int:
+    """As `count`, of a migration's two streams together. migration: either of them."""
+    return sum(count(connection, name) for name in migrations.both_ways(connection, migration))
 
 
 def _open(connection: sa.Connection, migration: str) -> list[sa.ColumnElement[bool]]:

@@ -73,7 +73,7 @@ def check(connection: Connection, migration: str, table: Table, chunk: int, atte
 
 
 def touch(connection: Connection, migration: str, table: Table) -> None:
-    """Mark the caller's transaction as ours (rule 18), for maintenance that changes rows.
+    """Mark the caller's transaction as the stream's own, for maintenance that changes rows.
 
     Raises: NotStandby, StopError; the driver's error.
     """

@@ -3,8 +3,8 @@
 Each database that a stream writes to has a row for that stream. Every transaction of the stream reads it with a shared
 lock and writes only while it says `standby`; a cutover changes it under an exclusive lock, which waits for the
 transactions in flight. So whatever comes late, a refresh, a retry or a process that was frozen, writes nothing where
-applications write. The row's changes stand in the server's own binlog, so whether a change was made while its side was
-standby is told by its coordinate (`migrate.publish.own`).
+applications write. The row's changes stand in the server's own binlog, so a change's coordinate shows whether it was
+made while its side was standby (`migrate.publish.own`).
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def make(connection: Connection, migration: str, role: Role, version: int) -> No
 def read(connection: Connection, migration: str) -> Held:
     """The role with a shared lock until the transaction ends. Raises NoRole where there is no row."""
     try:
-        row = connection.one(f"{QUESTION} LOCK IN SHARE MODE", (migration,))
+        row = connection.one(f"SELECT role, version FROM {ROLE} WHERE migration = %s LOCK IN SHARE MODE", (migration,))
     except pymysql.MySQLError as error:
         if number(error) != NO_SUCH_TABLE:
             raise
@@ -81,9 +81,6 @@ def read(connection: Connection, migration: str) -> Held:
     if row is None:
         raise missing(connection.name, migration)
     return held(row)
-
-
-QUESTION = f"SELECT role, version FROM {ROLE} WHERE migration = %s"
 
 
 def held(row: tuple[object, ...]) -> Held:
