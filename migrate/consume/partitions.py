@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Collection
-from typing import Protocol, TypeVar
+from collections.abc import Callable, Collection, Mapping
+from typing import NamedTuple, Protocol, TypeVar
 
 import sqlalchemy as sa
 import structlog
@@ -13,18 +13,20 @@ from sqlalchemy.exc import DBAPIError
 
 from migrate.consume import sharing
 from migrate.consume.queue import SwapQueue
-from migrate.consume.tenure import Halt, Tenure
+from migrate.consume.tenure import NO_RECORD, Halt, Tenure
 from migrate.kafka.reader import DELETED, PartitionReader
 from migrate.kafka.watch import TopicWatch
 from migrate.model.coordinate import Coordinate
 from migrate.model.errors import MigrateError, OwnershipLost, ServerError, StopError
 from migrate.mysql.errors import passes, text
 from migrate.settings import Settings
-from migrate.state import halt, record
+from migrate.state import halt, reached, record
 from migrate.state import migration as migrations
 from migrate.state.database import in_transaction
 from migrate.state.lease import Leases
+from migrate.state.reached import DatabaseName, Lost
 from migrate.state.record import Consumed, Partition
+from migrate.target.reached import Behind, Claim, StateBehind
 
 log = structlog.get_logger("migrate.consume")
 _LOOK_EVERY = 2.0
@@ -34,8 +36,22 @@ T = TypeVar("T")
 class Owner(Protocol):
     """Who writes the rows of the partitions that are ours; the merger."""
 
-    def take(self, partition: Partition, epoch: int, watermark: dict[str, Coordinate]) -> None: ...
+    def take(
+        self, claim: Claim, watermark: Mapping[str, Coordinate], had: Mapping[DatabaseName, int]
+    ) -> Mapping[DatabaseName, int]:
+        """had: the offset that each target database had come to. Returns those that have less, and from where on."""
+
     def drop(self, partition: Partition) -> None: ...
+
+
+class _Known(NamedTuple):
+    """What the state has of a partition."""
+
+    start: int | None  # the end of its consumed prefix
+    watermark: dict[str, Coordinate]
+    had: dict[DatabaseName, int]  # the offset that each target database had come to
+    recorded: int
+    migration: migrations.Migration
 
 
 class Partitions:
@@ -166,7 +182,10 @@ class Partitions:
         tenure = self._mine.get(partition)
         if tenure is None:
             return
-        if isinstance(error, StopError):
+        if isinstance(error, Behind):
+            self._drop(tenure)
+            self._begin(tenure)
+        elif isinstance(error, StopError):
             self._drop(tenure)
             self._stand_still(tenure, error)
         else:
@@ -234,13 +253,14 @@ class Partitions:
         """Become the partition's writer; returns the offset to read from. Raises OwnershipLost, StopError."""
         partition = tenure.partition
 
-        def load(connection: sa.Connection) -> tuple[int | None, dict[str, Coordinate], int, migrations.Migration]:
+        def load(connection: sa.Connection) -> _Known:
             start = record.next_offset(connection, partition)
             marks = record.watermarks(connection, partition)
             last = record.last_offset(connection, partition)
-            return start, marks, last, migrations.get(connection, self._settings.name)
+            had = reached.load(connection, partition)
+            return _Known(start, marks, had, last, migrations.get(connection, self._settings.name))
 
-        found, watermark, tenure.recorded, known = self._in_state(load)
+        found, watermark, had, tenure.recorded, known = self._in_state(load)
         if known != self._migration:
             raise ServerError("the migration has other topics or partitions now", hint="this process starts again")
         if (error := self._gone(tenure.topic)) is not None:
@@ -250,10 +270,45 @@ class Partitions:
         if not low <= start <= high:
             where = f"{tenure.topic} [{partition.number}]"
             raise StopError(f"{where}: reading goes on at offset {start}, the broker has {low} to {high}", hint=DELETED)
-        self._owner.take(partition, tenure.held.epoch, watermark)
+        behind = self._take(tenure, watermark, had)
+        if behind:
+            start = self._set_back(tenure, start, low, {one: (has, had[one]) for one, has in behind.items()})
         if start == high and tenure.noted:  # whatever stood in the way is applied
             self._in_state(lambda connection: halt.clear(connection, self._settings.name, tenure.name))
             tenure.noted = False
+        return start
+
+    def _take(
+        self, tenure: Tenure, watermark: Mapping[str, Coordinate], had: Mapping[DatabaseName, int]
+    ) -> Mapping[DatabaseName, int]:
+        while True:
+            claim = Claim(tenure.partition, tenure.held.epoch, self._leases.holder)
+            try:
+                return self._owner.take(claim, watermark, had)
+            except StateBehind as error:
+                tenure.held = self._leases.raise_above(tenure.partition.lease, error.epoch)
+
+    def _set_back(self, tenure: Tenure, start: int, low: int, behind: Mapping[DatabaseName, tuple[int, int]]) -> int:
+        """Databases lost what they had: from where on the partition is to be applied again. Returns the offset.
+
+        behind: the offset that each has come to, and had. What the broker no longer has is noted, and settled by a
+        verification (rule "fence compares").
+        """
+        partition, where = tenure.partition, f"{tenure.topic} [{tenure.partition.number}]"
+        start = max(low, min(start, *(has for has, _ in behind.values())))
+        found = [Lost(database, where, has, end, start) for database, (has, end) in behind.items()]
+
+        def note(connection: sa.Connection) -> None:
+            self._leases.still_ours(connection, tenure.held)
+            record.set_back(connection, partition, start)
+            for one in found:
+                reached.note_lost(connection, partition.migration, one)
+
+        self._in_state(note)
+        tenure.recorded = NO_RECORD  # what was applied is to be applied again
+        for one in found:
+            told = log.warning if one.healed else log.error
+            told("a target lost committed transactions", lost=str(one), applied_again_from=start)
         return start
 
     def _read(self, tenure: Tenure, start: int) -> None:

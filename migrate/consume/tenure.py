@@ -10,6 +10,8 @@ from migrate.model.partition import Partition
 from migrate.state import halt
 from migrate.state.lease import Held
 
+NO_RECORD = -1
+"""Instead of an offset: whatever is read is to be applied, though it may have been before."""
 _FIRST_PAUSE, _LONGEST_PAUSE = 5.0, 60.0
 
 
@@ -20,7 +22,7 @@ class Tenure:
     partition: Partition
     held: Held
     topic: str
-    recorded: int = -1  # the highest offset with a record from before we took it
+    recorded: int = NO_RECORD  # the highest offset with a record from before we took it
     noted: bool = True  # the state has a note that it stands still, or may have one of an owner before
 
     @property

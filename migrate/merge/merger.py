@@ -6,7 +6,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import wait
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import structlog
@@ -23,14 +23,16 @@ from migrate.model.message import CANAL, Received
 from migrate.mysql import errors as mysql_errors
 from migrate.settings import Settings
 from migrate.state.left_out import Reasons
+from migrate.state.reached import DatabaseName
 from migrate.state.record import Consumed, Partition
 from migrate.state.skip import Skips
-from migrate.target import fence
+from migrate.target import reached
 from migrate.target.lanes import Lanes
 from migrate.target.parked import SetAside
 from migrate.target.part import Part, Send, apply, find_refused
 from migrate.target.place import Aftermath, Done
 from migrate.target.plan import Plan, TargetDatabase, TargetPool
+from migrate.target.reached import Behind, Claim, Taken
 from migrate.target.refresh import SourceRows
 from migrate.target.requeue import AftermathSender
 from migrate.target.roles import NotStandby
@@ -47,7 +49,7 @@ class Merged:
 
     consumed: Sequence[Consumed]  # by partition, what is at the target now
     written: Done
-    failed: Mapping[Partition, MigrateError]  # what stopped a partition: StopError, or OwnershipLost
+    failed: Mapping[Partition, MigrateError]  # what stopped a partition: StopError, OwnershipLost, or Behind
 
 
 class Merger:
@@ -81,21 +83,32 @@ class Merger:
         self._databases = plan.used_databases
         self._lanes = {name: Lanes(plan.settings, count) for name, count in _lanes(plan).items()}
 
-    def take(self, partition: Partition, epoch: int, watermark: dict[str, Coordinate]) -> None:
+    def take(
+        self, claim: Claim, watermark: Mapping[str, Coordinate], had: Mapping[DatabaseName, int]
+    ) -> Mapping[DatabaseName, int]:
         """Become the writer of a partition: raise the fence in every target database (rule 8).
 
-        Raises: ServerError when `migrate init` changed the plan while others had the partition, or when stopping.
+        had: the offset that each database had come to. Returns those that have less now, each with the offset from
+        which on messages are to be given here again. Raises: StateBehind where a database knows a later epoch;
+        ServerError when `migrate init` changed the plan while others had the partition, or when stopping.
         """
-        owned = Owned(partition, epoch, watermark)
+        owned = Owned(claim, dict(watermark))
         sources = [*(source.name for source in self._settings.sources), CANAL]
         with self._busy:
             self._planner.layouts.refresh()
             for database in self._databases:
                 with self._lanes[database.target].one() as pool:
-                    raise_fence = partial(_raise_fence, pool, database, partition, sources, epoch)
-                    for source, coordinate in self._retry(pool, database, raise_fence).items():
+                    raise_fence = partial(_raise_fence, pool, database, claim, sources)
+                    owned.reached[database], marks = self._retry(pool, database, raise_fence)
+                    for source, coordinate in marks.items():
                         owned.applied.setdefault(source, {})[database] = coordinate
-            self._owned[partition] = owned
+            behind = {one: had[named(one)] for one, has in owned.reached.items() if has < had.get(named(one), has)}
+            owned.behind.update(behind)
+            for source, applied in owned.applied.items():  # what these have no longer counts as merged
+                for coordinate in (applied[database] for database in behind):
+                    _lower(owned.watermark, source, coordinate)
+            self._owned[claim.partition] = owned
+        return {named(one): max(owned.reached[one], 0) for one in behind}
 
     def drop(self, partition: Partition) -> None:
         """Stop writing a partition."""
@@ -136,10 +149,20 @@ class Merger:
             for database, part in share.parts.items():
                 work.setdefault(database, []).append(part)
         written = self._write_parallel(work, failed)
-        consumed = [done for partition, done in planned.items() if partition not in failed]
+        consumed = [
+            replace(done, reached=self._reached(partition, work))
+            for partition, done in planned.items()
+            if partition not in failed
+        ]
         for done in consumed:
             self._owned[done.partition].watermark.update(done.highest)
         return Merged(consumed, written, failed)
+
+    def _reached(self, partition: Partition, work: Mapping[TargetDatabase, Sequence[Part]]) -> dict[DatabaseName, int]:
+        """How far the databases of a batch have come with a partition, by their names."""
+        owned = self._owned[partition]
+        written = [one for one, parts in work.items() if any(part.partition == partition for part in parts)]
+        return {named(one): owned.reached[one] for one in written}
 
     def _plan(self, owned: Owned, items: Sequence[Received]) -> Share:
         share = self._planner.plan_partition(owned, items)
@@ -181,7 +204,7 @@ class Merger:
             for part in together:
                 try:
                     done.add(self._write(pool, database, part))
-                except (StopError, OwnershipLost) as error:
+                except (StopError, OwnershipLost, Behind) as error:
                     failed[part.partition] = error
         return done, failed
 
@@ -194,25 +217,24 @@ class Merger:
             log.info("writing partition by partition", where=str(database.name), because=told)
             pool.drop(database)
             return None
-        for part in parts:
-            self._note_applied(database, part)
         return written
 
     def _write(self, pool: TargetPool, database: TargetDatabase, part: Part) -> Done:
         """Write one part. Doing it twice ends the same: intents are states, and nobody else may write meanwhile."""
-        written = self._retry(pool, database, partial(self._apply, pool, database, [part]), part)
-        self._note_applied(database, part)
-        return written
+        return self._retry(pool, database, partial(self._apply, pool, database, [part]), part)
 
     def _apply(self, pool: TargetPool, database: TargetDatabase, parts: Sequence[Part]) -> Done:
         connection = pool.get(database)
         try:
-            return apply(connection, parts, self._last_tier, self._send(database), keep=self._keep)
+            done = apply(connection, parts, self._last_tier, self._send(database), keep=self._keep)
         except NotStandby:
             if self._sides is None or not self._sides.is_active(connection):
                 raise
             self._sides.note([one for part in parts for one in late(part)])
             return Done()
+        for part in parts:
+            self._note_applied(database, part)
+        return done
 
     def _send(self, database: TargetDatabase) -> Send:
         def send(partition: Partition, left: Aftermath) -> None:
@@ -265,15 +287,28 @@ class Merger:
         )
 
     def _note_applied(self, database: TargetDatabase, part: Part) -> None:
+        owned = self._owned[part.partition]
         for source, coordinate in part.highest.items():
             if coordinate is not None:
-                self._owned[part.partition].applied.setdefault(source, {})[database] = coordinate
+                owned.applied.setdefault(source, {})[database] = coordinate
+        owned.reached[database] = max(part.expected, part.end)
+        if part.end >= owned.behind.get(database, 0):
+            owned.behind.pop(database, None)
 
 
-def _raise_fence(
-    pool: TargetPool, database: TargetDatabase, partition: Partition, sources: Sequence[str], epoch: int
-) -> dict[str, Coordinate | None]:
-    return fence.take(pool.get(database), partition, sources, epoch)
+def named(database: TargetDatabase) -> DatabaseName:
+    return database.target, database.database
+
+
+def _raise_fence(pool: TargetPool, database: TargetDatabase, claim: Claim, sources: Sequence[str]) -> Taken:
+    return reached.take(pool.get(database), claim, sources)
+
+
+def _lower(watermark: dict[str, Coordinate], source: str, coordinate: Coordinate | None) -> None:
+    if coordinate is None:
+        watermark.pop(source, None)
+    elif source in watermark:
+        watermark[source] = min(watermark[source], coordinate)
 
 
 def _lanes(plan: Plan) -> dict[str, int]:

@@ -28,6 +28,7 @@ from migrate.target.groups import name_of
 from migrate.target.part import Part, Work
 from migrate.target.place import Returned
 from migrate.target.plan import Place, Plan, PlannedTable, TargetDatabase
+from migrate.target.reached import NOTHING, Claim
 from migrate.target.refresh import REFRESHED, Held
 from migrate.target.rows import PlaceWriter
 
@@ -51,12 +52,17 @@ class Share:
 
 @dataclass(slots=True)
 class Owned:
-    """A partition we write: its lease's epoch, what is merged of it, and what each database has."""
+    """A partition we write: by which lease, what is merged of it, and what each database has."""
 
-    partition: Partition
-    epoch: int
+    claim: Claim
     watermark: dict[str, Coordinate]  # by source, over everything merged so far (rule 4)
     applied: dict[str, dict[TargetDatabase, Coordinate | None]] = field(default_factory=dict)  # by source
+    reached: dict[TargetDatabase, int] = field(default_factory=dict)  # the offset that each has come to
+    behind: dict[TargetDatabase, int] = field(default_factory=dict)  # that lost writes: the offset they had come to
+
+    @property
+    def partition(self) -> Partition:
+        return self.claim.partition
 
 
 class RowRefused(StopError):  # noqa: N818 - what it says is what happened
@@ -109,16 +115,19 @@ class Planner:
             except Exception as error:
                 self._leave_out_or_raise(item, as_stop(error))
         highest = draft.highest
+        start, end = items[0].offset, items[-1].offset + 1
         for planned, asked in draft.fold.doubts.settle():
             self._ask(planned, asked, draft.refreshes)
         parts: Parts = {}
         for place, planned, intents in draft.fold.places():
             if (part := parts.get(place.database)) is None:
-                part = parts[place.database] = _part(owned, place.database, highest)
+                part = parts[place.database] = _part(owned, place.database, highest, end)
             part.work.append(Work(self._writer(planned, place), intents))
         for (place, _), (planned, came_back) in draft.returned.items():
-            self._work(parts, owned, highest, planned, place).returned += came_back
-        start, end = items[0].offset, items[-1].offset + 1
+            self._work(parts, owned, highest, end, planned, place).returned += came_back
+        for database, had in owned.behind.items():
+            if end >= had and database not in parts:  # nothing more of what it lost is for it
+                parts[database] = _nothing(owned, database, end)
         consumed = Consumed(owned.partition, end, highest, len(items), draft.rows, draft.event_ms, start)
         return Share(owned, parts, consumed, draft.refreshes, draft.foreign)
 
@@ -190,7 +199,8 @@ class Planner:
                 intents[place].append(Intent(key, row if home == place else None, REFRESHED))
         for place, some in intents.items():
             if some:
-                self._work(share.parts, share.owned, share.consumed.highest, planned, place).refreshed += some
+                done = share.consumed
+                self._work(share.parts, share.owned, done.highest, done.end, planned, place).refreshed += some
 
     def _home(self, planned: PlannedTable, key: Key, row: Row) -> Place | None:
         try:
@@ -301,12 +311,18 @@ class Planner:
             came_back.append(Returned(key, coordinate, delay.tier))
 
     def _work(
-        self, parts: Parts, owned: Owned, highest: Mapping[str, Coordinate], planned: PlannedTable, place: Place
+        self,
+        parts: Parts,
+        owned: Owned,
+        highest: Mapping[str, Coordinate],
+        end: int,
+        planned: PlannedTable,
+        place: Place,
     ) -> Work:
         """What a place gets besides changes, behind the last of those."""
         part = parts.get(place.database)
         if part is None:
-            part = parts[place.database] = _part(owned, place.database, highest)
+            part = parts[place.database] = _part(owned, place.database, highest, end)
             part.highest = part.highest or {planned.table.source: None}
         writer = self._writer(planned, place)
         there = [work for work in part.work if work.writer.name == place.table]
@@ -326,10 +342,16 @@ class Planner:
         return self._writers[key]
 
 
-def _part(owned: Owned, database: TargetDatabase, highest: Mapping[str, Coordinate]) -> Part:
+def _part(owned: Owned, database: TargetDatabase, highest: Mapping[str, Coordinate], end: int) -> Part:
     """A part whose marks never lower a fence: after a crash a database can have more than this batch reaches."""
     marks: dict[str, Coordinate | None] = {}
     for source, coordinate in highest.items():
         have = owned.applied.get(source, {}).get(database)
         marks[source] = coordinate if have is None else max(have, coordinate)
-    return Part(owned.partition, owned.epoch, marks)
+    return Part(owned.claim, marks, end=end, expected=owned.reached.get(database, NOTHING))
+
+
+def _nothing(owned: Owned, database: TargetDatabase, end: int) -> Part:
+    """A part that only says how far the database has come."""
+    source = next(iter(owned.applied))
+    return Part(owned.claim, {source: None}, end=end, expected=owned.reached.get(database, NOTHING))

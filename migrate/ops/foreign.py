@@ -35,6 +35,7 @@ from migrate.target.asking import bring
 from migrate.target.part import Part
 from migrate.target.place import Aftermath, PlaceStep
 from migrate.target.plan import Plan, PlannedTable, TargetPool
+from migrate.target.reached import Claim
 from migrate.target.refresh import SourceRows
 from migrate.target.roles import Role
 from migrate.verify.kinds import judge
@@ -221,7 +222,7 @@ def carry(settings: Settings, state: sa.Engine, wanted: Sequence[tuple[Stream, F
 
 def _carry(state: sa.Connection, stream: Stream, planned: PlannedTable, keys: Sequence[Key]) -> None:
     planner, nobody = Planner(stream.plan), Partition(stream.name, "", 0)
-    share = Share(Owned(nobody, 0, {}), {}, Consumed(nobody, 0, {}, 0, 0, 0, 0), {})
+    share = Share(Owned(Claim(nobody, 0, ""), {}), {}, Consumed(nobody, 0, {}, 0, 0, 0, 0), {})
     asked = dict.fromkeys(keys)
     with closing(SourceRows(stream.settings)) as rows:
         if planned.group:

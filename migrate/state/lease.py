@@ -109,6 +109,30 @@ class Leases:
             log.info("lease taken", lease=name, epoch=epoch)
         return held
 
+    def raise_above(self, name: str, epoch: int) -> Held:
+        """Give a lease of ours an epoch above one that was found elsewhere: the state was put back to an earlier one.
+
+        Raises OwnershipLost when the lease is another's.
+        """
+        with self._lock:
+            held = self._held.get(name)
+        if held is None:
+            raise OwnershipLost(f"lease '{name}' is no longer ours", hint="another process took over; this one ends")
+        later = Held(name, max(held.epoch, epoch) + 1)
+        with self._engine.begin() as connection:
+            changed = connection.execute(
+                sa.update(table)
+                .where(*self._named(name), table.c.holder == self.holder, table.c.epoch == held.epoch)
+                .values(epoch=later.epoch)
+            ).rowcount
+        if not changed:
+            raise OwnershipLost(f"lease '{name}' is held by another", hint="another process took over; this one ends")
+        with self._lock:
+            if self._held.get(name) == held:
+                self._held[name] = later
+        log.warning("the state database knew an older epoch", lease=name, was=held.epoch, epoch=later.epoch)
+        return later
+
     def wait(self, name: str, stop: threading.Event, poll_seconds: float = 0.5) -> Held | None:
         """Stand by until the lease is ours, also while the state server is away; None when `stop` was set first."""
         told = False

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import IntEnum
 
 import sqlalchemy as sa
 
 from migrate.model.coordinate import Coordinate
 from migrate.model.partition import Partition as Partition
-from migrate.state import columns
+from migrate.state import columns, reached
 from migrate.state import migration as migrations
 from migrate.state.database import metadata, now, put_all
+from migrate.state.reached import DatabaseName
 
 
 class State(IntEnum):
@@ -61,6 +62,7 @@ class Consumed:
     rows: int
     event_ms: int  # commit time at the source of the last change, Unix milliseconds; 0 when there was none
     start: int = 0  # of the batch; what is below was consumed before
+    reached: Mapping[DatabaseName, int] = field(default_factory=dict)  # by database that was written (`reached`)
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,6 +215,14 @@ def mark_consumed(connection: sa.Connection, every: Sequence[Consumed]) -> None:
         },
     )
     put_all(connection, "watermark", marks, {name: f"{{{name}}}" for name in _COORDINATE})
+    reached.note(connection, {done.partition: done.reached for done in every})
+
+
+def set_back(connection: sa.Connection, partition: Partition, offset: int) -> None:
+    """Reading goes on there: what is behind is to be applied again."""
+    connection.execute(
+        sa.update(consumed).where(*_of(consumed, partition), consumed.c.next_offset > offset).values(next_offset=offset)
+    )
 
 
 def uncommitted_prefix(

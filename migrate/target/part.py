@@ -14,10 +14,11 @@ from migrate.mysql.connection import Connection
 from migrate.mysql.errors import passes, text
 from migrate.state.record import Partition
 from migrate.target import decided as decisions
-from migrate.target import fence, standing
+from migrate.target import fence, reached, standing
 from migrate.target.decide import Intent
 from migrate.target.decided import Decided
 from migrate.target.place import Aftermath, Aside, Done, LeftOf, PlaceStep, Returned
+from migrate.target.reached import NOTHING, Claim
 from migrate.target.rows import PlaceWriter
 
 
@@ -33,11 +34,18 @@ class Work:
 
 @dataclass(slots=True)
 class Part:
-    partition: Partition
-    epoch: int
+    """What one database gets of a batch of a partition: the messages before offset `end`."""
+
+    claim: Claim
     highest: dict[str, Coordinate | None]  # by source; None when only delayed deletes came
     work: list[Work] = field(default_factory=list)
+    end: int = 0
+    expected: int = NOTHING  # the offset that the database has come to before
     aside: Aside = field(default_factory=dict)  # not to be written, but kept
+
+    @property
+    def partition(self) -> Partition:
+        return self.claim.partition
 
     @property
     def size(self) -> int:
@@ -52,17 +60,18 @@ Send = Callable[[Partition, Aftermath], None]
 def apply(connection: Connection, parts: Sequence[Part], last_tier: int, send: Send, *, keep: bool = False) -> Done:
     """Apply parts of several partitions of one migration in one transaction: all of them, or none.
 
-    1. raise the fence of every partition and source, checking the epochs; 2. lock the rows and decide; 3. write rows
-    and ledger; 4. hand empty deletes and evicted rows to Kafka, *before* the commit: a crash in between sends them
-    twice, which does no harm, but never loses one; 5. commit. keep: also what was decided for each key.
-    Raises: OwnershipLost, NotStandby, StopError, or the driver's error; nothing was written then, unless the commit
-    itself failed, whose outcome the fence tells.
+    1. raise offset and fence of every partition and source, and see that nothing was lost; 2. lock the rows and decide;
+    3. write rows and ledger; 4. hand empty deletes and evicted rows to Kafka, *before* the commit: a crash in between
+    sends them twice, which does no harm, but never loses one; 5. commit. keep: also what was decided for each key.
+    Raises: Behind, OwnershipLost, NotStandby, StopError, or the driver's error; nothing was written then, unless the
+    commit itself failed, whose outcome the fence tells.
     """
     done = Done()
     with connection.transaction():
         for part in parts:
+            reached.raise_to(connection, part.claim, part.expected, part.end)
             for source, coordinate in part.highest.items():
-                fence.raise_to(connection, part.partition, source, part.epoch, coordinate)
+                fence.raise_to(connection, part.partition, source, part.claim.epoch, coordinate)
         # Asked inside the transaction: only an answer from after the first statement counts (rule 11).
         migration = parts[0].partition.migration
         known = standing.to_write(connection, migration)

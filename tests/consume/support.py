@@ -22,8 +22,10 @@ from migrate.state import halt, record
 from migrate.state import migration as migrations
 from migrate.state.lease import Leases
 from migrate.state.migration import Migration, Topic
+from migrate.state.reached import DatabaseName
 from migrate.state.record import Consumed, Partition
 from migrate.target.place import Done
+from migrate.target.reached import Claim
 from sandbox.broker import KafkaBroker
 from tests.helpers import make_settings, unique
 
@@ -39,12 +41,16 @@ class FakeWriter:
     dropped: list[int] = field(default_factory=list)
     gate: threading.Event = field(default_factory=threading.Event)
     failing: dict[int, MigrateError] = field(default_factory=dict)
+    behind: dict[DatabaseName, int] = field(default_factory=dict)  # what these databases have of each partition
 
     def __post_init__(self) -> None:
         self.gate.set()
 
-    def take(self, partition: Partition, epoch: int, watermark: dict[str, Coordinate]) -> None:
-        self.taken.append((partition.number, epoch, watermark))
+    def take(
+        self, claim: Claim, watermark: Mapping[str, Coordinate], had: Mapping[DatabaseName, int]
+    ) -> Mapping[DatabaseName, int]:
+        self.taken.append((claim.partition.number, claim.epoch, watermark))
+        return {one: has for one, has in self.behind.items() if has < had.get(one, 0)}
 
     def drop(self, partition: Partition) -> None:
         self.dropped.append(partition.number)

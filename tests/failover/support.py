@@ -210,6 +210,12 @@ def wait(condition: Callable[[], Any], what: str, seconds: float = SLOW) -> Any:
 def frozen(pid: int) -> Iterator[None]:
     """A process that does nothing for the time of the block."""
     os.kill(pid, signal.SIGSTOP)
+    tasks = Path(f"/proc/{pid}/task")
+    # The signal is sent; a thread that runs on another processor meets it later.
+    wait(
+        lambda: all((one / "stat").read_text("ascii").rpartition(") ")[2][0] == "T" for one in tasks.iterdir()),
+        "it to stand still",
+    )
     try:
         yield
     finally:

@@ -19,6 +19,7 @@ from migrate.settings import Settings
 from migrate.state.record import Partition
 from migrate.target.groups import misfits
 from migrate.target.plan import Plan
+from migrate.target.reached import Claim
 from migrate.target.refresh import refresh_message
 from tests.helpers import SHARDING, int_column, make_settings, plain_table, plan_of, raw_settings, text_column
 from tests.merge.test_layouts import Told
@@ -53,7 +54,7 @@ DS_0, DS_1 = PLAN.used_databases
 
 def share_of(*messages: Message, plan: Plan = PLAN, **applied: Coordinate) -> Share:
     by_name = {"ds_0": DS_0, "ds_1": DS_1}
-    owner = Owned(PARTITION, 7, {}, {"s": {by_name[name]: one for name, one in applied.items()}})
+    owner = Owned(Claim(PARTITION, 7, "h"), {}, {"s": {by_name[name]: one for name, one in applied.items()}})
     return Planner(plan).plan_partition(owner, batch(*messages))
 
 

@@ -20,6 +20,7 @@ from migrate.model.errors import MigrateError, OwnershipLost, ServerError, StopE
 from migrate.model.message import Message, Received
 from migrate.state.record import Partition
 from migrate.target.place import Aftermath, Done, PlaceStep
+from migrate.target.reached import Claim, StateBehind
 from sandbox.stack import Sandbox
 from tests.helpers import address, make_settings, plain_table, plan_of, service_tables, unique
 
@@ -56,7 +57,7 @@ class Side:
 
     def merger(self, epoch: int = 1) -> Merger:
         made = Merger(self.plan, NoDelays(), self.stop)  # type: ignore[arg-type]
-        made.take(PARTITION, epoch, {})
+        made.take(Claim(PARTITION, epoch, "h"), {}, {})
         return made
 
     def rows(self, database: int, table: str = "t_0") -> list[tuple[object, ...]]:
@@ -275,8 +276,8 @@ def test_after_another_process_took_the_partition_nothing_more_is_written(side: 
         assert isinstance(refused(old, batch(("1", "0", "old"))), OwnershipLost)
         new.merge(batch(("1", "0", "new")))
         assert side.rows(0) == [(1, "new")]
-        with pytest.raises(OwnershipLost):
-            old.take(PARTITION, 1, {})
+        with pytest.raises(StateBehind):
+            old.take(Claim(PARTITION, 1, "h"), {}, {})
 
 
 def test_a_partition_that_was_dropped_is_not_merged(side: Side) -> None:
@@ -291,7 +292,7 @@ OTHER = Partition("m", "topic", 1)
 
 def test_partitions_share_a_transaction_in_each_database(side: Side) -> None:
     with closing(side.merger()) as merger:
-        merger.take(OTHER, 1, {})
+        merger.take(Claim(OTHER, 1, "h"), {}, {})
         merged = merger.merge([*batch(("1", "0", "a")), *batch(("2", "0", "b"), partition=OTHER)])
     sql = f"SELECT COUNT(DISTINCT partition_no), SUM(writes) FROM {side.names[0]}._migrate_fence WHERE source = 's'"
     assert side.box.targets[0].query(sql) == ((2, 2),)
@@ -300,7 +301,7 @@ def test_partitions_share_a_transaction_in_each_database(side: Side) -> None:
 
 def test_a_refused_change_stops_its_own_partition_only(side: Side) -> None:
     with closing(side.merger()) as merger:
-        merger.take(OTHER, 1, {})
+        merger.take(Claim(OTHER, 1, "h"), {}, {})
         merged = merger.merge([*batch(("1", "0", "too long")), *batch(("2", "0", "b"), partition=OTHER)])
         assert [done.partition for done in merged.consumed] == [OTHER]
         assert merged.failed.keys() == {PARTITION}
@@ -312,8 +313,8 @@ def test_a_refused_change_stops_its_own_partition_only(side: Side) -> None:
 
 def test_a_lost_partition_leaves_the_others_alone(side: Side) -> None:
     with closing(side.merger()) as old, closing(Merger(side.plan, NoDelays(), side.stop)) as new:  # type: ignore[arg-type]
-        old.take(OTHER, 1, {})
-        new.take(OTHER, 2, {})
+        old.take(Claim(OTHER, 1, "h"), {}, {})
+        new.take(Claim(OTHER, 2, "h"), {}, {})
         merged = old.merge([*batch(("1", "0", "a")), *batch(("2", "0", "old"), partition=OTHER)])
         assert [done.partition for done in merged.consumed] == [PARTITION]
         assert isinstance(merged.failed[OTHER], OwnershipLost)
@@ -338,7 +339,7 @@ def test_a_defect_stops_the_partition_that_meets_it_by_table_key_and_coordinate_
 
     monkeypatch.setattr(owner, name, broken)
     with closing(side.merger()) as merger:
-        merger.take(OTHER, 1, {})
+        merger.take(Claim(OTHER, 1, "h"), {}, {})
         with capture_logs() as logs:
             merged = merger.merge([*batch(("1", "0", "a")), *batch(("2", "0", "bad"), partition=OTHER)])
         assert ([done.partition for done in merged.consumed], side.rows(0)) == ([PARTITION], [(1, "a")])
@@ -370,7 +371,7 @@ def test_many_databases_of_a_server_share_the_sessions_that_are_allowed(mariadb_
         server.execute("FLUSH STATUS")
         before = int(server.query("SHOW GLOBAL STATUS LIKE 'Threads_connected'")[0][1]) - 1
         with closing(Merger(plan, NoDelays(), stop)) as merger:  # type: ignore[arg-type]
-            merger.take(PARTITION, 1, {})
+            merger.take(Claim(PARTITION, 1, "h"), {}, {})
             rows = [(str(number), str(number % count), "v") for number in range(240)]
             assert merger.merge(batch(*rows)).written == Done(inserted=240)
         most = int(server.query("SHOW GLOBAL STATUS LIKE 'Max_used_connections'")[0][1]) - before
@@ -397,7 +398,7 @@ def test_a_change_that_meets_a_defect_and_is_set_aside_holds_nothing_up(
 
     monkeypatch.setattr(PlaceStep, "apply", broken)
     with closing(Merger(side.plan, NoDelays(), side.stop, skips=Aside())) as merger:  # type: ignore[arg-type]
-        merger.take(PARTITION, 1, {})
+        merger.take(Claim(PARTITION, 1, "h"), {}, {})
         assert merger.merge(batch(("1", "0", "a"), ("2", "0", "b"), ("3", "0", "c"))).failed == {}
     assert side.rows(0) == [(1, "a"), (3, "c")]
     parked = side.box.targets[0].query(f"SELECT key_text, reason FROM {side.names[0]}._migrate_parked")

@@ -14,6 +14,7 @@ from migrate.model.message import CANAL, Delay, Message, Received, Row
 from migrate.state.record import Consumed, Partition
 from migrate.target.part import Part
 from migrate.target.plan import Plan
+from migrate.target.reached import Claim
 from migrate.target.refresh import refresh_message
 from tests.helpers import int_column, make_settings, plain_table, plan_of, raw_settings
 from tests.merge.test_layouts import Told
@@ -25,7 +26,9 @@ PARTITION = Partition("m", "topic", 3)
 
 def owned(watermark: dict[str, Coordinate] | None = None, **applied: Coordinate) -> Owned:
     databases = {"ds_0": DS_0, "ds_1": DS_1}
-    return Owned(PARTITION, 7, watermark or {}, {"s": {databases[name]: at for name, at in applied.items()}})
+    return Owned(
+        Claim(PARTITION, 7, "h"), watermark or {}, {"s": {databases[name]: at for name, at in applied.items()}}
+    )
 
 
 def at(ordinal: int, transaction: int = 10) -> Coordinate:
@@ -75,7 +78,7 @@ def wanted(parts: Parts) -> dict[str, dict[str, list[tuple[str, str | None]]]]:
 def test_a_batch_is_split_by_database_and_place_and_ends_behind_its_last_offset() -> None:
     parts, consumed = plan(owned(), batch(message("INSERT", ("1", "0", "a"), ("2", "1", "b"), ("3", "2", "c"))))
     assert wanted(parts) == {"ds_0": {"t_0": [("1", "a")], "t_1": [("3", "c")]}, "ds_1": {"t_0": [("2", "b")]}}
-    assert {(part.epoch, part.partition.number, part.highest["s"]) for part in parts.values()} == {(7, 3, at(4))}
+    assert {(part.claim.epoch, part.partition.number, part.highest["s"]) for part in parts.values()} == {(7, 3, at(4))}
     assert (consumed.end, consumed.messages, consumed.rows, consumed.event_ms) == (101, 1, 3, 99)
     assert consumed.highest == {"s": at(4)}
 

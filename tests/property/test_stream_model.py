@@ -19,6 +19,7 @@ from migrate.state.record import Consumed, Partition
 from migrate.target.decide import Intent, Write, decide
 from migrate.target.part import Part
 from migrate.target.plan import TargetDatabase
+from migrate.target.reached import Claim
 from tests.property import stream
 
 PLAN = stream.plan()
@@ -91,8 +92,7 @@ class Process:
         self._planner = Planner(PLAN)
         self._owned = [
             Owned(
-                Partition("m", "topic", number),
-                1,
+                Claim(Partition("m", "topic", number), 1, "h"),
                 dict(world.watermark[number]),
                 {"s": {name: database.fence.get(number) for name, database in world.databases.items()}},
             )

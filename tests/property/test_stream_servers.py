@@ -26,6 +26,7 @@ from migrate.target.chunk_fence import WHOLE_TABLE, Chunk
 from migrate.target.part import Part
 from migrate.target.place import Aftermath, Done, EmptyDelete
 from migrate.target.plan import Plan, TargetDatabase, TargetPool
+from migrate.target.reached import Claim
 from migrate.target.requeue import delayed_message
 from migrate.target.rows import PlaceWriter
 from sandbox.stack import Sandbox
@@ -175,7 +176,8 @@ def start(targets: Targets, world: World) -> KillableMerger:
     merger = KillableMerger(targets.plan, world.delays, threading.Event())  # type: ignore[arg-type]
     world.epoch += 1
     for number in range(len(world.topic)):
-        merger.take(Partition("m", world.migration, number), world.epoch, dict(world.watermark[number]))
+        claim = Claim(Partition("m", world.migration, number), world.epoch, "h")
+        merger.take(claim, dict(world.watermark[number]), {})
     return merger
 
 

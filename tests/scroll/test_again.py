@@ -24,9 +24,9 @@ from migrate.state.phase import Phase
 from migrate.state.record import Partition
 from migrate.target import chunk_fence, ledger, standing
 from migrate.target.decide import Intent
-from migrate.target.fence import take
 from migrate.target.part import Part, Work, apply
 from migrate.target.plan import TargetPool
+from migrate.target.reached import Claim, take
 from migrate.target.rows import PlaceWriter
 from sandbox.stack import Sandbox
 from tests.helpers import server_of
@@ -96,9 +96,9 @@ def stream_deletes(laid: Laid, key: int) -> None:
     partition = Partition(laid.settings.name, "topic", 0)
     with closing(TargetPool(laid.settings)) as pool:
         target = pool.get(place.database)
-        take(target, partition, ["main"], 1)
+        take(target, Claim(partition, 1, "h"), ["main"])
         work = [Work(PlaceWriter(laid.table.table, place.table), [Intent((str(key),), None, AT)])]
-        apply(target, [Part(partition, 1, {"main": AT}, work)], 0, lambda *_: None)
+        apply(target, [Part(Claim(partition, 1, "h"), {"main": AT}, work)], 0, lambda *_: None)
 
 
 def is_open(laid: Laid) -> bool:

@@ -21,10 +21,10 @@ from migrate.state.record import Partition
 from migrate.target import chunk_fence, ledger, parked, standing
 from migrate.target.chunk_fence import WHOLE_TABLE, Chunk
 from migrate.target.decide import Intent
-from migrate.target.fence import take
 from migrate.target.parked import SetAside
 from migrate.target.part import Part, Work, apply
 from migrate.target.plan import TargetPool
+from migrate.target.reached import Claim, take
 from migrate.target.rows import PlaceWriter
 from sandbox.stack import Sandbox
 from tests.failover.support import wait
@@ -63,14 +63,14 @@ class Copying:
 
     def partition(self) -> Partition:
         partition = Partition(self.name, "topic", 0)
-        take(self.target, partition, ["main"], 1)
+        take(self.target, Claim(partition, 1, "h"), ["main"])
         return partition
 
     def stream(self, session: Connection, key: Key, row: Row | None) -> None:
         """A change of the stream, in a transaction of its own."""
         writer = PlaceWriter(self.laid.table.table, "t")
         work = [Work(writer, [Intent(key, row, AT)])]
-        apply(session, [Part(Partition(self.name, "topic", 0), 1, {"main": AT}, work)], 0, lambda *_: None)
+        apply(session, [Part(Claim(Partition(self.name, "topic", 0), 1, "h"), {"main": AT}, work)], 0, lambda *_: None)
 
 
 def laid(box: Sandbox, tmp_path: Path, narrower: str, create: str = CREATE, **copy: object) -> Laid:

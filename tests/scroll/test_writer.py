@@ -20,9 +20,9 @@ from migrate.state.record import Partition
 from migrate.target import chunk_fence, ledger
 from migrate.target.chunk_fence import WHOLE_TABLE, Chunk
 from migrate.target.decide import Intent
-from migrate.target.fence import take
 from migrate.target.part import Part, Work, apply
 from migrate.target.plan import TargetPool, connect_database
+from migrate.target.reached import Claim, take
 from migrate.target.rows import PlaceWriter
 from sandbox.stack import Sandbox
 from tests.scroll.setup import Laid, lay, one_place, spread
@@ -180,12 +180,14 @@ def test_a_delete_that_comes_while_the_copy_has_inserted_finds_the_row(copying: 
     copy = copying.session()
     partition = Partition(migration, "topic", 0)
     stream = copying.session()
-    take(stream, partition, ["main"], 1)
+    take(stream, Claim(partition, 1, "h"), ["main"])
     copy.raw.begin()
     chunk_fence.check(copy, migration, table, 0, 1)
     copy.execute(f"INSERT INTO {quote(place.table)} VALUES (1, 'a')")
     assert not ledger.any_locked(copy, migration, table, place.table)
-    part = Part(partition, 1, {"main": AT}, [Work(PlaceWriter(table, place.table), [Intent(("1",), None, AT)])])
+    part = Part(
+        Claim(partition, 1, "h"), {"main": AT}, [Work(PlaceWriter(table, place.table), [Intent(("1",), None, AT)])]
+    )
     deleted: list[int] = []
     delete = threading.Thread(
         target=lambda: deleted.append(apply(stream, [part], 1, lambda _partition, _empties: None).deleted)

@@ -15,12 +15,13 @@ from migrate.model.message import Row
 from migrate.model.table import Table
 from migrate.mysql.connection import Connection
 from migrate.state.record import Partition
-from migrate.target import chunk_fence, fence, ledger, parked
+from migrate.target import chunk_fence, fence, ledger, parked, reached
 from migrate.target.chunk_fence import WHOLE_TABLE, Chunk
 from migrate.target.decide import Intent
 from migrate.target.parked import SetAside
 from migrate.target.part import Part, Work, apply, find_refused
 from migrate.target.place import Aftermath, Done, EmptyDelete, Returned
+from migrate.target.reached import Claim
 from migrate.target.refresh import REFRESHED
 from migrate.target.rows import PlaceWriter
 from tests.helpers import catalog_table, unique
@@ -46,7 +47,7 @@ class Place:
         self.partition = Partition(standby(side.one), "topic", 0)
         self.sent: list[EmptyDelete] = []
         self.evicted: list[tuple[Table, Key]] = []
-        fence.take(side.one, self.partition, ["s"], 1)
+        reached.take(side.one, Claim(self.partition, 1, "h"), ["s"])
         chunk_fence.open_attempt(side.one, self.migration, self.table, Chunk(WHOLE_TABLE, None, None), 1)
         if closed:
             self.close()
@@ -60,7 +61,7 @@ class Place:
 
     def part(self, *intents: Intent, returned: Sequence[Returned] = (), highest: int | None = 99) -> Part:
         marks: dict[str, Coordinate | None] = {"s": None if highest is None else at(highest)}
-        return Part(self.partition, 1, marks, [Work(self.writer, list(intents), list(returned))])
+        return Part(Claim(self.partition, 1, "h"), marks, [Work(self.writer, list(intents), list(returned))])
 
     def apply(self, *intents: Intent, returned: Sequence[Returned] = (), highest: int | None = 99) -> Done:
         part = self.part(*intents, returned=returned, highest=highest)
@@ -107,7 +108,7 @@ def test_rows_are_inserted_updated_and_deleted_and_the_fence_rises(side: TargetS
 
 def test_another_owner_means_nothing_is_written(side: TargetSide) -> None:
     place = Place(side)
-    fence.take(side.two, place.partition, ["s"], 2)
+    reached.take(side.two, Claim(place.partition, 2, "h"), ["s"])
     with pytest.raises(OwnershipLost):
         place.apply(write(0, "1"))
     assert place.rows == []
@@ -142,9 +143,9 @@ def test_what_several_partitions_have_for_a_place_is_one_statement_and_each_gets
 ) -> None:
     place = Place(side, closed=False)
     other = replace(place.partition, number=1)
-    fence.take(side.one, other, ["s"], 1)
+    reached.take(side.one, Claim(other, 1, "h"), ["s"])
     mine = place.part(write(0, "1"), delete(2, "7"))
-    theirs = Part(other, 1, {"s": at(99)}, [Work(place.writer, [write(0, "2"), delete(2, "8")])])
+    theirs = Part(Claim(other, 1, "h"), {"s": at(99)}, [Work(place.writer, [write(0, "2"), delete(2, "8")])])
     sent: dict[int, list[EmptyDelete]] = {}
     before = inserts(side)
     done = apply(
@@ -413,11 +414,11 @@ def test_a_write_of_either_table_ends_what_the_other_left_in_ledger_and_parked(s
         ["2"],
         ["s"],
     )
-    fence.take(side.one, place.partition, ["r"], 1)
+    reached.take(side.one, Claim(place.partition, 1, "h"), ["r"])
     writer = PlaceWriter(other, place.writer.name, noted_as=noted_as, members=place.writer.members)
     apply(
         place.connection,
-        [Part(place.partition, 1, {"r": at(1)}, [Work(writer, [write(1, "2")])])],
+        [Part(Claim(place.partition, 1, "h"), {"r": at(1)}, [Work(writer, [write(1, "2")])])],
         LAST_TIER,
         place._send,
     )

@@ -1,0 +1,131 @@
+"""How far each target database has each partition, as the consumer saw it last, and which came back with less.
+
+The other half stands in the databases (`migrate.target.reached`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+import sqlalchemy as sa
+
+from migrate.model.partition import Partition
+from migrate.state import columns, compared
+from migrate.state.database import metadata, put_all
+
+table = sa.Table(
+    "reached",
+    metadata,
+    *columns.of_partition(),
+    sa.Column("target", sa.String(48), primary_key=True),
+    sa.Column("database_name", sa.String(64), primary_key=True),
+    sa.Column("next_offset", sa.BigInteger),
+)
+lost = sa.Table(
+    "lost_writes",
+    metadata,
+    sa.Column("id", sa.BigInteger, primary_key=True),
+    sa.Column("migration", sa.String(48)),
+    sa.Column("target", sa.String(48)),
+    sa.Column("database_name", sa.String(64)),
+    sa.Column("what", sa.String(512)),
+    sa.Column("from_offset", sa.BigInteger),
+    sa.Column("to_offset", sa.BigInteger),
+    sa.Column("kept_from", sa.BigInteger),
+    sa.Column("found", sa.DateTime),
+)
+DatabaseName = tuple[str, str]
+"""Target and database."""
+NO_OFFSET = -1
+"""Of a table whose copy lost writes."""
+_AT_ONCE = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """What a database no longer had of a partition: messages from `start` to before `end`.
+
+    kept: the first of them that the broker still has; those before it are applied nowhere.
+    """
+
+    database: DatabaseName
+    what: str  # a partition as topic [number], or a table
+    start: int
+    end: int
+    kept: int
+    found: datetime | None = None
+
+    @property
+    def healed(self) -> bool:
+        """Whether all of it is applied again from the broker."""
+        return self.start != NO_OFFSET and self.kept <= self.start
+
+    def __str__(self) -> str:
+        where = "/".join(self.database)
+        if self.start == NO_OFFSET:
+            return f"{where} lost a part of the copy of {self.what}"
+        span = f"{where} lost what it had of {self.what} from offset {self.start} to {self.end}"
+        return span if self.healed else f"{span}, and the broker has it from {self.kept} on"
+
+
+def note(connection: sa.Connection, ends: Mapping[Partition, Mapping[DatabaseName, int]]) -> None:
+    """Databases came to these offsets.
+
+    Never lower: one that lost writes is behind until it has them all again.
+    """
+    rows = [
+        {**partition.row, "target": target, "database_name": name, "next_offset": offset}
+        for partition, some in ends.items()
+        for (target, name), offset in some.items()
+    ]
+    later = {"next_offset": "GREATEST(reached.next_offset, {next_offset})"}
+    for start in range(0, len(rows), _AT_ONCE):
+        put_all(connection, "reached", rows[start : start + _AT_ONCE], later)
+
+
+def load(connection: sa.Connection, partition: Partition) -> dict[DatabaseName, int]:
+    """How far each database had a partition."""
+    wanted = sa.select(table.c.target, table.c.database_name, table.c.next_offset).where(
+        table.c.topic_id == partition.topic_id, table.c.partition_no == partition.number
+    )
+    return {(row[0], row[1]): int(row[2]) for row in connection.execute(wanted)}
+
+
+def every(connection: sa.Connection, migration: str) -> dict[DatabaseName, dict[Partition, int]]:
+    """How far each database had each partition."""
+    found: dict[DatabaseName, dict[Partition, int]] = {}
+    for row in connection.execute(sa.select(table).where(table.c.migration == migration)).mappings():
+        partition = Partition(migration, row["topic_id"], int(row["partition_no"]))
+        found.setdefault((row["target"], row["database_name"]), {})[partition] = int(row["next_offset"])
+    return found
+
+
+def note_lost(connection: sa.Connection, migration: str, found: Lost) -> None:
+    """A database came back with less. Nothing counts as equal from here on; said again, what is known already stays."""
+    compared.forget(connection, migration)
+    target, name = found.database
+    values = {"target": target, "database_name": name, "what": found.what, "to_offset": found.end}
+    same = [lost.c[column] == value for column, value in values.items()]
+    if connection.execute(sa.select(lost.c.id).where(lost.c.migration == migration, *same)).first():
+        return
+    row = {"migration": migration, **values, "from_offset": found.start, "kept_from": found.kept}
+    connection.execute(sa.insert(lost).values(row))
+
+
+def lost_since(connection: sa.Connection, migration: str, moment: datetime | None) -> list[Lost]:
+    """What was found after a moment, UTC; None: ever."""
+    where = [lost.c.migration == migration, *(() if moment is None else (lost.c.found >= moment,))]
+    rows = connection.execute(sa.select(lost).where(*where).order_by(lost.c.id)).mappings()
+    return [
+        Lost(
+            (row["target"], row["database_name"]),
+            row["what"],
+            int(row["from_offset"]),
+            int(row["to_offset"]),
+            int(row["kept_from"]),
+            row["found"],
+        )
+        for row in rows
+    ]

@@ -1,0 +1,129 @@
+"""Up to which message a target database has each partition (rule "fence compares").
+
+Each transaction of a consumer names the offset, the epoch and the holder that it expects, and raises the offset. What
+is found instead tells what was lost: a lower offset or epoch, that this database came back without committed
+transactions (a crash without a flush, a failover to a lagging replica, a restored backup); a holder of the same or a
+later epoch whom the state does not know, that the state database did. Nothing is written then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import pymysql
+
+from migrate.model.coordinate import Coordinate
+from migrate.model.errors import MigrateError, OwnershipLost, ServerError
+from migrate.model.partition import Partition
+from migrate.mysql.connection import Connection
+from migrate.mysql.errors import NO_SUCH_TABLE, number
+from migrate.target import fence
+from migrate.target.roles import missing
+
+REACHED = "_migrate_reached"
+NOTHING = -1
+"""Instead of an offset: of a database that was never written."""
+_ROW = "migration = %s AND topic_id = %s AND partition_no = %s"
+
+
+class Claim(NamedTuple):
+    """A partition as the holder of its lease writes it."""
+
+    partition: Partition
+    epoch: int
+    holder: str
+
+    @property
+    def key(self) -> tuple[str, str, int]:
+        """Of its row."""
+        return self.partition.migration, self.partition.topic_id, self.partition.number
+
+
+class Behind(ServerError):  # noqa: N818 - it says what is so
+    """A database lost transactions that it had committed; nothing was written. What Kafka has is applied again."""
+
+    def __init__(self, claim: Claim, where: str, has: int, expected: int) -> None:
+        super().__init__(
+            f"{where} lost committed transactions: it has partition {claim.partition.number} up to offset {has},"
+            f" and had it up to {expected}",
+            hint="what the broker has is applied again by itself; `migrate status` names what it has not",
+        )
+
+
+class StateBehind(MigrateError):  # noqa: N818 - it says what is so
+    """A database knows a later holder of the partition than the state: the state lost committed transactions."""
+
+    exit_code = ServerError.exit_code
+
+    def __init__(self, claim: Claim, where: str, epoch: int) -> None:
+        super().__init__(
+            f"{where} knows epoch {epoch} of partition {claim.partition.number}, and the state {claim.epoch}: the state"
+            " database was put back",
+            hint="the lease gets a later epoch by itself",
+        )
+        self.epoch = epoch
+
+
+class Taken(NamedTuple):
+    """What a database has of a partition."""
+
+    offset: int  # what it gets of the messages before, it has; NOTHING where it was never written
+    applied: dict[str, Coordinate | None]  # the highest coordinate by source; None: nothing yet
+
+
+def take(connection: Connection, claim: Claim, sources: Iterable[str]) -> Taken:
+    """Become the writer here (rule 8).
+
+    Waits for a transaction of the former writer in flight. Raises: StateBehind where another holder has this epoch or
+    a later one; NoRole where `migrate init` did not make the table; OwnershipLost; the driver's error.
+    """
+    offset = _take(connection, claim)
+    return Taken(offset, fence.take(connection, claim.partition, sources, claim.epoch))
+
+
+def _take(connection: Connection, claim: Claim) -> int:
+    try:
+        with connection.transaction():
+            row = connection.one(f"SELECT epoch, holder, next_offset FROM {REACHED} WHERE {_ROW} FOR UPDATE", claim.key)
+            if row is None:
+                connection.execute(
+                    f"INSERT INTO {REACHED} (migration, topic_id, partition_no, epoch, holder, next_offset)"
+                    " VALUES (%s, %s, %s, %s, %s, %s)",
+                    (*claim.key, claim.epoch, claim.holder, NOTHING),
+                )
+                return NOTHING
+            if int(row[0]) >= claim.epoch and (int(row[0]), str(row[1])) != claim[1:]:
+                raise StateBehind(claim, connection.name, int(row[0]))
+            connection.execute(
+                f"UPDATE {REACHED} SET epoch = %s, holder = %s, writes = writes + 1 WHERE {_ROW}",
+                (claim.epoch, claim.holder, *claim.key),
+            )
+            return int(row[2])
+    except pymysql.MySQLError as error:
+        if number(error) == NO_SUCH_TABLE:
+            raise missing(connection.name, claim.partition.migration) from error
+        raise
+
+
+def raise_to(connection: Connection, claim: Claim, expected: int, end: int) -> None:
+    """First in each transaction that writes rows: this database has the partition up to `expected` at least, and
+    will have it up to `end`.
+
+    Raises: Behind when it has not; OwnershipLost when another one took the partition; the driver's error.
+    """
+    found = connection.execute(
+        f"UPDATE {REACHED} SET next_offset = GREATEST(next_offset, %s), writes = writes + 1"
+        f" WHERE {_ROW} AND epoch = %s AND holder = %s AND next_offset >= %s",
+        (end, *claim.key, claim.epoch, claim.holder, expected),
+    )
+    if found == 1:
+        return
+    row = connection.one(f"SELECT epoch, holder, next_offset FROM {REACHED} WHERE {_ROW}", claim.key)
+    epoch, holder, has = (0, "", NOTHING) if row is None else (int(row[0]), str(row[1]), int(row[2]))
+    if epoch > claim.epoch or (epoch == claim.epoch and holder != claim.holder):
+        raise OwnershipLost(
+            f"partition {claim.partition.number} has another owner (epoch {epoch})",
+            hint="this process ends; nothing was written",
+        )
+    raise Behind(claim, connection.name, has, expected)
