@@ -1,0 +1,131 @@
+"""Lost: what a target had committed and came back without, as reading went on behind it (rule "fence compares")."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+import sqlalchemy as sa
+from confluent_kafka import TopicPartition
+from confluent_kafka.admin import AdminClient
+
+from migrate.model.coordinate import Coordinate
+from migrate.model.partition import Partition
+from migrate.settings import State
+from migrate.state import compared, lease, reached
+from migrate.state.reached import DatabaseName
+from migrate.target.reached import Behind, Claim, StateBehind
+from sandbox.broker import KafkaBroker
+from tests.consume.support import FakeWriter, Process, World, until
+
+DATABASE = ("t", "shop_0")
+
+
+@pytest.fixture
+def world(kafka: KafkaBroker, state_settings: State, state: sa.Engine) -> World:
+    return World(kafka, state_settings, state)
+
+
+@pytest.fixture
+def partition(world: World) -> Partition:
+    """Five messages that were consumed, and that a database had."""
+    world.send(0, 5)
+    process = Process(world, FakeWriter())
+    until(lambda: world.consumed(0) == 5)
+    process.end()
+    found = Partition(world.name, world.topic_id, 0)
+    with world.state.begin() as connection:
+        reached.note(connection, {found: {DATABASE: 5}})
+        compared.note(connection, world.name, {found: 5})
+    return found
+
+
+def lost(world: World) -> list[tuple[int, int, bool]]:
+    """(from, to, whether the broker had all) of what was found."""
+    with world.state.connect() as connection:
+        return [(one.start, one.end, one.healed) for one in reached.lost_since(connection, world.name, None)]
+
+
+def test_what_a_database_lost_is_applied_again_and_nothing_counts_as_compared(
+    world: World, partition: Partition
+) -> None:
+    writer = FakeWriter(behind={DATABASE: 2})
+    process = Process(world, writer)
+    until(lambda: world.consumed(0) == 5 and len(writer.offsets) == 3)
+    process.end()
+    assert writer.offsets == [(0, 2), (0, 3), (0, 4)]
+    assert {item.apply for batch in writer.merged for item in batch} == {True}
+    assert lost(world) == [(2, 5, True)]
+    with world.state.connect() as connection:
+        assert compared.load(connection, world.name) == {}
+
+
+def test_until_then_the_partition_does_not_count_as_consumed(world: World, partition: Partition) -> None:
+    """A drain, and a cutover, would believe that everything had arrived."""
+    writer = FakeWriter(behind={DATABASE: 2})
+    writer.gate.clear()
+    process = Process(world, writer)
+    until(lambda: world.consumed(0) == 2)
+    writer.gate.set()
+    until(lambda: world.consumed(0) == 5)
+    process.end()
+
+
+def test_a_write_that_finds_the_loss_begins_the_partition_again_and_does_not_stop_it(
+    world: World, partition: Partition
+) -> None:
+    writer = FakeWriter()
+    process = Process(world, writer)
+    until(lambda: bool(writer.taken))
+    writer.failing[0] = Behind(Claim(partition, 1, "h"), "there", 3, 5)
+    writer.behind[DATABASE] = 3
+    world.send(0, 1)
+    until(lambda: bool(lost(world)))
+    writer.failing.clear()
+    until(lambda: world.consumed(0) == 6)
+    process.end()
+    assert (lost(world), world.halted()) == ([(3, 5, True)], {})
+    assert [one for one in writer.offsets if one[0] == 0][-3:] == [(0, 3), (0, 4), (0, 5)]
+
+
+def test_what_the_broker_no_longer_has_is_named_and_the_rest_applied(world: World, partition: Partition) -> None:
+    admin = AdminClient({"bootstrap.servers": world.kafka.bootstrap})
+    for done in admin.delete_records([TopicPartition(world.name, 0, 4)]).values():
+        done.result()
+    writer = FakeWriter(behind={DATABASE: 2})
+    process = Process(world, writer)
+    until(lambda: world.consumed(0) == 5 and bool(writer.offsets))
+    process.end()
+    assert (writer.offsets, lost(world)) == ([(0, 4)], [(2, 5, False)])
+    with world.state.connect() as connection:
+        (found,) = reached.lost_since(connection, world.name, None)
+    assert (
+        str(found)
+        == f"t/shop_0 lost what it had of {world.name} [0] from offset 2 to 5, and the broker has it from 4 on"
+    )
+
+
+class KnowsMore(FakeWriter):
+    """A target that knows a later epoch than the state."""
+
+    known = 7
+
+    def take(
+        self, claim: Claim, watermark: Mapping[str, Coordinate], had: Mapping[DatabaseName, int]
+    ) -> Mapping[DatabaseName, int]:
+        if claim.epoch <= self.known:
+            raise StateBehind(claim, "there", self.known)
+        return super().take(claim, watermark, had)
+
+
+def test_where_a_target_knows_a_later_epoch_the_lease_gets_one_above(world: World, partition: Partition) -> None:
+    writer = KnowsMore()
+    process = Process(world, writer)
+    until(lambda: len(writer.taken) == 2)
+    assert [epoch for _, epoch, _ in writer.taken] == [8, 8]
+    world.send(0, 1)
+    until(lambda: world.consumed(0) == 6)
+    with world.state.connect() as connection:
+        epochs = sa.select(lease.table.c.epoch).where(lease.table.c.name == partition.lease)
+        assert connection.execute(epochs.where(lease.table.c.migration == world.name)).scalar() == 8
+    process.end()
