@@ -125,8 +125,10 @@ class Together:
         ):
             while True:
                 if not self._begin(together, governor, waves, jobs, threads) and not waves:
-                    break
-                if not waves:
+                    self._finish(together, governor, before)
+                    if not together.goes_on:
+                        break
+                elif not waves:
                     time.sleep(_IDLE)
                 elif wait([waves[0][1]], LOOK_SECONDS).done:
                     wave, results = waves.popleft()
@@ -138,7 +140,6 @@ class Together:
                 if time.monotonic() > noted + LOOK_SECONDS:
                     noted = time.monotonic()
                     self._note(governor, [copy for wave, _ in waves for copy, _ in wave] or together.active[:1])
-            self._finish(together, governor, before)
 
     def _begin(
         self,
@@ -171,8 +172,7 @@ class Together:
         def note(connection: sa.Connection, copy: TableCopy) -> None:
             self._report(copy, governor, done).put(connection, copied=True)
 
-        together.finish(ended, note)
-        for copy in ended:
+        for copy in together.finish(ended, note):
             table, rows = copy.planned.table, copy.counts.rows_read - before[copy]
             self._report(copy, governor, len(self.copied) + len(self.failed)).now()
             self.copied[table.id] = TableCopied(

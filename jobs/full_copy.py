@@ -174,16 +174,18 @@ def _copy(
             return threads.submit(run_wave, spark, [Work(job, attempt) for attempt in wave], len(wave))
 
         report = Report(settings, copy, governor, state, (tables_done, tables), progress)
-        while _begin(copy, governor, waves, submit) or waves:
-            if not waves:
-                time.sleep(_IDLE)
-            elif wait([waves[0]], _LOOK).done:
-                copy.settle(waves.popleft().result())
-                governor.note(copy.counts.rows_read)
-                report.now()
-            governor.look()
-            report.now_and_then()
-        copy.finish()
+        done = False
+        while not done:
+            while _begin(copy, governor, waves, submit) or waves:
+                if not waves:
+                    time.sleep(_IDLE)
+                elif wait([waves[0]], _LOOK).done:
+                    copy.settle(waves.popleft().result())
+                    governor.note(copy.counts.rows_read)
+                    report.now()
+                governor.look()
+                report.now_and_then()
+            done = copy.finish()
         report.copied()
     seconds, rows = time.monotonic() - began, copy.counts.rows_read - before
     return TableCopied(

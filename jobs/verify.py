@@ -34,7 +34,7 @@ from migrate.scroll.sessions import Sessions
 from migrate.scroll.tables import chosen_tables
 from migrate.scroll.tasks import for_tasks
 from migrate.settings import Settings, load
-from migrate.state import compared, database, failover, leading, position, replay, verification
+from migrate.state import compared, database, failover, leading, position, reached, replay, verification
 from migrate.state.clock import StateClock
 from migrate.target.groups import check_groups
 from migrate.target.plan import PlannedTable
@@ -176,6 +176,7 @@ def run(
                 flavours, after = set(map(sessions.flavours, together)), binlog_ends(settings, chosen)
                 with state.begin() as connection:
                     now = Bound.now(connection, settings, every, lock=True)
+                    _refuse_lost(connection, settings, verification.started(connection, stood.number))
                     found = bound(found, together, begun, now)
                     paper = _paper(settings, stood, after, found, flavours)
                     paper["added"] = begun.added(now)
@@ -234,6 +235,14 @@ def _refuse_replays(settings: Settings, state: sa.Engine, tables: Sequence[Plann
         raise PreflightError(
             f"nothing is certified: source '{source}' is being replayed up to {until}, and rows go back until then",
             hint="`migrate drain`, then `migrate verify` again",
+        )
+
+
+def _refuse_lost(connection: sa.Connection, settings: Settings, since: datetime) -> None:
+    """What a target lost while it was compared may have been compared before (rule "fence compares")."""
+    if found := reached.lost_since(connection, settings.name, since):
+        raise PreflightError(
+            f"nothing is certified: meanwhile {found[0]}", hint="`migrate drain`, then `migrate verify` again"
         )
 
 

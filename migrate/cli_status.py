@@ -19,7 +19,7 @@ from migrate.cli_throttle import told_copy
 from migrate.cli_verify import shown_check
 from migrate.model.errors import ConfigError, MigrateError
 from migrate.model.words import counted
-from migrate.ops import readiness
+from migrate.ops import mending, readiness
 from migrate.ops import status as statuses
 from migrate.ops.stage import Stage, Whole, whole
 from migrate.ops.status import Status
@@ -153,6 +153,8 @@ def page(now: Status, stands: Whole | None, meant: Callable[[str], str]) -> Rend
         say("running: " + ", ".join(f"{name} ({who})" for name, who in now.leading.items()))
     say("records: " + ", ".join(f"{count} {name}" for name, count in now.records.items()))
     say(f"empty deletes waiting: {now.empty_deletes}" + (" at those that answer" if now.unanswered else ""))
+    for one in now.lost:
+        say(meant(f"LOST: {one}; `{mending.of_lost(one)}`"))
     if now.foreign:
         say(f"FOREIGN: {readiness.foreign_listed(now.foreign)}")
     if now.parked:

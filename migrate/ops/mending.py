@@ -8,6 +8,7 @@ from migrate.ops.readiness import to_be_verified
 from migrate.ops.status import Status
 from migrate.publish.publisher import lease_name
 from migrate.state import halt
+from migrate.state.reached import Lost
 from migrate.verify.scheduled import PROCESS as CHECK
 
 FOREIGN = "migrate foreign compare"
@@ -26,6 +27,8 @@ def mend(now: Status, problems: list[str]) -> str:
         return start
     if now.parked or now.skips or any(halt.is_partition(one["process"]) for one in now.halted):
         return "migrate parked list"
+    if copies := [one for one in now.lost if one.of_copy]:
+        return of_lost(copies[0])
     if now.foreign:
         return FOREIGN
     if now.unanswered:
@@ -37,6 +40,11 @@ def mend(now: Status, problems: list[str]) -> str:
         return "migrate drain"
     # of a server in doubt it is for a person to judge what differs
     return "migrate verify" if any(source.doubt for source in now.sources) else "migrate verify --repair"
+
+
+def of_lost(one: Lost) -> str:
+    """The command that brings what a database lost."""
+    return f"migrate copy --table {one.what} --restart" if one.of_copy else "migrate verify --repair"
 
 
 def typed(command: str, *, back: bool, back_leads: bool) -> str:

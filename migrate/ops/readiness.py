@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from migrate.model.errors import MigrateError
 from migrate.model.words import counted, duration
 from migrate.mysql.errors import explained
-from migrate.ops import status
+from migrate.ops import lost, status
 from migrate.ops.runtime import stored_plan
 from migrate.ops.status import Status
 from migrate.publish.publisher import lease_name
@@ -97,6 +97,7 @@ def to_be_verified(now: Status, without: Collection[str] = ()) -> list[str]:
     found = [f"source '{one.name}': {one.doubt}" for one in now.sources if one.doubt and one.name not in without]
     if now.foreign and not without:
         found.append(foreign_listed(now.foreign))
+    found += [f"{one}, not verified since" for one in now.lost]
     if now.left_out_since:
         found.append(f"{now.left_out_since} × message is left out, and what it held not verified since")
     if rows := sum(not row["verified"] for row in now.oversized):
@@ -127,6 +128,9 @@ def left_behind(settings: Settings, state: sa.Engine, plan: Plan, without: Colle
     Raises ServerError."""
     with state.connect() as known:
         since = verification.equal_since(known, settings.name)
+        expected = lost.Expected.read(known, plan)
+        if gone := lost.noted(known, settings.name):
+            return f"{gone[0]}: not verified since"
         if rows := len(oversized.every(known, settings.name, since)):
             return f"{counted(rows, 'row')} left out of the stream, too large for Kafka"
         if messages := left_out.count(known, settings.name, since):
@@ -139,6 +143,8 @@ def left_behind(settings: Settings, state: sa.Engine, plan: Plan, without: Colle
     with closing(TargetPool(settings)) as pool, explained("targets"):
         for database in plan.used_databases:
             connection = pool.get(database)
+            if gone := expected.lost(connection, database):
+                return str(gone[0])
             if (waiting := ledger.waiting(connection, settings.name)) or (
                 aside := parked.count(connection, settings.name)
             ):

@@ -16,7 +16,7 @@ from migrate.model.errors import MigrateError
 from migrate.model.partition import Partition
 from migrate.model.times import in_utc
 from migrate.mysql.errors import explained
-from migrate.ops import lag, throttle
+from migrate.ops import lag, lost, throttle
 from migrate.ops.runtime import stored_plan
 from migrate.ops.standing import SINGLE
 from migrate.publish.publisher import lease_name
@@ -43,6 +43,7 @@ from migrate.state import (
     verification,
 )
 from migrate.state import migration as migrations
+from migrate.state.reached import Lost
 from migrate.target import ledger, parked
 from migrate.target.groups import name_of
 from migrate.target.plan import Plan, TargetPool
@@ -100,6 +101,9 @@ class Status:
     parked: int = 0  # changes that the target refuses and that were set aside
     skips: int = 0  # keys of which what is refused is set aside
     left_out: int = 0  # messages that could not be applied and that were left out
+    lost: list[Lost] = field(
+        default_factory=list
+    )  # what targets had committed and came back without, not verified since
     foreign: int = 0  # keys written at this stream's source while that was standby, or had too late; not compared yet
     left_out_since: int = 0  # of these, those since the last clean verification of all tables began
     tables: dict[str, str] = field(
@@ -141,6 +145,7 @@ class Status:
         return {
             **asdict(self),
             "gone": sorted(self.gone),
+            "lost": [str(one) for one in self.lost],
             "waiting_messages": self.waiting_messages,
             "rows_applied": self.rows_applied,
             "drained": self.drained,
@@ -212,6 +217,8 @@ def read(
     status.lag_seconds = round(max([behind, *(source.lag_seconds for source in status.sources)]), 1)
     plan = plan or stored_plan(settings, state)
     with state.connect() as connection:
+        expected = lost.Expected.read(connection, plan)
+        status.lost = lost.noted(connection, settings.name)
         status.check = standing_of_check(connection, plan)
         copies = throttle.copies(connection, plan)
     names = Counter(planned.table.full_name for planned in plan.tables.values())
@@ -235,6 +242,8 @@ def read(
                 with explained(f"target '{place.target}'"):
                     status.empty_deletes += ledger.waiting(pool.get(place), settings.name)
                     status.parked += parked.count(pool.get(place), settings.name)
+                    told = {str(one) for one in status.lost}
+                    status.lost += [one for one in expected.lost(pool.get(place), place) if str(one) not in told]
             except MigrateError as error:
                 if not whoever_answers:
                     raise

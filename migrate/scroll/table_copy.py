@@ -76,16 +76,25 @@ class TableCopy(TableSteps):
             problems, done = self.book(connection, results)
         self._patience.judge(problems, succeeded=done)
 
-    def finish(self) -> None:
+    def finish(self) -> bool:
         """Close the table's chunk fence in every target database; deletes leave no ledger rows from here on.
 
-        Raises: OwnershipLost when another run began meanwhile.
+        False, and it is open: a target database lost chunks that were done, and they are to be copied again. Raises:
+        OwnershipLost when another run began meanwhile.
         """
+        self._patience.call(self._look_back)
+        if self.lost:
+            with self._state.begin() as connection:
+                self.take_back(connection)
+            self._patience.call(self._open_table)
+            self.go_on_again()
+            return False
         with self._state.begin() as connection:
             self.end(connection)
         self._patience.call(self._close_table)
         with self._state.begin() as connection:
             self.ended(connection)
+        return True
 
     # -- steps
 
@@ -97,7 +106,13 @@ class TableCopy(TableSteps):
 
     def _close_table(self) -> None:
         for database in self.planned.databases:
-            self.close_fence(self._sessions.targets.get(database))
+            session = self._sessions.targets.get(database)
+            with session.transaction():
+                self.close_fence(session)
+
+    def _look_back(self) -> None:
+        for database in self.planned.databases:
+            self.look_back(self._sessions.targets.get(database))
 
     def _wave(self, size: int) -> list[Attempt]:
         if not (chosen := self.choose(size, self._most_rows)):

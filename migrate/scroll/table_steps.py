@@ -47,6 +47,15 @@ class Attempt:
 
 
 @dataclass(frozen=True, slots=True)
+class Finished:
+    """A chunk that is done."""
+
+    range: KeyRange
+    attempt: int
+    counts: Counts
+
+
+@dataclass(frozen=True, slots=True)
 class ChunkResult:
     chunk: int
     attempt: int
@@ -67,7 +76,8 @@ def refuse_before_incremental(connection: sa.Connection, migration: str, table: 
 
 class TableSteps:
     """`refuse` and `enter`, `open_fence` in every target database, `go_on`; then for each wave `choose`, `note`,
-    `open_chunks`, `hand_out` and `book`; then `end`, `close_fence` in every target database, `ended`.
+    `open_chunks`, `hand_out` and `book`; then `look_back` in every target database, and where one lost chunks
+    `take_back`, and on; then `end`, `close_fence` in every target database, `ended`.
 
     counts, chunks_done, chunks_planned: so far, with what an earlier run did; estimate: rows of the table as the
     source's statistics say; places: rows that went to each, as `counts`; aside: keys that a person said to set aside
@@ -101,6 +111,8 @@ class TableSteps:
         self._reopened = False
         self._queue: deque[KeyRange] = deque()
         self._ranges: dict[int, KeyRange] = {}  # handed out
+        self._finished: dict[int, Finished] = {}
+        self._lost = set[int]()  # of these, and of the whole table, what a target database came back without
         self._until: Key | None = None
         self._next: tuple[int, Key | None] = (0, None)
         self._size = ChunkSize(settings.copy_, 0)
@@ -189,6 +201,7 @@ class TableSteps:
             key_range = self._ranges.pop(result.chunk)
             if result.problem is None:
                 done[result.chunk] = (result.attempt, result.counts)
+                self._finished[result.chunk] = Finished(key_range, result.attempt, result.counts)
                 self.counts += result.counts
                 self.chunks_done += 1
                 routed[result.chunk] = result.places
@@ -207,6 +220,42 @@ class TableSteps:
             self.places[place] += rows
         return problems, bool(done)
 
+    def look_back(self, session: Connection) -> bool:
+        """Whether a target database has all that was written there, and had been opened (rule "fence compares")."""
+        there = chunk_fence.attempts(session, self._settings.name, self.planned.table)
+        lost = {
+            number
+            for number, one in self._finished.items()
+            if (found := there.get(number)) is None or found[0] < one.attempt or not found[1]
+        }
+        if WHOLE_TABLE not in there or there[WHOLE_TABLE][0] < self._run:
+            lost.add(WHOLE_TABLE)
+        if lost:
+            told = {"table": self.planned.table.full_name, "target": session.name, "database": session.database}
+            log.warning("a target lost committed transactions", **told, chunks_copied_again=len(lost - {WHOLE_TABLE}))
+        self._lost |= lost
+        return not lost
+
+    @property
+    def lost(self) -> bool:
+        """Whether `look_back` found that anything is to be copied again."""
+        return bool(self._lost)
+
+    def take_back(self, connection: sa.Connection) -> None:
+        """What was lost is not done any more; `open_fence` in every target database is next, then `go_on_again`."""
+        self._refuse_another_run(connection)
+        lost, self._lost = self._lost - {WHOLE_TABLE}, set()
+        detail.take_back(connection, self._settings.name, self.planned.table, lost)
+        for number in sorted(lost):
+            one = self._finished.pop(number)
+            self._queue.append(one.range)
+            self.counts -= one.counts
+            self.chunks_done -= 1
+
+    def go_on_again(self) -> None:
+        """As after a copy was opened again: what the stream applied before it can be read."""
+        self._patience.call(lambda: again.wait_until_readable(self._settings, self.planned.table))
+
     def end(self, connection: sa.Connection) -> None:
         """The first transaction of `finish`; then `close_fence` in every target database, then `ended`."""
         self._refuse_another_run(connection)
@@ -214,7 +263,9 @@ class TableSteps:
         phase.note_reopened(connection, self._settings.name, self.planned.table, True)
 
     def close_fence(self, session: Connection) -> None:
-        """Close the table in one target database."""
+        """Close the table in one target database, in the caller's transaction. Raises Unopened where it lost chunks."""
+        if not self.look_back(session):
+            raise chunk_fence.Unopened(f"{session.name} lost chunks of {self.planned.table.full_name}")
         chunk_fence.close(session, self._settings.name, self.planned.table, [WHOLE_TABLE], self._run)
 
     def ended(self, connection: sa.Connection) -> None:
@@ -270,6 +321,7 @@ class TableSteps:
             key_range = KeyRange(chunk.chunk, load(chunk.low), load(chunk.high))
             self._next = (self._next[0], key_range.high)
             if chunk.state is ChunkState.DONE:
+                self._finished[chunk.chunk] = Finished(key_range, chunk.attempt, chunk.counts)
                 self.counts += chunk.counts
                 self.chunks_done += 1
             else:

@@ -77,6 +77,11 @@ class TablesCopy:
         self._waiting = list(self.active)
         return done
 
+    @property
+    def goes_on(self) -> bool:
+        """Whether a table may have chunks to begin."""
+        return bool(self._waiting)
+
     def wait_for_replay(self) -> None:
         """Until the source is not being replayed."""
         if self.active:
@@ -136,8 +141,18 @@ class TablesCopy:
         """Those whose chunks are all done, each told once; to be called when `wave` gave none, or fewer than asked."""
         return [copy for copy in self.active if copy not in self._waiting and not self._out.get(copy)]
 
-    def finish(self, copies: Sequence[TableCopy], also: Callable[[sa.Connection, TableCopy], None]) -> None:
-        """Close the chunk fences of these. also: done in the last transaction. Raises OwnershipLost."""
+    def finish(
+        self, copies: Sequence[TableCopy], also: Callable[[sa.Connection, TableCopy], None]
+    ) -> Sequence[TableCopy]:
+        """Close the chunk fences of these; returns those that are done: of others a target database lost chunks, which
+        `wave` gives again. also: done in the last transaction. Raises OwnershipLost."""
+        self._at_targets(copies, lambda session, copy: copy.look_back(session))
+        if lost := [copy for copy in copies if copy.lost]:
+            self._in_state(lost, lambda connection, copy: copy.take_back(connection))
+            self._at_targets(lost, lambda session, copy: copy.open_fence(session))
+            lost[0].go_on_again()  # they are of one source
+            self._waiting += lost
+            copies = [copy for copy in copies if copy not in lost]
         self._in_state(copies, lambda connection, copy: copy.end(connection))
         self._at_targets(copies, lambda session, copy: copy.close_fence(session))
 
@@ -147,6 +162,7 @@ class TablesCopy:
 
         self._in_state(copies, end)
         self.active = [copy for copy in self.active if copy not in copies]
+        return copies
 
     # -- inside
 
@@ -157,7 +173,7 @@ class TablesCopy:
                 for copy in copies:
                     step(connection, copy)
 
-    def _at_targets(self, copies: Sequence[TableCopy], step: Callable[[Connection, TableCopy], None]) -> None:
+    def _at_targets(self, copies: Sequence[TableCopy], step: Callable[[Connection, TableCopy], object]) -> None:
         """A step of each, in one transaction a database; the state's locks are let go of before."""
         here: dict[TargetDatabase, list[TableCopy]] = {}
         for copy in copies:
@@ -171,7 +187,7 @@ class TablesCopy:
         self,
         database: TargetDatabase,
         here: Mapping[TargetDatabase, Sequence[TableCopy]],
-        step: Callable[[Connection, TableCopy], None],
+        step: Callable[[Connection, TableCopy], object],
     ) -> None:
         session = self._sessions.targets.get(database)
         with session.transaction():

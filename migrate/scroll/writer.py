@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from itertools import chain
 from typing import TypeVar
@@ -99,6 +100,7 @@ class ChunkWriter:
         self._parks = copy.refused == "park"
         stored = [column.name for column in planned.table.stored]
         self._key = [(stored.index(column.name), text_of(column)) for column in planned.table.key_columns]
+        self._committed: Counter[tuple[str, str]] = Counter()  # transactions of this attempt, by server and database
         self._converts = [to_parameters(column) for column in planned.table.stored]
 
     def write(self, rows: dict[int, list[Block]], *, last: bool) -> Written:
@@ -156,8 +158,7 @@ class ChunkWriter:
                 if self._reason(keys[index]) is None:
                     raise self._refusal(place, keys[index], told)
         readers = [(column.name, from_server(column)) for column in self._table.stored]
-        with connection.transaction():
-            chunk_fence.check(connection, self._migration, self._table, self._chunk, self._attempt)
+        with self._fenced(connection):
             for place, found in refusals.items():
                 rows = []
                 for index, told in found.items():
@@ -202,14 +203,24 @@ class ChunkWriter:
         values: of rows.
         """
         done = Written()
-        with connection.transaction():
-            chunk_fence.check(connection, self._migration, self._table, self._chunk, self._attempt)
+        with self._fenced(connection):
             for place, some in rows.items():
                 done.inserted += write(connection, place, some, done)
             self._end_parked(connection, rows, values)
             if last:
                 chunk_fence.close(connection, self._migration, self._table, [self._chunk], self._attempt)
         return done
+
+    @contextmanager
+    def _fenced(self, connection: Connection) -> Iterator[None]:
+        """A transaction of this attempt, which finds all that it committed there before."""
+        where = connection.name, connection.database
+        with connection.transaction():
+            chunk_fence.check(
+                connection, self._migration, self._table, self._chunk, self._attempt, self._committed[where]
+            )
+            yield
+        self._committed[where] += 1
 
     def _end_parked(
         self,

@@ -59,6 +59,9 @@ class Counts:
     bytes_read: int = 0
     parked: int = 0  # the target refuses them
 
+    def __sub__(self, other: Counts) -> Counts:
+        return Counts(*(getattr(self, name) - getattr(other, name) for name in COUNTS))
+
     def __add__(self, other: Counts) -> Counts:
         return Counts(*(getattr(self, name) + getattr(other, name) for name in COUNTS))
 
@@ -165,6 +168,15 @@ def finish(
         )
         noted += [number] if changed.rowcount else []
     return noted
+
+
+def take_back(connection: sa.Connection, migration: str, definition: Table, chunks: Collection[int]) -> None:
+    """Chunks that were done are to be copied again: a target lost them."""
+    connection.execute(
+        sa.update(table)
+        .where(*_of(migration, definition), table.c.chunk.in_(chunks), table.c.state == ChunkState.DONE.value)
+        .values(state=ChunkState.PLANNED.value, finished=None)
+    )
 
 
 def void(connection: sa.Connection, migration: str, definition: Table) -> None:

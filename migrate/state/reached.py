@@ -58,13 +58,17 @@ class Lost:
     found: datetime | None = None
 
     @property
+    def of_copy(self) -> bool:
+        return self.start == NO_OFFSET
+
+    @property
     def healed(self) -> bool:
         """Whether all of it is applied again from the broker."""
-        return self.start != NO_OFFSET and self.kept <= self.start
+        return not self.of_copy and self.kept <= self.start
 
     def __str__(self) -> str:
         where = "/".join(self.database)
-        if self.start == NO_OFFSET:
+        if self.of_copy:
             return f"{where} lost a part of the copy of {self.what}"
         span = f"{where} lost what it had of {self.what} from offset {self.start} to {self.end}"
         return span if self.healed else f"{span}, and the broker has it from {self.kept} on"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from migrate.model.errors import OwnershipLost
+from migrate.model.errors import OwnershipLost, ServerError
 from migrate.model.table import Table, TableId
 from migrate.mysql.connection import Connection
 from migrate.target import roles
@@ -23,6 +23,10 @@ class Chunk:
     number: int
     low: str | None
     high: str | None
+
+
+class Unopened(ServerError):  # noqa: N818 - it says what is so
+    """A database no longer has what a copy wrote there: it lost committed transactions. A new attempt brings it."""
 
 
 def _key(migration: str, table: Table) -> tuple[str, str, str, str]:
@@ -52,23 +56,23 @@ def raise_attempt(connection: Connection, migration: str, table: Table, chunk: C
         raise _superseded(table, chunk.number, attempt)
     else:
         connection.execute(
-            f"UPDATE {CHUNK_FENCE} SET low = %s, high = %s, attempt = %s, closed = 0, writes = writes + 1"
-            f" WHERE {_CHUNK}",
+            f"UPDATE {CHUNK_FENCE} SET low = %s, high = %s, attempt = %s, closed = 0, writes = 0 WHERE {_CHUNK}",
             (chunk.low, chunk.high, attempt, *key, chunk.number),
         )
 
 
-def check(connection: Connection, migration: str, table: Table, chunk: int, attempt: int) -> None:
+def check(connection: Connection, migration: str, table: Table, chunk: int, attempt: int, done: int = 0) -> None:
     """First in each copy transaction: lock the chunk, and check that this attempt, and a stream, may still write.
 
-    Raises: OwnershipLost when a later attempt was opened or the chunk is closed; NotStandby, StopError.
+    done: transactions that this attempt committed here before. Raises: Unopened when this database lost one of them, or
+    the attempt; OwnershipLost when a later attempt was opened or the chunk is closed; NotStandby, StopError.
     """
     found = connection.execute(
-        f"UPDATE {CHUNK_FENCE} SET writes = writes + 1 WHERE {_CHUNK} AND attempt = %s AND closed = 0",
-        (*_key(migration, table), chunk, attempt),
+        f"UPDATE {CHUNK_FENCE} SET writes = writes + 1 WHERE {_CHUNK} AND attempt = %s AND closed = 0 AND writes >= %s",
+        (*_key(migration, table), chunk, attempt, done),
     )
     if found != 1:
-        raise _superseded(table, chunk, attempt)
+        raise _why_not(connection, migration, table, chunk, attempt)
     roles.require_standby(connection, migration)
 
 
@@ -96,7 +100,7 @@ def close(
             f"UPDATE {CHUNK_FENCE} SET closed = 1, writes = writes + 1 WHERE {_CHUNK}{wanted}", arguments
         )
         if found != 1:
-            raise _superseded(table, chunk, attempt or 0)
+            raise _why_not(connection, migration, table, chunk, attempt or 0)
 
 
 def retire(connection: Connection, migration: str, table: Table, chunks: Iterable[tuple[int, int]]) -> None:
@@ -124,6 +128,22 @@ def hold_closed(connection: Connection, migration: str, tables: Iterable[TableId
     return all(row is not None and bool(row[0]) for row in found)
 
 
+def closed(connection: Connection, migration: str) -> dict[TableId, int]:
+    """The tables that no copy fills here, each with the run of its copy that ended last."""
+    rows = connection.query(
+        f"SELECT source, table_schema, table_name, attempt FROM {CHUNK_FENCE}"
+        " WHERE migration = %s AND chunk = %s AND closed = 1",
+        (migration, WHOLE_TABLE),
+    )
+    return {(str(row[0]), str(row[1]), str(row[2])): int(row[3]) for row in rows}
+
+
+def attempts(connection: Connection, migration: str, table: Table) -> dict[int, tuple[int, bool]]:
+    """The last attempt at each chunk here, and at the whole table, and whether it is closed."""
+    rows = connection.query(f"SELECT chunk, attempt, closed FROM {CHUNK_FENCE} WHERE {_TABLE}", _key(migration, table))
+    return {int(row[0]): (int(row[1]), bool(row[2])) for row in rows}
+
+
 def supersede(connection: Connection, migration: str, table: Table) -> None:
     """No attempt so far may write here any more; the table is open, for the copy that is to come."""
     connection.execute(
@@ -136,6 +156,20 @@ def supersede(connection: Connection, migration: str, table: Table) -> None:
 def forget(connection: Connection, migration: str, table: Table) -> None:
     """As if the table had never been copied to this database; a copy under way loses it."""
     connection.execute(f"DELETE FROM {CHUNK_FENCE} WHERE {_TABLE}", _key(migration, table))
+
+
+def _why_not(
+    connection: Connection, migration: str, table: Table, chunk: int, attempt: int
+) -> OwnershipLost | Unopened:
+    """Of an attempt that may not write."""
+    row = connection.one(f"SELECT attempt, closed FROM {CHUNK_FENCE} WHERE {_CHUNK}", (*_key(migration, table), chunk))
+    if row is not None and (int(row[0]) > attempt or bool(row[1])):
+        return _superseded(table, chunk, attempt)
+    what = "the table" if chunk == WHOLE_TABLE else f"chunk {chunk}"
+    return Unopened(
+        f"{connection.name} lost committed transactions: copy of {table.full_name}, {what}, attempt {attempt}",
+        hint="it is copied again by itself; where it is not, `migrate copy` again",
+    )
 
 
 def _superseded(table: Table, chunk: int, attempt: int) -> OwnershipLost:

@@ -106,6 +106,19 @@ def _take(connection: Connection, claim: Claim) -> int:
         raise
 
 
+def every(connection: Connection, migration: str) -> dict[Partition, int]:
+    """How far this database has each partition. Raises NoRole where the table is not there; the driver's error."""
+    try:
+        rows = connection.query(
+            f"SELECT topic_id, partition_no, next_offset FROM {REACHED} WHERE migration = %s", (migration,)
+        )
+    except pymysql.MySQLError as error:
+        if number(error) == NO_SUCH_TABLE:
+            raise missing(connection.name, migration) from error
+        raise
+    return {Partition(migration, str(row[0]), int(row[1])): int(row[2]) for row in rows}
+
+
 def raise_to(connection: Connection, claim: Claim, expected: int, end: int) -> None:
     """First in each transaction that writes rows: this database has the partition up to `expected` at least, and
     will have it up to `end`.
