@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import TypeVar
 
 import structlog
 
@@ -13,8 +14,10 @@ from migrate.scroll.table_steps import ChunkResult as ChunkResult
 from migrate.scroll.table_steps import TableSteps
 from migrate.scroll.table_steps import refuse_before_incremental as refuse_before_incremental
 from migrate.state import replay
+from migrate.target.chunk_fence import Superseded
 
 log = structlog.get_logger("migrate.copy")
+T = TypeVar("T")
 _POLL = 1.0
 
 
@@ -99,10 +102,22 @@ class TableCopy(TableSteps):
     # -- steps
 
     def _open_table(self) -> None:
-        for database in self.planned.databases:
-            session = self._sessions.targets.get(database)
-            with session.transaction():
-                self.open_fence(session)
+        def open_() -> None:
+            for database in self.planned.databases:
+                session = self._sessions.targets.get(database)
+                with session.transaction():
+                    self.open_fence(session)
+
+        self._above_all(open_)
+
+    def _above_all(self, step: Callable[[], T]) -> T:
+        """Do a step that opens attempts: again, with later ones, where a target knows those."""
+        while True:
+            try:
+                return step()
+            except Superseded as error:
+                with self._state.begin() as connection:
+                    self.rise_above(connection, error)
 
     def _close_table(self) -> None:
         for database in self.planned.databases:
@@ -117,11 +132,16 @@ class TableCopy(TableSteps):
     def _wave(self, size: int) -> list[Attempt]:
         if not (chosen := self.choose(size, self._most_rows)):
             return []
-        with self._state.begin() as connection:
-            attempts = self.note(connection, chosen)
-        for database in self.planned.databases:
-            session = self._sessions.targets.get(database)
-            with session.transaction():
-                self.open_chunks(session, attempts)
+
+        def open_() -> list[Attempt]:
+            with self._state.begin() as connection:
+                attempts = self.note(connection, chosen)
+            for database in self.planned.databases:
+                session = self._sessions.targets.get(database)
+                with session.transaction():
+                    self.open_chunks(session, attempts)
+            return attempts
+
+        attempts = self._above_all(open_)
         self.hand_out(attempts)
         return attempts

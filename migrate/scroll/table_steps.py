@@ -32,7 +32,7 @@ from migrate.state.detail import ChunkState, Counts
 from migrate.state.part import Part
 from migrate.state.phase import Phase, TablePhase
 from migrate.target import chunk_fence
-from migrate.target.chunk_fence import WHOLE_TABLE, Chunk
+from migrate.target.chunk_fence import WHOLE_TABLE, Chunk, Superseded
 from migrate.target.plan import PlannedTable
 
 log = structlog.get_logger("migrate.copy")
@@ -112,6 +112,7 @@ class TableSteps:
         self._queue: deque[KeyRange] = deque()
         self._ranges: dict[int, KeyRange] = {}  # handed out
         self._finished: dict[int, Finished] = {}
+        self._above: dict[int, int] = {}  # attempts, by chunk, that a target knows and the state does not
         self._lost = set[int]()  # of these, and of the whole table, what a target database came back without
         self._until: Key | None = None
         self._next: tuple[int, Key | None] = (0, None)
@@ -178,8 +179,26 @@ class TableSteps:
     def note(self, connection: sa.Connection, chosen: Sequence[KeyRange]) -> list[Attempt]:
         """Note in the state that these are begun; then `open_chunks` in every target database, then `hand_out`."""
         ranges = [(item.number, item.chunk.low, item.chunk.high) for item in chosen]
-        attempts = detail.begin(connection, self._settings.name, self.planned.table, self._run, ranges, self._number)
+        attempts = detail.begin(
+            connection, self._settings.name, self.planned.table, self._run, ranges, self._number, self._above
+        )
         return [Attempt(item, attempts[item.number]) for item in chosen]
+
+    def rise_above(self, connection: sa.Connection, error: Superseded) -> None:
+        """A target knows a later attempt than the state, whose last run this is: the state was put back to an earlier
+        one. What is opened next is later. Raises OwnershipLost when another run began instead."""
+        self._refuse_another_run(connection)
+        log.warning("the state database knew an older attempt", table=self.planned.table.full_name, chunk=error.chunk)
+        if error.chunk == WHOLE_TABLE:
+            self._run = error.known + 1
+            phase.put(
+                connection,
+                self._settings.name,
+                self.planned.table,
+                TablePhase(Phase.COPYING, self._run, self.planned.rule_hash),
+            )
+        else:
+            self._above[error.chunk] = error.known
 
     def open_chunks(self, session: Connection, attempts: Sequence[Attempt]) -> None:
         """In one target database, in the caller's transaction."""

@@ -21,6 +21,7 @@ from migrate.scroll.patience import Patience
 from migrate.scroll.sessions import Sessions
 from migrate.scroll.table_copy import Attempt, ChunkResult, TableCopy
 from migrate.settings import Settings
+from migrate.target.chunk_fence import Superseded
 from migrate.target.plan import TargetDatabase
 
 _MOST_CHUNKS = 3
@@ -70,7 +71,7 @@ class TablesCopy:
                 with self._alone(copy), connection.begin_nested():
                     enter(connection, copy)
         self.active = [copy for copy in self.active if copy not in done]
-        self._at_targets(self.active, lambda session, copy: copy.open_fence(session))
+        self._above_all(lambda: self._open_tables(self.active))
         for copy in list(self.active):
             with self._alone(copy):
                 copy.go_on()
@@ -104,8 +105,11 @@ class TablesCopy:
         def note(connection: sa.Connection, copy: TableCopy) -> None:
             attempts[copy] = copy.note(connection, chosen[copy])
 
-        self._in_state(sorted(chosen, key=lambda copy: copy.planned.table.id), note)
-        self._at_targets(list(attempts), lambda session, copy: copy.open_chunks(session, attempts[copy]))
+        def open_() -> None:
+            self._in_state(sorted(chosen, key=lambda copy: copy.planned.table.id), note)
+            self._at_targets(list(attempts), lambda session, copy: copy.open_chunks(session, attempts[copy]))
+
+        self._above_all(open_)
         for copy, some in attempts.items():
             copy.hand_out(some)
             self._out[copy] = len(some)
@@ -149,7 +153,7 @@ class TablesCopy:
         self._at_targets(copies, lambda session, copy: copy.look_back(session))
         if lost := [copy for copy in copies if copy.lost]:
             self._in_state(lost, lambda connection, copy: copy.take_back(connection))
-            self._at_targets(lost, lambda session, copy: copy.open_fence(session))
+            self._above_all(lambda: self._open_tables(lost))
             lost[0].go_on_again()  # they are of one source
             self._waiting += lost
             copies = [copy for copy in copies if copy not in lost]
@@ -165,6 +169,19 @@ class TablesCopy:
         return copies
 
     # -- inside
+
+    def _open_tables(self, copies: Sequence[TableCopy]) -> None:
+        self._at_targets(copies, lambda session, copy: copy.open_fence(session))
+
+    def _above_all(self, step: Callable[[], None]) -> None:
+        """Do a step that opens attempts: again, with later ones, where a target knows those."""
+        while True:
+            try:
+                return step()
+            except Superseded as error:
+                (copy,) = [one for one in self.active if one.planned.table.id == error.id]
+                with self._state.begin() as connection:
+                    copy.rise_above(connection, error)
 
     def _in_state(self, copies: Sequence[TableCopy], step: Callable[[sa.Connection, TableCopy], None]) -> None:
         """A step of each, in one transaction."""

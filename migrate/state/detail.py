@@ -113,11 +113,13 @@ def begin(
     run: int,
     chunks: Iterable[tuple[int, str | None, str | None]],
     part: int = WHOLE,
+    above: Mapping[int, int] | None = None,
 ) -> dict[int, int]:
     """Note that chunks (number, low, high) are being copied, each with the next attempt; returns the attempts.
 
-    Args: run: the attempt of the table's phase that the caller began. Raises OwnershipLost when a later run began:
-    the phase's row is locked, so attempts are given out by one run at a time.
+    Args: above: attempts, by chunk, that a target knows; run: the attempt of the table's phase that the caller began.
+    Raises OwnershipLost when a later run began: the phase's row is locked, so attempts are given out by one run at a
+    time.
     """
     current = connection.execute(
         sa.select(phase.table.c.attempt).where(*_of(migration, definition, phase.table)).with_for_update()
@@ -132,16 +134,18 @@ def begin(
         sa.select(table.c.chunk, table.c.attempt).where(*_of(migration, definition), table.c.chunk.in_(wanted))
     )
     attempts = {number: int(attempt) + 1 for number, attempt in known}
+    later = {number: known + 1 for number, known in (above or {}).items()}
     row = {"migration": migration, **phase.key_of(definition), "state": ChunkState.COPYING.value, "started": now}
     row["part"] = part
     for number, (low, high) in wanted.items():
         if number in attempts:
+            attempts[number] = max(attempts[number], later.get(number, 0))
             statement = sa.update(table).where(*_of(migration, definition), table.c.chunk == number)
             values = {"state": ChunkState.COPYING.value, "attempt": attempts[number], "started": now}
             connection.execute(statement.values(values))
         else:
-            attempts[number] = 1
-            values = {**row, "chunk": number, "low": low, "high": high, "attempt": 1}
+            attempts[number] = later.get(number, 1)
+            values = {**row, "chunk": number, "low": low, "high": high, "attempt": attempts[number]}
             connection.execute(sa.insert(table).values(values))
     return attempts
 

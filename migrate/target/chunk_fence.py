@@ -29,6 +29,16 @@ class Unopened(ServerError):  # noqa: N818 - it says what is so
     """A database no longer has what a copy wrote there: it lost committed transactions. A new attempt brings it."""
 
 
+class Superseded(OwnershipLost):
+    """A later attempt was opened in a database: by another copy, or before the state was put back to an earlier one."""
+
+    def __init__(self, table: Table, chunk: int, attempt: int, known: int) -> None:
+        super().__init__(f"copy of {table.full_name}, chunk {chunk}: attempt {attempt} was superseded by a later one")
+        self.id = table.id
+        self.chunk = chunk
+        self.known = known  # the attempt that is there
+
+
 def _key(migration: str, table: Table) -> tuple[str, str, str, str]:
     return migration, *table.id
 
@@ -42,18 +52,21 @@ def open_attempt(connection: Connection, migration: str, table: Table, chunk: Ch
 def raise_attempt(connection: Connection, migration: str, table: Table, chunk: Chunk, attempt: int) -> None:
     """Raise a chunk's attempt before its SELECT; writes of earlier attempts are fenced off from the commit on.
 
-    To be called inside a transaction. Raises OwnershipLost when a later attempt was opened already.
+    To be called inside a transaction; again, where its outcome is not known. Raises Superseded when a later attempt was
+    opened already, or this one has written: the state gave its number twice.
     """
     key = _key(migration, table)
-    row = connection.one(f"SELECT attempt FROM {CHUNK_FENCE} WHERE {_CHUNK} FOR UPDATE", (*key, chunk.number))
+    row = connection.one(
+        f"SELECT attempt, closed OR writes > 0 FROM {CHUNK_FENCE} WHERE {_CHUNK} FOR UPDATE", (*key, chunk.number)
+    )
     if row is None:
         connection.execute(
             f"INSERT INTO {CHUNK_FENCE} (migration, source, table_schema, table_name, chunk, low, high, attempt)"
             " VALUES (%s, %s, %s, %s, %s, %s, %s, %s)",
             (*key, chunk.number, chunk.low, chunk.high, attempt),
         )
-    elif int(row[0]) > attempt:
-        raise _superseded(table, chunk.number, attempt)
+    elif int(row[0]) > attempt or (int(row[0]) == attempt and bool(row[1]) and chunk.number != WHOLE_TABLE):
+        raise Superseded(table, chunk.number, attempt, int(row[0]))
     else:
         connection.execute(
             f"UPDATE {CHUNK_FENCE} SET low = %s, high = %s, attempt = %s, closed = 0, writes = 0 WHERE {_CHUNK}",
@@ -164,13 +177,9 @@ def _why_not(
     """Of an attempt that may not write."""
     row = connection.one(f"SELECT attempt, closed FROM {CHUNK_FENCE} WHERE {_CHUNK}", (*_key(migration, table), chunk))
     if row is not None and (int(row[0]) > attempt or bool(row[1])):
-        return _superseded(table, chunk, attempt)
+        return Superseded(table, chunk, attempt, int(row[0]))
     what = "the table" if chunk == WHOLE_TABLE else f"chunk {chunk}"
     return Unopened(
         f"{connection.name} lost committed transactions: copy of {table.full_name}, {what}, attempt {attempt}",
         hint="it is copied again by itself; where it is not, `migrate copy` again",
     )
-
-
-def _superseded(table: Table, chunk: int, attempt: int) -> OwnershipLost:
-    return OwnershipLost(f"copy of {table.full_name}, chunk {chunk}: attempt {attempt} was superseded by a later one")
