@@ -18,7 +18,7 @@ import structlog
 
 from migrate.consume.partitions import Owner, Partitions
 from migrate.consume.queue import SwapQueue
-from migrate.consume.tenure import Tenure
+from migrate.consume.tenure import Evidence, Tenure
 from migrate.kafka.reader import PartitionReader, Raw
 from migrate.model.errors import MigrateError, OwnershipLost, ServerError, StopError
 from migrate.model.message import Message, Received, decode, without_rows
@@ -182,6 +182,12 @@ class Consumer:
             tenure = self._partitions.read_at(*where)
             if tenure is None:
                 continue  # given up meanwhile
+            if (last := tenure.evidence) is not None:
+                tenure.evidence = None
+                if part[0].offset <= last.offset and self._is_other(last, part[0]):
+                    self._partitions.cut(tenure)
+                    continue
+                part = [raw for raw in part if raw.offset > last.offset]
             items = []
             for raw in part:
                 try:
@@ -197,6 +203,14 @@ class Consumer:
             if items:
                 decoded.append((tenure, items))
         return decoded
+
+    @staticmethod
+    def _is_other(last: Evidence, raw: Raw) -> bool:
+        """Whether a message is not the one that was consumed from its offset; one that is none may be left out."""
+        try:
+            return last.is_other(decode(raw.value, raw.where, raw.offset))
+        except StopError:
+            return False
 
     # -- merging
 

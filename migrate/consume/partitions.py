@@ -13,7 +13,7 @@ from sqlalchemy.exc import DBAPIError
 
 from migrate.consume import sharing
 from migrate.consume.queue import SwapQueue
-from migrate.consume.tenure import NO_RECORD, Halt, Tenure
+from migrate.consume.tenure import NO_RECORD, Evidence, Halt, Tenure
 from migrate.kafka.reader import DELETED, PartitionReader
 from migrate.kafka.watch import TopicWatch
 from migrate.model.coordinate import Coordinate
@@ -24,7 +24,7 @@ from migrate.state import halt, reached, record
 from migrate.state import migration as migrations
 from migrate.state.database import in_transaction
 from migrate.state.lease import Leases
-from migrate.state.reached import DatabaseName, Lost
+from migrate.state.reached import BROKER, DatabaseName, Lost
 from migrate.state.record import Consumed, Partition
 from migrate.target.reached import Behind, Claim, StateBehind
 
@@ -37,9 +37,16 @@ class Owner(Protocol):
     """Who writes the rows of the partitions that are ours; the merger."""
 
     def take(
-        self, claim: Claim, watermark: Mapping[str, Coordinate], had: Mapping[DatabaseName, int]
+        self,
+        claim: Claim,
+        watermark: Mapping[str, Coordinate],
+        had: Mapping[DatabaseName, int],
+        at_most: int | None = None,
     ) -> Mapping[DatabaseName, int]:
-        """had: the offset that each target database had come to. Returns those that have less, and from where on."""
+        """had: the offset that each target database had come to. Returns those that have less, and from where on.
+
+        at_most: the offset from which on the broker has other messages by now, if it has.
+        """
 
     def drop(self, partition: Partition) -> None: ...
 
@@ -51,6 +58,7 @@ class _Known(NamedTuple):
     watermark: dict[str, Coordinate]
     had: dict[DatabaseName, int]  # the offset that each target database had come to
     recorded: int
+    last: Evidence | None  # the message that was consumed last
     migration: migrations.Migration
 
 
@@ -258,19 +266,25 @@ class Partitions:
             marks = record.watermarks(connection, partition)
             last = record.last_offset(connection, partition)
             had = reached.load(connection, partition)
-            return _Known(start, marks, had, last, migrations.get(connection, self._settings.name))
+            found = record.at(connection, partition, start - 1) if start else None
+            evidence = Evidence(start - 1, *found) if start and found else None
+            return _Known(start, marks, had, last, evidence, migrations.get(connection, self._settings.name))
 
-        found, watermark, had, tenure.recorded, known = self._in_state(load)
+        found, watermark, had, tenure.recorded, tenure.evidence, known = self._in_state(load)
         if known != self._migration:
             raise ServerError("the migration has other topics or partitions now", hint="this process starts again")
         if (error := self._gone(tenure.topic)) is not None:
             raise error
         start = found or 0
         low, high = self._reader.bounds(*tenure.where)
-        if not low <= start <= high:
+        if start < low:
             where = f"{tenure.topic} [{partition.number}]"
             raise StopError(f"{where}: reading goes on at offset {start}, the broker has {low} to {high}", hint=DELETED)
-        behind = self._take(tenure, watermark, had)
+        at_most = None
+        if start > high or tenure.is_cut:
+            self._read_anew(tenure, start, low, high)
+            start, had, at_most = low, {}, low
+        behind = self._take(tenure, watermark, had, at_most)
         if behind:
             start = self._set_back(tenure, start, low, {one: (has, had[one]) for one, has in behind.items()})
         if start == high and tenure.noted:  # whatever stood in the way is applied
@@ -279,14 +293,39 @@ class Partitions:
         return start
 
     def _take(
-        self, tenure: Tenure, watermark: Mapping[str, Coordinate], had: Mapping[DatabaseName, int]
+        self,
+        tenure: Tenure,
+        watermark: Mapping[str, Coordinate],
+        had: Mapping[DatabaseName, int],
+        at_most: int | None,
     ) -> Mapping[DatabaseName, int]:
         while True:
             claim = Claim(tenure.partition, tenure.held.epoch, self._leases.holder)
             try:
-                return self._owner.take(claim, watermark, had)
+                return self._owner.take(claim, watermark, had, at_most)
             except StateBehind as error:
                 tenure.held = self._leases.raise_above(tenure.partition.lease, error.epoch)
+
+    def _read_anew(self, tenure: Tenure, start: int, low: int, high: int) -> None:
+        """The broker lost messages that were consumed, and may have others in their places: all that it has is read
+        once more, and what the targets have of it is a repeat."""
+        partition = tenure.partition
+        found = Lost(BROKER, f"{tenure.topic} [{partition.number}]", min(start, high), start, low)
+
+        def note(connection: sa.Connection) -> None:
+            self._leases.still_ours(connection, tenure.held)
+            record.forget(connection, partition, low)
+            reached.note_lost(connection, partition.migration, found)
+
+        self._in_state(note)
+        log.error("the broker lost acknowledged messages", lost=str(found), read_again_from=low)
+        tenure.recorded, tenure.evidence, tenure.is_cut = NO_RECORD, None, False
+
+    def cut(self, tenure: Tenure) -> None:
+        """The message that was consumed last is another one by now."""
+        tenure.is_cut = True
+        self._drop(tenure)
+        self._begin(tenure)
 
     def _set_back(self, tenure: Tenure, start: int, low: int, behind: Mapping[DatabaseName, tuple[int, int]]) -> int:
         """Databases lost what they had: from where on the partition is to be applied again. Returns the offset.
@@ -305,14 +344,17 @@ class Partitions:
                 reached.note_lost(connection, partition.migration, one)
 
         self._in_state(note)
-        tenure.recorded = NO_RECORD  # what was applied is to be applied again
+        tenure.recorded, tenure.evidence = NO_RECORD, None  # what was applied is to be applied again
         for one in found:
             told = log.warning if one.healed else log.error
             told("a target lost committed transactions", lost=str(one), applied_again_from=start)
         return start
 
     def _read(self, tenure: Tenure, start: int) -> None:
-        self._reader.assign(*tenure.where, start)
+        seen = tenure.evidence is not None and self._reader.bounds(*tenure.where)[0] < start
+        if not seen:
+            tenure.evidence = None
+        self._reader.assign(*tenure.where, start - 1 if seen else start)
         log.info(
             "partition taken",
             topic=tenure.topic,

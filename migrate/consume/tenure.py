@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from typing import NamedTuple
 
+from migrate.model.coordinate import Coordinate
 from migrate.model.errors import MigrateError
+from migrate.model.message import Message
 from migrate.model.partition import Partition
 from migrate.state import halt
 from migrate.state.lease import Held
@@ -13,6 +16,17 @@ from migrate.state.lease import Held
 NO_RECORD = -1
 """Instead of an offset: whatever is read is to be applied, though it may have been before."""
 _FIRST_PAUSE, _LONGEST_PAUSE = 5.0, 60.0
+
+
+class Evidence(NamedTuple):
+    """The message that was consumed last: where another one is in its place, the broker lost messages."""
+
+    offset: int
+    source: str
+    coordinate: Coordinate
+
+    def is_other(self, message: Message) -> bool:
+        return (message.source, message.coordinate) != (self.source, self.coordinate)
 
 
 @dataclass(slots=True)
@@ -24,6 +38,9 @@ class Tenure:
     topic: str
     recorded: int = NO_RECORD  # the highest offset with a record from before we took it
     noted: bool = True  # the state has a note that it stands still, or may have one of an owner before
+
+    evidence: Evidence | None = None  # what is read first, and not given on
+    is_cut: bool = False  # the broker has other messages than were consumed
 
     @property
     def where(self) -> tuple[str, int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -36,6 +36,40 @@ class DeliveryFailed(ServerError):  # noqa: N818 - what it says is what happened
     """Kafka did not take a message; nothing behind it in its partition was taken either."""
 
 
+class AcknowledgedLost(StopError):  # noqa: N818 - it says what happened
+    """A partition ends before what the broker had acknowledged of it."""
+
+    def __init__(self, topic: str, partition: int, end: int, had: int, hint: str = "") -> None:
+        super().__init__(
+            f"Kafka lost acknowledged messages: {topic} [{partition}] ended at offset {end}, and had been acknowledged"
+            f" up to {had}",
+            hint=hint or "start the publisher again: it names the place from which to publish once more",
+        )
+        self.topic, self.partition = topic, partition
+
+
+class Ends:
+    """One past the last message that the broker acknowledged, of partitions (topic, number), over several producers."""
+
+    def __init__(self, known: Mapping[tuple[str, int], int] | None = None) -> None:
+        self.all = dict(known or {})
+        self._changed: dict[tuple[str, int], int] = {}
+
+    def note(self, place: tuple[str, int], offset: int) -> int:
+        """An offset is acknowledged. Where a partition had come further already, how far: the broker lost what was
+        there, as offsets only rise; else 0."""
+        had = self.all.get(place, 0)
+        if offset < had:
+            return had
+        self.all[place] = self._changed[place] = offset + 1
+        return 0
+
+    def changed(self) -> dict[tuple[str, int], int]:
+        """Those that rose since this was asked last."""
+        found, self._changed = self._changed, {}
+        return found
+
+
 class _Heard:
     """What the client said. It holds whom it tells, and would end wherever garbage is collected if that held it too."""
 
@@ -61,13 +95,17 @@ class OrderedProducer:
         queue_bytes: int = 64 * 1024 * 1024,
         stop: threading.Event | None = None,
         linger_seconds: float = 0.005,
+        ends: Ends | None = None,
     ) -> None:
+        """ends: what the producers before it had acknowledged."""
         self._settings = settings
         self._stop = stop or threading.Event()
         self._confirmed = time.monotonic()  # when something was confirmed last, or nothing was on its way
         self._told = 0.0  # when it was said that nothing is
         self._looked = 0.0  # when the client was looked at
         self._heard = _Heard()
+        self._ends = ends or Ends()
+        self._lost: tuple[str, int, int, int] | None = None  # topic, partition, where it ends, where it had ended
         options: dict[str, Any] = {
             **client_options(settings),
             "acks": "all",
@@ -123,6 +161,13 @@ class OrderedProducer:
                     self._heard.failed = self._heard.failed or error_text(error)
                     self.check()
 
+    def _compare(self, message: Message) -> None:
+        place, offset = (str(message.topic()), int(message.partition() or 0)), message.offset()
+        if offset is None or offset < 0:  # the client does not know it: the broker had the message already
+            return
+        if had := self._ends.note(place, offset):
+            self._lost = self._lost or (*place, offset, had)
+
     def wait(self) -> None:
         """Give Kafka a moment to take or confirm something. Raises ServerError when asked to stop, or as `poll`."""
         self.poll(0.1)
@@ -138,8 +183,9 @@ class OrderedProducer:
             self._note(error, message)
             left -= 1
             if error is None:
+                self._compare(message)
                 self._confirmed, self._heard.trouble = time.monotonic(), ""
-            if not left and self._heard.failed is None:
+            if not left and self._heard.failed is None and self._lost is None:
                 delivered()
 
         return report
@@ -187,6 +233,8 @@ class OrderedProducer:
                 self.check()
 
     def check(self) -> None:
+        if self._lost is not None:
+            raise AcknowledgedLost(*self._lost)
         if self._heard.failed is not None:
             raise DeliveryFailed(
                 f"Kafka at {self._settings.bootstrap} did not take a message: {self._heard.failed}",

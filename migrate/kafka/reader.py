@@ -28,6 +28,7 @@ _LEADER_MOVES = frozenset(
 )
 """So it is with a partition, as of a topic that was created a moment ago."""
 _UNKNOWN = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION})
+_NOT_THERE = frozenset({KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE, KafkaError._LOG_TRUNCATION})
 DELETED = "messages were deleted before they were applied: raise kafka.retention_hours and copy again"
 _NEW_CLIENT = "its client fell silent: started again, this process has a new one"
 Gone = Callable[[str, int, StopError], None]
@@ -121,7 +122,7 @@ class PartitionReader:
                 place, offset = (str(message.topic()), int(message.partition() or 0)), int(message.offset() or 0)
                 result.append(Raw(*place, offset, message.value() or b""))
                 ends[place] = offset + 1
-            elif error.code() in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):
+            elif error.code() in _NOT_THERE:
                 stop = StopError(
                     f"{message.topic()} [{message.partition()}]: the offset to read from is no longer at the broker"
                     f" ({error.str()})",

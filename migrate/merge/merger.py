@@ -84,13 +84,18 @@ class Merger:
         self._lanes = {name: Lanes(plan.settings, count) for name, count in _lanes(plan).items()}
 
     def take(
-        self, claim: Claim, watermark: Mapping[str, Coordinate], had: Mapping[DatabaseName, int]
+        self,
+        claim: Claim,
+        watermark: Mapping[str, Coordinate],
+        had: Mapping[DatabaseName, int],
+        at_most: int | None = None,
     ) -> Mapping[DatabaseName, int]:
         """Become the writer of a partition: raise the fence in every target database (rule 8).
 
         had: the offset that each database had come to. Returns those that have less now, each with the offset from
-        which on messages are to be given here again. Raises: StateBehind where a database knows a later epoch;
-        ServerError when `migrate init` changed the plan while others had the partition, or when stopping.
+        which on messages are to be given here again. at_most: the offset from which on the broker has other messages
+        than were applied, if it has. Raises: StateBehind where a database knows a later epoch; ServerError when
+        `migrate init` changed the plan while others had the partition, or when stopping.
         """
         owned = Owned(claim, dict(watermark))
         sources = [*(source.name for source in self._settings.sources), CANAL]
@@ -98,7 +103,7 @@ class Merger:
             self._planner.layouts.refresh()
             for database in self._databases:
                 with self._lanes[database.target].one() as pool:
-                    raise_fence = partial(_raise_fence, pool, database, claim, sources)
+                    raise_fence = partial(_raise_fence, pool, database, claim, sources, at_most)
                     owned.reached[database], marks = self._retry(pool, database, raise_fence)
                     for source, coordinate in marks.items():
                         owned.applied.setdefault(source, {})[database] = coordinate
@@ -300,8 +305,10 @@ def named(database: TargetDatabase) -> DatabaseName:
     return database.target, database.database
 
 
-def _raise_fence(pool: TargetPool, database: TargetDatabase, claim: Claim, sources: Sequence[str]) -> Taken:
-    return reached.take(pool.get(database), claim, sources)
+def _raise_fence(
+    pool: TargetPool, database: TargetDatabase, claim: Claim, sources: Sequence[str], at_most: int | None
+) -> Taken:
+    return reached.take(pool.get(database), claim, sources, at_most)
 
 
 def _lower(watermark: dict[str, Coordinate], source: str, coordinate: Coordinate | None) -> None:

@@ -20,7 +20,7 @@ from migrate.publish.log.gtid import parse
 from migrate.publish.publisher import lease_name
 from migrate.publish.schema.following import begin_incarnation
 from migrate.settings import Settings
-from migrate.state import leading, outstanding
+from migrate.state import acknowledged, leading, outstanding
 from migrate.state import position as positions
 from migrate.state import rewind as rewinds
 from migrate.state.lease import Held, Leases
@@ -75,6 +75,7 @@ def rewind(
             leading.refuse_rewind(connection, settings.name)
             positions.save(connection, settings.name, after)
             rewinds.note(connection, settings.name, before, after, asked)
+            acknowledged.forget(connection, settings.name, source)
             begin_incarnation(connection, settings.name, after, None, back=True)
     log.warning("rewound by hand", source=source, incarnation=after.incarnation, file=after.file, pos=after.pos)
     return after

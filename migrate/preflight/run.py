@@ -18,6 +18,7 @@ from migrate.preflight import (
     connections,
     copied,
     counters,
+    durability,
     existing,
     foreign_keys,
     generated,
@@ -106,6 +107,7 @@ def run(settings: Settings, *, services: bool = False, way_back: bool = False) -
         at_broker = guarded("kafka", "kafka", lambda: kafka.check(settings, _known(settings)))
         if all(one.verdict is not Verdict.UNKNOWN for one in at_broker):
             at_broker += guarded("topic", "topics", lambda: topics.check(settings))
+            at_broker += durability.check_kafka(settings.kafka)
             at_broker += guarded("topic", "topics", lambda: leftovers.check(settings)) if _is_new(settings) else []
         report.results += at_broker
     return report
@@ -145,6 +147,7 @@ def _source(settings: Settings, source: Source, report: Report, looks: Looks, *,
     report.results += tables.unmatched(settings, source.name, wanted)
     looks.at("session", partial(session.check, makes=False))
     looks.at("binlog", binlog.check)
+    looks.at("durability", durability.check_source)
     databases = {table.database for table in wanted}
     needs = grants.of_source(looks.flavour, databases)
     needs |= grants.of_cutover(looks.flavour, databases, settings.cutover.stop) if way_back else grants.Needs()
@@ -322,6 +325,7 @@ def _target(settings: Settings, name: str, plan: Plan | None, report: Report, lo
     looks.at("version", partial(_answers, name))
     looks.at("session", partial(session.check, makes=True))
     looks.at("writable", writable.check)
+    looks.at("durability", durability.check_target)
     there = (looks.read("target table", lambda connection: existing.find(connection, plan, name)) or []) if plan else []
     if plan:
         looks.at("names", partial(names.check_target, plan=plan, target=name))

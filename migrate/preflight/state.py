@@ -15,7 +15,7 @@ from migrate.mysql.catalog import place
 from migrate.mysql.connection import Connection, connect
 from migrate.mysql.errors import explained, number
 from migrate.mysql.grants import WRITES_WHEN_READ_ONLY
-from migrate.preflight import clocks, connections, grants, session, trial_state, writable
+from migrate.preflight import clocks, connections, durability, grants, session, trial_state, writable
 from migrate.preflight.result import Result, Verdict, guarded
 from migrate.settings import Settings
 from migrate.state import database, schema_history
@@ -40,7 +40,8 @@ def check(settings: Settings, flavours: Mapping[str, str], *, closed: bool = Fal
             read_only = closed and settings.cutover.stop == "read_only" and _is_closed(settings, connection)
             needs = grants.Needs((WRITES_WHEN_READ_ONLY[flavour],) if read_only else (), wanted)
             told = f"the user may do what is needed in {', '.join(sorted(wanted))}"
-            server = grants.check(connection, needs, told) + writable.check(connection) + clocks.check(connection)
+            server = grants.check(connection, needs, told) + writable.check(connection)
+            server += durability.check_state(connection) + clocks.check(connection)
             server += session.check(connection, makes=True)
             server += connections.check(connection, settings, settings.state)
             if found is None or found < newest:

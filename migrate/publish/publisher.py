@@ -20,6 +20,7 @@ from migrate.model.table import Table
 from migrate.mysql.catalog import collation_charsets
 from migrate.mysql.errors import explained
 from migrate.publish import begin, start
+from migrate.publish.acknowledged import Acknowledged
 from migrate.publish.batches import Batches, Boundary
 from migrate.publish.decode.rows import RowEvent
 from migrate.publish.emit import Emitter, Transaction
@@ -33,7 +34,7 @@ from migrate.publish.reader import TransactionReader
 from migrate.publish.schema.following import History, begin_incarnation
 from migrate.publish.stores import store_of
 from migrate.settings import Settings
-from migrate.state import ending, leading, left_out, outstanding, oversized, schema_history
+from migrate.state import acknowledged, ending, leading, left_out, outstanding, oversized, schema_history
 from migrate.state import failover as failovers
 from migrate.state import migration as migrations
 from migrate.state import position as positions
@@ -77,12 +78,14 @@ class Publisher:
         self._stop = stop
         with state.connect() as connection:
             self._migration = migrations.get(connection, settings.name)
+        self._acknowledged = Acknowledged(settings, source, self._migration, state)
         self._producer = self._new_producer()
         self._saved: Position | None = None
         self._store = store_of(settings, source)
         self._listed = Listed()
         self._joining = Joining(settings.name, source, self._tables, state, leases, held, stop)
         self._position = self._saved = self._start_position()
+        self._acknowledged.refuse_lost(self._position)
         self._batches = Batches(self._position, self._resume.gtids, settings.publish.outstanding_bytes)
         self._floor: tuple[int, int] | None = None  # with a resume by GTID: the file and position it should begin at
         self._history = History(settings, self._source, planned, state, leases, held, stop)
@@ -170,7 +173,8 @@ class Publisher:
 
     def _new_producer(self) -> OrderedProducer:
         publish = self._settings.publish
-        return OrderedProducer(self._settings.kafka, publish.outstanding_bytes, self._stop, publish.linger_seconds)
+        bytes_, ends = publish.outstanding_bytes, self._acknowledged.ends
+        return OrderedProducer(self._settings.kafka, bytes_, self._stop, publish.linger_seconds, ends)
 
     def _publish(self) -> None:
         settings, position = self._settings.publish, self._position
@@ -367,6 +371,7 @@ class Publisher:
                 positions.save(connection, self._settings.name, position)
             if listed is not None and listed != self._listed:
                 outstanding.put(connection, self._settings.name, self._source.name, listed)
+            acknowledged.put(connection, self._source.name, ends)
 
         if position != self._saved and note is None:  # a failover counts once the state has it, with its note
             try:
@@ -376,6 +381,7 @@ class Publisher:
                     raise ServerError(f"where the publisher begins cannot be stored: {error}") from error
                 log.warning("position not saved, tried again at the next flush", error=str(error))
                 return
+        ends = self._acknowledged.changed()
         in_transaction(self._state, save, self._stop)
         if position != self._saved:
             log.info("position saved", source=position.source, file=position.file, pos=position.pos)

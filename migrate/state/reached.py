@@ -38,6 +38,8 @@ lost = sa.Table(
 )
 DatabaseName = tuple[str, str]
 """Target and database."""
+BROKER: DatabaseName = ("Kafka", "")
+"""In a database's place: of messages that the broker had acknowledged."""
 NO_OFFSET = -1
 """Of a table whose copy lost writes."""
 _AT_ONCE = 500
@@ -67,6 +69,8 @@ class Lost:
         return not self.of_copy and self.kept <= self.start
 
     def __str__(self) -> str:
+        if self.database == BROKER:
+            return f"Kafka lost acknowledged messages of {self.what}, from offset {self.start} or before to {self.end}"
         where = "/".join(self.database)
         if self.of_copy:
             return f"{where} lost a part of the copy of {self.what}"
@@ -87,6 +91,13 @@ def note(connection: sa.Connection, ends: Mapping[Partition, Mapping[DatabaseNam
     later = {"next_offset": "GREATEST(reached.next_offset, {next_offset})"}
     for start in range(0, len(rows), _AT_ONCE):
         put_all(connection, "reached", rows[start : start + _AT_ONCE], later)
+
+
+def forget(connection: sa.Connection, partition: Partition) -> None:
+    """The broker has other messages under these offsets by now."""
+    connection.execute(
+        sa.delete(table).where(table.c.topic_id == partition.topic_id, table.c.partition_no == partition.number)
+    )
 
 
 def load(connection: sa.Connection, partition: Partition) -> dict[DatabaseName, int]:

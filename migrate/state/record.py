@@ -218,6 +218,21 @@ def mark_consumed(connection: sa.Connection, every: Sequence[Consumed]) -> None:
     reached.note(connection, {done.partition: done.reached for done in every})
 
 
+def at(connection: sa.Connection, partition: Partition, offset: int) -> tuple[str, Coordinate] | None:
+    """What the message of an offset was, by source and coordinate; None where its record was cleaned up."""
+    coordinate = (table.c[name] for name in _COORDINATE)
+    wanted = sa.select(table.c.source, *coordinate).where(*_of(table, partition), table.c.message_offset == offset)
+    row = connection.execute(wanted).one_or_none()
+    return None if row is None else (str(row[0]), Coordinate(*(int(number) for number in row[1:])))
+
+
+def forget(connection: sa.Connection, partition: Partition, offset: int) -> None:
+    """The broker has other messages by now: reading goes on at this offset, and what is there has no records."""
+    connection.execute(sa.delete(table).where(*_of(table, partition)))
+    reached.forget(connection, partition)
+    set_back(connection, partition, offset)
+
+
 def set_back(connection: sa.Connection, partition: Partition, offset: int) -> None:
     """Reading goes on there: what is behind is to be applied again."""
     connection.execute(

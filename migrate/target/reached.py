@@ -72,17 +72,19 @@ class Taken(NamedTuple):
     applied: dict[str, Coordinate | None]  # the highest coordinate by source; None: nothing yet
 
 
-def take(connection: Connection, claim: Claim, sources: Iterable[str]) -> Taken:
+def take(connection: Connection, claim: Claim, sources: Iterable[str], at_most: int | None = None) -> Taken:
     """Become the writer here (rule 8).
+
+    at_most: the offset from which on the broker has other messages by now, if it has.
 
     Waits for a transaction of the former writer in flight. Raises: StateBehind where another holder has this epoch or
     a later one; NoRole where `migrate init` did not make the table; OwnershipLost; the driver's error.
     """
-    offset = _take(connection, claim)
+    offset = _take(connection, claim, at_most)
     return Taken(offset, fence.take(connection, claim.partition, sources, claim.epoch))
 
 
-def _take(connection: Connection, claim: Claim) -> int:
+def _take(connection: Connection, claim: Claim, at_most: int | None) -> int:
     try:
         with connection.transaction():
             row = connection.one(f"SELECT epoch, holder, next_offset FROM {REACHED} WHERE {_ROW} FOR UPDATE", claim.key)
@@ -95,11 +97,12 @@ def _take(connection: Connection, claim: Claim) -> int:
                 return NOTHING
             if int(row[0]) >= claim.epoch and (int(row[0]), str(row[1])) != claim[1:]:
                 raise StateBehind(claim, connection.name, int(row[0]))
+            offset = int(row[2]) if at_most is None else min(int(row[2]), at_most)
             connection.execute(
-                f"UPDATE {REACHED} SET epoch = %s, holder = %s, writes = writes + 1 WHERE {_ROW}",
-                (claim.epoch, claim.holder, *claim.key),
+                f"UPDATE {REACHED} SET epoch = %s, holder = %s, next_offset = %s, writes = writes + 1 WHERE {_ROW}",
+                (claim.epoch, claim.holder, offset, *claim.key),
             )
-            return int(row[2])
+            return offset
     except pymysql.MySQLError as error:
         if number(error) == NO_SUCH_TABLE:
             raise missing(connection.name, claim.partition.migration) from error

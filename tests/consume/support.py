@@ -47,7 +47,11 @@ class FakeWriter:
         self.gate.set()
 
     def take(
-        self, claim: Claim, watermark: Mapping[str, Coordinate], had: Mapping[DatabaseName, int]
+        self,
+        claim: Claim,
+        watermark: Mapping[str, Coordinate],
+        had: Mapping[DatabaseName, int],
+        at_most: int | None = None,
     ) -> Mapping[DatabaseName, int]:
         self.taken.append((claim.partition.number, claim.epoch, watermark))
         return {one: has for one, has in self.behind.items() if has < had.get(one, 0)}

@@ -12,7 +12,7 @@ from confluent_kafka.admin import AdminClient
 from migrate.model.coordinate import Coordinate
 from migrate.model.partition import Partition
 from migrate.settings import State
-from migrate.state import compared, lease, reached
+from migrate.state import compared, lease, reached, record
 from migrate.state.reached import DatabaseName
 from migrate.target.reached import Behind, Claim, StateBehind
 from sandbox.broker import KafkaBroker
@@ -111,7 +111,11 @@ class KnowsMore(FakeWriter):
     known = 7
 
     def take(
-        self, claim: Claim, watermark: Mapping[str, Coordinate], had: Mapping[DatabaseName, int]
+        self,
+        claim: Claim,
+        watermark: Mapping[str, Coordinate],
+        had: Mapping[DatabaseName, int],
+        at_most: int | None = None,
     ) -> Mapping[DatabaseName, int]:
         if claim.epoch <= self.known:
             raise StateBehind(claim, "there", self.known)
@@ -129,3 +133,30 @@ def test_where_a_target_knows_a_later_epoch_the_lease_gets_one_above(world: Worl
         epochs = sa.select(lease.table.c.epoch).where(lease.table.c.name == partition.lease)
         assert connection.execute(epochs.where(lease.table.c.migration == world.name)).scalar() == 8
     process.end()
+
+
+def test_where_the_broker_has_another_message_than_was_consumed_all_that_it_has_is_read_once_more(
+    world: World, partition: Partition
+) -> None:
+    """It lost messages, and others came in their places before anybody looked."""
+    with world.state.begin() as connection:
+        last = (record.table.c.topic_id == partition.topic_id, record.table.c.message_offset == 4)
+        connection.execute(sa.update(record.table).where(*last).values(tx=record.table.c.tx + 1))
+    writer = FakeWriter()
+    process = Process(world, writer)
+    until(lambda: world.consumed(0) == 5 and len(writer.offsets) == 5)
+    process.end()
+    assert [offset for _, offset in writer.offsets] == [0, 1, 2, 3, 4]
+    with world.state.connect() as connection:
+        (found,) = reached.lost_since(connection, world.name, None)
+        assert reached.load(connection, partition) == {}
+    assert str(found) == f"Kafka lost acknowledged messages of {world.name} [0], from offset 5 or before to 5"
+
+
+def test_the_message_that_was_consumed_last_is_looked_at_and_not_given_on(world: World, partition: Partition) -> None:
+    writer = FakeWriter()
+    process = Process(world, writer)
+    world.send(0, 1)
+    until(lambda: world.consumed(0) == 6)
+    process.end()
+    assert (writer.offsets, lost(world)) == ([(0, 5)], [])
