@@ -14,8 +14,9 @@ from sqlalchemy.exc import DBAPIError
 from migrate.consume import sharing
 from migrate.consume.queue import SwapQueue
 from migrate.consume.tenure import NO_RECORD, Evidence, Halt, Tenure
+from migrate.kafka import admin
 from migrate.kafka.reader import DELETED, PartitionReader
-from migrate.kafka.watch import TopicWatch
+from migrate.kafka.watch import BEGIN_ANEW, TopicWatch
 from migrate.model.coordinate import Coordinate
 from migrate.model.errors import MigrateError, OwnershipLost, ServerError, StopError
 from migrate.mysql.errors import passes, text
@@ -282,6 +283,7 @@ class Partitions:
             raise StopError(f"{where}: reading goes on at offset {start}, the broker has {low} to {high}", hint=DELETED)
         at_most = None
         if start > high or tenure.is_cut:
+            self._refuse_another_topic(tenure)
             self._read_anew(tenure, start, low, high)
             start, had, at_most = low, {}, low
         behind = self._take(tenure, watermark, had, at_most)
@@ -305,6 +307,15 @@ class Partitions:
                 return self._owner.take(claim, watermark, had, at_most)
             except StateBehind as error:
                 tenure.held = self._leases.raise_above(tenure.partition.lease, error.epoch)
+
+    def _refuse_another_topic(self, tenure: Tenure) -> None:
+        """Offsets of a topic that was made anew say nothing. Raises StopError; also where the broker does not say."""
+        try:
+            there = admin.describe(self._settings.kafka, tenure.topic)
+        except ServerError as error:
+            raise StopError(error.message, hint=error.hint) from error
+        if there is None or there.id != tenure.partition.topic_id:
+            raise StopError(f"topic {tenure.topic} is another one by now, or gone", hint=BEGIN_ANEW)
 
     def _read_anew(self, tenure: Tenure, start: int, low: int, high: int) -> None:
         """The broker lost messages that were consumed, and may have others in their places: all that it has is read
