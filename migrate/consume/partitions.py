@@ -284,7 +284,7 @@ class Partitions:
         at_most = None
         if start > high or tenure.is_cut:
             self._refuse_another_topic(tenure)
-            self._read_anew(tenure, start, low, high)
+            self._read_again(tenure, start, low, high)
             start, had, at_most = low, {}, low
         behind = self._take(tenure, watermark, had, at_most)
         if behind:
@@ -317,7 +317,7 @@ class Partitions:
         if there is None or there.id != tenure.partition.topic_id:
             raise StopError(f"topic {tenure.topic} is another one by now, or gone", hint=BEGIN_ANEW)
 
-    def _read_anew(self, tenure: Tenure, start: int, low: int, high: int) -> None:
+    def _read_again(self, tenure: Tenure, start: int, low: int, high: int) -> None:
         """The broker lost messages that were consumed, and may have others in their places: all that it has is read
         once more, and what the targets have of it is a repeat."""
         partition = tenure.partition

@@ -85,7 +85,7 @@ class TableCopy(TableSteps):
         False, and it is open: a target database lost chunks that were done, and they are to be copied again. Raises:
         OwnershipLost when another run began meanwhile.
         """
-        self._patience.call(self._look_back)
+        self._patience.call(self._compare_fences)
         if self.lost:
             with self._state.begin() as connection:
                 self.take_back(connection)
@@ -125,9 +125,9 @@ class TableCopy(TableSteps):
             with session.transaction():
                 self.close_fence(session)
 
-    def _look_back(self) -> None:
+    def _compare_fences(self) -> None:
         for database in self.planned.databases:
-            self.look_back(self._sessions.targets.get(database))
+            self.compare_fences(self._sessions.targets.get(database))
 
     def _wave(self, size: int) -> list[Attempt]:
         if not (chosen := self.choose(size, self._most_rows)):

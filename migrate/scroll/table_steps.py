@@ -76,7 +76,7 @@ def refuse_before_incremental(connection: sa.Connection, migration: str, table: 
 
 class TableSteps:
     """`refuse` and `enter`, `open_fence` in every target database, `go_on`; then for each wave `choose`, `note`,
-    `open_chunks`, `hand_out` and `book`; then `look_back` in every target database, and where one lost chunks
+    `open_chunks`, `hand_out` and `book`; then `compare_fences` in every target database, and where one lost chunks
     `take_back`, and on; then `end`, `close_fence` in every target database, `ended`.
 
     counts, chunks_done, chunks_planned: so far, with what an earlier run did; estimate: rows of the table as the
@@ -239,7 +239,7 @@ class TableSteps:
             self.places[place] += rows
         return problems, bool(done)
 
-    def look_back(self, session: Connection) -> bool:
+    def compare_fences(self, session: Connection) -> bool:
         """Whether a target database has all that was written there, and had been opened (rule "fence compares")."""
         there = chunk_fence.attempts(session, self._settings.name, self.planned.table)
         lost = {
@@ -257,7 +257,7 @@ class TableSteps:
 
     @property
     def lost(self) -> bool:
-        """Whether `look_back` found that anything is to be copied again."""
+        """Whether `compare_fences` found that anything is to be copied again."""
         return bool(self._lost)
 
     def take_back(self, connection: sa.Connection) -> None:
@@ -283,7 +283,7 @@ class TableSteps:
 
     def close_fence(self, session: Connection) -> None:
         """Close the table in one target database, in the caller's transaction. Raises Unopened where it lost chunks."""
-        if not self.look_back(session):
+        if not self.compare_fences(session):
             raise chunk_fence.Unopened(f"{session.name} lost chunks of {self.planned.table.full_name}")
         chunk_fence.close(session, self._settings.name, self.planned.table, [WHOLE_TABLE], self._run)
 

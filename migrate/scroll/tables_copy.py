@@ -150,7 +150,7 @@ class TablesCopy:
     ) -> Sequence[TableCopy]:
         """Close the chunk fences of these; returns those that are done: of others a target database lost chunks, which
         `wave` gives again. also: done in the last transaction. Raises OwnershipLost."""
-        self._at_targets(copies, lambda session, copy: copy.look_back(session))
+        self._at_targets(copies, lambda session, copy: copy.compare_fences(session))
         if lost := [copy for copy in copies if copy.lost]:
             self._in_state(lost, lambda connection, copy: copy.take_back(connection))
             self._above_all(lambda: self._open_tables(lost))

@@ -9,12 +9,13 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
+import pymysql
 import pytest
 
 from sandbox.broker import KafkaBroker
 from sandbox.database import DatabaseServer
 from sandbox.stack import Sandbox
-from tests.failover.support import SLOW, Flow, wait
+from tests.failover.support import SLOW, Flow, frozen, wait
 from tests.helpers import unique
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]  # Spark starts twice
@@ -114,3 +115,67 @@ def test_a_target_that_comes_back_with_less_gets_it_again_in_the_copy_the_stream
         flow.migration.ask("--reverse", "drain", "--timeout", str(SLOW))
         assert flow.differences(box.source) == []
         assert lost(flow, "--reverse")
+
+
+class KeptState:
+    """The state database as it was at one moment."""
+
+    def __init__(self, flow: Flow) -> None:
+        self._server, self._name = flow.box.targets[0], f"{flow.name}_state"
+        found = self._server.query(
+            f"SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = '{self._name}'"
+        )
+        self._tables = [str(table) for (table,) in found]
+        copies = (f"CREATE TABLE {self._name}_kept.{one} AS SELECT * FROM {self._name}.{one}" for one in self._tables)
+        self._server.execute(f"CREATE DATABASE {self._name}_kept", *copies)
+
+    def put_back(self) -> None:
+        """In one transaction, while processes use it."""
+
+        def put() -> bool:
+            with closing(self._server.connect(self._name)) as connection, connection.cursor() as cursor:
+                connection.begin()
+                try:
+                    for one in self._tables:
+                        cursor.execute(f"DELETE FROM {one}")
+                        cursor.execute(f"INSERT INTO {one} SELECT * FROM {self._name}_kept.{one}")
+                except pymysql.err.OperationalError as error:
+                    if error.args[0] in (1205, 1213):
+                        return False
+                    raise
+                connection.commit()
+            return True
+
+        wait(put, "the state to be put back")
+
+
+def test_a_state_database_that_is_put_back_lets_no_holder_of_the_same_epoch_write_and_loses_nothing(
+    box: Sandbox, kafka: KafkaBroker, tmp_path: Path
+) -> None:
+    """A consumer that hangs has the epoch that its successor gets again."""
+    with closing(Flow(box, kafka, tmp_path, unique("state"), box.source)) as flow:
+        flow.migration.do("init")
+        flow.child("publish", "publish")
+        wait(flow.position, "the first position")
+        flow.start_targets()
+        (first,) = flow.children("consume")
+        writer = flow.writer(lambda: box.source.connect(flow.database), 1)
+        writer.wait_for(100)
+        flow.drain()
+        first.kill()
+        before = KeptState(flow)
+        hanging = flow.child("consume_hanging", "consume")
+        writer.wait_for(100)
+        flow.drain()
+        with frozen(hanging.pid):
+            writer.wait_for(50)
+            before.put_back()
+            after = flow.child("consume_after", "consume")
+            wait(lambda: "the state database knew an older epoch" in after.log.read_text("utf-8"), "the epochs")
+            writer.wait_for(50)
+        writer.wait_for(50)
+        writer.stop()
+        flow.drain()
+        assert flow.differences(box.source) == []
+        assert writer.lost(flow.source_rows(box.source)) == []
+        assert after.running
