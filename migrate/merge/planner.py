@@ -33,6 +33,9 @@ from migrate.target.refresh import REFRESHED, Held
 from migrate.target.rows import PlaceWriter
 
 log = structlog.get_logger("migrate.merge")
+_TAKE_ROWS = frozenset({"TRUNCATE", "ERASE", "RENAME"})
+"""Canal's types of statements (CanalEntry.EventType) after which a table has other rows, or is another one."""
+_OF_AN_INDEX = frozenset({"CINDEX", "DINDEX"})
 Parts = dict[TargetDatabase, Part]
 CameBack = dict[tuple[Place, TableId], tuple[PlannedTable, list[Returned]]]
 Refreshes = dict[TableId, tuple[PlannedTable, Asked]]
@@ -285,13 +288,25 @@ class Planner:
             log.warning("messages of a removed table are passed over", table=name, source=message.source)
 
     def _refuse_ddl(self, message: Message) -> None:
-        """A statement that another producer passes on (ours stops at it): never swallowed (rule 13)."""
+        """A statement that another producer passes on (ours stops at it): never swallowed (rule 13).
+
+        One that takes rows away says so nowhere else; one about an index changes neither rows nor columns.
+        """
+        if message.type in _OF_AN_INDEX:
+            return
         for planned in self._plan.tables.values():
             table = planned.table
-            if (table.database, table.name) == (message.database, message.table) and planned.ddl == "stop":
+            if (table.database, table.name) != (message.database, message.table):
+                continue
+            told = f"{table.full_name}: a {message.type} statement is in the topic"
+            if message.type in _TAKE_ROWS:
                 raise StopError(
-                    f"{table.full_name}: a {message.type} statement is in the topic",
-                    hint="if it changes no rows and no columns, set tables[].ddl: ignore and start again",
+                    f"{told}: the rows that it takes away stay at the targets",
+                    hint="`migrate verify --repair` takes them away there, once the message is left out",
+                )
+            if planned.ddl == "stop":
+                raise StopError(
+                    told, hint="if it changes no rows and no columns, set tables[].ddl: ignore and start again"
                 )
 
     def _take_back(self, planned: PlannedTable, item: Received, returned: CameBack) -> None:

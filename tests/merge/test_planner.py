@@ -223,6 +223,31 @@ def test_delayed_deletes_join_the_changes_of_their_place() -> None:
     assert only(parts).highest == {"s": at(0)}
 
 
+IGNORING = plan_of(
+    plain_table(),
+    settings=make_settings(tables=[{**raw_settings()["tables"][0], "ddl": "ignore"}]),
+)
+
+
+@pytest.mark.parametrize("kind", ["TRUNCATE", "ERASE", "RENAME", "ALTER"])
+def test_a_statement_of_another_producer_stops_where_rows_or_columns_would_differ(kind: str) -> None:
+    """Lost: the rows that a TRUNCATE takes away stayed at the targets with `ddl: ignore`, and nothing said so."""
+    statement = message(kind, is_ddl=True, sql=f"{kind} t", source=CANAL)
+    with pytest.raises(StopError, match=f"shop.t: a {kind} statement is in the topic"):
+        plan(owned(), batch(statement))
+    if kind == "ALTER":
+        plan(owned(), batch(statement), IGNORING)
+    else:
+        with pytest.raises(StopError, match="stay at the targets"):
+            plan(owned(), batch(statement), IGNORING)
+
+
+@pytest.mark.parametrize("kind", ["CINDEX", "DINDEX"])
+def test_a_statement_of_another_producer_about_an_index_stops_nothing(kind: str) -> None:
+    _, consumed = plan(owned(), batch(message(kind, is_ddl=True, sql="CREATE INDEX i ON t (v)", source=CANAL)))
+    assert (consumed.messages, consumed.rows) == (1, 0)
+
+
 @pytest.mark.parametrize(("database", "table"), [("ds_0", "t_9"), ("ds_9", "t_0")])
 def test_a_delayed_delete_for_no_place_of_the_table_stops(database: str, table: str) -> None:
     with pytest.raises(StopError, match=rf"speaks of {database}\.{table}, which is no place of shop\.t"):
