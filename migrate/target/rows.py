@@ -230,7 +230,7 @@ def _value(row: Row, name: str, table: Table) -> str | None:
     except KeyError:
         raise StopError(
             f"{table.full_name}: column {name} is missing in a row image",
-            hint="the source's columns changed; see `migrate ddl`, or run `migrate init` on a new migration",
+            hint="the source's columns changed: docs/operations.md#altering-a-table has how the targets follow",
         ) from None
 
 
