@@ -38,8 +38,11 @@ def look(settings: Settings, state: sa.Engine) -> WayBack:
         still = [f"{one.process} stands still: {one.reason}" for one in halt.every(connection, name)]
     try:
         back = reversed_settings(settings, stored_plan(settings, state))
+    except ConfigError as error:  # every command of the reverse stream would refuse it too
+        return WayBack([*moved, *_named([f"{error.message} ({error.way_out})"])], "migrate preflight")
+    try:
         plan = stored_plan(back, state) if there else None
-    except (ConfigError, PreflightError) as error:  # tables came or went, or have no way back
+    except (ConfigError, PreflightError) as error:  # tables came or went
         return WayBack([*moved, *_named([error.message])], "migrate --reverse init")
     if plan is None:
         return WayBack([*moved, "the way back is not there"], "migrate --reverse init")

@@ -1,0 +1,21 @@
+"""What status leads to where a migration can have no reverse stream."""
+
+from __future__ import annotations
+
+import pytest
+import sqlalchemy as sa
+
+from migrate.ops import way_back
+from tests.helpers import make_settings, plain_table, plan_of, unique
+
+
+def test_what_can_have_no_reverse_stream_leads_to_the_preflight_that_names_it(
+    state: sa.Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`migrate --reverse init`, which was named, always refuses it."""
+    settings = make_settings(name=f"{unique('long')}_{'x' * 40}"[:45])
+    monkeypatch.setattr(way_back, "stored_plan", lambda *_: plan_of(plain_table(), settings=settings))
+    found = way_back.look(settings, state)
+    assert found.next == "migrate preflight"
+    assert "leaves no room for the way back's" in found.held[0]
+    assert "up to 40 characters" in found.held[0]
