@@ -50,7 +50,7 @@ def among(table: Table, keys: Sequence[Key]) -> Condition:
     parameters = [convert(text) for key in keys for convert, text in zip(converts, key, strict=True)]
     if len(columns) > 1 and not all(column.kind in _IN_ROWS for column in columns):
         return _any([f"({_equal(columns)})"] * len(keys)), parameters
-    names = _side(columns[0]) if len(columns) == 1 else f"({quote_all(table.key)})"
+    names = side(columns[0]) if len(columns) == 1 else f"({quote_all(table.key)})"
     marks = ", ".join(map(mark, columns))
     one = marks if len(columns) == 1 else f"({marks})"
     most = max(1, _LISTED // len(columns))
@@ -75,7 +75,7 @@ def up_to(table: Table, key: Key) -> Condition:
 
 def order(table: Table, *, descending: bool = False) -> str:
     """The columns of an ORDER BY that `above` and `up_to` agree with."""
-    return ", ".join(f"{_side(column)}{' DESC' if descending else ''}" for column in table.key_columns)
+    return ", ".join(f"{side(column)}{' DESC' if descending else ''}" for column in table.key_columns)
 
 
 def weights(columns: Sequence[Column], key: Key, flavour: str) -> Condition:
@@ -124,7 +124,7 @@ def _any(ways: Sequence[str]) -> str:
 
 
 def _equal(columns: Sequence[Column]) -> str:
-    return " AND ".join(f"{_side(column)} = {mark(column)}" for column in columns)
+    return " AND ".join(f"{side(column)} = {mark(column)}" for column in columns)
 
 
 def _beyond(columns: Sequence[Column], bound: Key, strict: str, last: str) -> Condition:
@@ -139,12 +139,12 @@ def _beyond(columns: Sequence[Column], bound: Key, strict: str, last: str) -> Co
     for index, column in enumerate(columns):
         equal_before = [_equal(columns[:index])] if index else []
         operator = last if index == len(columns) - 1 else strict
-        ways.append("(" + " AND ".join([*equal_before, f"{_side(column)} {operator} {mark(column)}"]) + ")")
+        ways.append("(" + " AND ".join([*equal_before, f"{side(column)} {operator} {mark(column)}"]) + ")")
         arguments += values[: index + 1]
     return "(" + " OR ".join(ways) + ")", arguments
 
 
-def _side(column: Column) -> str:
+def side(column: Column) -> str:
     """The column's side of a comparison."""
     if column.kind is Kind.SET and len(_MEMBER.findall(column.type)) > _EXACT_BITS:
         return f"({quote(column.name)} | 0)"  # its 64 bits; of a CAST MariaDB warns in a DELETE

@@ -17,11 +17,11 @@ from migrate.model.message import Row
 from migrate.model.table import Kind, Table, TableId
 from migrate.mysql.connection import Connection
 from migrate.mysql.errors import DUPLICATE_KEY, number
-from migrate.mysql.keys import among, equal
+from migrate.mysql.keys import among
 from migrate.mysql.quoting import quote, quote_all
 from migrate.mysql.typed_json import JsonValue
 from migrate.mysql.values import Parameter, compared, from_server, parameter, placeholder
-from migrate.target import literals
+from migrate.target import holders, literals
 from migrate.target.literals import RowLiterals
 
 log = structlog.get_logger("migrate.target")
@@ -108,14 +108,12 @@ class PlaceWriter:
             if number(error) != DUPLICATE_KEY:
                 raise
         evicted: list[Key] = []
-        for names in self.table.unique_keys:
-            if all(name and row[name] is not None for name in names):
-                where, values = equal([self.table.by_name[name] for name in names], [str(row[name]) for name in names])
-                keys = self._keys(connection, where, values)
-                connection.execute(f"DELETE FROM {quote(self.name)} WHERE {where}", values)
-                if keys:
-                    log.warning("a row made way for a unique value, and is refreshed", table=self.name, rows=len(keys))
-                evicted += keys
+        for where, values in holders.conditions(connection, self.table, self.name, row):
+            keys = self._keys(connection, where, values)
+            if keys:
+                self.delete(connection, keys)
+                log.warning("a row made way for a unique value, and is refreshed", table=self.name, rows=len(keys))
+            evicted += keys
         self.insert(connection, [row])
         return evicted
 

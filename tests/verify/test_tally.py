@@ -59,8 +59,8 @@ def test_a_range_that_is_left_out_or_compared_twice_is_named(parts: list[tuple[o
 def test_rows_that_no_range_has_on_either_side_are_missed_and_nothing_is_certified(
     laid: Laid, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    side = key_conditions._side
-    monkeypatch.setattr(key_conditions, "_side", lambda column: f"IF(n = 7, NULL, {side(column)})")
+    side = key_conditions.side
+    monkeypatch.setattr(key_conditions, "side", lambda column: f"IF(n = 7, NULL, {side(column)})")
     found = verified(laid)
     assert (found.rows, found.target_rows, found.named) == (_ROWS - 1, _ROWS - 1, ())
     assert not found.clean
