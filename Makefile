@@ -84,7 +84,7 @@ soak-failover: servers ## run the failover and standby tests N times (N=10) and 
 fuzz: servers ## search for failing examples of the property tests with fresh seeds; MINUTES=60
 	$(BIN)/python -m tests.fuzz $(MINUTES)
 
-mutations: servers ## put twelve faults into a copy of the code, one at a time, and see a test turn red for each
+mutations: servers ## put fifteen faults into a copy of the code, one at a time, and see a test turn red for each
 	$(BIN)/python -m tests.mutations
 
 times: servers ## run the suite and print where its time goes: by file, and by what was waited for

@@ -1,4 +1,4 @@
-"""Twelve faults put into the code on purpose, one at a time, each of which the suite must find.
+"""Fifteen faults put into the code on purpose, one at a time, each of which the suite must find.
 
 `make mutations` takes a copy of the checkout, changes one line in it, and runs the tests named for it. It exits with 0
 only when each of them turned red. A fault whose line is no longer there is an error: it has to be written again.
@@ -71,6 +71,27 @@ MUTATIONS = (
         "WHERE {_ROW} AND epoch = %s",
         "WHERE {_ROW} AND epoch >= %s",
         "tests/target/test_fence.py",
+    ),
+    Mutation(
+        "a database that came back with less is written on",
+        "migrate/target/reached.py",
+        "AND epoch = %s AND holder = %s AND next_offset >= %s",
+        "AND epoch = %s AND holder = %s AND next_offset <> -2 - %s",
+        "tests/merge/test_lost_writes.py",
+    ),
+    Mutation(
+        "an epoch given twice serves both of its holders",
+        "migrate/target/reached.py",
+        "(int(row[0]), str(row[1])) != claim[1:]",
+        "int(row[0]) != claim[1]",
+        "tests/merge/test_lost_writes.py",
+    ),
+    Mutation(
+        "a copy closes a table over chunks that a target lost",
+        "migrate/scroll/table_steps.py",
+        "if (found := there.get(number)) is None or found[0] < one.attempt or not found[1]",
+        "if number < 0",
+        "tests/scroll/test_lost_writes.py",
     ),
     Mutation(
         "a look-up locks no row",
