@@ -60,6 +60,8 @@ class Writer(Owner, Protocol):
     """Turns batches into rows at the target; the merger."""
 
     def merge(self, batch: Sequence[Received]) -> Merged: ...
+    def find_behind(self) -> Mapping[Partition, MigrateError]:
+        """Partitions of which a database has less than it had."""
 
 
 class Consumer:
@@ -92,6 +94,7 @@ class Consumer:
         """Consume until stopped. Raises ServerError."""
         merging = threading.Thread(target=self._merge_forever, name="merge", daemon=True)
         merging.start()
+        threading.Thread(target=self._compare_forever, name="compare", daemon=True).start()
         try:
             while not self._stop.is_set():
                 self._partitions.look_after()
@@ -252,6 +255,18 @@ class Consumer:
             lambda connection: migrations.merge_asked(connection, self._settings.name)
         )
         return asked
+
+    def _compare_forever(self) -> None:
+        """A database that nobody writes to may come back with less, too (rule "fence compares")."""
+        while not self._stop.wait(self._settings.consume.compare_seconds):
+            try:
+                behind = self._writer.find_behind()
+            except RuntimeError:  # it is being closed
+                return
+            with self._partitions.turn:
+                for partition, error in behind.items():
+                    if self._partitions.works(partition):
+                        self._partitions.failed(partition, error)
 
     def _merge_once(self) -> None:
         self._merged = time.monotonic()

@@ -32,7 +32,7 @@ from migrate.target.parked import SetAside
 from migrate.target.part import Part, Send, apply, find_refused
 from migrate.target.place import Aftermath, Done
 from migrate.target.plan import Plan, TargetDatabase, TargetPool
-from migrate.target.reached import Behind, Claim, Taken
+from migrate.target.reached import NOTHING, Behind, Claim, Taken
 from migrate.target.refresh import SourceRows
 from migrate.target.requeue import AftermathSender
 from migrate.target.roles import NotStandby
@@ -119,6 +119,34 @@ class Merger:
         """Stop writing a partition."""
         with self._busy:
             self._owned.pop(partition, None)
+
+    def find_behind(self) -> dict[Partition, Behind]:
+        """Partitions of which a database has less than it had, without a write: nobody may write there for long.
+
+        Databases that do not answer are left out. For any thread.
+        """
+        asked = [
+            self._lanes[database.target].submit(partial(self._behind, database=database))
+            for database in self._databases
+        ]
+        wait(asked)
+        return {part: error for one in asked if one.exception() is None for part, error in one.result().items()}
+
+    def _behind(self, pool: TargetPool, database: TargetDatabase) -> dict[Partition, Behind]:
+        # In this order: a database is written before it is noted how far it has come.
+        expected = {part: owned.reached.get(database, NOTHING) for part, owned in list(self._owned.items())}
+        claims = {part: owned.claim for part, owned in list(self._owned.items())}
+        try:
+            connection = pool.get(database)
+            has = reached.every(connection, self._settings.name)
+        except Exception:
+            pool.drop(database)
+            raise
+        return {
+            part: Behind(claims[part], connection.name, has.get(part, NOTHING), end)
+            for part, end in expected.items()
+            if has.get(part, NOTHING) < end and part in claims
+        }
 
     def close(self) -> None:
         for lanes in self._lanes.values():

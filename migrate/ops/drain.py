@@ -81,13 +81,15 @@ class _Goal:
         if self._ends.keys() != {(part.topic, part.partition) for part in now.partitions}:
             self._ends = {(part.topic, part.partition): part.end for part in now.partitions}
         behind = any(part.consumed < self._ends[part.topic, part.partition] for part in now.partitions)
-        return not behind and not now.empty_deletes
+        return not behind and not now.empty_deletes and not now.lacking
 
 
 def _hint(settings: Settings, now: Status) -> str:
     if now.empty_deletes and not now.waiting_messages and all(source.caught_up for source in now.sources):
         longest = duration(max(settings.delay.tiers_seconds))
         return f"deletes that met no row are looked at again for up to {longest} (delay.tiers_seconds); then again"
+    if now.lacking and not now.waiting_messages:
+        return "the consumer finds by itself what a target lost, within consume.compare_seconds"
     return "is `migrate run` running?"
 
 

@@ -101,6 +101,7 @@ class Status:
     parked: int = 0  # changes that the target refuses and that were set aside
     skips: int = 0  # keys of which what is refused is set aside
     left_out: int = 0  # messages that could not be applied and that were left out
+    lacking: int = 0  # partitions that a target database has less of than it had: what it lacks comes again
     lost: list[Lost] = field(
         default_factory=list
     )  # what targets had committed and came back without, not verified since
@@ -138,7 +139,7 @@ class Status:
     def drained(self) -> bool:
         """Everything the sources logged up to now is at the target, and no delete waits to come back."""
         caught_up = all(source.caught_up for source in self.sources)
-        waiting = self.gone or self.waiting_messages or self.records.get("new", 0) or self.empty_deletes
+        waiting = self.gone or self.waiting_messages or self.records.get("new", 0) or self.empty_deletes or self.lacking
         return caught_up and not waiting and not self.unanswered
 
     def as_dict(self) -> dict[str, Any]:
@@ -243,7 +244,9 @@ def read(
                     status.empty_deletes += ledger.waiting(pool.get(place), settings.name)
                     status.parked += parked.count(pool.get(place), settings.name)
                     told = {str(one) for one in status.lost}
-                    status.lost += [one for one in expected.lost(pool.get(place), place) if str(one) not in told]
+                    missing = expected.lost(pool.get(place), place)
+                    status.lacking += sum(not one.of_copy for one in missing)
+                    status.lost += [one for one in missing if str(one) not in told]
             except MigrateError as error:
                 if not whoever_answers:
                     raise

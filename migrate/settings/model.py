@@ -90,6 +90,8 @@ class Consume(Section):
     retry_seconds: Seconds = 1.0
     retry_max_seconds: Seconds = 30.0
     refused_attempts: Positive = 5
+    compare_seconds: Seconds = 30.0
+    """How often databases that nobody writes to are asked whether they have what they had."""
     keep_decisions_seconds: float = Field(default=3600.0, ge=0)
     """How long `migrate explain` can say what was decided for a key; 0: nothing is kept."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 import itertools
 import os
+import shutil
 import signal
 import threading
 import time
@@ -42,6 +43,8 @@ class Faults:
         self._failure: BaseException | None = None
         self._stop = threading.Event()
         self.counts: Counter[str] = Counter()
+        self.copied = False
+        """Whether the copy is done: what a target lost of it, only a person has copied again."""
         for server in box.targets:
             self._tune(server)
 
@@ -86,6 +89,7 @@ class Faults:
             self._freeze_server: 2,
             self._restart_target: 2,
             self._restart_broker: 1,
+            **({self._put_back: 2} if self.copied else {}),
         }
         self._choice.choices(list(kinds), list(kinds.values()))[0]()
 
@@ -145,6 +149,26 @@ class Faults:
             self._tune(server)
 
         self._at_server(restart, "restart target", f"{server.name}{'' if softly else ', killed'}")
+
+    def _put_back(self) -> None:
+        """A target comes back as it was some seconds before; with the first one, the state does too."""
+        server = self._choice.choice(self._box.targets)
+        seconds = self._choice.uniform(1, 8)
+        aside = server.root / "kept"
+
+        def put_back() -> None:
+            server.kill()
+            shutil.copytree(server.data, aside, ignore=shutil.ignore_patterns("*.sock*"))
+            server.start()
+            self._tune(server)
+            self._stop.wait(seconds)
+            server.kill()
+            shutil.rmtree(server.data)
+            aside.rename(server.data)
+            server.start()
+            self._tune(server)
+
+        self._at_server(put_back, "put back", f"{server.name} by {seconds:.1f} s")
 
     def _restart_broker(self) -> None:
         def restart() -> None:

@@ -59,6 +59,9 @@ class FakeWriter:
     def drop(self, partition: Partition) -> None:
         self.dropped.append(partition.number)
 
+    def find_behind(self) -> dict[Partition, MigrateError]:
+        return {}
+
     def merge(self, batch: Sequence[Received]) -> Merged:
         self.merged.append(list(batch))
         self.gate.wait(30)

@@ -77,7 +77,9 @@ def test_a_database_that_lost_writes_while_it_is_written_refuses_and_gets_them_a
         assert consumed.reached == had(side, 2, 2)
         with kept(side) as before:
             merger.merge(SECOND)
+            assert merger.find_behind() == {}
             before.put_back()
+            assert merger.find_behind().keys() == {PARTITION}
             assert isinstance(refused(merger, THIRD), Behind)
         assert side.rows(0) == [(1, "a")]
         assert merger.take(CLAIM, consumed.highest, had(side, 4, 4)) == {("t0", side.names[0]): 2}
