@@ -18,7 +18,7 @@ import structlog
 
 from migrate.consume.partitions import Owner, Partitions
 from migrate.consume.queue import SwapQueue
-from migrate.consume.tenure import Evidence, Tenure
+from migrate.consume.tenure import Evidence, PutBack, Tenure
 from migrate.kafka.reader import PartitionReader, Raw
 from migrate.model.errors import MigrateError, OwnershipLost, ServerError, StopError
 from migrate.model.message import Message, Received, decode, without_rows
@@ -285,17 +285,25 @@ class Consumer:
     def _mark(self, consumed: Sequence[Consumed]) -> None:
         """Extend the consumed prefixes, in one transaction, of the partitions that are still ours."""
 
-        def mark(connection: sa.Connection) -> set[str]:
+        def mark(connection: sa.Connection) -> tuple[set[str], set[Partition]]:
             lost = self._leases.lost(connection, [self._partitions.tenure(done.partition).held for done in consumed])
             ours = [done for done in consumed if done.partition.lease not in lost]
+            ends = record.ends(connection, [done.partition for done in ours])
+            back = {
+                one.partition for one in ours if ends.get(one.partition, 0) < self._partitions.tenure(one.partition).end
+            }
+            ours = [done for done in ours if done.partition not in back]
             record.mark_consumed(connection, ours)
             for done in ours:
                 self._partitions.went_on(connection, done)
-            return lost
+            return lost, back
 
-        lost = self._in_state(mark)
+        lost, back = self._in_state(mark)
         for done in consumed:
-            if done.partition.lease in lost:
+            if done.partition in back:
+                log.warning("the state database was put back", partition=done.partition.number)
+                self._partitions.failed(done.partition, PutBack("the state database was put back to an earlier one"))
+            elif done.partition.lease in lost:
                 self._partitions.failed(
                     done.partition, OwnershipLost(f"lease '{done.partition.lease}' is another's now")
                 )

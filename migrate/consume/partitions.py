@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Collection, Mapping
+from functools import partial
 from typing import NamedTuple, Protocol, TypeVar
 
 import sqlalchemy as sa
@@ -13,9 +14,9 @@ from sqlalchemy.exc import DBAPIError
 
 from migrate.consume import sharing
 from migrate.consume.queue import SwapQueue
-from migrate.consume.tenure import NO_RECORD, Evidence, Halt, Tenure
+from migrate.consume.tenure import NO_RECORD, Evidence, Halt, PutBack, Tenure
 from migrate.kafka import admin
-from migrate.kafka.reader import DELETED, PartitionReader
+from migrate.kafka.reader import DELETED, Cut, PartitionReader
 from migrate.kafka.watch import BEGIN_ANEW, TopicWatch
 from migrate.model.coordinate import Coordinate
 from migrate.model.errors import MigrateError, OwnershipLost, ServerError, StopError
@@ -27,7 +28,7 @@ from migrate.state.database import in_transaction
 from migrate.state.lease import Leases
 from migrate.state.reached import BROKER, DatabaseName, Lost
 from migrate.state.record import Consumed, Partition
-from migrate.target.reached import Behind, Claim, StateBehind
+from migrate.target.reached import Behind, Claim, Has, StateBehind
 
 log = structlog.get_logger("migrate.consume")
 _LOOK_EVERY = 2.0
@@ -43,8 +44,8 @@ class Owner(Protocol):
         watermark: Mapping[str, Coordinate],
         had: Mapping[DatabaseName, int],
         at_most: int | None = None,
-    ) -> Mapping[DatabaseName, int]:
-        """had: the offset that each target database had come to. Returns those that have less, and from where on.
+    ) -> Mapping[DatabaseName, Has]:
+        """had: the offset that each target database had come to. Returns those that have less.
 
         at_most: the offset from which on the broker has other messages by now, if it has.
         """
@@ -138,6 +139,7 @@ class Partitions:
     def marked(self, done: Consumed) -> None:
         """That transaction is committed; with `turn` held."""
         stopped = self._halts.get(done.partition)
+        self._mine[done.partition].end = done.end
         if stopped is None or stopped.is_over(done.end):
             self._mine[done.partition].noted = False
             self._halts.pop(done.partition, None)
@@ -150,6 +152,9 @@ class Partitions:
     def gone(self, topic: str, number: int, error: StopError) -> None:
         """The broker no longer has the next message."""
         if tenure := self.read_at(topic, number):
+            if isinstance(error, Cut):
+                self.cut(tenure)
+                return
             self._drop(tenure)
             self._stand_still(tenure, error)
 
@@ -191,8 +196,10 @@ class Partitions:
         tenure = self._mine.get(partition)
         if tenure is None:
             return
-        if isinstance(error, Behind):
+        if isinstance(error, Behind | PutBack):
             self._drop(tenure)
+            with self.turn:
+                self._halts.pop(partition, None)  # what stops the reading is met again
             self._begin(tenure)
         elif isinstance(error, StopError):
             self._drop(tenure)
@@ -267,8 +274,8 @@ class Partitions:
             marks = record.watermarks(connection, partition)
             last = record.last_offset(connection, partition)
             had = reached.load(connection, partition)
-            found = record.at(connection, partition, start - 1) if start else None
-            evidence = Evidence(start - 1, *found) if start and found else None
+            seen = record.last(connection, partition)
+            evidence = Evidence(*seen) if seen is not None and seen[0] + 1 == start else None
             return _Known(start, marks, had, last, evidence, migrations.get(connection, self._settings.name))
 
         found, watermark, had, tenure.recorded, tenure.evidence, known = self._in_state(load)
@@ -278,6 +285,8 @@ class Partitions:
             raise error
         start = found or 0
         low, high = self._reader.bounds(*tenure.where)
+        if start < low <= max(had.values(), default=0):
+            start = low  # set back for a database that lost what the broker no longer has either
         if start < low:
             where = f"{tenure.topic} [{partition.number}]"
             raise StopError(f"{where}: reading goes on at offset {start}, the broker has {low} to {high}", hint=DELETED)
@@ -285,10 +294,11 @@ class Partitions:
         if start > high or tenure.is_cut:
             self._refuse_another_topic(tenure)
             self._read_again(tenure, start, low, high)
-            start, had, at_most = low, {}, low
+            start = at_most = low
         behind = self._take(tenure, watermark, had, at_most)
         if behind:
             start = self._set_back(tenure, start, low, {one: (has, had[one]) for one, has in behind.items()})
+        tenure.end = start
         if start == high and tenure.noted:  # whatever stood in the way is applied
             self._in_state(lambda connection: halt.clear(connection, self._settings.name, tenure.name))
             tenure.noted = False
@@ -300,13 +310,14 @@ class Partitions:
         watermark: Mapping[str, Coordinate],
         had: Mapping[DatabaseName, int],
         at_most: int | None,
-    ) -> Mapping[DatabaseName, int]:
+    ) -> Mapping[DatabaseName, Has]:
         while True:
             claim = Claim(tenure.partition, tenure.held.epoch, self._leases.holder)
             try:
                 return self._owner.take(claim, watermark, had, at_most)
             except StateBehind as error:
-                tenure.held = self._leases.raise_above(tenure.partition.lease, error.epoch)
+                lease, known = tenure.partition.lease, error.epoch
+                tenure.held = self._in_state(partial(self._leases.raise_above, lease, known))
 
     def _refuse_another_topic(self, tenure: Tenure) -> None:
         """Offsets of a topic that was made anew say nothing. Raises StopError; also where the broker does not say."""
@@ -338,21 +349,28 @@ class Partitions:
         self._drop(tenure)
         self._begin(tenure)
 
-    def _set_back(self, tenure: Tenure, start: int, low: int, behind: Mapping[DatabaseName, tuple[int, int]]) -> int:
+    def _set_back(self, tenure: Tenure, start: int, low: int, behind: Mapping[DatabaseName, tuple[Has, int]]) -> int:
         """Databases lost what they had: from where on the partition is to be applied again. Returns the offset.
 
-        behind: the offset that each has come to, and had. What the broker no longer has is noted, and settled by a
-        verification (rule "fence compares").
+        behind: what each has, and the offset that it had come to. What the broker no longer has is noted, and settled
+        by a verification (rule "fence compares"). So is all that a database lost in which applications write: older
+        changes would come over newer rows there.
         """
         partition, where = tenure.partition, f"{tenure.topic} [{tenure.partition.number}]"
-        start = max(low, min(start, *(has for has, _ in behind.values())))
-        found = [Lost(database, where, has, end, start) for database, (has, end) in behind.items()]
+        given_up = {database for database, (has, _) in behind.items() if has.active}
+        start = max(low, min([start, *(has.offset for has, _ in behind.values() if not has.active)]))
+        found = [
+            Lost(database, where, has.offset, end, end if has.active else start)
+            for database, (has, end) in behind.items()
+        ]
 
         def note(connection: sa.Connection) -> None:
             self._leases.still_ours(connection, tenure.held)
             record.set_back(connection, partition, start)
             for one in found:
                 reached.note_lost(connection, partition.migration, one)
+                if one.database in given_up:
+                    reached.lower(connection, partition, one.database, one.start)
 
         self._in_state(note)
         tenure.recorded, tenure.evidence = NO_RECORD, None  # what was applied is to be applied again

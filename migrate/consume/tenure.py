@@ -18,6 +18,10 @@ NO_RECORD = -1
 _FIRST_PAUSE, _LONGEST_PAUSE = 5.0, 60.0
 
 
+class PutBack(MigrateError):  # noqa: N818 - it says what happened
+    """The state has a lower end of a partition's consumed prefix than we wrote: it was put back to an earlier one."""
+
+
 class Evidence(NamedTuple):
     """The message that was consumed last: where another one is in its place, the broker lost messages."""
 
@@ -40,6 +44,7 @@ class Tenure:
     noted: bool = True  # the state has a note that it stands still, or may have one of an owner before
 
     evidence: Evidence | None = None  # what is read first, and not given on
+    end: int = 0  # of the consumed prefix, as we know it
     is_cut: bool = False  # the broker has other messages than were consumed
 
     @property

@@ -45,7 +45,7 @@ class AcknowledgedLost(StopError):  # noqa: N818 - it says what happened
             f" up to {had}",
             hint=hint or "start the publisher again: it names the place from which to publish once more",
         )
-        self.topic, self.partition = topic, partition
+        self.topic, self.partition, self.end, self.had = topic, partition, end, had
 
 
 class Ends:
@@ -97,14 +97,14 @@ class OrderedProducer:
         linger_seconds: float = 0.005,
         ends: Ends | None = None,
     ) -> None:
-        """ends: what the producers before it had acknowledged."""
+        """ends: what the producers before it had acknowledged, to be compared; None: it is not."""
         self._settings = settings
         self._stop = stop or threading.Event()
         self._confirmed = time.monotonic()  # when something was confirmed last, or nothing was on its way
         self._told = 0.0  # when it was said that nothing is
         self._looked = 0.0  # when the client was looked at
         self._heard = _Heard()
-        self._ends = ends or Ends()
+        self._ends = ends
         self._lost: tuple[str, int, int, int] | None = None  # topic, partition, where it ends, where it had ended
         options: dict[str, Any] = {
             **client_options(settings),
@@ -161,9 +161,14 @@ class OrderedProducer:
                     self._heard.failed = self._heard.failed or error_text(error)
                     self.check()
 
+    @property
+    def lost(self) -> bool:
+        """Whether the broker lost what it had acknowledged."""
+        return self._lost is not None
+
     def _compare(self, message: Message) -> None:
         place, offset = (str(message.topic()), int(message.partition() or 0)), message.offset()
-        if offset is None or offset < 0:  # the client does not know it: the broker had the message already
+        if self._ends is None or offset is None or offset < 0:  # not known: the broker had the message already
             return
         if had := self._ends.note(place, offset):
             self._lost = self._lost or (*place, offset, had)

@@ -36,6 +36,10 @@ Gone = Callable[[str, int, StopError], None]
 T = TypeVar("T")
 
 
+class Cut(StopError):  # noqa: N818 - it says what happened
+    """The broker lost messages that were read."""
+
+
 class NoSuchTopic(ServerError):  # noqa: N818 - what it says is what happened
     """The broker does not have a topic, or does not know of it yet."""
 
@@ -123,7 +127,8 @@ class PartitionReader:
                 result.append(Raw(*place, offset, message.value() or b""))
                 ends[place] = offset + 1
             elif error.code() in _NOT_THERE:
-                stop = StopError(
+                kind = Cut if error.code() == KafkaError._LOG_TRUNCATION else StopError
+                stop = kind(
                     f"{message.topic()} [{message.partition()}]: the offset to read from is no longer at the broker"
                     f" ({error.str()})",
                     hint=DELETED,

@@ -32,7 +32,7 @@ from migrate.target.parked import SetAside
 from migrate.target.part import Part, Send, apply, find_refused
 from migrate.target.place import Aftermath, Done
 from migrate.target.plan import Plan, TargetDatabase, TargetPool
-from migrate.target.reached import NOTHING, Behind, Claim, Taken
+from migrate.target.reached import NOTHING, Behind, Claim, Has, Taken
 from migrate.target.refresh import SourceRows
 from migrate.target.requeue import AftermathSender
 from migrate.target.roles import NotStandby
@@ -89,31 +89,42 @@ class Merger:
         watermark: Mapping[str, Coordinate],
         had: Mapping[DatabaseName, int],
         at_most: int | None = None,
-    ) -> Mapping[DatabaseName, int]:
+    ) -> Mapping[DatabaseName, Has]:
         """Become the writer of a partition: raise the fence in every target database (rule 8).
 
-        had: the offset that each database had come to. Returns those that have less now, each with the offset from
-        which on messages are to be given here again. at_most: the offset from which on the broker has other messages
-        than were applied, if it has. Raises: StateBehind where a database knows a later epoch; ServerError when
-        `migrate init` changed the plan while others had the partition, or when stopping.
+        had: the offset that each database had come to. Returns those that have less now; where no applications write,
+        messages from there on are to be given here again. at_most: the offset from which on the broker has other
+        messages than were applied, if it has. Raises: StateBehind where a database knows a later epoch; ServerError
+        when `migrate init` changed the plan while others had the partition, or when stopping.
         """
-        owned = Owned(claim, dict(watermark))
+        owned, found = Owned(claim, dict(watermark)), dict[DatabaseName, Has]()
         sources = [*(source.name for source in self._settings.sources), CANAL]
         with self._busy:
             self._planner.layouts.refresh()
             for database in self._databases:
                 with self._lanes[database.target].one() as pool:
                     raise_fence = partial(_raise_fence, pool, database, claim, sources, at_most)
-                    owned.reached[database], marks = self._retry(pool, database, raise_fence)
+                    offset, marks = self._retry(pool, database, raise_fence)
                     for source, coordinate in marks.items():
                         owned.applied.setdefault(source, {})[database] = coordinate
-            behind = {one: had[named(one)] for one, has in owned.reached.items() if has < had.get(named(one), has)}
-            owned.behind.update(behind)
+                    owned.reached[database] = offset if at_most is None else min(offset, at_most)
+                    if offset < (end := had.get(named(database), offset)):
+                        active = self._retry(pool, database, partial(self._is_active, pool, database))
+                        found[named(database)] = Has(max(offset, 0), active)
+                        if not active:
+                            owned.behind[database] = end
             for source, applied in owned.applied.items():  # what these have no longer counts as merged
-                for coordinate in (applied[database] for database in behind):
+                for coordinate in (applied[database] for database in owned.behind):
                     _lower(owned.watermark, source, coordinate)
+            if at_most is not None:  # its messages are ordered by their offsets, which come again
+                owned.watermark.pop(CANAL, None)
+                owned.applied[CANAL] = dict.fromkeys(self._databases)
             self._owned[claim.partition] = owned
-        return {named(one): max(owned.reached[one], 0) for one in behind}
+        return found
+
+    def _is_active(self, pool: TargetPool, database: TargetDatabase) -> bool:
+        """Whether applications write in a database, as the state says: its own row may have been lost too."""
+        return self._sides is not None and self._sides.is_active(pool.get(database))
 
     def drop(self, partition: Partition) -> None:
         """Stop writing a partition."""

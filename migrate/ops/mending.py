@@ -38,13 +38,14 @@ def mend(now: Status, problems: list[str]) -> str:
         return WATCH  # it tries again by itself
     if rest:
         return "migrate drain"
-    # of a server in doubt it is for a person to judge what differs
-    return "migrate verify" if any(source.doubt for source in now.sources) else "migrate verify --repair"
+    # of a server in doubt, or that came back with less, it is for a person to judge what differs
+    judged = now.lost or any(source.doubt for source in now.sources)
+    return "migrate verify" if judged else "migrate verify --repair"
 
 
 def of_lost(one: Lost) -> str:
     """The command that brings what a database lost."""
-    return f"migrate copy --table {one.what} --restart" if one.of_copy else "migrate verify --repair"
+    return f"migrate copy --table {one.what} --restart" if one.of_copy else "migrate verify"
 
 
 def typed(command: str, *, back: bool, back_leads: bool) -> str:

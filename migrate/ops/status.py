@@ -243,10 +243,10 @@ def read(
                 with explained(f"target '{place.target}'"):
                     status.empty_deletes += ledger.waiting(pool.get(place), settings.name)
                     status.parked += parked.count(pool.get(place), settings.name)
-                    told = {str(one) for one in status.lost}
+                    told = {(one.database, one.what) for one in status.lost}
                     missing = expected.lost(pool.get(place), place)
                     status.lacking += sum(not one.of_copy for one in missing)
-                    status.lost += [one for one in missing if str(one) not in told]
+                    status.lost += [one for one in missing if (one.database, one.what) not in told]
             except MigrateError as error:
                 if not whoever_answers:
                     raise

@@ -8,6 +8,8 @@ from migrate.preflight.result import Result, Verdict
 from migrate.settings import Kafka
 
 _FOR_GOOD = "in the server's option file too"
+_FLUSHED = ("1", "3")
+"""At each commit; 3 is MariaDB's, which flushes once more before it."""
 _REDO, _LOG = "innodb_flush_log_at_trx_commit", "sync_binlog"
 
 
@@ -40,7 +42,7 @@ def _check(connection: Connection, redo: str, log: str = "") -> list[Result]:
     found = show_variables(connection, _REDO, _LOG, "log_bin")
     results = []
     for name, cost, counts in (
-        (_REDO, redo, found.get(_REDO, "1") != "1"),
+        (_REDO, redo, found.get(_REDO, "1") not in _FLUSHED),
         (_LOG, log, found.get("log_bin") == "ON" and found.get(_LOG, "1") != "1"),
     ):
         if cost and counts:

@@ -6,18 +6,23 @@ more is published, and the place is named from which to publish once more.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from contextlib import closing
 
 import sqlalchemy as sa
 
 from migrate.kafka.producer import AcknowledgedLost, Ends
 from migrate.kafka.reader import NoSuchTopic, PartitionReader
+from migrate.model.coordinate import Coordinate
+from migrate.model.message import decode
 from migrate.model.partition import Partition
 from migrate.settings import Settings
-from migrate.state import acknowledged, record
+from migrate.state import acknowledged, reached
 from migrate.state.migration import Migration
 from migrate.state.position import Position
+from migrate.state.reached import BROKER, Lost
+
+_FIRST_BLOCK = 500  # messages read back from where a partition lost some; doubled until one of the source is met
 
 
 class Acknowledged:
@@ -36,26 +41,35 @@ class Acknowledged:
         """For the producers."""
 
     def refuse_lost(self, position: Position) -> None:
-        """Before anything is sent. Raises AcknowledgedLost where the broker has less by now; ServerError."""
-        lost: list[tuple[str, int, int]] = []
+        """Before anything is sent. Raises AcknowledgedLost where the broker lost messages that were not published again
+        since; ServerError."""
+        with self._state.connect() as connection:
+            cuts = acknowledged.cuts(connection, self._settings.name, self._source)
         with closing(PartitionReader(self._settings.kafka, f"{self._settings.group}.acknowledged")) as reader:
             for (topic, number), end in self.ends.all.items():
                 try:
                     _, high = reader.bounds(topic, number)
                 except NoSuchTopic:  # told where topics are looked at
                     continue
-                if high < end:
-                    lost.append((topic, number, high))
-        if lost:
-            topic, number, high = lost[0]
+                if high < end and (part := self._partition(topic, number)) not in cuts:
+                    self.note(AcknowledgedLost(topic, number, high, end))
+                    cuts[part] = high
+            if not cuts:
+                return
+            part, cut = next(iter(cuts.items()))
+            topic = self._names[part.topic_id]
             raise AcknowledgedLost(
-                topic,
-                number,
-                high,
-                self.ends.all[topic, number],
-                hint=f"publish again what they held: `migrate publish --source {self._source} --from"
-                f" {self._place([self._partition(*one[:2]) for one in lost], position)}`, then a verification",
+                topic, part.number, cut, self.ends.all[topic, part.number], hint=self._hint(reader, cuts, position)
             )
+
+    def note(self, error: AcknowledgedLost) -> None:
+        """Keep that a partition lost messages: it may have others in their places when somebody looks again."""
+        part = self._partition(error.topic, error.partition)
+        where = f"{error.topic} [{error.partition}]"
+        with self._state.begin() as connection:
+            acknowledged.note_cut(connection, self._source, part, error.end)
+            found = Lost(BROKER, where, error.end, error.had, error.had)
+            reached.note_lost(connection, self._settings.name, found)
 
     def changed(self) -> dict[Partition, int]:
         """What was acknowledged since this was asked last: to be stored with the position that follows from it."""
@@ -64,13 +78,31 @@ class Acknowledged:
     def _partition(self, topic: str, number: int) -> Partition:
         return Partition(self._settings.name, self._ids[topic], number)
 
-    def _place(self, parts: Sequence[Partition], position: Position) -> str:
-        """In the log, a place before everything that was lost: behind it the targets have all of these partitions."""
-        with self._state.connect() as connection:
-            marks = [record.watermarks(connection, part).get(self._source) for part in parts]
-        known = [mark for mark in marks if mark is not None and mark.incarnation == position.incarnation]
-        if len(known) < len(parts):
-            return "the place where it began first"
-        base = position.file.rpartition(".")[0]
-        first = min(known)
-        return f"{base}.{first.file:06}:{first.transaction}"
+    def _hint(self, reader: PartitionReader, cuts: Mapping[Partition, int], position: Position) -> str:
+        """Where to publish again from: before everything that was lost."""
+        places = [self._before(reader, part, cut, position) for part, cut in cuts.items()]
+        again = f"`migrate publish --source {self._source} --from …`, then a verification"
+        known = [place for place in places if place is not None]
+        if len(known) == len(places):
+            first = min(known)
+            again = again.replace("…", f"{position.file.rpartition('.')[0]}.{first.file:06}:{first.transaction}")
+            return f"publish again what they held: {again}"
+        return (
+            f"publish again from the first place that this migration published, or the oldest that the log has: {again}"
+        )
+
+    def _before(self, reader: PartitionReader, part: Partition, cut: int, position: Position) -> Coordinate | None:
+        """A place of the log behind which is everything that a partition lost: its last message of the source that the
+        broker still has. None where it has none."""
+        topic = self._names[part.topic_id]
+        low, _ = reader.bounds(topic, part.number)
+        end, size = cut, _FIRST_BLOCK
+        while end > low:
+            start = max(low, end - size)
+            block = [decode(raw.value, raw.where, raw.offset) for raw in reader.between(topic, part.number, start, end)]
+            ours = [one.coordinate for one in block if one.source == self._source and one.from_log]
+            if ours:
+                found = max(ours)
+                return found if found.incarnation == position.incarnation else None
+            end, size = start, size * 2
+        return None

@@ -13,7 +13,7 @@ from functools import partial
 import sqlalchemy as sa
 import structlog
 
-from migrate.kafka.producer import DeliveryFailed, OrderedProducer
+from migrate.kafka.producer import AcknowledgedLost, DeliveryFailed, OrderedProducer
 from migrate.model.coordinate import Coordinate, in_log
 from migrate.model.errors import MigrateError, ServerError, StopError
 from migrate.model.table import Table
@@ -156,6 +156,9 @@ class Publisher:
                 if self._stop.is_set():
                     return
                 continue
+            except AcknowledgedLost as error:
+                self._acknowledged.note(error)
+                raise
             except DeliveryFailed as error:
                 log.error("delivery failed, rolled back", source=self._source.name, error=error.message)
                 self._roll_back()
@@ -232,6 +235,9 @@ class Publisher:
 
     def _finish(self) -> None:
         """Give what was sent a chance to be confirmed, and keep the position that follows from it."""
+        if self._producer.lost:  # what would be sent now comes in the places of what was lost
+            self._producer.abandon()
+            return
         try:
             self._producer.flush(_LAST_FLUSH)
             self._flush_position()

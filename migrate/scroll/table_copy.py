@@ -143,5 +143,7 @@ class TableCopy(TableSteps):
             return attempts
 
         attempts = self._above_all(open_)
+        if self.opened_again:
+            self.go_on_again()
         self.hand_out(attempts)
         return attempts

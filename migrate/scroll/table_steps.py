@@ -113,6 +113,7 @@ class TableSteps:
         self._ranges: dict[int, KeyRange] = {}  # handed out
         self._finished: dict[int, Finished] = {}
         self._above: dict[int, int] = {}  # attempts, by chunk, that a target knows and the state does not
+        self.opened_again = False  # a target database had lost the opening of the table
         self._lost = set[int]()  # of these, and of the whole table, what a target database came back without
         self._until: Key | None = None
         self._next: tuple[int, Key | None] = (0, None)
@@ -201,7 +202,15 @@ class TableSteps:
             self._above[error.chunk] = error.known
 
     def open_chunks(self, session: Connection, attempts: Sequence[Attempt]) -> None:
-        """In one target database, in the caller's transaction."""
+        """In one target database, in the caller's transaction.
+
+        Where that lost the opening of the table, deletes leave no ledger rows: it is opened again before, and the
+        source is to be waited for (`go_on_again`) before a chunk is read.
+        """
+        if not chunk_fence.is_open(session, self._settings.name, self.planned.table, self._run):
+            log.warning("a target lost committed transactions", table=self.planned.table.full_name, target=session.name)
+            self.open_fence(session)
+            self.opened_again = True
         for one in attempts:
             chunk_fence.raise_attempt(session, self._settings.name, self.planned.table, one.range.chunk, one.attempt)
 
@@ -274,6 +283,7 @@ class TableSteps:
     def go_on_again(self) -> None:
         """As after a copy was opened again: what the stream applied before it can be read."""
         self._patience.call(lambda: again.wait_until_readable(self._settings, self.planned.table))
+        self.opened_again = False
 
     def end(self, connection: sa.Connection) -> None:
         """The first transaction of `finish`; then `close_fence` in every target database, then `ended`."""

@@ -110,6 +110,10 @@ class TablesCopy:
             self._at_targets(list(attempts), lambda session, copy: copy.open_chunks(session, attempts[copy]))
 
         self._above_all(open_)
+        if again := [copy for copy in attempts if copy.opened_again]:
+            again[0].go_on_again()  # they are of one source
+            for copy in again:
+                copy.opened_again = False
         for copy, some in attempts.items():
             copy.hand_out(some)
             self._out[copy] = len(some)

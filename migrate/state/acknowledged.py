@@ -17,6 +17,7 @@ table = sa.Table(
     sa.Column("topic_id", sa.String(36), primary_key=True),
     sa.Column("partition_no", sa.Integer, primary_key=True),
     sa.Column("next_offset", sa.BigInteger),
+    sa.Column("cut_at", sa.BigInteger),
 )
 
 
@@ -29,6 +30,20 @@ def put(connection: sa.Connection, source: str, ends: Mapping[Partition, int]) -
 def load(connection: sa.Connection, migration: str, source: str) -> dict[Partition, int]:
     wanted = sa.select(table.c.topic_id, table.c.partition_no, table.c.next_offset)
     rows = connection.execute(wanted.where(*_of(migration, source)))
+    return {Partition(migration, row[0], int(row[1])): int(row[2]) for row in rows}
+
+
+def note_cut(connection: sa.Connection, source: str, partition: Partition, offset: int) -> None:
+    """The broker lost what was acknowledged from an offset on."""
+    of = (*_of(partition.migration, source), table.c.topic_id == partition.topic_id)
+    cut = sa.func.least(sa.func.coalesce(table.c.cut_at, offset), offset)
+    connection.execute(sa.update(table).where(*of, table.c.partition_no == partition.number).values(cut_at=cut))
+
+
+def cuts(connection: sa.Connection, migration: str, source: str) -> dict[Partition, int]:
+    """Where the broker lost messages, until they are published again."""
+    wanted = sa.select(table.c.topic_id, table.c.partition_no, table.c.cut_at)
+    rows = connection.execute(wanted.where(*_of(migration, source), table.c.cut_at.is_not(None)))
     return {Partition(migration, row[0], int(row[1])): int(row[2]) for row in rows}
 
 

@@ -109,8 +109,10 @@ class Leases:
             log.info("lease taken", lease=name, epoch=epoch)
         return held
 
-    def raise_above(self, name: str, epoch: int) -> Held:
+    def raise_above(self, name: str, epoch: int, connection: sa.Connection) -> Held:
         """Give a lease of ours an epoch above one that was found elsewhere: the state was put back to an earlier one.
+
+        connection: in a transaction, which may be done again.
 
         Raises OwnershipLost when the lease is another's.
         """
@@ -119,12 +121,10 @@ class Leases:
         if held is None:
             raise OwnershipLost(f"lease '{name}' is no longer ours", hint="another process took over; this one ends")
         later = Held(name, max(held.epoch, epoch) + 1)
-        with self._engine.begin() as connection:
-            changed = connection.execute(
-                sa.update(table)
-                .where(*self._named(name), table.c.holder == self.holder, table.c.epoch == held.epoch)
-                .values(epoch=later.epoch)
-            ).rowcount
+        mine = (*self._named(name), table.c.holder == self.holder)
+        changed = connection.execute(
+            sa.update(table).where(*mine, table.c.epoch.in_([held.epoch, later.epoch])).values(epoch=later.epoch)
+        ).rowcount
         if not changed:
             raise OwnershipLost(f"lease '{name}' is held by another", hint="another process took over; this one ends")
         with self._lock:

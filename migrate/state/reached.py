@@ -13,7 +13,7 @@ import sqlalchemy as sa
 
 from migrate.model.partition import Partition
 from migrate.state import columns, compared
-from migrate.state.database import metadata, put_all
+from migrate.state.database import metadata, now, put_all
 
 table = sa.Table(
     "reached",
@@ -75,6 +75,8 @@ class Lost:
         if self.of_copy:
             return f"{where} lost a part of the copy of {self.what}"
         span = f"{where} lost what it had of {self.what} from offset {self.start} to {self.end}"
+        if self.kept >= self.end:
+            return f"{span}, and none of it is applied again"
         return span if self.healed else f"{span}, and the broker has it from {self.kept} on"
 
 
@@ -100,6 +102,14 @@ def forget(connection: sa.Connection, partition: Partition) -> None:
     )
 
 
+def lower(connection: sa.Connection, partition: Partition, database: DatabaseName, offset: int) -> None:
+    """What a database lost is given by nobody: it has come to this offset."""
+    target, name = database
+    named = (table.c.target == target, table.c.database_name == name)
+    of = (table.c.topic_id == partition.topic_id, table.c.partition_no == partition.number)
+    connection.execute(sa.update(table).where(*of, *named).values(next_offset=offset))
+
+
 def load(connection: sa.Connection, partition: Partition) -> dict[DatabaseName, int]:
     """How far each database had a partition."""
     wanted = sa.select(table.c.target, table.c.database_name, table.c.next_offset).where(
@@ -118,12 +128,18 @@ def every(connection: sa.Connection, migration: str) -> dict[DatabaseName, dict[
 
 
 def note_lost(connection: sa.Connection, migration: str, found: Lost) -> None:
-    """A database came back with less. Nothing counts as equal from here on; said again, what is known already stays."""
+    """A database came back with less. Nothing counts as equal from here on."""
     compared.forget(connection, migration)
     target, name = found.database
     values = {"target": target, "database_name": name, "what": found.what, "to_offset": found.end}
     same = [lost.c[column] == value for column, value in values.items()]
-    if connection.execute(sa.select(lost.c.id).where(lost.c.migration == migration, *same)).first():
+    again = sa.update(lost).where(lost.c.migration == migration, *same)
+    more = {
+        "from_offset": sa.func.least(lost.c.from_offset, found.start),
+        "kept_from": sa.func.greatest(lost.c.kept_from, found.kept),
+        "found": now,
+    }
+    if connection.execute(again.values(more)).rowcount:
         return
     row = {"migration": migration, **values, "from_offset": found.start, "kept_from": found.kept}
     connection.execute(sa.insert(lost).values(row))

@@ -51,6 +51,16 @@ watermark = sa.Table(
 )
 
 
+last_consumed = sa.Table(
+    "last_consumed",
+    metadata,
+    *columns.of_partition(),
+    sa.Column("message_offset", sa.BigInteger),
+    sa.Column("source", sa.String(48)),
+    *columns.of_coordinate(),
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Consumed:
     """A partition's share of a batch that is at the target."""
@@ -63,6 +73,7 @@ class Consumed:
     event_ms: int  # commit time at the source of the last change, Unix milliseconds; 0 when there was none
     start: int = 0  # of the batch; what is below was consumed before
     reached: Mapping[DatabaseName, int] = field(default_factory=dict)  # by database that was written (`reached`)
+    last: tuple[str, Coordinate] | None = None  # the last message, by source and coordinate
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,20 +226,44 @@ def mark_consumed(connection: sa.Connection, every: Sequence[Consumed]) -> None:
         },
     )
     put_all(connection, "watermark", marks, {name: f"{{{name}}}" for name in _COORDINATE})
+    lasts = [
+        {
+            **done.partition.row,
+            "message_offset": done.end - 1,
+            "source": done.last[0],
+            **dict(zip(_COORDINATE, done.last[1], strict=True)),
+        }
+        for done in every
+        if done.last is not None
+    ]
+    of_last = ("message_offset", "source", *_COORDINATE)
+    put_all(connection, "last_consumed", lasts, {name: f"{{{name}}}" for name in of_last})
     reached.note(connection, {done.partition: done.reached for done in every})
 
 
-def at(connection: sa.Connection, partition: Partition, offset: int) -> tuple[str, Coordinate] | None:
-    """What the message of an offset was, by source and coordinate; None where its record was cleaned up."""
-    coordinate = (table.c[name] for name in _COORDINATE)
-    wanted = sa.select(table.c.source, *coordinate).where(*_of(table, partition), table.c.message_offset == offset)
-    row = connection.execute(wanted).one_or_none()
-    return None if row is None else (str(row[0]), Coordinate(*(int(number) for number in row[1:])))
+def last(connection: sa.Connection, partition: Partition) -> tuple[int, str, Coordinate] | None:
+    """The message that was consumed last, by offset, source and coordinate; None where nothing is known of it."""
+    coordinate = (last_consumed.c[name] for name in _COORDINATE)
+    wanted = sa.select(last_consumed.c.message_offset, last_consumed.c.source, *coordinate)
+    row = connection.execute(wanted.where(*_of(last_consumed, partition))).one_or_none()
+    return None if row is None else (int(row[0]), str(row[1]), Coordinate(*(int(number) for number in row[2:])))
+
+
+def ends(connection: sa.Connection, partitions: Sequence[Partition]) -> dict[Partition, int]:
+    """The end of the consumed prefix of those that have one, as it is until the transaction ends."""
+    keys = {(part.topic_id, part.number): part for part in partitions}
+    rows = connection.execute(
+        sa.select(consumed.c.topic_id, consumed.c.partition_no, consumed.c.next_offset)
+        .where(sa.tuple_(consumed.c.topic_id, consumed.c.partition_no).in_([*keys]))
+        .with_for_update()
+    )
+    return {keys[row[0], int(row[1])]: int(row[2]) for row in rows}
 
 
 def forget(connection: sa.Connection, partition: Partition, offset: int) -> None:
     """The broker has other messages by now: reading goes on at this offset, and what is there has no records."""
     connection.execute(sa.delete(table).where(*_of(table, partition)))
+    connection.execute(sa.delete(last_consumed).where(*_of(last_consumed, partition)))
     reached.forget(connection, partition)
     set_back(connection, partition, offset)
 

@@ -157,6 +157,15 @@ def attempts(connection: Connection, migration: str, table: Table) -> dict[int, 
     return {int(row[0]): (int(row[1]), bool(row[2])) for row in rows}
 
 
+def is_open(connection: Connection, migration: str, table: Table, run: int) -> bool:
+    """Whether a run of the table's copy is open here; until the caller's transaction ends, nothing closes it."""
+    row = connection.one(
+        f"SELECT attempt, closed FROM {CHUNK_FENCE} WHERE {_CHUNK} LOCK IN SHARE MODE",
+        (*_key(migration, table), WHOLE_TABLE),
+    )
+    return row is not None and int(row[0]) >= run and not row[1]
+
+
 def supersede(connection: Connection, migration: str, table: Table) -> None:
     """No attempt so far may write here any more; the table is open, for the copy that is to come."""
     connection.execute(

@@ -40,6 +40,13 @@ class Claim(NamedTuple):
         return self.partition.migration, self.partition.topic_id, self.partition.number
 
 
+class Has(NamedTuple):
+    """What a database has of a partition that it had more of."""
+
+    offset: int  # what it gets of the messages before, it has
+    active: bool  # whether applications write there
+
+
 class Behind(ServerError):  # noqa: N818 - it says what is so
     """A database lost transactions that it had committed; nothing was written. What Kafka has is applied again."""
 
@@ -68,7 +75,7 @@ class StateBehind(MigrateError):  # noqa: N818 - it says what is so
 class Taken(NamedTuple):
     """What a database has of a partition."""
 
-    offset: int  # what it gets of the messages before, it has; NOTHING where it was never written
+    offset: int  # that it had come to: what it gets of the messages before, it has; NOTHING where never written
     applied: dict[str, Coordinate | None]  # the highest coordinate by source; None: nothing yet
 
 
@@ -97,12 +104,12 @@ def _take(connection: Connection, claim: Claim, at_most: int | None) -> int:
                 return NOTHING
             if int(row[0]) >= claim.epoch and (int(row[0]), str(row[1])) != claim[1:]:
                 raise StateBehind(claim, connection.name, int(row[0]))
-            offset = int(row[2]) if at_most is None else min(int(row[2]), at_most)
+            has = int(row[2])
             connection.execute(
                 f"UPDATE {REACHED} SET epoch = %s, holder = %s, next_offset = %s, writes = writes + 1 WHERE {_ROW}",
-                (claim.epoch, claim.holder, offset, *claim.key),
+                (claim.epoch, claim.holder, has if at_most is None else min(has, at_most), *claim.key),
             )
-            return offset
+            return has
     except pymysql.MySQLError as error:
         if number(error) == NO_SUCH_TABLE:
             raise missing(connection.name, claim.partition.migration) from error

@@ -25,7 +25,7 @@ from migrate.state.migration import Migration, Topic
 from migrate.state.reached import DatabaseName
 from migrate.state.record import Consumed, Partition
 from migrate.target.place import Done
-from migrate.target.reached import Claim
+from migrate.target.reached import Claim, Has
 from sandbox.broker import KafkaBroker
 from tests.helpers import make_settings, unique
 
@@ -42,6 +42,7 @@ class FakeWriter:
     gate: threading.Event = field(default_factory=threading.Event)
     failing: dict[int, MigrateError] = field(default_factory=dict)
     behind: dict[DatabaseName, int] = field(default_factory=dict)  # what these databases have of each partition
+    active: bool = False  # whether applications write there
 
     def __post_init__(self) -> None:
         self.gate.set()
@@ -52,9 +53,9 @@ class FakeWriter:
         watermark: Mapping[str, Coordinate],
         had: Mapping[DatabaseName, int],
         at_most: int | None = None,
-    ) -> Mapping[DatabaseName, int]:
+    ) -> Mapping[DatabaseName, Has]:
         self.taken.append((claim.partition.number, claim.epoch, watermark))
-        return {one: has for one, has in self.behind.items() if has < had.get(one, 0)}
+        return {one: Has(has, self.active) for one, has in self.behind.items() if has < had.get(one, 0)}
 
     def drop(self, partition: Partition) -> None:
         self.dropped.append(partition.number)
@@ -72,7 +73,12 @@ class FakeWriter:
             if error := self.failing.get(partition.number):
                 failed[partition] = error
             else:
-                done.append(Consumed(partition, mine[-1].offset + 1, highest, len(mine), len(mine), 0))
+                last = mine[-1].message.source, mine[-1].message.coordinate
+                done.append(
+                    Consumed(
+                        partition, mine[-1].offset + 1, highest, len(mine), len(mine), 0, mine[0].offset, last=last
+                    )
+                )
         return Merged(done, Done(), failed)
 
     @property

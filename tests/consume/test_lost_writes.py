@@ -14,7 +14,7 @@ from migrate.model.partition import Partition
 from migrate.settings import State
 from migrate.state import compared, lease, reached, record
 from migrate.state.reached import DatabaseName
-from migrate.target.reached import Behind, Claim, StateBehind
+from migrate.target.reached import Behind, Claim, Has, StateBehind
 from sandbox.broker import KafkaBroker
 from tests.consume.support import FakeWriter, Process, World, until
 
@@ -116,7 +116,7 @@ class KnowsMore(FakeWriter):
         watermark: Mapping[str, Coordinate],
         had: Mapping[DatabaseName, int],
         at_most: int | None = None,
-    ) -> Mapping[DatabaseName, int]:
+    ) -> Mapping[DatabaseName, Has]:
         if claim.epoch <= self.known:
             raise StateBehind(claim, "there", self.known)
         return super().take(claim, watermark, had)
@@ -140,8 +140,8 @@ def test_where_the_broker_has_another_message_than_was_consumed_all_that_it_has_
 ) -> None:
     """It lost messages, and others came in their places before anybody looked."""
     with world.state.begin() as connection:
-        last = (record.table.c.topic_id == partition.topic_id, record.table.c.message_offset == 4)
-        connection.execute(sa.update(record.table).where(*last).values(tx=record.table.c.tx + 1))
+        table = record.last_consumed
+        connection.execute(sa.update(table).where(table.c.topic_id == partition.topic_id).values(tx=table.c.tx + 1))
     writer = FakeWriter()
     process = Process(world, writer)
     until(lambda: world.consumed(0) == 5 and len(writer.offsets) == 5)
@@ -160,3 +160,35 @@ def test_the_message_that_was_consumed_last_is_looked_at_and_not_given_on(world:
     until(lambda: world.consumed(0) == 6)
     process.end()
     assert (writer.offsets, lost(world)) == ([(0, 5)], [])
+
+
+def test_what_a_database_lost_in_which_applications_write_is_named_and_not_applied(
+    world: World, partition: Partition
+) -> None:
+    """Older changes would come over newer rows."""
+    writer = FakeWriter(behind={DATABASE: 2}, active=True)
+    process = Process(world, writer)
+    world.send(0, 1)
+    until(lambda: world.consumed(0) == 6)
+    process.end()
+    assert (writer.offsets, lost(world)) == ([(0, 5)], [(2, 5, False)])
+    with world.state.connect() as connection:
+        assert reached.load(connection, partition) == {DATABASE: 2}
+
+
+def test_a_state_that_is_put_back_under_a_running_consumer_begins_its_partition_again(
+    world: World, partition: Partition
+) -> None:
+    """Records that were new then stayed so for ever, and no offset behind them was committed."""
+    writer = FakeWriter()
+    process = Process(world, writer)
+    until(lambda: bool(writer.taken))
+    with world.state.begin() as connection:
+        record.set_back(connection, partition, 3)
+        behind = (record.table.c.topic_id == partition.topic_id, record.table.c.message_offset >= 3)
+        connection.execute(sa.update(record.table).where(*behind).values(state=0))
+    world.send(0, 1)
+    until(lambda: world.consumed(0) == 6)
+    process.end()
+    assert writer.offsets == [(0, 5), (0, 3), (0, 4), (0, 5)]
+    assert world.states(0)[0] == 0

@@ -13,7 +13,7 @@ from migrate.merge.merger import Merger
 from migrate.model.errors import OwnershipLost
 from migrate.model.message import Delay
 from migrate.target.place import Done
-from migrate.target.reached import Behind, Claim, StateBehind
+from migrate.target.reached import Behind, Claim, Has, StateBehind
 from sandbox.database import DatabaseServer
 from sandbox.stack import Sandbox
 from tests.merge.test_merger import PARTITION, NoDelays, Side, batch, refused
@@ -82,7 +82,7 @@ def test_a_database_that_lost_writes_while_it_is_written_refuses_and_gets_them_a
             assert merger.find_behind().keys() == {PARTITION}
             assert isinstance(refused(merger, THIRD), Behind)
         assert side.rows(0) == [(1, "a")]
-        assert merger.take(CLAIM, consumed.highest, had(side, 4, 4)) == {("t0", side.names[0]): 2}
+        assert merger.take(CLAIM, consumed.highest, had(side, 4, 4)) == {("t0", side.names[0]): Has(2, False)}
         again = merger.merge([*SECOND, *THIRD])
         assert again.written == Done(inserted=2)  # nothing of it at the other database, which has it
         assert again.consumed[0].reached == had(side, 5)
@@ -98,7 +98,7 @@ def test_a_database_that_lost_writes_while_nobody_wrote_is_found_by_the_next_own
             before.put_back()
     with closing(Merger(side.plan, NoDelays(), side.stop)) as later:  # type: ignore[arg-type]
         highest = merged.consumed[0].highest
-        assert later.take(Claim(PARTITION, 2, "i"), highest, had(side, 4, 4)) == {("t0", side.names[0]): 2}
+        assert later.take(Claim(PARTITION, 2, "i"), highest, had(side, 4, 4)) == {("t0", side.names[0]): Has(2, False)}
         later.merge(SECOND)
         assert side.rows(0) == [(1, "a"), (3, "c")]
 
@@ -108,7 +108,7 @@ def test_what_a_database_lost_before_it_had_a_fence_is_asked_for_from_the_first_
         merged = merger.merge(FIRST)
         before.put_back()
         assert isinstance(refused(merger, SECOND), Behind)
-        assert merger.take(CLAIM, merged.consumed[0].highest, had(side, 2, 2)) == {("t0", side.names[0]): 0}
+        assert merger.take(CLAIM, merged.consumed[0].highest, had(side, 2, 2)) == {("t0", side.names[0]): Has(0, False)}
         merger.merge([*FIRST, *SECOND])
         assert side.rows(0) == [(1, "a"), (3, "c")]
 
@@ -123,7 +123,7 @@ def test_a_database_has_come_to_where_it_was_though_what_it_gets_again_ends_befo
             before.put_back()
         merger.take(CLAIM, merged.consumed[0].highest, had(side, 5, 5))
         assert merger.merge(SECOND).consumed[0].reached == had(side, 4)
-        assert merger.take(CLAIM, merged.consumed[0].highest, had(side, 5, 5)) == {("t0", side.names[0]): 4}
+        assert merger.take(CLAIM, merged.consumed[0].highest, had(side, 5, 5)) == {("t0", side.names[0]): Has(4, False)}
         assert merger.merge(longer[2:]).consumed[0].reached == had(side, 5)
         assert merger.take(CLAIM, merged.consumed[0].highest, had(side, 5, 5)) == {}
 

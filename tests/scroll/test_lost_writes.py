@@ -155,3 +155,15 @@ def test_an_attempt_that_the_state_gave_twice_is_not_begun_again(laid: Laid) -> 
         copy_all(laid, copy)
         assert copied(laid, before).problem is not None
         assert (details(laid)[0].attempt, copy.chunks_done) == (2, 8)
+
+
+def test_a_table_that_a_target_has_closed_again_is_opened_before_a_chunk_is_read(laid: Laid) -> None:
+    """Revived: a row that was read, deleted at the source and at the target, without a ledger row, and then written."""
+    with copying(laid) as copy, target(laid) as session:
+        copy.begin()
+        copy.settle([copied(laid, attempt) for attempt in copy.wave(2)])
+        session.execute(f"UPDATE {CHUNK_FENCE} SET closed = 1, attempt = attempt - 1 WHERE chunk = %s", [WHOLE_TABLE])
+        copy.wave(1)
+        assert not copy.opened_again
+        with session.transaction():
+            assert chunk_fence.is_open(session, laid.settings.name, laid.table.table, phase_of(laid).attempt)
