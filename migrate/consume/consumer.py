@@ -11,12 +11,14 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
+from concurrent.futures import CancelledError
 from typing import Protocol, TypeVar
 
 import sqlalchemy as sa
 import structlog
 
-from migrate.consume.partitions import Owner, Partitions
+from migrate.consume.beginning import Owner
+from migrate.consume.partitions import Partitions
 from migrate.consume.queue import SwapQueue
 from migrate.consume.tenure import Evidence, PutBack, Tenure
 from migrate.kafka.reader import PartitionReader, Raw
@@ -261,7 +263,7 @@ class Consumer:
         while not self._stop.wait(self._settings.consume.compare_seconds):
             try:
                 behind = self._writer.find_behind()
-            except RuntimeError:  # it is being closed
+            except (RuntimeError, CancelledError):  # it is being closed
                 return
             with self._partitions.turn:
                 for partition, error in behind.items():

@@ -4,64 +4,32 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Collection, Mapping
-from functools import partial
-from typing import NamedTuple, Protocol, TypeVar
+from collections.abc import Callable, Collection
+from typing import TypeVar
 
 import sqlalchemy as sa
 import structlog
 from sqlalchemy.exc import DBAPIError
 
 from migrate.consume import sharing
+from migrate.consume.beginning import Beginning, Owner
 from migrate.consume.queue import SwapQueue
-from migrate.consume.tenure import NO_RECORD, Evidence, Halt, PutBack, Tenure
-from migrate.kafka import admin
-from migrate.kafka.reader import DELETED, Cut, PartitionReader
-from migrate.kafka.watch import BEGIN_ANEW, TopicWatch
-from migrate.model.coordinate import Coordinate
-from migrate.model.errors import MigrateError, OwnershipLost, ServerError, StopError
+from migrate.consume.tenure import Halt, PutBack, Tenure
+from migrate.kafka.reader import Cut, PartitionReader
+from migrate.kafka.watch import TopicWatch
+from migrate.model.errors import MigrateError, OwnershipLost, StopError
 from migrate.mysql.errors import passes, text
 from migrate.settings import Settings
-from migrate.state import halt, reached, record
+from migrate.state import halt
 from migrate.state import migration as migrations
 from migrate.state.database import in_transaction
 from migrate.state.lease import Leases
-from migrate.state.reached import BROKER, DatabaseName, Lost
 from migrate.state.record import Consumed, Partition
-from migrate.target.reached import Behind, Claim, Has, StateBehind
+from migrate.target.reached import Behind
 
 log = structlog.get_logger("migrate.consume")
 _LOOK_EVERY = 2.0
 T = TypeVar("T")
-
-
-class Owner(Protocol):
-    """Who writes the rows of the partitions that are ours; the merger."""
-
-    def take(
-        self,
-        claim: Claim,
-        watermark: Mapping[str, Coordinate],
-        had: Mapping[DatabaseName, int],
-        at_most: int | None = None,
-    ) -> Mapping[DatabaseName, Has]:
-        """had: the offset that each target database had come to. Returns those that have less.
-
-        at_most: the offset from which on the broker has other messages by now, if it has.
-        """
-
-    def drop(self, partition: Partition) -> None: ...
-
-
-class _Known(NamedTuple):
-    """What the state has of a partition."""
-
-    start: int | None  # the end of its consumed prefix
-    watermark: dict[str, Coordinate]
-    had: dict[DatabaseName, int]  # the offset that each target database had come to
-    recorded: int
-    last: Evidence | None  # the message that was consumed last
-    migration: migrations.Migration
 
 
 class Partitions:
@@ -96,6 +64,7 @@ class Partitions:
         self._asked = self._retry_asked()
         with state.connect() as connection:
             self._migration = migrations.get(connection, settings.name)
+        self._beginning = Beginning(settings, state, leases, owner, reader, stop, self._migration)
         names = self._migration.topic_names
         self._delays = {name: settings.delay_topics(name) for name in names.values()}
         delays = [one for found in self._delays.values() for one in found]
@@ -257,7 +226,12 @@ class Partitions:
     def _begin(self, tenure: Tenure) -> None:
         """Read a partition from the end of its consumed prefix on."""
         try:
-            start = self._raise_fences(tenure)
+            if (error := self._gone(tenure.topic)) is not None:
+                raise error
+            start, is_end = self._beginning.take(tenure)
+            if is_end and tenure.noted:  # whatever stood in the way is applied
+                self._in_state(lambda connection: halt.clear(connection, self._settings.name, tenure.name))
+                tenure.noted = False
         except OwnershipLost:
             self.lost(tenure.partition)
         except StopError as error:
@@ -265,119 +239,11 @@ class Partitions:
         else:
             self._read(tenure, start)
 
-    def _raise_fences(self, tenure: Tenure) -> int:
-        """Become the partition's writer; returns the offset to read from. Raises OwnershipLost, StopError."""
-        partition = tenure.partition
-
-        def load(connection: sa.Connection) -> _Known:
-            start = record.next_offset(connection, partition)
-            marks = record.watermarks(connection, partition)
-            last = record.last_offset(connection, partition)
-            had = reached.load(connection, partition)
-            seen = record.last(connection, partition)
-            evidence = Evidence(*seen) if seen is not None and seen[0] + 1 == start else None
-            return _Known(start, marks, had, last, evidence, migrations.get(connection, self._settings.name))
-
-        found, watermark, had, tenure.recorded, tenure.evidence, known = self._in_state(load)
-        if known != self._migration:
-            raise ServerError("the migration has other topics or partitions now", hint="this process starts again")
-        if (error := self._gone(tenure.topic)) is not None:
-            raise error
-        start = found or 0
-        low, high = self._reader.bounds(*tenure.where)
-        if start < low <= max(had.values(), default=0):
-            start = low  # set back for a database that lost what the broker no longer has either
-        if start < low:
-            where = f"{tenure.topic} [{partition.number}]"
-            raise StopError(f"{where}: reading goes on at offset {start}, the broker has {low} to {high}", hint=DELETED)
-        at_most = None
-        if start > high or tenure.is_cut:
-            self._refuse_another_topic(tenure)
-            self._read_again(tenure, start, low, high)
-            start = at_most = low
-        behind = self._take(tenure, watermark, had, at_most)
-        if behind:
-            start = self._set_back(tenure, start, low, {one: (has, had[one]) for one, has in behind.items()})
-        tenure.end = start
-        if start == high and tenure.noted:  # whatever stood in the way is applied
-            self._in_state(lambda connection: halt.clear(connection, self._settings.name, tenure.name))
-            tenure.noted = False
-        return start
-
-    def _take(
-        self,
-        tenure: Tenure,
-        watermark: Mapping[str, Coordinate],
-        had: Mapping[DatabaseName, int],
-        at_most: int | None,
-    ) -> Mapping[DatabaseName, Has]:
-        while True:
-            claim = Claim(tenure.partition, tenure.held.epoch, self._leases.holder)
-            try:
-                return self._owner.take(claim, watermark, had, at_most)
-            except StateBehind as error:
-                lease, known = tenure.partition.lease, error.epoch
-                tenure.held = self._in_state(partial(self._leases.raise_above, lease, known))
-
-    def _refuse_another_topic(self, tenure: Tenure) -> None:
-        """Offsets of a topic that was made anew say nothing. Raises StopError; also where the broker does not say."""
-        try:
-            there = admin.describe(self._settings.kafka, tenure.topic)
-        except ServerError as error:
-            raise StopError(error.message, hint=error.hint) from error
-        if there is None or there.id != tenure.partition.topic_id:
-            raise StopError(f"topic {tenure.topic} is another one by now, or gone", hint=BEGIN_ANEW)
-
-    def _read_again(self, tenure: Tenure, start: int, low: int, high: int) -> None:
-        """The broker lost messages that were consumed, and may have others in their places: all that it has is read
-        once more, and what the targets have of it is a repeat."""
-        partition = tenure.partition
-        found = Lost(BROKER, f"{tenure.topic} [{partition.number}]", min(start, high), start, low)
-
-        def note(connection: sa.Connection) -> None:
-            self._leases.still_ours(connection, tenure.held)
-            record.forget(connection, partition, low)
-            reached.note_lost(connection, partition.migration, found)
-
-        self._in_state(note)
-        log.error("the broker lost acknowledged messages", lost=str(found), read_again_from=low)
-        tenure.recorded, tenure.evidence, tenure.is_cut = NO_RECORD, None, False
-
     def cut(self, tenure: Tenure) -> None:
         """The message that was consumed last is another one by now."""
         tenure.is_cut = True
         self._drop(tenure)
         self._begin(tenure)
-
-    def _set_back(self, tenure: Tenure, start: int, low: int, behind: Mapping[DatabaseName, tuple[Has, int]]) -> int:
-        """Databases lost what they had: from where on the partition is to be applied again. Returns the offset.
-
-        behind: what each has, and the offset that it had come to. What the broker no longer has is noted, and settled
-        by a verification (rule "fence compares"). So is all that a database lost in which applications write: older
-        changes would come over newer rows there.
-        """
-        partition, where = tenure.partition, f"{tenure.topic} [{tenure.partition.number}]"
-        given_up = {database for database, (has, _) in behind.items() if has.active}
-        start = max(low, min([start, *(has.offset for has, _ in behind.values() if not has.active)]))
-        found = [
-            Lost(database, where, has.offset, end, end if has.active else start)
-            for database, (has, end) in behind.items()
-        ]
-
-        def note(connection: sa.Connection) -> None:
-            self._leases.still_ours(connection, tenure.held)
-            record.set_back(connection, partition, start)
-            for one in found:
-                reached.note_lost(connection, partition.migration, one)
-                if one.database in given_up:
-                    reached.lower(connection, partition, one.database, one.start)
-
-        self._in_state(note)
-        tenure.recorded, tenure.evidence = NO_RECORD, None  # what was applied is to be applied again
-        for one in found:
-            told = log.warning if one.healed else log.error
-            told("a target lost committed transactions", lost=str(one), applied_again_from=start)
-        return start
 
     def _read(self, tenure: Tenure, start: int) -> None:
         seen = tenure.evidence is not None and self._reader.bounds(*tenure.where)[0] < start

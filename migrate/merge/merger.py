@@ -16,6 +16,7 @@ from migrate.merge.layouts import History
 from migrate.merge.planner import Owned, Planner, Share
 from migrate.merge.retry import T, until_done
 from migrate.merge.sides import Sides, late
+from migrate.merge.taking import Taking, named
 from migrate.model.change import key_json
 from migrate.model.coordinate import Coordinate
 from migrate.model.errors import MigrateError, OwnershipLost, StopError
@@ -26,13 +27,12 @@ from migrate.state.left_out import Reasons
 from migrate.state.reached import DatabaseName
 from migrate.state.record import Consumed, Partition
 from migrate.state.skip import Skips
-from migrate.target import reached
 from migrate.target.lanes import Lanes
 from migrate.target.parked import SetAside
 from migrate.target.part import Part, Send, apply, find_refused
 from migrate.target.place import Aftermath, Done
 from migrate.target.plan import Plan, TargetDatabase, TargetPool
-from migrate.target.reached import NOTHING, Behind, Claim, Has, Taken
+from migrate.target.reached import Behind, Claim, Has
 from migrate.target.refresh import SourceRows
 from migrate.target.requeue import AftermathSender
 from migrate.target.roles import NotStandby
@@ -82,6 +82,8 @@ class Merger:
         self._owned: dict[Partition, Owned] = {}
         self._databases = plan.used_databases
         self._lanes = {name: Lanes(plan.settings, count) for name, count in _lanes(plan).items()}
+        sources = [*(source.name for source in self._settings.sources), CANAL]
+        self._taking = Taking(self._settings.name, sources, self._databases, self._lanes, self._retry, sides)
 
     def take(
         self,
@@ -97,34 +99,11 @@ class Merger:
         messages than were applied, if it has. Raises: StateBehind where a database knows a later epoch; ServerError
         when `migrate init` changed the plan while others had the partition, or when stopping.
         """
-        owned, found = Owned(claim, dict(watermark)), dict[DatabaseName, Has]()
-        sources = [*(source.name for source in self._settings.sources), CANAL]
         with self._busy:
             self._planner.layouts.refresh()
-            for database in self._databases:
-                with self._lanes[database.target].one() as pool:
-                    raise_fence = partial(_raise_fence, pool, database, claim, sources, at_most)
-                    offset, marks = self._retry(pool, database, raise_fence)
-                    for source, coordinate in marks.items():
-                        owned.applied.setdefault(source, {})[database] = coordinate
-                    owned.reached[database] = offset if at_most is None else min(offset, at_most)
-                    if offset < (end := had.get(named(database), offset)):
-                        active = self._retry(pool, database, partial(self._is_active, pool, database))
-                        found[named(database)] = Has(max(offset, 0), active)
-                        if not active:
-                            owned.behind[database] = end
-            for source, applied in owned.applied.items():  # what these have no longer counts as merged
-                for coordinate in (applied[database] for database in owned.behind):
-                    _lower(owned.watermark, source, coordinate)
-            if at_most is not None:  # its messages are ordered by their offsets, which come again
-                owned.watermark.pop(CANAL, None)
-                owned.applied[CANAL] = dict.fromkeys(self._databases)
+            owned, found = self._taking.take(claim, watermark, had, at_most)
             self._owned[claim.partition] = owned
         return found
-
-    def _is_active(self, pool: TargetPool, database: TargetDatabase) -> bool:
-        """Whether applications write in a database, as the state says: its own row may have been lost too."""
-        return self._sides is not None and self._sides.is_active(pool.get(database))
 
     def drop(self, partition: Partition) -> None:
         """Stop writing a partition."""
@@ -136,28 +115,7 @@ class Merger:
 
         Databases that do not answer are left out. For any thread.
         """
-        asked = [
-            self._lanes[database.target].submit(partial(self._behind, database=database))
-            for database in self._databases
-        ]
-        wait(asked)
-        return {part: error for one in asked if one.exception() is None for part, error in one.result().items()}
-
-    def _behind(self, pool: TargetPool, database: TargetDatabase) -> dict[Partition, Behind]:
-        # In this order: a database is written before it is noted how far it has come.
-        expected = {part: owned.reached.get(database, NOTHING) for part, owned in list(self._owned.items())}
-        claims = {part: owned.claim for part, owned in list(self._owned.items())}
-        try:
-            connection = pool.get(database)
-            has = reached.every(connection, self._settings.name)
-        except Exception:
-            pool.drop(database)
-            raise
-        return {
-            part: Behind(claims[part], connection.name, has.get(part, NOTHING), end)
-            for part, end in expected.items()
-            if has.get(part, NOTHING) < end and part in claims
-        }
+        return self._taking.find_behind(self._owned)
 
     def close(self) -> None:
         for lanes in self._lanes.values():
@@ -338,23 +296,6 @@ class Merger:
         owned.reached[database] = max(part.expected, part.end)
         if part.end >= owned.behind.get(database, 0):
             owned.behind.pop(database, None)
-
-
-def named(database: TargetDatabase) -> DatabaseName:
-    return database.target, database.database
-
-
-def _raise_fence(
-    pool: TargetPool, database: TargetDatabase, claim: Claim, sources: Sequence[str], at_most: int | None
-) -> Taken:
-    return reached.take(pool.get(database), claim, sources, at_most)
-
-
-def _lower(watermark: dict[str, Coordinate], source: str, coordinate: Coordinate | None) -> None:
-    if coordinate is None:
-        watermark.pop(source, None)
-    elif source in watermark:
-        watermark[source] = min(watermark[source], coordinate)
 
 
 def _lanes(plan: Plan) -> dict[str, int]:

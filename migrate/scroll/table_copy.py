@@ -9,8 +9,8 @@ import structlog
 
 from migrate.model.errors import ServerError
 from migrate.model.stopping import stop_on_signals
-from migrate.scroll.table_steps import Attempt as Attempt
-from migrate.scroll.table_steps import ChunkResult as ChunkResult
+from migrate.scroll.attempts import Attempt as Attempt
+from migrate.scroll.attempts import ChunkResult as ChunkResult
 from migrate.scroll.table_steps import TableSteps
 from migrate.scroll.table_steps import refuse_before_incremental as refuse_before_incremental
 from migrate.state import replay

@@ -8,7 +8,6 @@ from __future__ import annotations
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 
 import sqlalchemy as sa
 import structlog
@@ -19,6 +18,7 @@ from migrate.model.table import Table
 from migrate.mysql.connection import Connection
 from migrate.scroll import again
 from migrate.scroll.again import Again
+from migrate.scroll.attempts import Attempt, ChunkResult, Finished
 from migrate.scroll.keyrange import KeyRange, load
 from migrate.scroll.outcome import Problem
 from migrate.scroll.patience import Patience
@@ -36,33 +36,6 @@ from migrate.target.chunk_fence import WHOLE_TABLE, Chunk, Superseded
 from migrate.target.plan import PlannedTable
 
 log = structlog.get_logger("migrate.copy")
-
-
-@dataclass(frozen=True, slots=True)
-class Attempt:
-    """A chunk to be copied now; only this attempt may write it (rule 10)."""
-
-    range: KeyRange
-    attempt: int
-
-
-@dataclass(frozen=True, slots=True)
-class Finished:
-    """A chunk that is done."""
-
-    range: KeyRange
-    attempt: int
-    counts: Counts
-
-
-@dataclass(frozen=True, slots=True)
-class ChunkResult:
-    chunk: int
-    attempt: int
-    counts: Counts
-    problem: Problem | None = None
-    seconds: float = 0.0  # from its first rows to its last commit
-    places: Mapping[int, int] = field(default_factory=dict)  # rows by place, as an index
 
 
 def refuse_before_incremental(connection: sa.Connection, migration: str, table: Table) -> None:

@@ -1,0 +1,191 @@
+"""From where a partition is read: once its new owner is its writer in every target database, and all of them have what
+they had (rules 7 and 8, rule "fence compares")."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import NamedTuple, Protocol, TypeVar
+
+import sqlalchemy as sa
+import structlog
+
+from migrate.consume.tenure import NO_RECORD, Evidence, Tenure
+from migrate.kafka import admin
+from migrate.kafka.reader import DELETED, PartitionReader
+from migrate.kafka.watch import BEGIN_ANEW
+from migrate.model.coordinate import Coordinate
+from migrate.model.errors import ServerError, StopError
+from migrate.settings import Settings
+from migrate.state import migration as migrations
+from migrate.state import reached, record
+from migrate.state.database import in_transaction
+from migrate.state.lease import Leases
+from migrate.state.migration import Migration
+from migrate.state.reached import BROKER, DatabaseName, Lost
+from migrate.state.record import Partition
+from migrate.target.reached import Claim, Has, StateBehind
+
+log = structlog.get_logger("migrate.consume")
+T = TypeVar("T")
+
+
+class Owner(Protocol):
+    """Who writes the rows of the partitions that are ours; the merger."""
+
+    def take(
+        self,
+        claim: Claim,
+        watermark: Mapping[str, Coordinate],
+        had: Mapping[DatabaseName, int],
+        at_most: int | None = None,
+    ) -> Mapping[DatabaseName, Has]:
+        """had: the offset that each target database had come to. Returns those that have less.
+
+        at_most: the offset from which on the broker has other messages by now, if it has.
+        """
+
+    def drop(self, partition: Partition) -> None: ...
+
+
+class _Known(NamedTuple):
+    """What the state has of a partition."""
+
+    start: int | None  # the end of its consumed prefix
+    watermark: dict[str, Coordinate]
+    had: dict[DatabaseName, int]  # the offset that each target database had come to
+    recorded: int
+    last: Evidence | None  # the message that was consumed last
+    migration: migrations.Migration
+
+
+class Beginning:
+    """For the reading thread."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        state: sa.Engine,
+        leases: Leases,
+        owner: Owner,
+        reader: PartitionReader,
+        stop: threading.Event,
+        migration: Migration,
+    ) -> None:
+        self._settings = settings
+        self._state = state
+        self._leases = leases
+        self._owner = owner
+        self._reader = reader
+        self._stop = stop
+        self._migration = migration
+
+    def take(self, tenure: Tenure) -> tuple[int, bool]:
+        """Become the partition's writer; returns the offset to read from, and whether the broker has no more.
+
+        Raises: OwnershipLost, StopError; ServerError when `migrate init` changed the migration.
+        """
+        partition = tenure.partition
+
+        def load(connection: sa.Connection) -> _Known:
+            start = record.next_offset(connection, partition)
+            marks = record.watermarks(connection, partition)
+            last = record.last_offset(connection, partition)
+            had = reached.load(connection, partition)
+            seen = record.last(connection, partition)
+            evidence = Evidence(*seen) if seen is not None and seen[0] + 1 == start else None
+            return _Known(start, marks, had, last, evidence, migrations.get(connection, self._settings.name))
+
+        found, watermark, had, tenure.recorded, tenure.evidence, known = self._in_state(load)
+        if known != self._migration:
+            raise ServerError("the migration has other topics or partitions now", hint="this process starts again")
+        start = found or 0
+        low, high = self._reader.bounds(*tenure.where)
+        if start < low <= max(had.values(), default=0):
+            start = low  # set back for a database that lost what the broker no longer has either
+        if start < low:
+            where = f"{tenure.topic} [{partition.number}]"
+            raise StopError(f"{where}: reading goes on at offset {start}, the broker has {low} to {high}", hint=DELETED)
+        at_most = None
+        if start > high or tenure.is_cut:
+            self._refuse_another_topic(tenure)
+            self._read_again(tenure, start, low, high)
+            start = at_most = low
+        behind = self._take(tenure, watermark, had, at_most)
+        if behind:
+            start = self._set_back(tenure, start, low, {one: (has, had[one]) for one, has in behind.items()})
+        tenure.end = min(start, found or 0)  # as the state has it now
+        return start, start == high
+
+    def _take(
+        self,
+        tenure: Tenure,
+        watermark: Mapping[str, Coordinate],
+        had: Mapping[DatabaseName, int],
+        at_most: int | None,
+    ) -> Mapping[DatabaseName, Has]:
+        while True:
+            claim = Claim(tenure.partition, tenure.held.epoch, self._leases.holder)
+            try:
+                return self._owner.take(claim, watermark, had, at_most)
+            except StateBehind as error:
+                lease, known = tenure.partition.lease, error.epoch
+                tenure.held = self._in_state(partial(self._leases.raise_above, lease, known))
+
+    def _refuse_another_topic(self, tenure: Tenure) -> None:
+        """Offsets of a topic that was made anew say nothing. Raises StopError; also where the broker does not say."""
+        try:
+            there = admin.describe(self._settings.kafka, tenure.topic)
+        except ServerError as error:
+            raise StopError(error.message, hint=error.hint) from error
+        if there is None or there.id != tenure.partition.topic_id:
+            raise StopError(f"topic {tenure.topic} is another one by now, or gone", hint=BEGIN_ANEW)
+
+    def _read_again(self, tenure: Tenure, start: int, low: int, high: int) -> None:
+        """The broker lost messages that were consumed, and may have others in their places: all that it has is read
+        once more, and what the targets have of it is a repeat."""
+        partition = tenure.partition
+        found = Lost(BROKER, f"{tenure.topic} [{partition.number}]", min(start, high), start, low)
+
+        def note(connection: sa.Connection) -> None:
+            self._leases.still_ours(connection, tenure.held)
+            record.forget(connection, partition, low)
+            reached.note_lost(connection, partition.migration, found)
+
+        self._in_state(note)
+        log.error("the broker lost acknowledged messages", lost=str(found), read_again_from=low)
+        tenure.recorded, tenure.evidence, tenure.is_cut = NO_RECORD, None, False
+
+    def _set_back(self, tenure: Tenure, start: int, low: int, behind: Mapping[DatabaseName, tuple[Has, int]]) -> int:
+        """Databases lost what they had: from where on the partition is to be applied again. Returns the offset.
+
+        behind: what each has, and the offset that it had come to. What the broker no longer has is noted, and settled
+        by a verification (rule "fence compares"). So is all that a database lost in which applications write: older
+        changes would come over newer rows there.
+        """
+        partition, where = tenure.partition, f"{tenure.topic} [{tenure.partition.number}]"
+        given_up = {database for database, (has, _) in behind.items() if has.active}
+        start = max(low, min([start, *(has.offset for has, _ in behind.values() if not has.active)]))
+        found = [
+            Lost(database, where, has.offset, end, end if has.active else start)
+            for database, (has, end) in behind.items()
+        ]
+
+        def note(connection: sa.Connection) -> None:
+            self._leases.still_ours(connection, tenure.held)
+            record.set_back(connection, partition, start)
+            for one in found:
+                reached.note_lost(connection, partition.migration, one)
+                if one.database in given_up:
+                    reached.lower(connection, partition, one.database, one.start)
+
+        self._in_state(note)
+        tenure.recorded, tenure.evidence = NO_RECORD, None  # what was applied is to be applied again
+        for one in found:
+            told = log.warning if one.healed else log.error
+            told("a target lost committed transactions", lost=str(one), applied_again_from=start)
+        return start
+
+    def _in_state(self, action: Callable[[sa.Connection], T]) -> T:
+        return in_transaction(self._state, action, self._stop)
