@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from migrate.model.coordinate import Coordinate
-from migrate.model.errors import MigrateError
+from migrate.model.errors import MigrateError, ServerError
 from migrate.model.message import Message
 from migrate.model.partition import Partition
 from migrate.state import halt
@@ -18,7 +18,7 @@ NO_RECORD = -1
 _FIRST_PAUSE, _LONGEST_PAUSE = 5.0, 60.0
 
 
-class PutBack(MigrateError):  # noqa: N818 - it says what happened
+class PutBack(ServerError):  # noqa: N818 - it says what happened
     """The state has a lower end of a partition's consumed prefix than we wrote: it was put back to an earlier one."""
 
 

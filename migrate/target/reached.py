@@ -14,7 +14,7 @@ from typing import NamedTuple
 import pymysql
 
 from migrate.model.coordinate import Coordinate
-from migrate.model.errors import MigrateError, OwnershipLost, ServerError
+from migrate.model.errors import OwnershipLost, ServerError
 from migrate.model.partition import Partition
 from migrate.mysql.connection import Connection
 from migrate.mysql.errors import NO_SUCH_TABLE, number
@@ -58,10 +58,8 @@ class Behind(ServerError):  # noqa: N818 - it says what is so
         )
 
 
-class StateBehind(MigrateError):  # noqa: N818 - it says what is so
+class StateBehind(ServerError):  # noqa: N818 - it says what is so
     """A database knows a later holder of the partition than the state: the state lost committed transactions."""
-
-    exit_code = ServerError.exit_code
 
     def __init__(self, claim: Claim, where: str, epoch: int) -> None:
         super().__init__(
