@@ -115,7 +115,7 @@ class Beginning:
         behind = self._take(tenure, watermark, had, at_most)
         if behind:
             start = self._set_back(tenure, start, low, {one: (has, had[one]) for one, has in behind.items()})
-        tenure.end = min(start, found or 0)  # as the state has it now
+        tenure.end, tenure.begun = min(start, found or 0), True  # as the state has it now
         return start, start == high
 
     def _take(
@@ -131,7 +131,9 @@ class Beginning:
                 return self._owner.take(claim, watermark, had, at_most)
             except StateBehind as error:
                 lease, known = tenure.partition.lease, error.epoch
-                tenure.held = self._in_state(partial(self._leases.raise_above, lease, known))
+                later = self._in_state(partial(self._leases.raise_above, lease, known))
+                self._leases.raised(tenure.held, later)
+                tenure.held = later
 
     def _refuse_another_topic(self, tenure: Tenure) -> None:
         """Offsets of a topic that was made anew say nothing. Raises StopError; also where the broker does not say."""
@@ -177,7 +179,7 @@ class Beginning:
             record.set_back(connection, partition, start)
             for one in found:
                 reached.note_lost(connection, partition.migration, one)
-                if one.database in given_up:
+                if one.database in given_up or one.kept >= one.end:  # nobody gives it
                     reached.lower(connection, partition, one.database, one.start)
 
         self._in_state(note)

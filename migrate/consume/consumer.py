@@ -262,13 +262,21 @@ class Consumer:
         """A database that nobody writes to may come back with less, too (rule "fence compares")."""
         while not self._stop.wait(self._settings.consume.compare_seconds):
             try:
-                behind = self._writer.find_behind()
-            except (RuntimeError, CancelledError):  # it is being closed
+                behind = {**self._writer.find_behind(), **self._put_back()}
+            except (RuntimeError, CancelledError, ServerError):  # it is being closed
                 return
             with self._partitions.turn:
                 for partition, error in behind.items():
                     if self._partitions.works(partition):
                         self._partitions.failed(partition, error)
+
+    def _put_back(self) -> dict[Partition, MigrateError]:
+        """Partitions of ours whose consumed prefix the state has lower than we wrote it."""
+        with self._partitions.turn:
+            ours = self._partitions.consumed()
+            ends = self._in_state(lambda connection: record.ends(connection, [*ours])) if ours else {}
+        told = PutBack("the state database was put back to an earlier one")
+        return {part: told for part, end in ours.items() if ends.get(part, 0) < end}
 
     def _merge_once(self) -> None:
         self._merged = time.monotonic()

@@ -86,6 +86,10 @@ class Partitions:
         """Whether what was read of a partition is to be merged. For the merging thread, with `turn` held."""
         return partition in self._mine and partition not in self._failed
 
+    def consumed(self) -> dict[Partition, int]:
+        """The end of the consumed prefix of those that are worked on, as it was written last. With `turn` held."""
+        return {part: tenure.end for part, tenure in self._mine.items() if self.works(part) and tenure.begun}
+
     def tenure(self, partition: Partition) -> Tenure:
         return self._mine[partition]
 

@@ -44,6 +44,7 @@ class Tenure:
     noted: bool = True  # the state has a note that it stands still, or may have one of an owner before
 
     evidence: Evidence | None = None  # what is read first, and not given on
+    begun: bool = False  # it is read, or was
     end: int = 0  # of the consumed prefix, as we know it
     is_cut: bool = False  # the broker has other messages than were consumed
 

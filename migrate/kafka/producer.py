@@ -144,6 +144,10 @@ class OrderedProducer:
         # A partition's messages are confirmed in order: with the last one, all of them.
         last = {message[0]: index for index, message in enumerate(messages)}
         ends, report = frozenset(last.values()), self._reporter(len(last), delivered)
+        first: dict[int, int] = {}  # its offset tells whether the broker lost what was before
+        for index, message in enumerate(messages if self._ends is not None else ()):
+            first.setdefault(message[0], index)
+        begins = frozenset(first.values())
         for index, (partition, key, value) in enumerate(messages):
             if len(value) + len(key or b"") > largest:
                 raise StopError(
@@ -153,7 +157,8 @@ class OrderedProducer:
                 )
             while True:
                 try:
-                    produce(topic, value, key, partition, report if index in ends else note)
+                    told = report if index in ends else self._note_first if index in begins else note
+                    produce(topic, value, key, partition, told)
                     break
                 except BufferError:
                     self.wait()
@@ -199,6 +204,12 @@ class OrderedProducer:
         """What it calls for every other message."""
         if error is not None:
             self._heard.failed = self._heard.failed or str(error)
+
+    def _note_first(self, error: KafkaError | None, message: Message) -> None:
+        """What it calls for the first message of each partition of a `send`."""
+        self._note(error, message)
+        if error is None:
+            self._compare(message)
 
     def poll(self, seconds: float = 0.0) -> None:
         """Run delivery reports. Raises ServerError once any delivery failed."""

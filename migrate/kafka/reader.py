@@ -29,6 +29,8 @@ _LEADER_MOVES = frozenset(
 """So it is with a partition, as of a topic that was created a moment ago."""
 _UNKNOWN = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION})
 _NOT_THERE = frozenset({KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE, KafkaError._LOG_TRUNCATION})
+_TRUNCATED = KafkaError(KafkaError._LOG_TRUNCATION).str()
+"""In the text of what the client says of such a partition; by number it says that there is no offset to go on at."""
 DELETED = "messages were deleted before they were applied: raise kafka.retention_hours and copy again"
 _NEW_CLIENT = "its client fell silent: started again, this process has a new one"
 Gone = Callable[[str, int, StopError], None]
@@ -127,7 +129,10 @@ class PartitionReader:
                 result.append(Raw(*place, offset, message.value() or b""))
                 ends[place] = offset + 1
             elif error.code() in _NOT_THERE:
-                kind = Cut if error.code() == KafkaError._LOG_TRUNCATION else StopError
+                kind = Cut if _TRUNCATED in error.str() else StopError
+                place = str(message.topic()), int(message.partition() or 0)
+                result = [raw for raw in result if (raw.topic, raw.partition) != place]
+                ends.pop(place, None)
                 stop = kind(
                     f"{message.topic()} [{message.partition()}]: the offset to read from is no longer at the broker"
                     f" ({error.str()})",

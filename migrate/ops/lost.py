@@ -54,9 +54,9 @@ class Expected:
         has = all_reached(connection, self.migration)
         found = []
         for partition, end in self.offsets.get(name, {}).items():
-            if (offset := has.get(partition, NOTHING)) < end and partition.topic_id in self.names:
+            if (offset := max(has.get(partition, NOTHING), 0)) < end and partition.topic_id in self.names:
                 where = f"{self.names[partition.topic_id]} [{partition.number}]"
-                found.append(Lost(name, where, max(offset, 0), end, max(offset, 0)))
+                found.append(Lost(name, where, offset, end, offset))
         if copies := self.copies.get(name, {}):
             closed = chunk_fence.closed(connection, self.migration)
             found += [

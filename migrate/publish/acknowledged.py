@@ -6,18 +6,21 @@ more is published, and the place is named from which to publish once more.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
 from contextlib import closing
 
 import sqlalchemy as sa
 
 from migrate.kafka.producer import AcknowledgedLost, Ends
-from migrate.kafka.reader import NoSuchTopic, PartitionReader
+from migrate.kafka.reader import NoSuchTopic, PartitionReader, Raw
 from migrate.model.coordinate import Coordinate
-from migrate.model.message import decode
+from migrate.model.errors import StopError
+from migrate.model.message import Message, decode
 from migrate.model.partition import Partition
 from migrate.settings import Settings
 from migrate.state import acknowledged, reached
+from migrate.state.database import in_transaction
 from migrate.state.migration import Migration
 from migrate.state.position import Position
 from migrate.state.reached import BROKER, Lost
@@ -28,7 +31,10 @@ _FIRST_BLOCK = 500  # messages read back from where a partition lost some; doubl
 class Acknowledged:
     """Of one publisher."""
 
-    def __init__(self, settings: Settings, source: str, migration: Migration, state: sa.Engine) -> None:
+    def __init__(
+        self, settings: Settings, source: str, migration: Migration, state: sa.Engine, stop: threading.Event
+    ) -> None:
+        self._stop = stop
         self._settings = settings
         self._source = source
         self._state = state
@@ -66,10 +72,13 @@ class Acknowledged:
         """Keep that a partition lost messages: it may have others in their places when somebody looks again."""
         part = self._partition(error.topic, error.partition)
         where = f"{error.topic} [{error.partition}]"
-        with self._state.begin() as connection:
-            acknowledged.note_cut(connection, self._source, part, error.end)
-            found = Lost(BROKER, where, error.end, error.had, error.had)
+        found = Lost(BROKER, where, error.end, error.had, error.had)
+
+        def note(connection: sa.Connection) -> None:
+            acknowledged.note_cut(connection, self._source, part, error.end, error.had)
             reached.note_lost(connection, self._settings.name, found)
+
+        in_transaction(self._state, note, self._stop)
 
     def changed(self) -> dict[Partition, int]:
         """What was acknowledged since this was asked last: to be stored with the position that follows from it."""
@@ -95,14 +104,22 @@ class Acknowledged:
         """A place of the log behind which is everything that a partition lost: its last message of the source that the
         broker still has. None where it has none."""
         topic = self._names[part.topic_id]
-        low, _ = reader.bounds(topic, part.number)
-        end, size = cut, _FIRST_BLOCK
+        low, high = reader.bounds(topic, part.number)
+        end, size = min(cut, high), _FIRST_BLOCK
         while end > low:
             start = max(low, end - size)
-            block = [decode(raw.value, raw.where, raw.offset) for raw in reader.between(topic, part.number, start, end)]
-            ours = [one.coordinate for one in block if one.source == self._source and one.from_log]
+            block = [_decoded(raw) for raw in reader.between(topic, part.number, start, end)]
+            ours = [one.coordinate for one in block if one and one.source == self._source and one.from_log]
             if ours:
                 found = max(ours)
                 return found if found.incarnation == position.incarnation else None
             end, size = start, size * 2
+        return None
+
+
+def _decoded(raw: Raw) -> Message | None:
+    """None for a message that is none, which a person may have left out."""
+    try:
+        return decode(raw.value, raw.where, raw.offset)
+    except StopError:
         return None

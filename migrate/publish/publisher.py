@@ -78,7 +78,7 @@ class Publisher:
         self._stop = stop
         with state.connect() as connection:
             self._migration = migrations.get(connection, settings.name)
-        self._acknowledged = Acknowledged(settings, source, self._migration, state)
+        self._acknowledged = Acknowledged(settings, source, self._migration, state, stop)
         self._producer = self._new_producer()
         self._saved: Position | None = None
         self._store = store_of(settings, source)
@@ -241,6 +241,9 @@ class Publisher:
         try:
             self._producer.flush(_LAST_FLUSH)
             self._flush_position()
+        except AcknowledgedLost as error:
+            self._acknowledged.note(error)
+            log.error("the broker lost acknowledged messages", error=error.message)
         except MigrateError as error:  # what brought us here matters more
             log.warning("not everything was delivered; it is sent again after the start", error=str(error))
 

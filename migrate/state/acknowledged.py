@@ -33,11 +33,11 @@ def load(connection: sa.Connection, migration: str, source: str) -> dict[Partiti
     return {Partition(migration, row[0], int(row[1])): int(row[2]) for row in rows}
 
 
-def note_cut(connection: sa.Connection, source: str, partition: Partition, offset: int) -> None:
-    """The broker lost what was acknowledged from an offset on."""
-    of = (*_of(partition.migration, source), table.c.topic_id == partition.topic_id)
-    cut = sa.func.least(sa.func.coalesce(table.c.cut_at, offset), offset)
-    connection.execute(sa.update(table).where(*of, table.c.partition_no == partition.number).values(cut_at=cut))
+def note_cut(connection: sa.Connection, source: str, partition: Partition, offset: int, had: int) -> None:
+    """The broker lost what was acknowledged from an offset on, up to another one."""
+    row = {**partition.row, "source": source, "next_offset": had, "cut_at": offset}
+    least = "LEAST(COALESCE(acknowledged.cut_at, {cut_at}), {cut_at})"
+    put_all(connection, "acknowledged", [row], {"cut_at": least})
 
 
 def cuts(connection: sa.Connection, migration: str, source: str) -> dict[Partition, int]:

@@ -127,11 +127,14 @@ class Leases:
         ).rowcount
         if not changed:
             raise OwnershipLost(f"lease '{name}' is held by another", hint="another process took over; this one ends")
-        with self._lock:
-            if self._held.get(name) == held:
-                self._held[name] = later
         log.warning("the state database knew an older epoch", lease=name, was=held.epoch, epoch=later.epoch)
         return later
+
+    def raised(self, held: Held, later: Held) -> None:
+        """That transaction is committed."""
+        with self._lock:
+            if self._held.get(held.name) == held:
+                self._held[held.name] = later
 
     def wait(self, name: str, stop: threading.Event, poll_seconds: float = 0.5) -> Held | None:
         """Stand by until the lease is ours, also while the state server is away; None when `stop` was set first."""

@@ -264,6 +264,7 @@ def forget(connection: sa.Connection, partition: Partition, offset: int) -> None
     """The broker has other messages by now: reading goes on at this offset, and what is there has no records."""
     connection.execute(sa.delete(table).where(*_of(table, partition)))
     connection.execute(sa.delete(last_consumed).where(*_of(last_consumed, partition)))
+    connection.execute(sa.delete(watermark).where(*_of(watermark, partition)))  # the fences tell repeats
     reached.forget(connection, partition)
     set_back(connection, partition, offset)
 

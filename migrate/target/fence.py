@@ -58,6 +58,14 @@ def read(connection: Connection, partition: Partition, source: str) -> Coordinat
     return Coordinate(*(int(part) for part in row))
 
 
+def forget(connection: Connection, partition: Partition, source: str) -> None:
+    """Nothing counts as applied of a source in a partition."""
+    connection.execute(
+        f"UPDATE {FENCE} SET incarnation = -1, writes = writes + 1 WHERE {_ROW}",
+        (partition.migration, partition.topic_id, partition.number, source),
+    )
+
+
 def raise_to(
     connection: Connection, partition: Partition, source: str, epoch: int, coordinate: Coordinate | None
 ) -> None:

@@ -15,6 +15,7 @@ import pymysql
 
 from migrate.model.coordinate import Coordinate
 from migrate.model.errors import OwnershipLost, ServerError
+from migrate.model.message import CANAL
 from migrate.model.partition import Partition
 from migrate.mysql.connection import Connection
 from migrate.mysql.errors import NO_SUCH_TABLE, number
@@ -86,6 +87,8 @@ def take(connection: Connection, claim: Claim, sources: Iterable[str], at_most: 
     a later one; NoRole where `migrate init` did not make the table; OwnershipLost; the driver's error.
     """
     offset = _take(connection, claim, at_most)
+    if at_most is not None:
+        fence.forget(connection, claim.partition, CANAL)  # whose messages are ordered by offsets, which come again
     return Taken(offset, fence.take(connection, claim.partition, sources, claim.epoch))
 
 
