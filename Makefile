@@ -14,6 +14,7 @@ ORDER    := --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
 .PHONY: help setup install servers demo test test-long test-all coverage compiled test-compiled types soak-failover fuzz mutations times chaos
+.PHONY: model model-broken
 .PHONY: lint typecheck bench-capture bench-apply bench-copy bench-verify bench-many clean distclean lock
 
 help: ## list the tasks
@@ -94,6 +95,12 @@ times: servers ## run the suite and print where its time goes: by file, and by w
 
 chaos: servers ## a whole migration under random kills and faults, then everything compared; FLAVOUR, KILLS=200, SEED
 	$(BIN)/python -m tests.chaos --flavour $(FLAVOUR) --kills $(KILLS) $(if $(SEED),--seed $(SEED))
+
+model: servers ## search the protocol's models in docs/model to their end with spin; about a minute
+	$(BIN)/python -m tests.model_checker
+
+model-broken: servers ## take each rule out of the models, and print how a row is lost without it
+	$(BIN)/python -m tests.model_checker --broken
 
 lint: setup ## check style (ruff)
 	$(BIN)/ruff check .

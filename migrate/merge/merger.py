@@ -161,10 +161,14 @@ class Merger:
         return Merged(consumed, written, failed)
 
     def _reached(self, partition: Partition, work: Mapping[TargetDatabase, Sequence[Part]]) -> dict[DatabaseName, int]:
-        """How far the databases of a batch have come with a partition, by their names."""
+        """How far the databases of a batch have come with a partition, by their names.
+
+        Also those that had more than the state knew: their messages are repeats, and count as consumed for it.
+        """
         owned = self._owned[partition]
-        written = [one for one, parts in work.items() if any(part.partition == partition for part in parts)]
-        return {named(one): owned.reached[one] for one in written}
+        written = {one for one, parts in work.items() if any(part.partition == partition for part in parts)}
+        known, owned.found = written | owned.found, set()
+        return {named(one): owned.reached[one] for one in known}
 
     def _plan(self, owned: Owned, items: Sequence[Received]) -> Share:
         share = self._planner.plan_partition(owned, items)

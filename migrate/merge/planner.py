@@ -62,6 +62,7 @@ class Owned:
     applied: dict[str, dict[TargetDatabase, Coordinate | None]] = field(default_factory=dict)  # by source
     reached: dict[TargetDatabase, int] = field(default_factory=dict)  # the offset that each has come to
     behind: dict[TargetDatabase, int] = field(default_factory=dict)  # that lost writes: the offset they had come to
+    found: set[TargetDatabase] = field(default_factory=set)  # that have more than the state knows
 
     @property
     def partition(self) -> Partition:

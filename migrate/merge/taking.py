@@ -58,6 +58,8 @@ class Taking:
                 for source, coordinate in marks.items():
                     owned.applied.setdefault(source, {})[database] = coordinate
                 owned.reached[database] = offset if at_most is None else min(offset, at_most)
+                if owned.reached[database] > had.get(named(database), NOTHING):
+                    owned.found.add(database)
                 if max(offset, 0) < (end := had.get(named(database), offset)):
                     active = self.retry(pool, database, partial(self._is_active, pool, database))
                     found[named(database)] = Has(max(offset, 0), active)

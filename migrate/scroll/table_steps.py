@@ -130,8 +130,13 @@ class TableSteps:
         return time.monotonic() - self._began
 
     def open_fence(self, session: Connection) -> None:
-        """Open the table in one target database, in the caller's transaction."""
+        """Open the table in one target database, in the caller's transaction.
+
+        Where it was closed, deletes left no ledger row: the source is waited for before the next read.
+        """
         name, table = self._settings.name, self.planned.table
+        found = chunk_fence.whole_table(session, name, table)
+        self._reopened = self._reopened or (found is not None and found[1])
         chunk_fence.raise_attempt(session, name, table, Chunk(WHOLE_TABLE, None, None), self._run)
         chunk_fence.retire(session, name, table, self._left)
 
@@ -139,7 +144,7 @@ class TableSteps:
         """From the chunks that an earlier run did."""
         table, name = self.planned.table, self._settings.name
         if self._reopened:
-            self._patience.call(lambda: again.wait_until_readable(self._settings, table))
+            self.go_on_again()
             with self._state.begin() as connection:
                 phase.note_reopened(connection, name, table, False)
         self._resume(self._known)

@@ -151,6 +151,14 @@ def closed(connection: Connection, migration: str) -> dict[TableId, int]:
     return {(str(row[0]), str(row[1]), str(row[2])): int(row[3]) for row in rows}
 
 
+def whole_table(connection: Connection, migration: str, table: Table) -> tuple[int, bool] | None:
+    """The last run of a table's copy that was opened here, and whether it is closed; None when none ever was."""
+    row = connection.one(
+        f"SELECT attempt, closed FROM {CHUNK_FENCE} WHERE {_CHUNK}", (*_key(migration, table), WHOLE_TABLE)
+    )
+    return None if row is None else (int(row[0]), bool(row[1]))
+
+
 def attempts(connection: Connection, migration: str, table: Table) -> dict[int, tuple[int, bool]]:
     """The last attempt at each chunk here, and at the whole table, and whether it is closed."""
     rows = connection.query(f"SELECT chunk, attempt, closed FROM {CHUNK_FENCE} WHERE {_TABLE}", _key(migration, table))

@@ -33,6 +33,8 @@ def missing_packages(flavours: Iterable[Flavour]) -> list[list[str]]:
             packages.append(["libfaketime"])
         if which("cc") is None:
             packages += [["gcc"], ["libc6-dev"]]
+        if which("spin") is None:  # checks the models in docs/model
+            packages.append(["spin"])
     return packages
 
 

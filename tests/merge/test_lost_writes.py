@@ -103,6 +103,17 @@ def test_a_database_that_lost_writes_while_nobody_wrote_is_found_by_the_next_own
         assert side.rows(0) == [(1, "a"), (3, "c")]
 
 
+def test_what_a_predecessor_wrote_and_had_not_recorded_is_recorded_with_the_messages_that_held_it(side: Side) -> None:
+    """Lost without a word: repeats were dropped by what the database had, and nobody knew of it when that was gone."""
+    with closing(side.merger()) as killed:
+        killed.merge(FIRST)
+    with closing(Merger(side.plan, NoDelays(), side.stop)) as later:  # type: ignore[arg-type]
+        assert later.take(Claim(PARTITION, 2, "i"), {}, {}) == {}
+        again = later.merge(FIRST)
+        assert (again.written, again.consumed[0].reached) == (Done(), had(side, 2, 2))
+        assert later.merge(THIRD).consumed[0].reached == had(side, 5)
+
+
 def test_what_a_database_lost_before_it_had_a_fence_is_asked_for_from_the_first_message_on(side: Side) -> None:
     with kept(side) as before, closing(side.merger()) as merger:
         merged = merger.merge(FIRST)

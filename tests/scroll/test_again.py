@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,7 @@ from migrate.state.phase import Phase
 from migrate.state.record import Partition
 from migrate.target import chunk_fence, ledger, standing
 from migrate.target.decide import Intent
+from migrate.target.fence import CHUNK_FENCE
 from migrate.target.part import Part, Work, apply
 from migrate.target.plan import TargetPool
 from migrate.target.reached import Claim, take
@@ -111,6 +113,14 @@ def is_open(laid: Laid) -> bool:
     return found.pop()
 
 
+def put_back_to_closed(laid: Laid) -> None:
+    """The target databases, as they were when the copy before had ended."""
+    with closing(TargetPool(laid.settings)) as pool:
+        for database in laid.table.databases:
+            pool.get(database).execute(f"UPDATE {CHUNK_FENCE} SET attempt = 1, closed = 1 WHERE chunk = -1")
+    assert not is_open(laid)
+
+
 def stage(laid: Laid) -> Phase:
     with laid.state().connect() as connection:
         return phase.get(connection, laid.settings.name, laid.table.table).phase
@@ -157,13 +167,20 @@ def test_a_part_brings_only_its_rows_and_keeps_the_book_of_the_copy(laid: Laid) 
         assert not copy.begin()
 
 
-@pytest.mark.parametrize("again", [RESTART, Again(where="id > 0")], ids=["restart", "part"])
-def test_a_key_deleted_since_the_table_is_open_again_does_not_come_back(laid: Laid, again: Again) -> None:
+@pytest.mark.parametrize(
+    ("again", "lost"),
+    [(RESTART, False), (RESTART, True), (Again(where="id > 0"), False)],
+    ids=["restart", "restart, targets lost that it is open", "part"],
+)
+def test_a_key_deleted_since_the_table_is_open_again_does_not_come_back(laid: Laid, again: Again, lost: bool) -> None:
+    """Revived, where a target had lost that the table was open again: the delete left no ledger row."""
     lose(laid, "id IN (5, 6)")
     stream_deletes(laid, 7)  # while it is closed: nothing is noted
     with copying(laid, again) as copy:
         assert copy.begin()
         assert is_open(laid)
+        if lost:
+            put_back_to_closed(laid)
         attempts = copy.wave(10)
         held = WriteChunk(CopyJob(laid.settings, laid.table, {}, copy.part), attempts[0])
         items = list(read_chunk(CopyJob(laid.settings, laid.table, {}, copy.part), attempts[0]))  # 5, 6 and 8 are in it
@@ -330,6 +347,20 @@ def test_a_copy_that_was_killed_while_it_closed_waits_for_the_source_again(
     assert copied(laid) == (60, 0)
     assert waited == ["t"]
     assert stage(laid) is Phase.COPIED
+
+
+def test_a_state_that_lost_the_end_of_a_copy_has_the_source_waited_for(
+    laid: Laid, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Revived: a row whose delete came while the table was closed, and could not be read yet."""
+    with laid.state().begin() as state:
+        before = phase.get(state, laid.settings.name, laid.table.table)
+        phase.put(state, laid.settings.name, laid.table.table, replace(before, phase=Phase.COPYING))
+    waited: list[str] = []
+    monkeypatch.setattr(module, "wait_until_readable", lambda _settings, table: waited.append(table.name))
+    with copying(laid) as copy:
+        copy.begin()
+    assert waited == ["t"]
 
 
 def interrupt(*_: object) -> None:
