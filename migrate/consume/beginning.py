@@ -136,7 +136,7 @@ class Beginning:
                 tenure.held = later
 
     def _refuse_another_topic(self, tenure: Tenure) -> None:
-        """Offsets of a topic that was made anew say nothing. Raises StopError; also where the broker does not say."""
+        """Offsets of a topic that was re-created say nothing. Raises StopError, also where the broker does not say."""
         try:
             there = admin.describe(self._settings.kafka, tenure.topic)
         except ServerError as error:

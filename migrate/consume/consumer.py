@@ -263,8 +263,8 @@ class Consumer:
         while not self._stop.wait(self._settings.consume.compare_seconds):
             try:
                 behind = {**self._writer.find_behind(), **self._put_back()}
-            except (RuntimeError, CancelledError, ServerError):  # it is being closed
-                return
+            except (RuntimeError, CancelledError, ServerError):  # it is being closed, or is asked again
+                continue
             with self._partitions.turn:
                 for partition, error in behind.items():
                     if self._partitions.works(partition):
@@ -274,9 +274,8 @@ class Consumer:
         """Partitions of ours whose consumed prefix the state has lower than we wrote it."""
         with self._partitions.turn:
             ours = self._partitions.consumed()
-            ends = self._in_state(lambda connection: record.ends(connection, [*ours])) if ours else {}
-        told = PutBack("the state database was put back to an earlier one")
-        return {part: told for part, end in ours.items() if ends.get(part, 0) < end}
+            back = self._in_state(lambda connection: record.put_back(connection, ours)) if ours else ()
+        return {partition: PutBack() for partition in back}
 
     def _merge_once(self) -> None:
         self._merged = time.monotonic()
@@ -298,10 +297,9 @@ class Consumer:
         def mark(connection: sa.Connection) -> tuple[set[str], set[Partition]]:
             lost = self._leases.lost(connection, [self._partitions.tenure(done.partition).held for done in consumed])
             ours = [done for done in consumed if done.partition.lease not in lost]
-            ends = record.ends(connection, [done.partition for done in ours])
-            back = {
-                one.partition for one in ours if ends.get(one.partition, 0) < self._partitions.tenure(one.partition).end
-            }
+            back = record.put_back(
+                connection, {done.partition: self._partitions.tenure(done.partition).end for done in ours}
+            )
             ours = [done for done in ours if done.partition not in back]
             record.mark_consumed(connection, ours)
             for done in ours:
@@ -312,7 +310,7 @@ class Consumer:
         for done in consumed:
             if done.partition in back:
                 log.warning("the state database was put back", partition=done.partition.number)
-                self._partitions.failed(done.partition, PutBack("the state database was put back to an earlier one"))
+                self._partitions.failed(done.partition, PutBack())
             elif done.partition.lease in lost:
                 self._partitions.failed(
                     done.partition, OwnershipLost(f"lease '{done.partition.lease}' is another's now")

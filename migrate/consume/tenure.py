@@ -21,6 +21,9 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 5.0, 60.0
 class PutBack(ServerError):  # noqa: N818 - it says what happened
     """The state has a lower end of a partition's consumed prefix than we wrote: it was put back to an earlier one."""
 
+    def __init__(self) -> None:
+        super().__init__("the state database was put back to an earlier one")
+
 
 class Evidence(NamedTuple):
     """The message that was consumed last: where another one is in its place, the broker lost messages."""

@@ -35,9 +35,9 @@ def until_done(
     Errors that pass (server away, deadlock, lock wait) are tried again without end, with back-off; a duplicate key,
     which a copy running beside can cause, until `refused_attempts` are over and `refused` finds the change that the
     target does not take. `again` runs before each new attempt; `refused` makes the error, or None when it finds none or
-    has dealt with it. Raises: what `refused` makes; OwnershipLost, TopicGone, NoRole, Behind and StateBehind as
-    they come; ServerError when
-    `stop` was set. A defect, as any other error, becomes a StopError that names the change, or this target.
+    has dealt with it. Raises: what `refused` makes; OwnershipLost, TopicGone, NoRole, Behind and StateBehind as they
+    come; ServerError when `stop` was set. A defect, as any other error, becomes a StopError that names the change, or
+    this target.
     """
     pause, refusals = settings.retry_seconds, 0
     while True:

@@ -19,7 +19,7 @@ def check_target(connection: Connection) -> list[Result]:
         connection,
         "the stream finds that and applies it again from Kafka, a copy its chunks, and the cutover waits for a"
         " verification",
-        "the way back would lack what applications write there after the cutover",
+        "the reverse stream would lack what applications write there after the cutover",
     )
 
 

@@ -249,15 +249,16 @@ def last(connection: sa.Connection, partition: Partition) -> tuple[int, str, Coo
     return None if row is None else (int(row[0]), str(row[1]), Coordinate(*(int(number) for number in row[2:])))
 
 
-def ends(connection: sa.Connection, partitions: Sequence[Partition]) -> dict[Partition, int]:
-    """The end of the consumed prefix of those that have one, as it is until the transaction ends."""
-    keys = {(part.topic_id, part.number): part for part in partitions}
+def put_back(connection: sa.Connection, written: Mapping[Partition, int]) -> set[Partition]:
+    """Partitions whose consumed prefix ends before where it was written; it stays so until the transaction ends."""
+    keys = {(part.topic_id, part.number): part for part in written}
     rows = connection.execute(
         sa.select(consumed.c.topic_id, consumed.c.partition_no, consumed.c.next_offset)
         .where(sa.tuple_(consumed.c.topic_id, consumed.c.partition_no).in_([*keys]))
         .with_for_update()
     )
-    return {keys[row[0], int(row[1])]: int(row[2]) for row in rows}
+    ends = {keys[row[0], int(row[1])]: int(row[2]) for row in rows}
+    return {part for part, end in written.items() if ends.get(part, 0) < end}
 
 
 def forget(connection: sa.Connection, partition: Partition, offset: int) -> None:

@@ -14,7 +14,7 @@ from sandbox.stack import Sandbox
 from tests.helpers import globally, make_settings, server_of
 
 CHECKS = {
-    "target": (durability.check_target, "applies it again from Kafka", "the way back would lack"),
+    "target": (durability.check_target, "applies it again from Kafka", "the reverse stream would lack"),
     "state": (durability.check_state, "the last second's work again", ""),
     "source": (durability.check_source, "", "only a verification finds them"),
 }
