@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import CancelledError
 from typing import Protocol, TypeVar
 
@@ -60,6 +60,10 @@ class Merged(Protocol):
 
 class Writer(Owner, Protocol):
     """Turns batches into rows at the target; the merger."""
+
+    def rounds(self, batch: Sequence[Received]) -> Iterable[Sequence[Received]]:
+        """A batch in pieces, each to be merged and marked before the next."""
+        ...
 
     def merge(self, batch: Sequence[Received]) -> Merged: ...
     def find_behind(self) -> Mapping[Partition, MigrateError]:
@@ -280,15 +284,16 @@ class Consumer:
     def _merge_once(self) -> None:
         self._merged = time.monotonic()
         swapped = self._queue.swap()
-        batch = [item for item in swapped if self._partitions.works(item.partition)]
-        if batch:
-            began = time.monotonic()
-            merged = self._writer.merge(batch)
-            for partition, error in merged.failed.items():
-                self._partitions.failed(partition, error)
-            if merged.consumed:
-                self._mark(merged.consumed)
-            self._tell(merged, batch, time.monotonic() - began)
+        for piece in self._writer.rounds(swapped):
+            batch = [item for item in piece if self._partitions.works(item.partition)]
+            if batch:
+                began = time.monotonic()
+                merged = self._writer.merge(batch)
+                for partition, error in merged.failed.items():
+                    self._partitions.failed(partition, error)
+                if merged.consumed:
+                    self._mark(merged.consumed)
+                self._tell(merged, batch, time.monotonic() - began)
         self._queue.done(swapped)
 
     def _mark(self, consumed: Sequence[Consumed]) -> None:

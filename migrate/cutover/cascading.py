@@ -1,4 +1,5 @@
-"""Tables whose rows change without the binlog saying so: what came that way since the verification nobody would see."""
+"""Tables whose rows change without the log saying so, and that no marker follows: what came that way since the
+verification nobody would see."""
 
 from __future__ import annotations
 
@@ -20,15 +21,20 @@ def left_out(servers: Sequence[Server], plan: Plan, settings: Cutover) -> list[s
     found: list[str] = []
     for server in servers:
         try:
-            there = _silent(server, plan)
+            there = _unfollowed(server, plan)
         except ServerError as error:
             if not unreachable(error.__cause__):
                 raise
             continue
-        found += [f"{told}; {cascades.MEND}" for _, told in there]
+        found += [f"{told}; {way}" for told, way in there]
     return found
 
 
-def _silent(server: Server, plan: Plan) -> list[tuple[str, str]]:
+def _unfollowed(server: Server, plan: Plan) -> list[tuple[str, str]]:
+    selected = {
+        id_[1:]: {one.column.name for one in planned.rows.conditions} if planned.rows is not None else set()
+        for id_, planned in plan.tables.items()
+        if id_[0] == server.name
+    }
     with explained(f"'{server.name}'"):
-        return cascades.silent(server.acts, [id_[1:] for id_ in plan.tables if id_[0] == server.name])
+        return [one for name in selected for one in cascades.unfollowed(server.acts, selected, name)]

@@ -11,15 +11,18 @@ import sqlalchemy as sa
 from migrate.kafka.reader import PartitionReader
 from migrate.model.change import Key, key_json, key_of
 from migrate.model.errors import DifferenceFound, PreflightError
-from migrate.model.message import decode
+from migrate.model.message import Message, decode
 from migrate.model.partition import Partition
 from migrate.model.table import TableId
 from migrate.model.words import counted
 from migrate.mysql.errors import explained
+from migrate.mysql.quoting import table as full_name
+from migrate.mysql.rowfilter import and_rows
 from migrate.scroll.lookup import Seen, look_up
 from migrate.scroll.sessions import Sessions
 from migrate.settings import Settings
 from migrate.state import migration as migrations
+from migrate.target.cascades import conditions, fields_of, key_in, select, values_of
 from migrate.target.plan import Plan, PlannedTable
 from migrate.verify.comparing import Comparison
 from migrate.verify.generated import WithGenerated
@@ -28,6 +31,8 @@ from migrate.verify.looks import describe
 
 Tables = tuple[PlannedTable, ...]
 _NAMED = 5
+_VALUES = 200
+"""Values that rows are looked for by in one statement."""
 
 
 @dataclass(slots=True)
@@ -95,6 +100,9 @@ class ChangedKeys:
                 continue
             planned = self._plan.find(message.source, message.database, message.table)
             tables = tuple(self._plan.members(planned))
+            if message.cascade:
+                keys.add(tables, self._meant(planned, message))
+                continue
             keys.add(tables, (key_of(row, planned.table.key, planned.table.full_name) for row in message.data))
             if len(keys) > self._most:
                 raise PreflightError(
@@ -102,6 +110,24 @@ class ChangedKeys:
                     hint="`migrate verify`, all tables, then again; or raise cutover.max_keys",
                 )
         return keys
+
+    def _meant(self, planned: PlannedTable, marker: Message) -> Iterator[Key]:
+        """Rows of which a marker's values are left at a target, or have come to a source: of all that it means, those
+        that may differ."""
+        old, new = values_of(planned, [marker])
+        with explained("source and targets"):
+            for condition in conditions(planned.table, old, _VALUES):
+                for database in planned.databases:
+                    connection = self._sessions.targets.get(database)
+                    for raw in select(connection, planned.table.key, planned, database, condition):
+                        yield key_in(planned.table, raw)
+            for one in self._plan.members(planned) if new else ():
+                table, fields = one.table, fields_of(one.table, one.table.key)
+                for condition in conditions(table, new, _VALUES):
+                    where, arguments = and_rows(*condition, one.rows)
+                    statement = f"SELECT {fields} FROM {full_name(table.database, table.name)} WHERE {where}"
+                    for raw in self._sessions.source(table.source).query(statement, arguments):
+                        yield key_in(table, raw)
 
     def settle(self, keys: Keys, say: Callable[[str], None]) -> Keys:
         """Compare keys while the stream brings more; returns those that kept changing.

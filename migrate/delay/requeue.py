@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 
 import structlog
 
+from migrate.delay.markers import Markers
 from migrate.kafka.producer import OrderedProducer
 from migrate.kafka.reader import PartitionReader
 from migrate.kafka.watch import TopicWatch
@@ -46,12 +47,14 @@ class Requeue:
         clock: StateClock,
         stop: threading.Event,
         gone: Collection[str] = (),
+        markers: Markers | None = None,
     ) -> None:
-        """gone: delay topics that the broker does not have."""
+        """gone: delay topics that the broker does not have. markers: what waits in the state."""
         self._settings = settings
         self._leases = leases
         self._clock = clock
         self._stop = stop
+        self._markers = markers
         self._reader = PartitionReader(settings.kafka, f"{settings.group}.delay")
         self._producer = OrderedProducer(settings.kafka)
         self._back_to = {name: topic.name for topic in migration.topics for name in settings.delay_topics(topic.name)}
@@ -81,6 +84,8 @@ class Requeue:
                 self._check_topics()
                 self._read()
                 self._send_due()
+                if self._markers is not None:
+                    self._markers.bring_back(self._producer)
         finally:
             self._reader.close()
 

@@ -10,6 +10,7 @@ from migrate.model.coordinate import Coordinate
 from migrate.model.errors import StopError
 from migrate.model.message import CANAL, Message
 from migrate.model.table import Table, TableId
+from migrate.mysql.foreign_keys import ForeignKey
 from migrate.target.plan import Plan, PlannedTable
 
 Since = tuple[int, int, int]
@@ -40,6 +41,10 @@ class History(Protocol):
         """Definitions of each table, each from a coordinate on, oldest first."""
         ...
 
+    def foreign_keys(self) -> Mapping[TableId, Sequence[ForeignKey]]:
+        """Those by which a server changes rows of a table by itself."""
+        ...
+
 
 class Layouts:
     """Definitions by coordinate. `refresh` before each batch: what is behind a statement is published only after the
@@ -52,6 +57,8 @@ class Layouts:
         self._mark: object = None
         self._timelines: dict[TableId, Timeline] = {}
         self._begins: Mapping[TableId, Coordinate | None] = {}
+        self._children: dict[TableId, list[tuple[TableId, ForeignKey]]] = {}
+        self._parents: dict[TableId, set[str]] = {}  # by child, its columns
 
     def refresh(self) -> None:
         """Read the history again if it has grown. Raises ServerError when the plan is no longer what init noted."""
@@ -73,7 +80,25 @@ class Layouts:
                     timeline.append((since[:3], before))
             if timeline:
                 self._timelines[id_] = timeline
+        self._children, self._parents = {}, {}
+        for child, keys in self._history.foreign_keys().items():
+            for key in keys if self._is_planned(child) else ():
+                self._children.setdefault((child[0], *key.parent), []).append((child, key))
+                self._parents.setdefault(child, set()).update(key.columns)
         self._mark = mark
+
+    def has_children(self, id_: TableId) -> bool:
+        """Whether the server changes rows of others by itself where rows of this table change."""
+        return id_ in self._children
+
+    def own_columns(self, planned: PlannedTable) -> Collection[str]:
+        """The columns by which rows of a table, or of its group, are changed by themselves."""
+        return {name for one in self._plan.members(planned) for name in self._parents.get(one.table.id, ())}
+
+    def children(self, planned: PlannedTable) -> Sequence[tuple[PlannedTable, ForeignKey]]:
+        """Tables of the migration with foreign keys to this one by which its source changes rows by itself."""
+        found = self._children.get(planned.table.id, ())
+        return [(self.newest(self._plan.find(*child)), key) for child, key in found]
 
     def _is_planned(self, id_: TableId) -> bool:
         try:
@@ -88,7 +113,8 @@ class Layouts:
         if id_ not in self._begins:
             return True
         begin = self._begins[id_]
-        return begin is not None and (message.refresh or message.coordinate[:3] >= begin[:3])
+        asks = message.refresh or message.cascade
+        return begin is not None and (asks or message.coordinate[:3] >= begin[:3])
 
     def refuse_unread(self, tables: Sequence[PlannedTable]) -> None:
         """Of a row that is read before its table's changes are published, what follows may never be heard.

@@ -11,7 +11,9 @@ from functools import partial
 
 import structlog
 
+from migrate.merge.cascades import Cascades, Rows, Waits
 from migrate.merge.defects import as_stop
+from migrate.merge.doubt import Asked
 from migrate.merge.layouts import History
 from migrate.merge.planner import Owned, Planner, Share
 from migrate.merge.retry import T, until_done
@@ -31,7 +33,7 @@ from migrate.target.lanes import Lanes
 from migrate.target.parked import SetAside
 from migrate.target.part import Part, Send, apply, find_refused
 from migrate.target.place import Aftermath, Done
-from migrate.target.plan import Plan, TargetDatabase, TargetPool
+from migrate.target.plan import Plan, PlannedTable, TargetDatabase, TargetPool
 from migrate.target.reached import Behind, Claim, Has
 from migrate.target.refresh import SourceRows
 from migrate.target.requeue import AftermathSender
@@ -66,9 +68,10 @@ class Merger:
         left_out: Reasons | None = None,
         where_read: Callable[[], Settings] | None = None,
         sides: Sides | None = None,
+        waits: Waits | None = None,
     ) -> None:
         """sides: asked where a database is not standby, and told what is carried nowhere; without it that is tried
-        again for ever."""
+        again for ever. waits: keeps markers of foreign keys for later; without it there are none."""
         self._sides = sides
         self._planner = Planner(plan, history, skips, left_out)
         self._settings = plan.settings
@@ -83,6 +86,10 @@ class Merger:
         self._databases = plan.used_databases
         self._lanes = {name: Lanes(plan.settings, count) for name, count in _lanes(plan).items()}
         sources = [*(source.name for source in self._settings.sources), CANAL]
+        self._cascades = None
+        if waits is not None:
+            across = self._planner, self._source_rows, self._lanes, self._retry, sender
+            self._cascades = Cascades(plan, *across, waits)
         self._taking = Taking(self._settings.name, sources, self._databases, self._lanes, self._retry, sides)
 
     def take(
@@ -122,6 +129,14 @@ class Merger:
             lanes.close()
         self._source_rows.close()
 
+    def rounds(self, batch: Sequence[Received]) -> Iterable[Sequence[Received]]:
+        """A batch in pieces, each to be merged and marked before the next."""
+        if self._cascades is None or not any(item.message.cascade for item in batch):
+            return (batch,)
+        with self._busy:
+            self._planner.layouts.refresh()
+            return list(self._cascades.rounds(batch))
+
     def merge(self, batch: Sequence[Received]) -> Merged:
         """Apply one swapped list.
 
@@ -136,24 +151,30 @@ class Merger:
     def _merge(self, batch: Sequence[Received]) -> Merged:
         self._planner.layouts.refresh()
         work: dict[TargetDatabase, list[Part]] = {}
-        planned: dict[Partition, Consumed] = {}
+        shares: dict[Partition, Share] = {}
         failed: dict[Partition, MigrateError] = {}
         for partition, items in _by_partition(batch).items():
             owned = self._owned[partition]
             try:
-                share = self._plan(owned, items)
+                share = shares[partition] = self._plan(owned, items)
             except Exception as error:
                 failed[partition] = as_stop(error, _of(items))
                 continue
-            planned[partition] = share.consumed
             if share.foreign and self._sides is not None:
                 self._sides.note(share.foreign)
             for database, part in share.parts.items():
                 work.setdefault(database, []).append(part)
         written = self._write_parallel(work, failed)
+        for partition, share in shares.items():
+            if partition in failed or not (share.markers or share.late):
+                continue
+            try:
+                written.add(self._write_late(share, work, failed))
+            except Exception as error:
+                failed[partition] = as_stop(error, f"partition {partition.number}: rows changed by a foreign key")
         consumed = [
-            replace(done, reached=self._reached(partition, work))
-            for partition, done in planned.items()
+            replace(share.consumed, reached=self._reached(partition, work))
+            for partition, share in shares.items()
             if partition not in failed
         ]
         for done in consumed:
@@ -172,17 +193,51 @@ class Merger:
 
     def _plan(self, owned: Owned, items: Sequence[Received]) -> Share:
         share = self._planner.plan_partition(owned, items)
-        for table, keys in share.refreshes.values():
-            if table.group:
-                members = self._planner.members(table)
-                self._planner.layouts.refuse_unread(members)  # before they are read
-                self._planner.add_found(share, table, self._source_rows.read_group(members, [*keys]), keys)
+        for id_, (table, asked) in share.refreshes.items():
+            if self._cascades is not None and self._cascades.leads_on(table):
+                share.late[id_] = table, asked
             else:
-                self._planner.add_refreshed(share, table, self._source_rows.read(table, [*keys]))
-            log.info("refreshed", table=table.group or table.table.full_name, keys=len(keys))
+                self._refresh(share, table, asked)
         return share
 
+    def _refresh(self, share: Share, table: PlannedTable, asked: Asked) -> Rows:
+        """Add to a share what the sources have of some keys now; returns that."""
+        keys = [*asked]
+        log.info("refreshed", table=table.group or table.table.full_name, keys=len(keys))
+        if table.group:
+            members = self._planner.members(table)
+            self._planner.layouts.refuse_unread(members)  # before they are read
+            found = self._source_rows.read_group(members, keys)
+            self._planner.add_found(share, table, found, asked)
+            return {key: [row for _, row in held] for key, held in found.items()}
+        rows = self._source_rows.read(table, keys)
+        self._planner.add_refreshed(share, table, rows)
+        return {key: [] if row is None else [row] for key, row in rows.items()}
+
     # -- writing
+
+    def _write_late(
+        self, share: Share, work: dict[TargetDatabase, list[Part]], failed: dict[Partition, MigrateError]
+    ) -> Done:
+        """What is asked for behind the changes of a share, now that these are written. Its parts are added to `work`.
+
+        Raises: as `Planner.plan_partition`.
+        """
+        done = Done()
+        if self._cascades is None:
+            raise StopError("a marker came to a consumer that follows no foreign keys", hint="please report it")
+        if self._sides is not None:
+            self._sides.note(self._cascades.foreign(share))
+        for table, asked, meant in self._cascades.found(share, share.late):
+            more = share.after()
+            rows = self._refresh(more, table, asked)
+            self._cascades.lead_on(table, [*asked], meant, rows)
+            for database, part in more.parts.items():
+                work.setdefault(database, []).append(part)
+            done.add(self._write_parallel({database: [part] for database, part in more.parts.items()}, failed))
+            if share.owned.partition in failed:
+                break
+        return done
 
     def _write_parallel(self, work: Mapping[TargetDatabase, list[Part]], failed: dict[Partition, MigrateError]) -> Done:
         futures = [

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import structlog
 
@@ -51,6 +52,12 @@ class Share:
     consumed: Consumed  # what is consumed once they have it
     refreshes: Refreshes  # whose rows are to be added first
     foreign: Sequence[Foreign] = ()  # written while the side was standby: listed, and carried nowhere
+    markers: Sequence[Marker] = ()  # whose rows are to be found once the parts are written
+    late: Refreshes = field(default_factory=dict)  # of `refreshes`, what is to be read once the parts are written
+
+    def after(self) -> Share:
+        """What is added once the parts are written, empty as yet."""
+        return Share(self.owned, {}, self.consumed, {})
 
 
 @dataclass(slots=True)
@@ -73,6 +80,13 @@ class RowRefused(StopError):  # noqa: N818 - what it says is what happened
     """About one row of a message, which can be set aside by its key."""
 
 
+class Marker(NamedTuple):
+    """Of values that rows of a table lost by a foreign key."""
+
+    planned: PlannedTable
+    message: Message
+
+
 @dataclass(slots=True)
 class _Draft:
     """What the messages of a share come to."""
@@ -84,6 +98,7 @@ class _Draft:
     rows: int = 0
     event_ms: int = 0
     foreign: list[Foreign] = field(default_factory=list)
+    markers: list[Marker] = field(default_factory=list)
 
 
 class Planner:
@@ -121,7 +136,7 @@ class Planner:
         highest = draft.highest
         start, end = items[0].offset, items[-1].offset + 1
         for planned, asked in draft.fold.doubts.settle():
-            self._ask(planned, asked, draft.refreshes)
+            self.ask(planned, asked, draft.refreshes)
         parts: Parts = {}
         for place, planned, intents in draft.fold.places():
             if (part := parts.get(place.database)) is None:
@@ -134,7 +149,7 @@ class Planner:
                 parts[database] = _nothing(owned, database, end)
         last = items[-1].message.source, items[-1].message.coordinate
         consumed = Consumed(owned.partition, end, highest, len(items), draft.rows, draft.event_ms, start, last=last)
-        return Share(owned, parts, consumed, draft.refreshes, draft.foreign)
+        return Share(owned, parts, consumed, draft.refreshes, draft.foreign, draft.markers)
 
     def _take(self, draft: _Draft, item: Received, owned: Owned) -> None:
         """One message. Raises StopError, or RowRefused when it is about one of its rows."""
@@ -148,6 +163,9 @@ class Planner:
             return
         self._belief.refuse_beyond(message, item.offset)
         planned = self._plan.find(message.source, message.database, message.table)
+        if message.cascade:
+            draft.markers.append(Marker(self.layouts.newest(planned), message))
+            return
         if message.delay is not None:
             self._take_back(planned, item, draft.returned)
             return
@@ -176,9 +194,10 @@ class Planner:
     def _note_refresh(self, planned: PlannedTable, message: Message, refreshes: Refreshes) -> None:
         table = planned.table
         keys: Asked = {key_of(row, table.key, table.full_name): None for row in message.data}
-        self._ask(planned, keys, refreshes)
+        self.ask(planned, keys, refreshes)
 
-    def _ask(self, planned: PlannedTable, asked: Asked, refreshes: Refreshes) -> None:
+    def ask(self, planned: PlannedTable, asked: Asked, refreshes: Refreshes) -> None:
+        """Add keys that are to be read at their sources again."""
         newest = self.layouts.newest(planned)
         keys = refreshes.setdefault(planned.noted_as.id, (newest, {}))[1]
         for key, places in asked.items():

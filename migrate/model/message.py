@@ -22,6 +22,9 @@ CANAL = "canal"
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 REFRESH = "REFRESH"
 """The type of a message that asks for rows to be read at the source again (rule 16): `data` holds their keys."""
+CASCADE = "CASCADE"
+"""The type of a marker (`migrate.target.cascades`): `old`, or without it `data`, has values that a parent's change took
+from rows of the table by a foreign key; `sql` says by which rule."""
 # what the state's columns hold
 _LARGEST = 2**63 - 1
 _HIGHEST_INCARNATION = 2**31 - 1
@@ -80,9 +83,15 @@ class Message:
         return self.type == REFRESH
 
     @property
+    def cascade(self) -> bool:
+        """Whether it is a marker: rows with the values that it names are to be read at the source again."""
+        return self.type == CASCADE
+
+    @property
     def from_log(self) -> bool:
-        """Whether a publisher read it from a log; else it is a delayed delete that came back, or a refresh."""
-        return self.delay is None and not self.refresh
+        """Whether it has changes that a publisher read from a log; else it is a delayed delete that came back, or asks
+        for rows to be read again."""
+        return self.delay is None and not self.refresh and not self.cascade
 
     @property
     def coordinate(self) -> Coordinate:
@@ -235,7 +244,7 @@ def _decode(body: dict[str, Any], offset: int) -> Message:
     data = tuple(_row(row) for row in body.get("data") or ())
     old = body.get("old")
     kind = _text(body["type"], "type")
-    if old is not None and kind == Op.UPDATE and len(old) != len(data):
+    if old is not None and kind in (Op.UPDATE, CASCADE) and len(old) != len(data):
         raise ValueError("old and data differ in length")
     pos = body.get("pos")
     if pos is None:

@@ -81,7 +81,7 @@ class _Goal:
         if self._ends.keys() != {(part.topic, part.partition) for part in now.partitions}:
             self._ends = {(part.topic, part.partition): part.end for part in now.partitions}
         behind = any(part.consumed < self._ends[part.topic, part.partition] for part in now.partitions)
-        return not behind and not now.empty_deletes and not now.lacking
+        return not behind and not now.returning and not now.lacking
 
 
 def _hint(settings: Settings, now: Status) -> str:
@@ -103,6 +103,6 @@ def left(now: Status) -> str:
     parts += [f"topic {name} is not at the broker" for name in sorted(now.gone)]
     parts.append(
         f"{counted(now.waiting_messages, 'message')}, {counted(now.records.get('new', 0), 'record')},"
-        f" {counted(now.empty_deletes, 'empty delete')} waiting"
+        f" {counted(now.empty_deletes, 'empty delete')}, {counted(now.waiting_markers, 'marker')} waiting"
     )
     return "; ".join(parts)

@@ -65,7 +65,7 @@ def missing(now: Status, *, behind: bool = True) -> str:
     owners = [part.owner for part in now.partitions]
     if behind:
         working = {*now.leading, *(("consume",) if all(owners) else ())}
-        needed = ["consume", *([REQUEUE] if now.empty_deletes else ()), *(one["process"] for one in now.halted)]
+        needed = ["consume", *([REQUEUE] if now.returning else ()), *(one["process"] for one in now.halted)]
         lacking += [name for name in needed if ":" not in name and name not in working]
     if not lacking:
         return ""

@@ -19,6 +19,7 @@ from migrate.commit.committer import LEASE as COMMIT_LEASE
 from migrate.commit.committer import Committer
 from migrate.consume.consumer import PROCESS as CONSUME
 from migrate.consume.consumer import Consumer
+from migrate.delay.markers import Markers
 from migrate.delay.requeue import LEASE as REQUEUE_LEASE
 from migrate.delay.requeue import Requeue
 from migrate.kafka import admin
@@ -37,6 +38,7 @@ from migrate.state.database import in_transaction
 from migrate.state.lease import Leases
 from migrate.state.schema_history import Reading
 from migrate.state.skip import Skips
+from migrate.state.waiting import Waits
 from migrate.target.requeue import AftermathSender
 from migrate.verify import units
 from migrate.verify.checking import Outcome
@@ -116,7 +118,9 @@ def consume(settings: Settings) -> None:
             return found
 
         sides = Sides(in_state, settings.name)
-        merger = Merger(plan, sender, runtime.stop, history, skips, left_out.Reasons(in_state), where_read, sides)
+        merger = Merger(
+            plan, sender, runtime.stop, history, skips, left_out.Reasons(in_state), where_read, sides, Waits(in_state)
+        )
         try:
             Consumer(settings, runtime.state, runtime.leases, merger, runtime.stop, gone).run()
         finally:
@@ -153,7 +157,8 @@ def requeue(settings: Settings) -> None:
             there = replace(known, topics=tuple(topic for topic in known.topics if topic.name not in gone))
             missing = _gone_delays(runtime, there)
             runtime.works()
-            Requeue(settings, there, runtime.leases, StateClock(runtime.state), runtime.stop, missing).run()
+            markers = Markers(settings, runtime.state, plan, there, runtime.stop)
+            Requeue(settings, there, runtime.leases, StateClock(runtime.state), runtime.stop, missing, markers).run()
 
     run_process(settings, "requeue", body)
 

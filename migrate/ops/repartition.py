@@ -71,6 +71,7 @@ def refuse_unless_drained(settings: Settings, state: sa.Engine, known: Migration
         "message": now.waiting_messages,
         "record": now.records.get("new", 0),
         "empty delete": now.empty_deletes,
+        "marker of a foreign key": now.waiting_markers,
         "partition that a target lost changes of": now.lacking,
     }
     for topic in sorted(now.gone):

@@ -41,6 +41,7 @@ from migrate.state import (
     replay,
     skip,
     verification,
+    waiting,
 )
 from migrate.state import migration as migrations
 from migrate.state.reached import Lost
@@ -98,6 +99,7 @@ class Status:
     partitions: list[PartitionStatus] = field(default_factory=list)
     records: dict[str, int] = field(default_factory=dict)
     empty_deletes: int = 0  # waiting for their delayed message
+    waiting_markers: int = 0  # of rows that foreign keys changed: until the copy of their table is closed
     parked: int = 0  # changes that the target refuses and that were set aside
     skips: int = 0  # keys of which what is refused is set aside
     left_out: int = 0  # messages that could not be applied and that were left out
@@ -130,6 +132,11 @@ class Status:
         return sum(part.rows for part in self.partitions)
 
     @property
+    def returning(self) -> int:
+        """Messages that come back into their partitions: deferred deletes, markers."""
+        return self.empty_deletes + self.waiting_markers
+
+    @property
     def ended(self) -> list[dict[str, Any]]:
         """Of `endings` those whose process does not work now."""
         working = {*self.leading, *(() if any(not part.owner for part in self.partitions) else ("consume",))}
@@ -139,8 +146,8 @@ class Status:
     def drained(self) -> bool:
         """Everything the sources logged up to now is at the target, and no delete waits to come back."""
         caught_up = all(source.caught_up for source in self.sources)
-        waiting = self.gone or self.waiting_messages or self.records.get("new", 0) or self.empty_deletes or self.lacking
-        return caught_up and not waiting and not self.unanswered
+        waiting = self.gone or self.waiting_messages or self.records.get("new", 0) or self.unanswered
+        return caught_up and not waiting and not self.returning and not self.lacking
 
     def as_dict(self) -> dict[str, Any]:
         return {
@@ -260,6 +267,7 @@ def _without(connection: sa.Connection, status: Status) -> None:
     since = verification.equal_since(connection, status.migration)
     status.left_out = left_out.count(connection, status.migration)
     status.foreign = foreign.count(connection, status.migration)
+    status.waiting_markers = waiting.count(connection, status.migration)
     status.left_out_since = left_out.count(connection, status.migration, since)
     open_ = set(oversized.every(connection, status.migration, since))
     status.oversized = [

@@ -19,7 +19,19 @@ from migrate.mysql.errors import explained
 from migrate.ops import conditions, standing
 from migrate.publish.publisher import lease_name
 from migrate.settings import Settings
-from migrate.state import detail, ending, failover, foreign, halt, membership, phase, position, schema_history, skip
+from migrate.state import (
+    detail,
+    ending,
+    failover,
+    foreign,
+    halt,
+    membership,
+    phase,
+    position,
+    schema_history,
+    skip,
+    waiting,
+)
 from migrate.state import migration as migrations
 from migrate.state.membership import Member, Stage
 from migrate.target import chunk_fence, ledger, parked
@@ -97,6 +109,7 @@ class Changes:
             detail.void(connection, name, self.known[id_])
             membership.put(connection, name, id_, Member(Stage.REMOVED))
             foreign.forget(connection, name, id_)
+            waiting.forget(connection, name, id_)
             say(f"{self.known[id_].full_name}: removed; its target tables stay as they are, and nothing writes them")
         self._settle_removed(connection, plan)
         read, noted = set(position.sources(connection, name)), schema_history.noted(connection, name)

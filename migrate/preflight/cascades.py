@@ -1,50 +1,87 @@
-"""Foreign keys whose cascades the source's log does not show: MariaDB's, and those that InnoDB itself carries out, on
-MySQL before 9.6 and with `innodb_native_foreign_keys`."""
+"""Foreign keys whose cascades the source's log does not have: which of them the stream follows, and which it cannot."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable
+from collections.abc import Collection, Mapping
 
-from migrate.mysql.catalog import show_variables
 from migrate.mysql.connection import Connection
-from migrate.preflight import foreign_keys
+from migrate.mysql.definition import printed
+from migrate.mysql.foreign_keys import ForeignKey, foreign_keys, logs_cascades
 from migrate.preflight.result import Result, Verdict
 
-_RULE = re.compile(r"(ON (?:DELETE|UPDATE)) (CASCADE|SET NULL|SET DEFAULT)")
-_TOLD = "rows that these foreign keys change by cascade are not in the binlog"
-MEND = (
-    "drop the cascade, and change such child rows by statements of their own; or, where applications never delete or"
+Name = tuple[str, str]
+"""Database and table."""
+Selected = Mapping[Name, Collection[str]]
+"""Tables of a source, each with the columns that its `rows:` conditions look at."""
+
+_TOLD = "rows that this foreign key changes by itself are in no log, and cannot be followed"
+_HOW = (
+    "drop the cascade, and change such child rows by statements of your own; or, where applications never delete or"
     " change the parents while the migration runs, say cutover.cascades: unused, as a cutover refuses without"
 )
 
 
-def silent(connection: Connection, tables: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Each of these tables with foreign keys that cascade outside the log, as "schema.table", and what to say of it."""
-    found: dict[str, list[str]] = {}
-    for schema, table in tables:
-        for name, rules in foreign_keys.clauses(connection, schema, table):
-            if cascading := [" ".join(rule) for rule in _RULE.findall(rules)]:
-                found.setdefault(f"{schema}.{table}", []).append(f"{name} ({', '.join(cascading)})")
-    if not found or _logs_cascades(connection):
+def unfollowed(connection: Connection, tables: Selected, name: Name) -> list[tuple[str, str]]:
+    """What to say of each foreign key of a table that cascades outside the log and that no marker can follow, and the
+    way out."""
+    if logs_cascades(connection):
         return []
-    return [(table, f"{table}: {_TOLD}: {', '.join(names)}") for table, names in found.items()]
-
-
-def check(connection: Connection, tables: Iterable[tuple[str, str]]) -> list[Result]:
-    """A note for each selected table whose foreign keys cascade silently, with their names."""
-    return [Result("cascades", table, Verdict.NOTE, told, MEND) for table, told in silent(connection, tables)] or [
-        Result("cascades", connection.name, Verdict.PASS, f"{connection.name}: no cascades outside the log")
+    table, keys = ".".join(name), foreign_keys(printed(connection, *name), name[0])
+    return [
+        (f"{table}: {_TOLD}: {key.name} ({key.rules}): {why[0]}", f"{why[1]}{_HOW}")
+        for key in keys
+        if key.cascades and (why := _why_not(key, tables, tables[name]))
     ]
 
 
-def _logs_cascades(connection: Connection) -> bool:
-    """MySQL 9.6 moved foreign keys into the SQL layer, where that is not set otherwise; their cascades are logged since
-    (MySQL manual, "innodb_native_foreign_keys")."""
-    if connection.flavour == "mariadb":
-        return False
-    row = connection.one("SELECT VERSION()")
-    parts = str(row[0]).split(".") if row else ["0", "0"]
-    if (int(parts[0]), int(parts[1])) < (9, 6):
-        return False
-    return show_variables(connection, "innodb_native_foreign_keys").get("innodb_native_foreign_keys", "OFF") == "OFF"
+def check(connection: Connection, tables: Selected, name: Name) -> list[Result]:
+    """A note for each foreign key of a table that cannot be followed."""
+    found = unfollowed(connection, tables, name)
+    if not found:
+        how = "are in the log" if logs_cascades(connection) else "outside the log are followed"
+        return [Result("cascades", connection.name, Verdict.PASS, f"{connection.name}: cascades {how}")]
+    return [Result("cascades", ".".join(name), Verdict.NOTE, told, way) for told, way in found]
+
+
+def check_outside(connection: Connection, tables: Selected) -> list[Result]:
+    """A note for each table outside of the migration that changes with its rows, as far as this account may see it."""
+    return [
+        Result(
+            "cascades",
+            child,
+            Verdict.NOTE,
+            f"{child} is not in the migration, and its foreign key {name} changes rows there with those of {parent}",
+            "add it to 'tables' where it is to move too",
+        )
+        for parent, child, name in _outside(connection, tables)
+    ]
+
+
+def _why_not(key: ForeignKey, tables: Selected, conditions: Collection[str]) -> tuple[str, str] | None:
+    """Why a foreign key cannot be followed, and what changes that."""
+    parent = ".".join(key.parent)
+    if key.parent not in tables:
+        return f"its parent {parent} is not in the migration", f"add {parent} to 'tables'; or "
+    judged = sorted({*conditions} & {*key.columns})
+    if judged and "SET NULL" in (key.on_delete, key.on_update):
+        return f"it sets {', '.join(judged)} to NULL, which the `rows:` conditions of the table look at", ""
+    return None
+
+
+def _outside(connection: Connection, tables: Selected) -> list[tuple[str, str, str]]:
+    """(Parent, child, foreign key) of children that are not selected, as far as this account may see them."""
+    databases = sorted({database for database, _ in tables})
+    if not databases:
+        return []
+    rows = connection.query(
+        "SELECT UNIQUE_CONSTRAINT_SCHEMA, REFERENCED_TABLE_NAME, CONSTRAINT_SCHEMA, TABLE_NAME, CONSTRAINT_NAME"
+        " FROM information_schema.REFERENTIAL_CONSTRAINTS WHERE UNIQUE_CONSTRAINT_SCHEMA IN"
+        f" ({', '.join(['%s'] * len(databases))}) AND (DELETE_RULE IN ('CASCADE', 'SET NULL', 'SET DEFAULT')"
+        " OR UPDATE_RULE IN ('CASCADE', 'SET NULL', 'SET DEFAULT')) ORDER BY 3, 4, 5",
+        databases,
+    )
+    found = []
+    for parent_database, parent, database, child, name in rows:
+        if (str(parent_database), str(parent)) in tables and (str(database), str(child)) not in tables:
+            found.append((f"{parent_database}.{parent}", f"{database}.{child}", str(name)))
+    return found

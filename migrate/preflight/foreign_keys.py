@@ -2,31 +2,20 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 
+from migrate.mysql import foreign_keys
 from migrate.mysql.connection import Connection
 from migrate.mysql.definition import printed
 from migrate.preflight.existing import Existing
 from migrate.preflight.result import Result, Verdict
-
-CLAUSE = re.compile(r"^\s*CONSTRAINT `((?:[^`]|``)+)` FOREIGN KEY .* REFERENCES [^()]*\([^()]*\)(.*)$", re.M)
-"""A line of SHOW CREATE TABLE: name, and what follows the columns."""
-
-
-def clauses(connection: Connection, schema: str, table: str) -> list[tuple[str, str]]:
-    """(name, rules) of a table's foreign keys.
-
-    Read from SHOW CREATE TABLE: information_schema hides foreign keys from a user who may only SELECT.
-    """
-    return CLAUSE.findall(printed(connection, schema, table))
 
 
 def check(connection: Connection, tables: Iterable[tuple[str, str]]) -> list[Result]:
     """A note for each selected table of a source that has any."""
     results = []
     for schema, table in tables:
-        if names := [name for name, _ in clauses(connection, schema, table)]:
+        if names := [key.name for key in foreign_keys.foreign_keys(printed(connection, schema, table), schema)]:
             told = f"{schema}.{table}: foreign keys are not made at the target: {', '.join(names)}"
             mend = "between tables of one shard they can be made after the switch"
             results.append(Result("foreign keys", f"{schema}.{table}", Verdict.NOTE, told, mend))

@@ -156,7 +156,11 @@ def _source(settings: Settings, source: Source, report: Report, looks: Looks, *,
     for one in wanted:
         looks.at("table", partial(_table, report, source.name, one), one.name)
     there = [(one.database, one.table) for one in wanted if (source.name, one.database, one.table) in report.tables]
-    looks.at("cascades", lambda connection: once(_each(connection, "cascades", there, cascades.check)))
+    conditions = {(one.database, one.table): {item.column for item in one.rows} for one in wanted}
+    selected = {pair: conditions[pair] for pair in there}
+    cascading = partial(cascades.check, tables=selected)
+    looks.at("cascades", lambda link: once(each(link, "cascades", there, partial(_of, cascading, link), ".".join)))
+    looks.at("cascades", partial(cascades.check_outside, tables=selected))
     looks.at("foreign keys", lambda connection: _each(connection, "foreign keys", there, foreign_keys.check))
     looks.at("triggers", partial(triggers.check, tables=there))
     report.results += generated.check(report.tables[source.name, *pair] for pair in there)
@@ -184,6 +188,10 @@ def _each(
 ) -> Iterator[Result]:
     """there: databases and tables."""
     return each(connection, check, there, lambda pair: look(connection, [pair]), ".".join)
+
+
+def _of(check: Callable[..., Iterable[Result]], connection: Connection, pair: _Pair) -> Iterable[Result]:
+    return check(connection, name=pair)
 
 
 @dataclass(slots=True)

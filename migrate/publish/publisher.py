@@ -19,9 +19,11 @@ from migrate.model.errors import MigrateError, ServerError, StopError
 from migrate.model.table import Table
 from migrate.mysql.catalog import collation_charsets
 from migrate.mysql.errors import explained
+from migrate.mysql.foreign_keys import logs_cascades
 from migrate.publish import begin, start
 from migrate.publish.acknowledged import Acknowledged
 from migrate.publish.batches import Batches, Boundary
+from migrate.publish.cascades import Cascades
 from migrate.publish.decode.rows import RowEvent
 from migrate.publish.emit import Emitter, Transaction
 from migrate.publish.joining import Ahead, Joining, PlaceReached
@@ -32,6 +34,7 @@ from migrate.publish.published import beyond
 from migrate.publish.reach import Reach, Reached
 from migrate.publish.reader import TransactionReader
 from migrate.publish.schema.following import History, begin_incarnation
+from migrate.publish.schema.schema import Schema
 from migrate.publish.stores import store_of
 from migrate.settings import Settings
 from migrate.state import acknowledged, ending, leading, left_out, outstanding, oversized, schema_history
@@ -89,6 +92,7 @@ class Publisher:
         self._batches = Batches(self._position, self._resume.gtids, settings.publish.outstanding_bytes)
         self._floor: tuple[int, int] | None = None  # with a resume by GTID: the file and position it should begin at
         self._history = History(settings, self._source, planned, state, leases, held, stop)
+        self._schema: Schema  # where the log is read
         self._emitters: dict[tuple[str, str], Emitter] = {}
         self._emitter: Emitter | None = None  # that was used last
         self._ahead: Ahead  # tables whose place in the log is still ahead
@@ -115,6 +119,7 @@ class Publisher:
         with closing(with_source), explained(f"source '{self._source.name}'"):
             self._charsets = collation_charsets(with_source)
             self._flavour = with_source.flavour
+            self._cascades = None if logs_cascades(with_source) else self._new_cascades()
             if (position := reached.position) is not None:
                 if position != stored:
                     self._save(position, reached=reached)
@@ -191,11 +196,12 @@ class Publisher:
             self._resume.gtids if self._resume.by_gtid else None,
             server=(position.server_id, position.server_uuid),
         )
+        self._schema = self._history.schema(position, self._charsets, self._ahead.names)
         reader = TransactionReader(
             self._source.name,
             position.incarnation,
             position.file,
-            self._history.schema(position, self._charsets, self._ahead.names),
+            self._schema,
             self._charsets,
             self,
             self._history.side(position),
@@ -265,6 +271,9 @@ class Publisher:
             emitter = self._emitter = self._emitter_of(table)
         count, messages = emitter.encoded(transaction, event, rows)
         self._outbox.add(emitter.topic, emitter.key, messages, count)
+        if self._cascades is not None:
+            for topic, key, marked in self._cascades.behind(self._schema.known, table, transaction, event, rows):
+                self._outbox.add(topic, key, marked, 0)
 
     def role(self, role: str, since: Coordinate, gtid: str, at: int) -> None:
         self._history.note_role(role, since, gtid, at)
@@ -290,6 +299,10 @@ class Publisher:
             park=self._park if self._settings.publish.oversized == "park" else None,
             types=self._settings.publish.types,
         )
+
+    def _new_cascades(self) -> Cascades:
+        settings = self._settings
+        return Cascades(self._planned, self._migration, settings.topic, settings.kafka.max_message_bytes)
 
     def _park(self, row: Oversized) -> None:
         """Name a row that is left out; before the position can move past it."""

@@ -12,6 +12,7 @@ from sqlalchemy.dialects.mysql import insert
 
 from migrate.model.coordinate import Coordinate
 from migrate.model.table import Column, Kind, Table, TableId
+from migrate.mysql.foreign_keys import ForeignKey, foreign_keys
 from migrate.state import membership, phase, position
 from migrate.state.columns import is_table
 from migrate.state.database import metadata
@@ -310,6 +311,16 @@ class Reading:
             if version.table is not None and not version.gone and not version.unsure:
                 since = Coordinate(row.incarnation, row.file_no, row.tx, 0)
                 found.setdefault((row.source, *name), []).append((since, version.table))
+        return found
+
+    def foreign_keys(self) -> dict[TableId, list[ForeignKey]]:
+        """Those by which a server changes rows by itself, of any version of each table that is known."""
+        rows = self._run(lambda connection: list(connection.execute(_versions(self._migration))))
+        found: dict[TableId, list[ForeignKey]] = {}
+        for row in rows:
+            create = json.loads(row.definition).get("create", "")
+            known = found.setdefault((row.source, row.table_schema, row.table_name), [])
+            known += [one for one in foreign_keys(create, row.table_schema) if one.cascades and one not in known]
         return found
 
 

@@ -20,7 +20,8 @@ from migrate.model.message import REFRESH, Message, Row
 from migrate.model.table import Table
 from migrate.mysql import errors as mysql_errors
 from migrate.mysql.connection import Connection, connect
-from migrate.mysql.keys import among
+from migrate.mysql.foreign_keys import logs_cascades
+from migrate.mysql.keys import Condition, among
 from migrate.mysql.quoting import table as full_name
 from migrate.mysql.rowfilter import and_rows
 from migrate.mysql.values import from_server, selected
@@ -67,6 +68,7 @@ class SourceRows:
         self._where_read = where_read
         self._open: dict[str, Connection] = {}
         self._used: dict[str, float] = {}
+        self._logs: dict[str, bool] = {}  # by source, whether cascades are in its log
 
     def read(self, planned: PlannedTable, keys: Sequence[Key]) -> dict[Key, Row | None]:
         """The row of each key as canonical texts; None where there is none that belongs to the migration.
@@ -86,11 +88,7 @@ class SourceRows:
                 for row in self._rows(planned, part):
                     found[key_of(row, table.key, table.full_name) if size > 1 else part[0]] = row
         except (pymysql.MySQLError, OSError, ServerError) as error:
-            self.close()
-            raise StopError(
-                f"source '{table.source}': {table.full_name} cannot be read for a refresh: {mysql_errors.text(error)}",
-                hint="it is tried again by itself; a row that stays locked needs its transaction ended",
-            ) from error
+            raise self._unread(table, error) from error
         return found
 
     def read_group(self, tables: Sequence[PlannedTable], keys: Sequence[Key]) -> dict[Key, Held]:
@@ -114,20 +112,57 @@ class SourceRows:
         return found
 
     def _rows(self, planned: PlannedTable, keys: Sequence[Key]) -> list[Row]:
+        return self._where(planned, among(planned.table, keys))
+
+    def _where(self, planned: PlannedTable, condition: Condition) -> list[Row]:
+        """Rows that belong to the migration, which are locked for reading."""
         table = planned.table
         connection = self._connection(table.source)
         fields = ", ".join(selected(column) for column in table.stored)
-        where, arguments = and_rows(*among(table, keys), planned.rows)
+        where, arguments = and_rows(*condition, planned.rows)
         locked = "LOCK IN SHARE MODE" if connection.flavour == "mariadb" else "FOR SHARE"
         there = full_name(table.database, table.name)
         rows = connection.query(f"SELECT {fields} FROM {there} WHERE {where} {locked}", arguments)
         readers = [(column.name, from_server(column)) for column in table.stored]
         return [{name: read(value) for (name, read), value in zip(readers, row, strict=True)} for row in rows]
 
+    def keys_with(self, planned: PlannedTable, condition: Condition) -> list[Key]:
+        """The keys of rows that belong to the migration and of which a condition holds.
+
+        Raises: StopError when the source does not give them now.
+        """
+        self._follow()
+        table = planned.table
+        try:
+            return [key_of(row, table.key, table.full_name) for row in self._where(planned, condition)]
+        except (pymysql.MySQLError, OSError, ServerError) as error:
+            raise self._unread(table, error) from error
+
+    def logs_cascades(self, source: str) -> bool:
+        """Whether a source's log has what its foreign keys change. Raises StopError when it does not answer."""
+        self._follow()
+        try:
+            connection = self._connection(source)
+            if source not in self._logs:
+                self._logs[source] = logs_cascades(connection)
+        except (pymysql.MySQLError, OSError, ServerError) as error:
+            self.close()
+            told = f"source '{source}' cannot be asked for its foreign keys: {mysql_errors.text(error)}"
+            raise StopError(told, hint="it is tried again by itself") from error
+        return self._logs[source]
+
+    def _unread(self, table: Table, error: Exception) -> StopError:
+        self.close()
+        return StopError(
+            f"source '{table.source}': {table.full_name} cannot be read for a refresh: {mysql_errors.text(error)}",
+            hint="it is tried again by itself; a row that stays locked needs its transaction ended",
+        )
+
     def _follow(self) -> None:
         """Ask the servers that the changes come from: another one may have more, or less."""
         if self._where_read is not None and (now := self._where_read()).sources != self._settings.sources:
             self.close()
+            self._logs.clear()
             self._settings = now
 
     def _connection(self, source: str) -> Connection:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 
 from migrate.kafka.admin import describe
@@ -24,6 +25,7 @@ class AftermathSender:
     """Writes delayed deletes and refreshes, and waits for the broker, so that a commit that follows cannot lose one."""
 
     def __init__(self, settings: Settings, migration: Migration, clock: StateClock) -> None:
+        self.migration = migration
         self._settings = settings
         self._clock = clock
         self._topics = migration.topic_names
@@ -42,6 +44,21 @@ class AftermathSender:
             self._refuse_gone(self._topics[partition.topic_id])
             raise
 
+    def put(self, messages: Sequence[tuple[str, int, bytes]]) -> None:
+        """(Topic, partition, message)s; returns when the broker has them. Raises ServerError."""
+        try:
+            for topic, number, value in messages:
+                self._producer.produce(topic, number, value)
+            self._flush("markers")
+        except ServerError:
+            self._producer.abandon()
+            self._producer = OrderedProducer(self._settings.kafka)  # a failed one stays failed
+            raise
+
+    def _flush(self, what: str) -> None:
+        if not self._producer.flush(_CONFIRM_SECONDS):
+            raise ServerError(f"Kafka did not confirm {what} within {_CONFIRM_SECONDS:.0f} s", hint="tried again")
+
     def _refuse_gone(self, topic: str) -> None:
         """A delay topic that is not there takes nothing, however often it is tried."""
         with suppress(ServerError):  # the broker is away: that passes
@@ -57,10 +74,7 @@ class AftermathSender:
             self._producer.produce(tiers[empty.tier], partition.number, encode(delayed_message(empty, database, due)))
         for table, key in left.evicted:
             self._producer.produce(topic, partition.number, encode(refresh_message(table, [key])))
-        if not self._producer.flush(_CONFIRM_SECONDS):
-            raise ServerError(
-                f"Kafka did not confirm delayed deletes within {_CONFIRM_SECONDS:.0f} s", hint="tried again"
-            )
+        self._flush("delayed deletes")
 
 
 def delayed_message(empty: EmptyDelete, database: str, due_ms: int) -> Message:

@@ -63,6 +63,9 @@ class FakeWriter:
     def find_behind(self) -> dict[Partition, MigrateError]:
         return {}
 
+    def rounds(self, batch: Sequence[Received]) -> Sequence[Sequence[Received]]:
+        return (batch,)
+
     def merge(self, batch: Sequence[Received]) -> Merged:
         self.merged.append(list(batch))
         self.gate.wait(30)

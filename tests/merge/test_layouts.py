@@ -12,6 +12,7 @@ from migrate.model.coordinate import Coordinate
 from migrate.model.errors import ServerError, StopError
 from migrate.model.message import Message, Row
 from migrate.model.table import Kind, Table, TableId
+from migrate.mysql.foreign_keys import ForeignKey
 from tests.helpers import int_column, plain_table, plan_of
 
 BEFORE = plain_table()
@@ -47,6 +48,9 @@ class Told:
     def versions(self) -> Mapping[TableId, Sequence[tuple[Coordinate, Table]]]:
         self.read += 1
         return self.of
+
+    def foreign_keys(self) -> Mapping[TableId, Sequence[ForeignKey]]:
+        return {}
 
 
 def at(file: int, transaction: int, incarnation: int = 1) -> Coordinate:

@@ -1,4 +1,4 @@
-"""Foreign keys that cascade outside the binlog, at real servers of both flavours."""
+"""Foreign keys that cascade outside the binlog, at real servers of both flavours: which are followed, which are not."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 from migrate.cutover import cascading
 from migrate.cutover.server import Server
 from migrate.mysql.connection import Connection, connect
+from migrate.mysql.foreign_keys import ForeignKey, foreign_keys, logs_cascades
 from migrate.preflight import cascades
 from migrate.preflight.result import Verdict
 from migrate.settings import Settings, parse
@@ -26,14 +27,14 @@ _TABLES = (
 
 
 class Case:
-    def __init__(self, box: Sandbox, database: str) -> None:
-        self.box, self.database = box, database
+    def __init__(self, box: Sandbox, database: str, *names: str) -> None:
+        self.box, self.database, self.names = box, database, names
         self.raw = raw_settings(
             state={**address(box.targets[0]), "database": f"{database}_state"},
             sources=[{"name": "s", **address(box.source)}],
             targets=[{"name": "t0", **address(box.targets[0])}],
             databases={"ds": {"target": "t0", "database": database}},
-            tables=[{"name": f"{database}.{name}", "sharding": {"nodes": f"ds.{name}"}} for name in ("child", "plain")],
+            tables=[{"name": f"{database}.{name}", "sharding": {"nodes": f"ds.{name}"}} for name in names],
         )
 
     @property
@@ -43,21 +44,30 @@ class Case:
     def session(self) -> Connection:
         return connect(self.settings.sources[0], "source 's'")
 
+    def noted(self, *conditions: str) -> list[str]:
+        """What preflight says of each table. conditions: columns that the `rows:` of each look at."""
+        selected = {(self.database, name): conditions for name in self.names}
+        with closing(self.session()) as connection:
+            found = [one for name in selected for one in cascades.check(connection, selected, name)]
+            found += cascades.check_outside(connection, selected)
+        return [one.message.replace(self.database, "d") for one in found if one.verdict is Verdict.NOTE]
+
     def left_out(self) -> list[str]:
         """What a cutover says."""
         settings = self.settings
         with closing(self.session()) as connection:
-            tables = [catalog_table(connection, self.database, name) for name in ("child", "plain")]
+            tables = [catalog_table(connection, self.database, name) for name in self.names]
         plan = Plan(settings, {table.id: table for table in tables})
         with closing(Server(settings.sources[0], "source")) as server:
-            return cascading.left_out([server], plan, settings.cutover)
+            found = cascading.left_out([server], plan, settings.cutover)
+        return [one.replace(self.database, "d") for one in found]
 
 
 @pytest.fixture
-def case(box: Sandbox) -> Iterator[Case]:
-    with scratch(box.source, "cascades") as database:
-        box.source.execute(*_TABLES, database=database)
-        yield Case(box, database)
+def database(box: Sandbox) -> Iterator[str]:
+    with scratch(box.source, "cascades") as name:
+        box.source.execute(*_TABLES, database=name)
+        yield name
 
 
 def logged(case: Case) -> bool:
@@ -74,20 +84,52 @@ def logged(case: Case) -> bool:
     return deletes == 2  # the parent's, and the child's
 
 
-def test_a_cascade_that_the_log_does_not_have_is_noted_and_keeps_a_cutover_from_leaving(case: Case) -> None:
-    there = [(case.database, "child"), (case.database, "plain")]
+def test_a_server_is_taken_to_log_cascades_exactly_where_it_does(box: Sandbox, database: str) -> None:
+    case = Case(box, database, "parent", "child")
     with closing(case.session()) as connection:
-        (result,) = cascades.check(connection, there)
-    if logged(case):
-        assert case.box.flavour == "mysql"
-        assert (result.verdict, case.left_out()) == (Verdict.PASS, [])
+        assert logs_cascades(connection) == logged(case) == (box.flavour == "mysql")
+
+
+def test_what_is_followed_keeps_no_cutover_from_leaving(box: Sandbox, database: str) -> None:
+    case = Case(box, database, "parent", "child", "plain")
+    assert (case.noted(), case.left_out()) == ([], [])
+
+
+def test_a_parent_outside_the_migration_is_noted_and_keeps_a_cutover_from_leaving(box: Sandbox, database: str) -> None:
+    case = Case(box, database, "child", "plain")
+    if box.flavour == "mysql":
+        assert (case.noted(), case.left_out()) == ([], [])
         return
-    assert case.box.flavour == "mariadb"
-    told = f"{case.database}.child: rows that these foreign keys change by cascade are not in the binlog:"
-    told += " follows (ON DELETE CASCADE, ON UPDATE SET NULL)"
-    assert (result.verdict, result.message) == (Verdict.NOTE, told)
+    told = "d.child: rows that this foreign key changes by itself are in no log, and cannot be followed: follows"
+    told += " (ON DELETE CASCADE, ON UPDATE SET NULL): its parent d.parent is not in the migration"
+    assert case.noted() == [told]
     (left,) = case.left_out()
-    assert left.startswith(f"{told}; drop the cascade, ")
+    assert left.startswith(f"{told}; add d.parent to 'tables'; or drop the cascade, ")
     assert left.endswith("say cutover.cascades: unused, as a cutover refuses without")
     case.raw["cutover"] = {"cascades": "unused"}
     assert case.left_out() == []
+
+
+def test_a_condition_on_a_column_that_becomes_null_and_a_child_outside_are_noted(box: Sandbox, database: str) -> None:
+    case = Case(box, database, "parent", "child")
+    judged = case.noted("p")
+    if box.flavour == "mysql":
+        assert judged == []
+    else:
+        (told,) = judged
+        assert told.endswith("it sets p to NULL, which the `rows:` conditions of the table look at")
+    outside = "d.child is not in the migration, and its foreign key follows changes rows there with those of d.parent"
+    assert Case(box, database, "parent").noted() == [outside]
+
+
+def test_foreign_keys_are_read_from_a_definition_with_any_names() -> None:
+    create = (
+        "CREATE TABLE `c` (\n  `a b` int(11) DEFAULT NULL COMMENT 'CONSTRAINT `x` FOREIGN KEY (`a`) REFERENCES `p`',\n"
+        "  CONSTRAINT `of``all` FOREIGN KEY (`a b`, `c,d`) REFERENCES `o``ther`.`p` (`x`, `y)z`) ON DELETE SET NULL"
+        " ON UPDATE CASCADE,\n"
+        "  CONSTRAINT `stays` FOREIGN KEY (`a b`) REFERENCES `p` (`x`) ON DELETE NO ACTION\n) ENGINE=InnoDB"
+    )
+    assert foreign_keys(create, "shop") == (
+        ForeignKey("of`all", ("a b", "c,d"), ("o`ther", "p"), ("x", "y)z"), "SET NULL", "CASCADE"),
+        ForeignKey("stays", ("a b",), ("shop", "p"), ("x",)),
+    )

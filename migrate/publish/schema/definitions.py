@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from migrate.model.errors import StopError
 from migrate.model.table import Column, Kind, Table
+from migrate.mysql.foreign_keys import ForeignKey, foreign_keys
 from migrate.publish.decode.tablemap import TableMap
 from migrate.publish.schema.complete import complete
 from migrate.publish.schema.ddl import Name
@@ -51,12 +52,14 @@ class Definitions:
         self._current = current
         self._store = store
         self.tables: dict[Name, Table] = {}
+        self._children: dict[Name, list[tuple[Name, ForeignKey]]] | None = None
         self.watched: set[Name] = set()
         """Tables whose rows the reader must ask `met` about."""
         self._arrange()
 
     def _arrange(self) -> None:
         self.tables.clear()
+        self._children = None
         self.watched = {name for name, version in self.versions.items() if version.holds}
         for name in self.selected:
             version = self.versions.get(name)
@@ -64,6 +67,17 @@ class Definitions:
                 self.watched.add(name)
             else:
                 self.tables[name] = version.table
+
+    def children(self, parent: Name) -> Sequence[tuple[Name, ForeignKey]]:
+        """Selected tables with a foreign key to this one by which the server changes rows by itself."""
+        if self._children is None:
+            self._children = {}
+            for name in self.selected:
+                version = self.there(name)
+                for key in foreign_keys(version.create, name[0]) if version is not None else ():
+                    if key.cascades:
+                        self._children.setdefault(key.parent, []).append((name, key))
+        return self._children.get(parent, ())
 
     # -- rows
 
