@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 
 import pymysql
 
@@ -142,9 +142,9 @@ class SourceRows:
         """Whether a source's log has what its foreign keys change. Raises StopError when it does not answer."""
         self._follow()
         try:
-            connection = self._connection(source)
             if source not in self._logs:
-                self._logs[source] = logs_cascades(connection)
+                with closing(connect(self._settings.source(source), f"source '{source}'")) as connection:
+                    self._logs[source] = logs_cascades(connection)
         except (pymysql.MySQLError, OSError, ServerError) as error:
             self.close()
             told = f"source '{source}' cannot be asked for its foreign keys: {mysql_errors.text(error)}"
