@@ -9,7 +9,7 @@ as they were, so that the marker comes back once it is closed.
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol
@@ -27,6 +27,7 @@ from migrate.mysql.foreign_keys import ForeignKey
 from migrate.mysql.keys import among
 from migrate.mysql.values import from_server
 from migrate.state.foreign import Foreign, Kind
+from migrate.state.migration import Migration
 from migrate.target import standing
 from migrate.target.cascades import (
     Pair,
@@ -44,7 +45,6 @@ from migrate.target.cascades import (
 from migrate.target.lanes import Lanes
 from migrate.target.plan import Plan, PlannedTable, TargetDatabase, TargetPool
 from migrate.target.refresh import REFRESHED, SourceRows
-from migrate.target.requeue import AftermathSender
 
 log = structlog.get_logger("migrate.merge")
 _AT_ONCE = 2_000
@@ -108,17 +108,19 @@ class Cascades:
         sources: SourceRows,
         lanes: Mapping[str, Lanes],
         retry: Retry,
-        sender: AftermathSender,
+        migration: Migration,
+        send: Callable[[Sequence[tuple[str, int, bytes]]], None],
         waits: Waits,
     ) -> None:
+        """send: puts (topic, partition, message)s at the broker, and returns when it has them."""
         self._plan = plan
         self._planner = planner
         self._sources = sources
         self._lanes = lanes
         self._retry = retry
-        self._migration = migration = sender.migration
+        self._migration = migration
         self._topics = {topic.id: topic for topic in migration.topics}
-        self._sender = sender
+        self._send = send
         self._waits = waits
         self._at_once = plan.settings.consume.lookup_keys
 
@@ -242,7 +244,7 @@ class Cascades:
                 pairs += [pair for row in became if (pair := changed(key, image, row)) is not None]
             made += self._markers(parent, child, key, pairs)
         if made:
-            self._sender.put(made)
+            self._send(made)
 
     def _markers(
         self, parent: PlannedTable, child: PlannedTable, key: ForeignKey, pairs: Sequence[Pair]

@@ -21,7 +21,7 @@ from migrate.merge.sides import Sides, late
 from migrate.merge.taking import Taking, named
 from migrate.model.change import key_json
 from migrate.model.coordinate import Coordinate
-from migrate.model.errors import MigrateError, OwnershipLost, StopError
+from migrate.model.errors import MigrateError, OwnershipLost, ServerError, StopError
 from migrate.model.message import CANAL, Received
 from migrate.mysql import errors as mysql_errors
 from migrate.settings import Settings
@@ -88,8 +88,8 @@ class Merger:
         sources = [*(source.name for source in self._settings.sources), CANAL]
         self._cascades = None
         if waits is not None:
-            across = self._planner, self._source_rows, self._lanes, self._retry, sender
-            self._cascades = Cascades(plan, *across, waits)
+            across = self._planner, self._source_rows, self._lanes, self._retry, sender.migration
+            self._cascades = Cascades(plan, *across, self._put, waits)
         self._taking = Taking(self._settings.name, sources, self._databases, self._lanes, self._retry, sides)
 
     def take(
@@ -297,6 +297,13 @@ class Merger:
             self._note_applied(database, part)
         return done
 
+    def _put(self, messages: Sequence[tuple[str, int, bytes]]) -> None:
+        def put() -> None:
+            with self._send_lock:
+                self._sender.put(messages)
+
+        until_done(put, "Kafka", self._settings.consume, self._stop, again=lambda: None, refused=_told)
+
     def _send(self, database: TargetDatabase) -> Send:
         def send(partition: Partition, left: Aftermath) -> None:
             with self._send_lock:
@@ -355,6 +362,10 @@ class Merger:
         owned.reached[database] = max(part.expected, part.end)
         if part.end >= owned.behind.get(database, 0):
             owned.behind.pop(database, None)
+
+
+def _told(error: BaseException) -> MigrateError:
+    return error if isinstance(error, MigrateError) else ServerError(mysql_errors.text(error))
 
 
 def _lanes(plan: Plan) -> dict[str, int]:

@@ -150,9 +150,7 @@ def written(family: Family, *seeds: int, rounds: int) -> Iterator[None]:
 
 
 @pytest.fixture(params=[Flavour.MARIADB, Flavour.MYSQL])
-def family(
-    request: pytest.FixtureRequest, kafka: KafkaBroker, run_root: Path, tmp_path: Path
-) -> Iterator[Family]:
+def family(request: pytest.FixtureRequest, kafka: KafkaBroker, run_root: Path, tmp_path: Path) -> Iterator[Family]:
     """MySQL as it is before 9.6: InnoDB carries the cascades out."""
     if request.param is Flavour.MARIADB:
         yield Family(request.getfixturevalue("mariadb_box"), kafka, tmp_path)
