@@ -40,8 +40,8 @@ class Cutover(Section):
     max_keys_frozen: Positive = 5_000
     """As many may be left to compare inside it."""
     cascades: Literal["refuse", "unused"] = "refuse"
-    """What foreign keys change by cascade outside the binlog is compared by nobody: such tables are refused, unless
-    applications are said to cause none."""
+    """What foreign keys change outside the binlog and no marker follows is compared by nobody: such tables are refused,
+    unless applications are said to cause none."""
     hooks: Hooks = Hooks()
 
     @model_validator(mode="after")
