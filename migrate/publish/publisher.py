@@ -18,9 +18,10 @@ from migrate.model.coordinate import Coordinate, in_log
 from migrate.model.errors import MigrateError, ServerError, StopError
 from migrate.model.table import Table
 from migrate.mysql.catalog import collation_charsets
+from migrate.mysql.connection import Connection
 from migrate.mysql.errors import explained
 from migrate.mysql.foreign_keys import logs_cascades
-from migrate.publish import begin, start
+from migrate.publish import begin, log_again, start
 from migrate.publish.acknowledged import Acknowledged
 from migrate.publish.batches import Batches, Boundary
 from migrate.publish.cascades import Cascades
@@ -124,7 +125,10 @@ class Publisher:
                 if position != stored:
                     self._save(position, reached=reached)
                 self._resume = start.resume(with_source, position)
-                logfiles.check(with_source, self._source, position, by_gtid=self._resume.by_gtid)
+                try:
+                    logfiles.check(with_source, self._source, position, by_gtid=self._resume.by_gtid)
+                except logfiles.OtherLog as why:
+                    position = self._begin_at_end(with_source, position, why)
                 self._joining.take_places(with_source, position)
                 return position
             first = begin.first(with_source, self._settings, self._source, list(self._tables), self._stop)
@@ -134,6 +138,18 @@ class Publisher:
         self._save(first, check=self._refuse_other_tables)
         log.info("first start", source=self._source.name, file=first.file, pos=first.pos, gtid_set=first.gtid_set)
         return first
+
+    def _begin_at_end(self, with_source: Connection, before: Position, why: logfiles.OtherLog) -> Position:
+        """Raises `why` where what is lost with the log had to be carried. ServerError, StopError."""
+        with self._state.connect() as connection:
+            if leading.leads(connection, self._settings.name):
+                raise why
+        first = partial(start.first_position, with_source, self._settings, self._source, [*self._tables], self._stop)
+        after = log_again.position_at_end(with_source, [*self._tables.values()], before, first, why)
+        name = self._settings.name
+        self._save(after, check=lambda connection: log_again.note(connection, name, before, after, why))
+        self._resume = start.resume(with_source, after)
+        return after
 
     def _refuse_other_tables(self, connection: sa.Connection) -> None:
         """An init that adds tables locks the same row; what it adds once we have a position, it notes as added."""

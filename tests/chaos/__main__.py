@@ -10,6 +10,7 @@ import time
 from sandbox.paths import run_dir
 from sandbox.settings import Flavour
 from sandbox.stack import Sandbox
+from tests.chaos import switches
 from tests.chaos.run import Plan, run
 
 
@@ -26,6 +27,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--seconds", type=float, default=None, help="about how long that takes; 3 a kill")
     parser.add_argument("--seed", type=int, default=None, help="of the random choices; printed")
     parser.add_argument("--control", action="store_true", help="plant three differences, which must be found")
+    parser.add_argument("--switches", action="store_true", help="cutovers and rollbacks under load, without a copy")
     asked = parser.parse_args(arguments)
     seed = secrets.randbelow(10**6) if asked.seed is None else asked.seed
     seconds = asked.seconds or 3.0 * asked.kills
@@ -33,7 +35,10 @@ def main(arguments: list[str] | None = None) -> int:
     say(f"chaos on {asked.flavour}: {asked.kills} kills in about {seconds:.0f} s, seed {seed}, log in {logs}")
     began = time.monotonic()
     with Sandbox(asked.flavour, targets=2) as box:
-        wrong, summary = run(box, box.kafka, logs, "chaos", Plan(seed, seconds, asked.kills), asked.control)
+        if asked.switches:
+            wrong, summary = switches.run(box, box.kafka, logs, "switches", switches.Plan(seed, asked.kills))
+        else:
+            wrong, summary = run(box, box.kafka, logs, "chaos", Plan(seed, seconds, asked.kills), asked.control)
     for line in wrong:
         say(line)
     say(f"seed {seed}: {summary}; {time.monotonic() - began:.0f} s")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from random import Random
 
@@ -105,14 +105,22 @@ class Actor:
 class Crew:
     """All of them."""
 
-    def __init__(self, migration: Migration, choice: Random, say: Say) -> None:
+    def __init__(
+        self,
+        migration: Migration,
+        choice: Random,
+        say: Say,
+        processes: Mapping[str, tuple[str, ...]] = PROCESSES,
+        *,
+        twice: bool = True,
+    ) -> None:
         self._migration = migration
         self._choice = choice
         self._say = say
         self.actors = [
             Actor(f"{name}-{number}", arguments, migration)
-            for name, arguments in PROCESSES.items()
-            for number in (1, 2)
+            for name, arguments in processes.items()
+            for number in ((1, 2) if twice else (1,))
         ]
         self.kills: Counter[str] = Counter()  # by process
 

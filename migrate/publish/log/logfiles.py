@@ -24,13 +24,17 @@ _FIRST_EVENT = 4
 _LOST = "changes are lost to this migration: start a new one and copy again"
 
 
+class OtherLog(StopError):  # noqa: N818 - it says what is so
+    """The server's log does not go on from a stored position."""
+
+
 def check(connection: Connection, source: Source, stored: Position, *, by_gtid: bool) -> None:
-    """Raises StopError, naming the position, when the server's log does not go on from it; ServerError."""
+    """Raises OtherLog, naming the position, when the server's log does not go on from it; ServerError."""
     with explained(connection.name):
         sizes = {str(row[0]): int(row[1]) for row in connection.query("SHOW BINARY LOGS")}
         place = f"{stored.file}:{stored.pos}"
         if not sizes or file_number(max(sizes, key=file_number)) < file_number(stored.file):
-            raise StopError(
+            raise OtherLog(
                 f"{connection.name} has no binlog {stored.file}, which the stored position {place} is in; it ends with"
                 f" {max(sizes, key=file_number) if sizes else 'none'}: RESET MASTER?",
                 hint=_LOST,
@@ -38,7 +42,7 @@ def check(connection: Connection, source: Source, stored: Position, *, by_gtid: 
         if stored.file in sizes:
             _check_file(connection, source, stored, sizes[stored.file], place)
         elif not by_gtid:
-            raise StopError(
+            raise OtherLog(
                 f"{connection.name} has purged {stored.file}, which the stored position {place} is in; its oldest is"
                 f" {min(sizes, key=file_number)}",
                 hint=_LOST,
@@ -50,13 +54,13 @@ def check(connection: Connection, source: Source, stored: Position, *, by_gtid: 
 def _check_file(connection: Connection, source: Source, stored: Position, size: int, place: str) -> None:
     begun = created(source, stored.replica_id, stored.file) if stored.file_created else 0
     if begun != stored.file_created:
-        raise StopError(
+        raise OtherLog(
             f"{connection.name}: {stored.file}, which the stored position {place} is in, was begun at {_time(begun)}"
             f" and not at {_time(stored.file_created)}: RESET MASTER?",
             hint=_LOST,
         )
     if stored.pos > size:
-        raise StopError(
+        raise OtherLog(
             f"{connection.name}: {stored.file} ends at {size}, before the stored position {place}: the server lost the"
             " end of its log",
             hint="it may have lost rows that are published: start a new migration and copy again",
@@ -67,7 +71,7 @@ def _check_executed(connection: Connection, stored: Position, place: str) -> Non
     """The server itself looks at the transactions with its own UUID only."""
     executed = log_end(connection).gtid_set
     if not MysqlGtids.parse(stored.gtid_set).within(MysqlGtids.parse(executed)):
-        raise StopError(
+        raise OtherLog(
             f"{connection.name} does not have all that the stored position {place}, GTID set {stored.gtid_set}, has; it"
             f" has {executed or 'nothing'}: RESET MASTER?",
             hint=_LOST,

@@ -1,0 +1,63 @@
+"""A stream whose source is the standby side, and whose log there is not the one it read: it begins at the end.
+
+A target that is put back to an older copy, or whose log was reset, has another log than the reverse stream came to.
+While applications are at the other side nothing of it is to be carried: what the other stream writes there is dropped,
+and what somebody else wrote in between is not known, so that a verification is due.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import sqlalchemy as sa
+import structlog
+
+from migrate.model.coordinate import Coordinate, file_number
+from migrate.model.errors import ServerError, StopError
+from migrate.model.table import Table
+from migrate.mysql.connection import Connection
+from migrate.publish import begin
+from migrate.publish.log.logfiles import OtherLog
+from migrate.state import failover as failovers
+from migrate.state import leading, schema_history
+from migrate.state.failover import GTID, Failover
+from migrate.state.position import Position
+
+log = structlog.get_logger("migrate.publish")
+
+
+def position_at_end(
+    connection: Connection, tables: Sequence[Table], before: Position, first: Callable[[], Position], why: OtherLog
+) -> Position:
+    """Where the source's log ends now, as a new incarnation.
+
+    Args: first: finds the place. Raises: `why` where a table is not as the schema history has it.
+    """
+    position = first()
+    for table in tables:
+        try:
+            begin.check_definition(connection, table)
+        except StopError as error:
+            raise StopError(f"{why.message}; {error.message}", hint=why.hint) from why
+    return replace(position, incarnation=before.incarnation + 1, replica_id=before.replica_id, batch=before.batch)
+
+
+def note(connection: sa.Connection, migration: str, before: Position, after: Position, why: OtherLog) -> None:
+    """In the transaction that stores the position, in which nobody switches.
+
+    Raises: `why` where applications write at this side; ServerError while a cutover is under way.
+    """
+    leading.hold(connection, migration)
+    if leading.is_switching(connection, migration):
+        raise ServerError(f"{why.message}; a cutover is under way", hint="it is tried again")
+    if leading.leads(connection, migration):
+        raise why
+    at = Coordinate(after.incarnation, file_number(after.file), after.pos, 0)
+    schema_history.carry_over(connection, migration, after.source, at, server="")
+    doubt = (
+        f"its log is another one than was read up to {before.file}:{before.pos}; writes by others there are not known"
+    )
+    address = after.address
+    failovers.note(connection, migration, Failover(after.source, after.incarnation, address, address, GTID, doubt))
+    log.warning("begins at the end of the log", source=after.source, file=after.file, pos=after.pos, why=why.message)
