@@ -120,6 +120,47 @@ def test_a_target_that_comes_back_with_less_gets_it_again_in_the_copy_the_stream
         assert lost(flow, "--reverse")
 
 
+def test_the_reverse_stream_of_a_target_that_was_put_back_begins_at_the_end_of_its_log(
+    box: Sandbox, kafka: KafkaBroker, tmp_path: Path
+) -> None:
+    """Its publisher stopped for good, and said that changes were lost: nothing of a standby side is to be carried."""
+    faulty = box.targets[1]
+    with closing(Flow(box, kafka, tmp_path, unique("log"), box.source, more=COPY, consume=COMPARED)) as flow:
+        flow.migration.do("init")
+        flow.child("publish", "publish")
+        wait(flow.position, "the first position")
+        flow.start_targets()
+        flow.fill(box.source, 500)
+        flow.drain()
+        flow.start_way_back()
+        flow.migration.do("verify")
+        with kept(faulty, tmp_path / "aside") as before:
+            flow.children("back-t1")[0].kill()
+            later = flow.child("back-later", "--reverse", "publish", "--source", "t1")
+            wait(lambda: "position saved" in later.log.read_text("utf-8"), "a position in the next file")
+            later.stop(SLOW)
+            before.put_back()
+        again = flow.child("back-again", "--reverse", "publish", "--source", "t1")
+        wait(lambda: "publishing" in again.log.read_text("utf-8"), "the publisher to go on")
+        assert "begins at the end of the log" in again.log.read_text("utf-8")
+        assert "its log is another one than was read up to" in str(flow.migration.ask("--reverse", "status"))
+        assert "its log is another one" in flow.refused("cutover")
+        faulty.execute(f"UPDATE {flow.name}_1.orders_0 SET value = -1 WHERE id = 2")
+        wait(lambda: flow.migration.ask("foreign", "list")["count"], "the write by hand")
+        flow.drain()
+        flow.migration.do("foreign", "discard", "--all")
+        flow.migration.do("verify")
+        assert "its log is another one" not in str(flow.migration.ask("--reverse", "status"))
+
+        again.stop(SLOW)
+        flow.put_applications_at("target")
+        faulty.execute("RESET MASTER" if box.flavour == "mariadb" else "RESET BINARY LOGS AND GTIDS")
+        refused = flow.child("refused", "--reverse", "publish", "--source", "t1")
+        assert refused.wait(SLOW)
+        said = refused.log.read_text("utf-8")
+        assert (refused.returncode, "RESET MASTER?" in said) == (5, True), said
+
+
 class KeptState:
     """The state database as it was at one moment."""
 
