@@ -25,7 +25,7 @@ from migrate.publish.log.locate import Locator
 from migrate.publish.published import Published
 from migrate.publish.start import offers_gtid
 from migrate.settings import Source
-from migrate.state.failover import GTID, TIME, Failover
+from migrate.state.failover import AGAIN, GTID, TIME, Failover
 from migrate.state.position import Position
 from migrate.state.schema_history import ByTime
 
@@ -52,7 +52,9 @@ def switch(
         if stored.gtid_set and offers_gtid(connection):
             check_gtids(connection, stored.gtid_set, published.gtids)
             here = Finder(source, stored.replica_id, connection).find(Place(gtid_set=stored.gtid_set))
-            file, pos, scheme, why = here.file, here.pos, GTID, ""
+            # What is in the topic beyond the position may be there in part only: all of it comes again.
+            again = published.gtids or published.newest
+            file, pos, scheme, why = here.file, here.pos, AGAIN if again else GTID, ""
             by_time = None
         else:
             last = _last_time(connection, facts, stored, back_seconds)
@@ -72,7 +74,7 @@ def switch(
         incarnation=stored.incarnation + 1,
         file=file,
         pos=pos,
-        gtid_set=stored.gtid_set if scheme == GTID else "",
+        gtid_set="" if scheme == TIME else stored.gtid_set,
         file_created=0,
     )
     note = Failover(stored.source, position.incarnation, _who(stored), _who(position), scheme, why, end.file, end.pos)

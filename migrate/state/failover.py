@@ -28,7 +28,8 @@ table = sa.Table(
     sa.Column("until_file", sa.String(255)),
     sa.Column("until_pos", sa.BigInteger),
 )
-GTID, TIME = "gtid", "time"
+GTID, AGAIN, TIME = "gtid", "again", "time"
+"""AGAIN: by GTID, and transactions that were published and not acknowledged come once more."""
 _OPEN = (table.c.doubt != "", table.c.verified.is_(None))
 _REMOVED = 0
 """In `verified`, where no run has this id: the source was removed. The doubt stays to be read."""
@@ -40,7 +41,7 @@ class Failover:
     incarnation: int  # that began with it
     from_server: str
     to_server: str
-    scheme: str  # GTID or TIME
+    scheme: str  # GTID, AGAIN or TIME
     doubt: str  # why the target may hold what the new server lacks; empty when it cannot
     until_file: str = ""  # where the new server's log ended then
     until_pos: int = 0

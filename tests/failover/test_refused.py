@@ -17,6 +17,7 @@ from migrate.mysql.connection import connect
 from migrate.publish.published import Published
 from migrate.publish.reach import Reach, Reached
 from migrate.settings import Failover, Source
+from migrate.state.failover import AGAIN, GTID
 from migrate.state.position import Position
 from sandbox.database import DatabaseServer
 from sandbox.replication import replica_options
@@ -47,9 +48,9 @@ def stored_on(server: DatabaseServer) -> Position:
     return Position("main", "", facts.server_id, facts.uuid, 4711, 3, "binlog.000001", 4, event_time=now)
 
 
-def reach(server: DatabaseServer, stored: Position) -> Reached:
-    settings = Failover(down_seconds=0.5, back_seconds=SECONDS)
-    reached = Reach(source_of(server), stored, settings, lambda _: Published(), threading.Event()).open()
+def reach(server: DatabaseServer, stored: Position, published: Published | None = None) -> Reached:
+    settings, beyond = Failover(down_seconds=0.5, back_seconds=SECONDS), published or Published()
+    reached = Reach(source_of(server), stored, settings, lambda _: beyond, threading.Event()).open()
     reached.connection.close()
     return reached
 
@@ -69,6 +70,22 @@ def test_another_uuid_under_the_same_server_id_is_another_server(server: Databas
         pytest.skip("MySQL only")
     stored = replace(stored_on(server), server_uuid="00000000-0000-0000-0000-000000000001", event_time=None)
     assert "is another server now (server_id 31" in refused(server, stored).message
+
+
+def test_what_was_published_and_not_acknowledged_comes_again_by_gtid_and_counts_as_a_replay(
+    server: DatabaseServer, flavour: Flavour
+) -> None:
+    if flavour is Flavour.MYSQL:
+        pytest.skip("it has no GTIDs here; what is judged is the same")
+    server.execute("CREATE DATABASE IF NOT EXISTS beyond")
+    gtid = str(server.query("SELECT @@GLOBAL.gtid_binlog_pos")[0][0])
+    stored = replace(stored_on(server), server_id=30, gtid_set=gtid)
+    for published, scheme in ((Published(), GTID), (Published({gtid}, 5), AGAIN)):
+        reached = reach(server, stored, published)
+        assert reached.note is not None
+        assert (reached.note.scheme, reached.note.doubt) == (scheme, "")
+        assert reached.position is not None
+        assert reached.position.gtid_set == gtid
 
 
 def test_without_gtid_and_without_a_time_there_is_no_place(server: DatabaseServer) -> None:

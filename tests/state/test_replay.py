@@ -61,3 +61,13 @@ def test_a_failover_by_gtid_is_a_replay_only_where_one_was_under_way(state: sa.E
         rewind.note(connection, other, BEFORE, AFTER, "0-1-2")
         failover.note(connection, other, step)
         assert replay.replaying(connection, other, there) == "other.000003:900"
+
+
+def test_a_failover_by_gtid_is_a_replay_where_the_topic_had_more_than_was_acknowledged(state: sa.Engine) -> None:
+    """What a killed publisher had sent comes again: rows go back for a moment, and nothing told a copy to wait."""
+    name = unique("m")
+    there = replace(AFTER, incarnation=6, file="other.000002", pos=300)
+    with state.begin() as connection:
+        failover.note(connection, name, Failover("main", 6, "a", "b", failover.AGAIN, "", "other.000003", 900))
+        assert replay.replaying(connection, name, there) == "other.000003:900"
+        assert replay.replaying(connection, name, replace(there, file="other.000003", pos=900)) == ""
