@@ -280,6 +280,7 @@ class Blocks:
         accounts = [revoking.named(text) for text in self._cutover.accounts]
         # REVOKE does not reach what a session may do in the database it has chosen, nor an open transaction.
         self.end(server, server.sessions_of([*accounts, *server.members(accounts)]))
+        revoking.refuse_open(server, *self._of(server))
 
     def _of(self, server: Server) -> tuple[Sequence[str], Collection[str]]:
         return self._cutover.accounts, self._databases[server.name]

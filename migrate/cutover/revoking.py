@@ -31,6 +31,18 @@ def revocations(server: Server, accounts: Sequence[str], databases: Collection[s
     return taken, back
 
 
+def refuse_open(server: Server, accounts: Sequence[str], databases: Collection[str]) -> None:
+    """Once writes were taken: by the server's own word nobody who was to be stopped has any left, also none that was
+    given since the check. Raises PreflightError, ServerError."""
+    taken, _ = grants(server, accounts, databases)
+    if taken:
+        raise PreflightError(
+            f"'{server.name}': writes were given back while they were taken: {'; '.join(taken)} is to be done again",
+            hint="see who changes these accounts, and try again",
+        )
+    refuse_others(server, accounts, databases)
+
+
 def refuse_others(server: Server, accounts: Sequence[str], databases: Collection[str]) -> None:
     """Raise PreflightError when who is to be stopped may write all the same once the named accounts may not: by a role
     that is not named or that all accounts have, or by coming as an account of the same name at another host. Raises

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import logging
 import shutil
+import subprocess
 import time
 from collections import Counter
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -181,7 +183,15 @@ class Switches:
         return wrong
 
     def _drained(self, *way: str) -> bool:
-        return self._flow.migration.run(*way, "drain", "--timeout", "60").returncode == 0
+        return self._run(*way, "drain", "--timeout", "60").returncode == 0
+
+    def _run(self, *command: str) -> subprocess.CompletedProcess[str]:
+        """A command to its end, while the processes are looked after."""
+        with ThreadPoolExecutor(1) as beside:
+            done = beside.submit(self._flow.migration.run, *command)
+            while not done.done():
+                self._tend(0.1, faults=False)
+        return done.result()
 
     # -- a switch
 
@@ -233,7 +243,7 @@ class Switches:
     def _verified(self, command: str) -> None:
         """What was lost counts as equal only once everything was compared since, in the direction that leads."""
         way = () if command == "cutover" else ("--reverse",)
-        done = self._flow.migration.run(*way, "verify")
+        done = self._run(*way, "verify")
         self._note(f"verify ended with {done.returncode}")
         self._lost = self._lost and done.returncode != 0
 
@@ -241,7 +251,7 @@ class Switches:
         for _ in range(60):
             if not self._state("SELECT 1 FROM foreign_write"):
                 return
-            done = self._flow.migration.run("foreign", "discard", "--all", "--timeout", "20")
+            done = self._run("foreign", "discard", "--all", "--timeout", "20")
             if done.returncode in (0, 1) and not self._state("SELECT 1 FROM foreign_write"):
                 return
             self._tend(0.5, faults=False)

@@ -123,6 +123,22 @@ def test_a_role_by_which_an_account_writes_too_is_named_before_the_freeze(case: 
                 one.execute(*(f"DROP ROLE {'IF EXISTS' * mysql} {name}" for name in (role, above)))
 
 
+def test_who_may_write_all_the_same_once_the_block_stands_is_named_and_writes_are_given_back(case: Case) -> None:
+    """Lost: what an application wrote in the freeze by a right that it got after the check."""
+    with application(case, wait_seconds=1) as user:
+        case.blocks().probe()
+        case.box.source.execute(f"CREATE ROLE '{user}_late'", f"GRANT UPDATE ON {case.database}.* TO '{user}_late'")
+        case.box.source.execute(f"GRANT '{user}_late' TO '{user}'@'%'")
+        try:
+            with pytest.raises(PreflightError) as caught:
+                case.stop()
+            assert "may write by its role" in caught.value.message
+            case.give_back()
+            assert may_write(case, user) == [True, True]
+        finally:
+            case.box.source.execute(f"DROP ROLE '{user}_late'")
+
+
 def test_a_role_that_every_account_has_is_named_before_the_freeze(case: Case) -> None:
     mysql, server, role = case.box.flavour == "mysql", case.servers["b"], f"{case.name[-20:]}_all"
     written = f"'{role}'@'10.%'" if mysql else f"`{role}`"
