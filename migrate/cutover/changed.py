@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 
@@ -94,6 +94,7 @@ class ChangedKeys:
                     hint="`migrate verify`, all tables, then again",
                 )
             spans[topic, partition.number] = start, end
+        markers: dict[TableId, tuple[PlannedTable, dict[tuple[str, str, str], Message]]] = {}
         for raw in self._reader.spans(spans):
             message = decode(raw.value, raw.where, raw.offset)
             if not message.data:
@@ -101,20 +102,27 @@ class ChangedKeys:
             planned = self._plan.find(message.source, message.database, message.table)
             tables = tuple(self._plan.members(planned))
             if message.cascade:
-                keys.add(tables, self._meant(planned, message))
+                _, some = markers.setdefault(planned.table.id, (planned, {}))
+                some[message.sql, str(message.old), str(message.data)] = message
                 continue
             keys.add(tables, (key_of(row, planned.table.key, planned.table.full_name) for row in message.data))
-            if len(keys) > self._most:
-                raise PreflightError(
-                    f"more than {self._most:,} keys changed since they were compared last (cutover.max_keys)",
-                    hint="`migrate verify`, all tables, then again; or raise cutover.max_keys",
-                )
+            self._refuse_many(keys)
+        for planned, some in markers.values():
+            keys.add(tuple(self._plan.members(planned)), self._meant(planned, list(some.values())))
+            self._refuse_many(keys)
         return keys
 
-    def _meant(self, planned: PlannedTable, marker: Message) -> Iterator[Key]:
-        """Rows of which a marker's values are left at a target, or have come to a source: of all that it means, those
+    def _refuse_many(self, keys: Keys) -> None:
+        if len(keys) > self._most:
+            raise PreflightError(
+                f"more than {self._most:,} keys changed since they were compared last (cutover.max_keys)",
+                hint="`migrate verify`, all tables, then again; or raise cutover.max_keys",
+            )
+
+    def _meant(self, planned: PlannedTable, some: Sequence[Message]) -> Iterator[Key]:
+        """Rows of which markers' values are left at a target, or have come to a source: of all that they mean, those
         that may differ."""
-        old, new = values_of(planned, [marker])
+        old, new = values_of(planned, some)
         with explained("source and targets"):
             for condition in conditions(planned.table, old, _VALUES):
                 for database in planned.databases:

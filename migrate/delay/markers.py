@@ -1,4 +1,9 @@
-"""Markers of foreign keys come back into their partitions once the copy of their table is closed."""
+"""Markers of foreign keys go into the partitions of their table once nothing can come before them any more.
+
+A marker for the children of a row that went follows the change at the source which took it: the children's own changes
+from before that are in their partitions once the publisher's stored position is behind it. One of a table whose copy is
+open waits until the copy is closed.
+"""
 
 from __future__ import annotations
 
@@ -9,19 +14,22 @@ import sqlalchemy as sa
 import structlog
 
 from migrate.kafka.producer import OrderedProducer
+from migrate.model.coordinate import Coordinate, file_number
 from migrate.model.errors import ServerError
+from migrate.model.table import TableId
 from migrate.settings import Settings
-from migrate.state import phase, waiting
+from migrate.state import phase, position, waiting
 from migrate.state.database import in_transaction
 from migrate.state.migration import Migration
 from migrate.state.phase import Phase
 from migrate.state.waiting import Waiting
 from migrate.target.cascades import partitions
-from migrate.target.plan import Plan
+from migrate.target.plan import Plan, PlannedTable
 
 log = structlog.get_logger("migrate.requeue")
-_SECONDS = 1.0
-"""Between two looks into the state."""
+_SECONDS = 0.3
+"""Between two looks into the state: a grandchild waits so long."""
+_AT_ONCE = 5_000
 
 
 class Markers:
@@ -30,48 +38,54 @@ class Markers:
     def __init__(
         self, settings: Settings, state: sa.Engine, plan: Plan, migration: Migration, stop: threading.Event
     ) -> None:
+        """migration: with the topics that are there."""
         self._settings = settings
         self._state = state
         self._plan = plan
-        self._topics = migration.topic_names
-        self._migration = migration
+        self._topics = {topic.name: topic for topic in migration.topics}
         self._stop = stop
         self._next = 0.0
 
-    def bring_back(self, producer: OrderedProducer) -> None:
-        """Send what need not wait any more, and forget it once the broker has it; a crash in between sends it twice,
-        and nothing is found the second time. Raises ServerError."""
+    def send_ready(self, producer: OrderedProducer) -> None:
+        """Send what need not wait any more, and note it once the broker has it; a crash in between sends it twice, and
+        nothing is found the second time. Raises ServerError."""
         if time.monotonic() < self._next:
             return
         self._next = time.monotonic() + _SECONDS
         ready = in_transaction(self._state, self._ready, self._stop)
         for one in ready:
-            topic, numbers = self._where(one)
-            for number in numbers:
-                producer.produce(topic, number, one.message.encode("utf-8"))
+            planned = self._plan.tables[one.table]
+            topic = self._topics[planned.topic or self._settings.topic]
+            for number in partitions(planned, topic.partitions):
+                producer.produce(topic.name, number, one.message.encode("utf-8"))
         if not ready:
             return
         if not producer.flush(30.0):
             raise ServerError("Kafka did not confirm markers within 30 s", hint="they are sent again after a restart")
-        in_transaction(self._state, lambda connection: waiting.came_back(connection, ready), self._stop)
-        log.info("markers came back", count=len(ready))
+        name, ids = self._settings.name, [one.id for one in ready]
+        in_transaction(self._state, lambda connection: waiting.sent(connection, name, ids), self._stop)
+        log.info("markers sent", count=len(ready))
 
     def _ready(self, connection: sa.Connection) -> list[Waiting]:
+        """Of tables that are in the migration, and whose topic is there."""
         name = self._settings.name
-        there = waiting.of_tables(connection, name) & self._plan.tables.keys()
-        if not there:
+        if not (found := waiting.some(connection, name, _AT_ONCE)):
             return []
         copied = {id_ for id_, one in phase.every(connection, name).items() if one is Phase.COPIED}
-        closed = [id_ for id_ in there if copied.issuperset(self._group(id_))]
-        return waiting.some(connection, name, sorted(closed))
+        places = {one.table[0]: position.load(connection, name, one.table[0]) for one in found}
+        passed = {
+            source: Coordinate(place.incarnation, file_number(place.file), place.pos, 0)
+            for source, place in places.items()
+            if place is not None
+        }
+        return [
+            one
+            for one in found
+            if (planned := self._plan.tables.get(one.table)) is not None
+            and (planned.topic or self._settings.topic) in self._topics
+            and one.after < passed.get(one.table[0], one.after)
+            and (not one.copied or copied.issuperset(self._group(planned)))
+        ]
 
-    def _group(self, id_: tuple[str, str, str]) -> set[tuple[str, str, str]]:
-        return {one.table.id for one in self._plan.members(self._plan.tables[id_])}
-
-    def _where(self, one: Waiting) -> tuple[str, list[int]]:
-        """Its partition; all of the table's where the topic is another by now."""
-        if (name := self._topics.get(one.partition.topic_id)) is not None:
-            return name, [one.partition.number]
-        planned = self._plan.tables[one.table]
-        topic = self._migration.topic(planned.topic or self._settings.topic)
-        return topic.name, list(partitions(planned, topic.partitions))
+    def _group(self, planned: PlannedTable) -> set[TableId]:
+        return {one.table.id for one in self._plan.members(planned)}

@@ -85,7 +85,7 @@ class Requeue:
                 self._read()
                 self._send_due()
                 if self._markers is not None:
-                    self._markers.bring_back(self._producer)
+                    self._markers.send_ready(self._producer)
         finally:
             self._reader.close()
 

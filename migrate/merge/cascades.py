@@ -1,15 +1,15 @@
 """What a marker asks for: rows that a foreign key changed at the source, and no log has (docs/decisions/0032).
 
 Once the batch's own changes are written, the rows that have one of the marker's values are found at the target and
-refreshed. A row that the refresh takes away, or whose referenced columns it changes, is a parent too: markers for its
-children go into their partitions before it is written. While a copy of the table is open it may still bring such rows
-as they were, so that the marker comes back once it is closed.
+refreshed. A row that goes, or whose referenced columns change, is a parent too: markers for its children are noted in
+the state before it is written, and sent once the children's own changes from before are in their partitions. So is the
+marker itself while a copy of the table is open, which may still bring such rows as they were.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol
@@ -17,9 +17,10 @@ from typing import Protocol
 import structlog
 
 from migrate.merge.doubt import Asked
-from migrate.merge.planner import Marker, Owned, Planner, Refreshes, Share
+from migrate.merge.planner import Marker, Owned, Planner, Share
 from migrate.merge.taking import Retry
 from migrate.model.change import Key
+from migrate.model.coordinate import Coordinate
 from migrate.model.message import CASCADE, Message, Received, Row
 from migrate.model.partition import Partition
 from migrate.model.table import TableId
@@ -30,14 +31,14 @@ from migrate.state.foreign import Foreign, Kind
 from migrate.state.migration import Migration
 from migrate.target import standing
 from migrate.target.cascades import (
+    GENERATIONS,
     Pair,
     Values,
-    changed,
     conditions,
     key_in,
     markers,
+    pair,
     pairs_of,
-    partitions,
     parts,
     select,
     values_of,
@@ -53,49 +54,65 @@ Link = tuple[PlannedTable, PlannedTable, ForeignKey]
 """A parent, its child, and how the child refers to it."""
 Rows = Mapping[Key, Sequence[Row]]
 """Each key's rows: none, one, or one of each table of a group that has it."""
+Images = list[tuple[Key, Row]]
+"""Rows as the target has them, with columns that matter."""
 
 
 @dataclass(slots=True)
 class Meant:
-    """What the source did to rows that are found by their values; `rule` is "" where only a refresh was asked for."""
+    """What the source did to rows that are found by their values.
+
+    rule: "" where only a refresh was asked for. at: the last change that did it. generation: of the rows. now: what
+    they have since, by what they had.
+    """
 
     rule: str = ""
-    now: dict[tuple[tuple[str, str | None], ...], Row] = field(default_factory=dict)  # by the values they had
+    at: Coordinate = REFRESHED
+    generation: int = 0
+    now: dict[tuple[tuple[str, str | None], ...], Row] = field(default_factory=dict)
 
     @classmethod
     def by(cls, alike: Sequence[Message]) -> Meant:
-        """alike: markers of one table with one rule."""
-        found = cls(alike[0].sql)
+        """alike: markers of one table, rule and generation."""
+        found = cls(alike[0].sql, max(one.coordinate for one in alike), alike[0].id)
         for message in alike:
             for was, now in pairs_of(message):
                 found.now[tuple(was.items())] = dict.fromkeys(was) if now is None else now
         return found
 
     def became(self, image: Row, own: Collection[str], rows: Sequence[Row]) -> Sequence[Row | None]:
-        """What became of a row that the target has; None: it went. Rather too much than too little: who refers to it
-        is read again, and no more.
+        """What became of a row that the target has; None: it went. Rather too much than too little, as who refers to it
+        is read again and no more: what the rule says, and what the source has now, which may be from later.
 
-        own: columns by which the table is a child itself; rows: as the sources have it now.
+        own: columns by which the table is a child itself.
         """
+        ruled = self._ruled(image)
+        if not rows:
+            return [*ruled, None]
+        # One whose own parent is another than the rule says may have gone, and have been inserted again.
+        known = [image, *(one for one in ruled if one is not None)]
+        gone: list[Row | None] = [
+            None for row in rows[:1] if all(any(row.get(name) != one.get(name) for name in own) for one in known)
+        ]
+        return [*ruled, *rows, *gone]
+
+    def _ruled(self, image: Row) -> list[Row | None]:
+        if not self.rule:
+            return []
         if self.rule == "ON DELETE CASCADE":
             return [None]
-        if self.rule:
-            return [
-                {**image, **dict.fromkeys(now), **({} if self.rule.endswith("SET NULL") else now)}
-                for was, now in self.now.items()
-                if all(image.get(name) == value for name, value in was)
-            ] or [{**image, **now} for now in self.now.values()]
-        if not rows:
-            return [None]
-        # One whose own parent is another may have gone, and have been inserted again.
-        gone: list[Row | None] = [None] if any(row.get(name) != image.get(name) for row in rows for name in own) else []
-        return [*rows, *gone]
+        empty = self.rule.endswith("SET NULL")
+        meant = [now for was, now in self.now.items() if all(image.get(name) == value for name, value in was)]
+        return [
+            {**image, **(dict.fromkeys(now) if empty else now)}
+            for now in meant or self.now.values()  # equal to the server alone
+        ]
 
 
 class Waits(Protocol):
-    """Keeps markers until the copy of their table is closed."""
+    """Keeps markers until they may be sent."""
 
-    def put(self, partition: Partition, table: TableId, marker: Message) -> None: ...
+    def put(self, markers: Sequence[tuple[TableId, Message]], *, copied: bool) -> None: ...
 
 
 class Cascades:
@@ -109,10 +126,9 @@ class Cascades:
         lanes: Mapping[str, Lanes],
         retry: Retry,
         migration: Migration,
-        send: Callable[[Sequence[tuple[str, int, bytes]]], None],
         waits: Waits,
     ) -> None:
-        """send: puts (topic, partition, message)s at the broker, and returns when it has them."""
+        """retry: asks a database until it answers; raises StopError for what it does not answer."""
         self._plan = plan
         self._planner = planner
         self._sources = sources
@@ -120,15 +136,14 @@ class Cascades:
         self._retry = retry
         self._migration = migration
         self._topics = {topic.id: topic for topic in migration.topics}
-        self._send = send
         self._waits = waits
         self._at_once = plan.settings.consume.lookup_keys
 
     def rounds(self, batch: Sequence[Received]) -> Iterator[Sequence[Received]]:
         """A batch in pieces, to be merged one after the other.
 
-        A row that a marker means is a parent of others as it stands where the marker does: what the batch has behind
-        the marker of its table waits until the marker is settled.
+        A row that a marker means is a parent of others as it stands where the marker does: what the batch writes of its
+        table behind the marker waits until the marker is settled. A delete does not hide it: it has markers of its own.
         """
         pieces: list[list[Received]] = [[]]
         now: dict[Partition, int] = {}  # the piece that a partition has come to
@@ -138,8 +153,8 @@ class Cascades:
             id_ = (message.source, message.database, message.table)
             if message.cascade:
                 if self._planner.layouts.has_children(id_):
-                    marked.setdefault(partition, set()).add(id_)
-            elif id_ in marked.get(partition, ()):
+                    marked.setdefault(partition, set()).update(self._group(id_))
+            elif message.type != "DELETE" and id_ in marked.get(partition, ()):
                 now[partition] = now.get(partition, 0) + 1
                 marked.pop(partition)
                 if now[partition] == len(pieces):
@@ -147,40 +162,68 @@ class Cascades:
             pieces[now.get(partition, 0)].append(item)
         yield from pieces
 
+    def _group(self, id_: TableId) -> set[TableId]:
+        return {one.table.id for one in self._plan.members(self._plan.find(*id_))}
+
     def leads_on(self, planned: PlannedTable) -> bool:
         """Whether a refresh of the table may change rows of others: it waits until the batch is written then."""
-        return any(self._silent(planned))
+        layouts = self._planner.layouts
+        return any(
+            layouts.has_children(one.table.id) and not self._sources.logs_cascades(one.table.source)
+            for one in self._plan.members(planned)
+        )
 
-    def _silent(self, planned: PlannedTable) -> Iterator[PlannedTable]:
-        """The tables of a group that have children, and whose sources do not log cascades."""
-        for one in self._plan.members(planned):
-            if self._planner.layouts.has_children(one.table.id) and not self._sources.logs_cascades(one.table.source):
-                yield one
+    def found(self, share: Share) -> Iterator[tuple[PlannedTable, Asked, Meant]]:
+        """What to refresh once a share's own parts are written: the keys that its markers mean, and what is `late`.
 
-    def found(self, share: Share, late: Refreshes) -> Iterator[tuple[PlannedTable, Asked, Meant]]:
-        """What to refresh once a share's own parts are written: the keys that its markers mean, and `late`; with what
-        the source did to their rows."""
-        for planned, asked in late.values():
+        With what the source did to their rows.
+        """
+        for planned, asked in share.late.values():
             yield from _slices(planned, asked, Meant())
-        alike: dict[tuple[TableId, str], list[Marker]] = {}
+        alike: dict[tuple[TableId, str, int, int], list[Marker]] = {}
         for marker in share.markers:
             if not marker.message.standby:
-                alike.setdefault((marker.planned.table.id, marker.message.sql), []).append(marker)
+                layout = id(marker.planned.table)
+                which = marker.planned.table.id, marker.message.sql, marker.message.id, layout
+                alike.setdefault(which, []).append(marker)
         for some in alike.values():
             keys, is_open = self._find(share.owned, some)
-            for planned, message in some if is_open else ():
-                self._waits.put(share.owned.partition, planned.table.id, message)
+            if is_open:
+                self._waits.put([(planned.table.id, message) for planned, message in some], copied=True)
             yield from _slices(some[0].planned, dict.fromkeys(keys), Meant.by([message for _, message in some]))
 
     def foreign(self, share: Share) -> list[Foreign]:
-        """The keys that markers speak of whose parents were written at a standby side: carried by nobody, either."""
-        found = []
-        for marker in share.markers:
-            if marker.message.standby:
-                id_, at = marker.planned.table.id, marker.message.coordinate
-                keys, _ = self._find(share.owned, [marker])
-                found += [Foreign(id_, key, Kind.FOREIGN, at) for key in keys]
+        """The keys that markers speak of whose parents were written at a standby side, and those below them: carried by
+        nobody, either."""
+        found: list[Foreign] = []
+        for planned, message in share.markers:
+            if not message.standby:
+                continue
+            keys, _ = self._find(share.owned, [Marker(planned, message)])
+            level = [(planned, keys)]
+            for _ in range(GENERATIONS):
+                found += [
+                    Foreign(one.table.id, key, Kind.FOREIGN, message.coordinate) for one, some in level for key in some
+                ]
+                level = [(child, below) for one, some in level for child, below in self._below(one, some) if below]
+                seen = {(one.id, one.key) for one in found}
+                level = [(one, [key for key in some if (one.table.id, key) not in seen]) for one, some in level]
         return found
+
+    def _below(self, planned: PlannedTable, keys: Sequence[Key]) -> Iterator[tuple[PlannedTable, list[Key]]]:
+        """Keys of the rows that refer to some, in whichever partition."""
+        for _, child, key in self._links(planned) if keys else ():
+            values = Values()
+            for _, image in self._images(planned, keys, key.referenced):
+                if (made := pair(key, image, None)) is not None:
+                    values.setdefault(tuple(made[0]), []).append(made[0])
+            yield child, self._rows_with(child, values)[0]
+
+    def _links(self, planned: PlannedTable) -> list[Link]:
+        """Without those by columns that the table has no longer: others have taken their place."""
+        layouts, names = self._planner.layouts, planned.table.by_name.keys()
+        links = [(one, *link) for one in self._plan.members(planned) for link in layouts.children(one)]
+        return [link for link in links if names >= {*link[2].referenced}]
 
     # -- the rows that a marker means
 
@@ -188,16 +231,8 @@ class Cascades:
         """Keys of the partition with values that markers of a table name; and whether a copy may bring more of them."""
         planned = some[0].planned
         old, new = values_of(planned, [message for _, message in some])
-        keys: dict[Key, None] = {}
-        is_open = False
-        asked = [
-            self._lanes[database.target].submit(partial(self._ask, database, planned, old))
-            for database in planned.databases
-        ]
-        for answer in asked:
-            found, open_here = answer.result()
-            keys.update(dict.fromkeys(found))
-            is_open = is_open or open_here
+        found, is_open = self._rows_with(planned, old)
+        keys = dict.fromkeys(found)
         for one in self._plan.members(planned) if new else ():
             newest = self._planner.layouts.newest(one)
             for condition in conditions(newest.table, new, self._at_once):
@@ -208,18 +243,25 @@ class Cascades:
             log.info("rows changed by a foreign key", table=planned.table.full_name, keys=len(ours))
         return ours, is_open
 
-    def _ask(
-        self, database: TargetDatabase, planned: PlannedTable, wanted: Values, pool: TargetPool
-    ) -> tuple[list[Key], bool]:
-        """Keys of rows in a database that have one of some values, and whether a copy of the table is open there."""
+    def _rows_with(self, planned: PlannedTable, values: Values) -> tuple[list[Key], bool]:
+        """Keys of rows at the target that have one of some values, and whether a copy of the table is open."""
+        asked = [
+            self._lanes[database.target].submit(partial(self._ask, database, planned, values))
+            for database in planned.databases
+        ]
+        answers = [one.result() for one in asked]
+        return [key for keys, _ in answers for key in keys], any(is_open for _, is_open in answers)
 
+    def _ask(
+        self, database: TargetDatabase, planned: PlannedTable, values: Values, pool: TargetPool
+    ) -> tuple[list[Key], bool]:
         def ask() -> tuple[list[Key], bool]:
             connection = pool.get(database)
             # Before the rows: what a copy that is closed has inserted is seen then.
             closed = standing.read(connection, self._migration.name).closed
             is_open = not {one.table.id for one in self._plan.members(planned)} <= closed
             found: list[Key] = []
-            for condition in conditions(planned.table, wanted, self._at_once):
+            for condition in conditions(planned.table, values, self._at_once):
                 rows = select(connection, planned.table.key, planned, database, condition)
                 found += [key_in(planned.table, raw) for raw in rows]
             return found, is_open
@@ -230,36 +272,50 @@ class Cascades:
     # -- the children of the rows that it changes
 
     def lead_on(self, planned: PlannedTable, keys: Sequence[Key], meant: Meant, rows: Rows) -> None:
-        """Send markers for the children of rows that are about to be refreshed. rows: as the sources have them now."""
-        links = [(one, *link) for one in self._silent(planned) for link in self._planner.layouts.children(one)]
-        if not links:
+        """Note markers for the children of rows that are about to be refreshed. rows: as the sources have them now."""
+        links = self._links(planned)
+        if not links or meant.generation >= GENERATIONS or not (meant.rule or self.leads_on(planned)):
             return
         own = self._planner.layouts.own_columns(planned)
         images = self._images(planned, keys, {*own, *(name for _, _, key in links for name in key.referenced)})
-        made: list[tuple[str, int, bytes]] = []
+        seen = {name for name, _ in images}
+        made: list[tuple[TableId, Message]] = []
         for parent, child, key in links:
-            pairs = []
-            for name, image in images:
-                became = meant.became(image, own, rows.get(name, ()))
-                pairs += [pair for row in became if (pair := changed(key, image, row)) is not None]
-            made += self._markers(parent, child, key, pairs)
-        if made:
-            self._send(made)
+            pairs = [
+                one
+                for name, image in images
+                for row in meant.became(image, own, rows.get(name, ()))
+                if (one := pair(key, image, row)) is not None and not self._is_named(meant, child, planned, one)
+            ]
+            # Rows that the target has under no key yet: their children may be there by other keys, too.
+            pairs += [
+                (one[0], one[0])
+                for name in (keys if meant.rule else ())
+                for row in (rows.get(name, ()) if name not in seen else ())
+                if (one := pair(key, row, None)) is not None
+            ]
+            made += self._markers(parent, child, key, meant, pairs)
+        self._waits.put(made, copied=False)
+
+    def _is_named(self, meant: Meant, child: PlannedTable, planned: PlannedTable, one: Pair) -> bool:
+        """Whether a marker for rows of the same table says what the one says that led here: a row that refers to
+        itself."""
+        was = meant.now.get(tuple(one[0].items()))
+        return child.table.id == planned.table.id and was is not None and was == (one[1] or dict.fromkeys(one[0]))
 
     def _markers(
-        self, parent: PlannedTable, child: PlannedTable, key: ForeignKey, pairs: Sequence[Pair]
-    ) -> Iterator[tuple[str, int, bytes]]:
-        at, settings = REFRESHED, self._plan.settings
+        self, parent: PlannedTable, child: PlannedTable, key: ForeignKey, meant: Meant, pairs: Sequence[Pair]
+    ) -> Iterator[tuple[TableId, Message]]:
+        at = meant.at
         base = Message(
             "", "", CASCADE, (), parent.table.source, at.incarnation, at.file, at.transaction, (),
-            ts=int(time.time() * 1000),
+            id=meant.generation + 1, ts=int(time.time() * 1000),
         )  # fmt: skip
-        topic = self._migration.topic(child.topic or settings.topic)
-        for value in markers(child.table, base, key, 0, enumerate(pairs), settings.kafka.max_message_bytes):
-            for number in partitions(child, topic.partitions):
-                yield topic.name, number, value
+        limit = self._plan.settings.kafka.max_message_bytes
+        for marker in markers(child.table, base, key, 0, enumerate(pairs), limit):
+            yield child.table.id, marker
 
-    def _images(self, planned: PlannedTable, keys: Sequence[Key], wanted: Collection[str]) -> list[tuple[Key, Row]]:
+    def _images(self, planned: PlannedTable, keys: Sequence[Key], wanted: Collection[str]) -> Images:
         """Columns of some rows, as the target has them."""
         names = tuple(sorted({*wanted} & planned.table.by_name.keys()))
         asked = [
@@ -275,12 +331,12 @@ class Cascades:
         keys: Sequence[Key],
         names: tuple[str, ...],
         pool: TargetPool,
-    ) -> list[tuple[Key, Row]]:
+    ) -> Images:
         table = planned.table
         exact, width = table.key_is_exact, len(table.key)
         readers = [from_server(table.by_name[name]) for name in names]
 
-        def ask() -> list[tuple[Key, Row]]:
+        def ask() -> Images:
             connection = pool.get(database)
             found = []
             for part in parts(keys, self._at_once if exact else 1):
@@ -290,7 +346,7 @@ class Cascades:
                     found.append((key, dict(zip(names, values, strict=True))))
             return found
 
-        result: list[tuple[Key, Row]] = self._retry(pool, database, ask)
+        result: Images = self._retry(pool, database, ask)
         return result
 
 

@@ -87,6 +87,23 @@ class Layouts:
                 self._parents.setdefault(child, set()).update(key.columns)
         self._mark = mark
 
+    def with_columns(self, planned: PlannedTable, marker: Message) -> PlannedTable:
+        """The table as it was where a marker stands, with the columns that the marker names.
+
+        Raises: StopError where the history has none: the rows that it means cannot be found.
+        """
+        timeline = self._timelines.get(planned.table.id) or [((0, 0, 0), planned)]
+        place, wanted = marker.coordinate[:3], marker.data[0].keys()
+        there = [one for since, one in timeline if since < place]
+        behind = [one for since, one in timeline if since >= place]
+        for one in (*reversed(there), *behind):
+            if wanted <= one.table.by_name.keys():
+                return one
+        raise StopError(
+            f"{planned.table.full_name}: a foreign key changed rows by {', '.join(wanted)}: no version of it has that",
+            hint="leave the message out, and `migrate verify --repair`",
+        )
+
     def has_children(self, id_: TableId) -> bool:
         """Whether the server changes rows of others by itself where rows of this table change."""
         return id_ in self._children

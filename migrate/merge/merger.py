@@ -15,13 +15,13 @@ from migrate.merge.cascades import Cascades, Rows, Waits
 from migrate.merge.defects import as_stop
 from migrate.merge.doubt import Asked
 from migrate.merge.layouts import History
-from migrate.merge.planner import Owned, Planner, Share
+from migrate.merge.planner import Owned, Parts, Planner, Share
 from migrate.merge.retry import T, until_done
 from migrate.merge.sides import Sides, late
 from migrate.merge.taking import Taking, named
 from migrate.model.change import key_json
 from migrate.model.coordinate import Coordinate
-from migrate.model.errors import MigrateError, OwnershipLost, ServerError, StopError
+from migrate.model.errors import MigrateError, OwnershipLost, StopError
 from migrate.model.message import CANAL, Received
 from migrate.mysql import errors as mysql_errors
 from migrate.settings import Settings
@@ -88,8 +88,8 @@ class Merger:
         sources = [*(source.name for source in self._settings.sources), CANAL]
         self._cascades = None
         if waits is not None:
-            across = self._planner, self._source_rows, self._lanes, self._retry, sender.migration
-            self._cascades = Cascades(plan, *across, self._put, waits)
+            across = self._planner, self._source_rows, self._lanes, self._look, sender.migration
+            self._cascades = Cascades(plan, *across, waits)
         self._taking = Taking(self._settings.name, sources, self._databases, self._lanes, self._retry, sides)
 
     def take(
@@ -166,7 +166,7 @@ class Merger:
                 work.setdefault(database, []).append(part)
         written = self._write_parallel(work, failed)
         for partition, share in shares.items():
-            if partition in failed or not (share.markers or share.late):
+            if partition in failed or not share.unfinished:
                 continue
             try:
                 written.add(self._write_late(share, work, failed))
@@ -198,6 +198,8 @@ class Merger:
                 share.late[id_] = table, asked
             else:
                 self._refresh(share, table, asked)
+        for part in share.parts.values() if share.unfinished else ():
+            part.end = share.consumed.start  # what is still to come may be lost without it
         return share
 
     def _refresh(self, share: Share, table: PlannedTable, asked: Asked) -> Rows:
@@ -216,6 +218,13 @@ class Merger:
 
     # -- writing
 
+    def _write_more(
+        self, parts: Parts, work: dict[TargetDatabase, list[Part]], failed: dict[Partition, MigrateError]
+    ) -> Done:
+        for database, part in parts.items():
+            work.setdefault(database, []).append(part)
+        return self._write_parallel({database: [part] for database, part in parts.items()}, failed)
+
     def _write_late(
         self, share: Share, work: dict[TargetDatabase, list[Part]], failed: dict[Partition, MigrateError]
     ) -> Done:
@@ -228,15 +237,16 @@ class Merger:
             raise StopError("a marker came to a consumer that follows no foreign keys", hint="please report it")
         if self._sides is not None:
             self._sides.note(self._cascades.foreign(share))
-        for table, asked, meant in self._cascades.found(share, share.late):
+        touched = set(share.parts)
+        for table, asked, meant in self._cascades.found(share):
             more = share.after()
             rows = self._refresh(more, table, asked)
             self._cascades.lead_on(table, [*asked], meant, rows)
-            for database, part in more.parts.items():
-                work.setdefault(database, []).append(part)
-            done.add(self._write_parallel({database: [part] for database, part in more.parts.items()}, failed))
+            done.add(self._write_more(more.parts, work, failed))
+            touched |= more.parts.keys()
             if share.owned.partition in failed:
-                break
+                return done
+        done.add(self._write_more(share.finish(touched), work, failed))
         return done
 
     def _write_parallel(self, work: Mapping[TargetDatabase, list[Part]], failed: dict[Partition, MigrateError]) -> Done:
@@ -297,13 +307,6 @@ class Merger:
             self._note_applied(database, part)
         return done
 
-    def _put(self, messages: Sequence[tuple[str, int, bytes]]) -> None:
-        def put() -> None:
-            with self._send_lock:
-                self._sender.put(messages)
-
-        until_done(put, "Kafka", self._settings.consume, self._stop, again=lambda: None, refused=_told)
-
     def _send(self, database: TargetDatabase) -> Send:
         def send(partition: Partition, left: Aftermath) -> None:
             with self._send_lock:
@@ -323,6 +326,19 @@ class Merger:
             again=lambda: pool.drop(database),
             refused=lambda error: self._refused(pool, database, part, error),
         )
+
+    def _look(self, pool: TargetPool, database: TargetDatabase, action: Callable[[], T]) -> T:
+        """As `_retry`, of what only reads: what the target refuses is a StopError that names it."""
+        where = f"{database.target}/{database.database}"
+
+        def refused(error: BaseException) -> MigrateError:
+            if isinstance(error, StopError):
+                return error
+            told = f"{where}: rows that a foreign key changed cannot be looked for: {mysql_errors.text(error)}"
+            return StopError(told, hint="ALTER the target tables as the source's were: it is tried again by itself")
+
+        again = partial(pool.drop, database)
+        return until_done(action, where, self._settings.consume, self._stop, again=again, refused=refused)
 
     def _refused(
         self, pool: TargetPool, database: TargetDatabase, part: Part | None, error: BaseException
@@ -362,10 +378,6 @@ class Merger:
         owned.reached[database] = max(part.expected, part.end)
         if part.end >= owned.behind.get(database, 0):
             owned.behind.pop(database, None)
-
-
-def _told(error: BaseException) -> MigrateError:
-    return error if isinstance(error, MigrateError) else ServerError(mysql_errors.text(error))
 
 
 def _lanes(plan: Plan) -> dict[str, int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import structlog
@@ -55,9 +55,18 @@ class Share:
     markers: Sequence[Marker] = ()  # whose rows are to be found once the parts are written
     late: Refreshes = field(default_factory=dict)  # of `refreshes`, what is to be read once the parts are written
 
+    @property
+    def unfinished(self) -> bool:
+        """Whether more is to be written once the parts are."""
+        return bool(self.markers or self.late)
+
     def after(self) -> Share:
         """What is added once the parts are written, empty as yet."""
-        return Share(self.owned, {}, self.consumed, {})
+        return Share(self.owned, {}, replace(self.consumed, end=self.consumed.start), {})
+
+    def finish(self, databases: Iterable[TargetDatabase]) -> Parts:
+        """Last of all: these databases have everything of it."""
+        return {database: _nothing(self.owned, database, self.consumed.end) for database in databases}
 
 
 @dataclass(slots=True)
@@ -164,7 +173,7 @@ class Planner:
         self._belief.refuse_beyond(message, item.offset)
         planned = self._plan.find(message.source, message.database, message.table)
         if message.cascade:
-            draft.markers.append(Marker(self.layouts.newest(planned), message))
+            draft.markers.append(Marker(self.layouts.with_columns(planned, message), message))
             return
         if message.delay is not None:
             self._take_back(planned, item, draft.returned)
@@ -230,8 +239,6 @@ class Planner:
         try:
             return planned.route(row)
         except StopError as error:
-            if not planned.group:
-                raise
             self._skip_or_raise(planned.table, key, error, "as its source has it")
             return None
 

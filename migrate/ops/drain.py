@@ -15,6 +15,7 @@ from migrate.ops.status import Status
 from migrate.settings import Settings
 from migrate.state import halt
 from migrate.state import migration as migrations
+from migrate.state.waiting import Generations
 from migrate.verify.scheduled import PROCESS as CHECK
 
 _POLL = 0.5
@@ -37,7 +38,7 @@ def drain(
     ServerError on time-out.
     """
     ends = status.source_ends(settings, state)
-    goal = _Goal()
+    goal = _Goal(settings, state)
     began = time.monotonic()
     deadline = began + timeout_seconds
     from_before: set[tuple[str, datetime]] | None = None
@@ -71,17 +72,35 @@ def drain(
 class _Goal:
     """Up to where the target must have come: known once the publishers have come to the sources' ends."""
 
-    def __init__(self) -> None:
+    def __init__(self, settings: Settings, state: sa.Engine) -> None:
+        self._state = state
+        self._generations = Generations(settings.name)
+        self._were_sent = False
         self._ends: dict[tuple[str, int], int] = {}  # of partitions
 
     def reached(self, now: Status) -> bool:
         """Whether everything is there. Deletes wait only while a copy is open, so that they become no more after it."""
         if now.gone or not all(source.caught_up for source in now.sources):
             return False
-        if self._ends.keys() != {(part.topic, part.partition) for part in now.partitions}:
-            self._ends = {(part.topic, part.partition): part.end for part in now.partitions}
-        behind = any(part.consumed < self._ends[part.topic, part.partition] for part in now.partitions)
-        return not behind and not now.returning and not now.lacking
+        with self._state.connect() as connection:
+            if not self._ends:
+                were_sent, self._were_sent = self._were_sent, self._generations.sent(connection)
+                if not (were_sent or self._generations.none_yet):
+                    return False  # `now` may be from before the last of them
+                self._ends = self._read(now)
+            if self._ends.keys() != self._read(now).keys():
+                self._ends = self._read(now)
+            behind = any(part.consumed < self._ends[part.topic, part.partition] for part in now.partitions)
+            if behind or now.returning or now.lacking:
+                return False
+            if self._generations.last(connection):
+                return True
+        self._ends, self._were_sent = {}, False
+        return False
+
+    @staticmethod
+    def _read(now: Status) -> dict[tuple[str, int], int]:
+        return {(part.topic, part.partition): part.end for part in now.partitions}
 
 
 def _hint(settings: Settings, now: Status) -> str:

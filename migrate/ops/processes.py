@@ -119,7 +119,15 @@ def consume(settings: Settings) -> None:
 
         sides = Sides(in_state, settings.name)
         merger = Merger(
-            plan, sender, runtime.stop, history, skips, left_out.Reasons(in_state), where_read, sides, Waits(in_state)
+            plan,
+            sender,
+            runtime.stop,
+            history,
+            skips,
+            left_out.Reasons(in_state),
+            where_read,
+            sides,
+            Waits(in_state, settings.name),
         )
         try:
             Consumer(settings, runtime.state, runtime.leases, merger, runtime.stop, gone).run()

@@ -30,7 +30,7 @@ def unfollowed(connection: Connection, tables: Selected, name: Name) -> list[tup
     return [
         (f"{table}: {_TOLD}: {key.name} ({key.rules}): {why[0]}", f"{why[1]}{_HOW}")
         for key in keys
-        if key.cascades and (why := _why_not(key, tables, tables[name]))
+        if key.cascades and (why := _why_not(connection, key, tables, tables[name]))
     ]
 
 
@@ -57,11 +57,17 @@ def check_outside(connection: Connection, tables: Selected) -> list[Result]:
     ]
 
 
-def _why_not(key: ForeignKey, tables: Selected, conditions: Collection[str]) -> tuple[str, str] | None:
+def _why_not(
+    connection: Connection, key: ForeignKey, tables: Selected, conditions: Collection[str]
+) -> tuple[str, str] | None:
     """Why a foreign key cannot be followed, and what changes that."""
     parent = ".".join(key.parent)
     if key.parent not in tables:
         return f"its parent {parent} is not in the migration", f"add {parent} to 'tables'; or "
+    if tables[key.parent] and any(
+        one.cascades for one in foreign_keys(printed(connection, *key.parent), key.parent[0])
+    ):
+        return f"rows of {parent} go by a foreign key too, and its `rows:` conditions leave some of them out", ""
     judged = sorted({*conditions} & {*key.columns})
     if judged and "SET NULL" in (key.on_delete, key.on_update):
         return f"it sets {', '.join(judged)} to NULL, which the `rows:` conditions of the table look at", ""

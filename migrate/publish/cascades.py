@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
-from migrate.model.message import CASCADE, Message
+from migrate.model.errors import StopError
+from migrate.model.message import CASCADE, Message, encode
 from migrate.model.table import Table
+from migrate.mysql.foreign_keys import ForeignKey
 from migrate.publish.decode.rows import DELETE, UPDATE, RowEvent
-from migrate.publish.emit import ROOM, Encoded, Transaction
+from migrate.publish.emit import Encoded, Transaction
 from migrate.publish.schema.ddl import Name
-from migrate.publish.schema.definitions import Definitions
+from migrate.publish.schema.definitions import Definitions, full
 from migrate.state.migration import Migration
 from migrate.target.cascades import acts, changed, markers, partitions
 from migrate.target.plan import PlannedTable
@@ -33,7 +36,7 @@ class Cascades:
         self._planned = planned
         self._migration = migration
         self._topic = topic
-        self._limit = limit_bytes - ROOM
+        self._limit = limit_bytes
 
     def behind(
         self, known: Definitions, table: Table, transaction: Transaction, event: int, rows: RowEvent
@@ -47,6 +50,7 @@ class Cascades:
         if not links or int.from_bytes(rows.body[6:8], "little") & _NO_CHECKS:
             return
         names = [column.name for column in table.columns]
+        links = [(child, self._readable(known, child, key, table)) for child, key in links]
         images = [
             (dict(zip(names, before, strict=True)), None if after is None else dict(zip(names, after, strict=True)))
             for before, after in rows
@@ -59,7 +63,22 @@ class Cascades:
             topic = self._migration.topic(planned.topic or self._topic)
             numbers = partitions(planned, topic.partitions)
             for marker in markers(planned.table, at, key, event, pairs, self._limit):
-                yield topic.name, planned.table.full_name.encode(), [(number, marker) for number in numbers]
+                value = encode(marker)
+                yield topic.name, planned.table.full_name.encode(), [(number, value) for number in numbers]
+
+    @staticmethod
+    def _readable(known: Definitions, child: Name, key: ForeignKey, parent: Table) -> ForeignKey:
+        """The foreign key by the names that the parent's columns have here: a statement that renames them says nothing
+        of the child. Raises StopError."""
+        columns = {name.lower(): name for name in parent.by_name}
+        for one in (key, *(other for other in known.foreign_keys_now(child) if other.name == key.name)):
+            if {name.lower() for name in one.referenced} <= columns.keys():
+                return replace(one, referenced=tuple(columns[name.lower()] for name in one.referenced))
+        lacks = ", ".join(name for name in key.referenced if name.lower() not in columns)
+        raise StopError(
+            f"{full(child)}: its foreign key {key.name} refers to {lacks} of {parent.full_name}, which has none",
+            hint="what goes by it cannot be followed: drop the foreign key at the source, and start again",
+        )
 
 
 def _at(transaction: Transaction) -> Message:

@@ -1,102 +1,156 @@
-"""Markers of rows that a foreign key changed, which wait until the copy of their table is closed."""
+"""Markers of rows that a foreign key changed, on their way into every partition of their table."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
-from sqlalchemy.dialects.mysql import insert
 
+from migrate.model.coordinate import Coordinate
 from migrate.model.message import Message, encode
-from migrate.model.partition import Partition
 from migrate.model.table import TableId
 from migrate.state.columns import how_many, is_table, of_table, table_row
-from migrate.state.database import metadata
+from migrate.state.database import metadata, now, put_all
 
 table = sa.Table(
     "waiting_marker",
     metadata,
-    sa.Column("migration", sa.String(48), primary_key=True),
-    *of_table(key=False)[1:],
-    sa.Column("topic_id", sa.String(36), primary_key=True),
-    sa.Column("partition_no", sa.Integer, primary_key=True),
-    sa.Column("digest", sa.LargeBinary(32), primary_key=True),
+    sa.Column("id", sa.BigInteger, primary_key=True),
+    *of_table(key=False),
+    sa.Column("digest", sa.LargeBinary(32)),
+    sa.Column("incarnation", sa.Integer),
+    sa.Column("file_no", sa.BigInteger),
+    sa.Column("tx", sa.BigInteger),
+    sa.Column("copied", sa.SmallInteger),
     sa.Column("message", sa.Text),
+    sa.Column("sent", sa.DateTime),
 )
-_AT_ONCE = 500
+_AT_ONCE = 200
+_KEPT = sa.text("INTERVAL 10 MINUTE")
+"""For how long one that was sent is remembered: who waits for all of them sees that it was there."""
+_LATER = {
+    name: f"IF(({{incarnation}}, {{file_no}}, {{tx}}) > (waiting_marker.incarnation, waiting_marker.file_no,"
+    f" waiting_marker.tx), {{{name}}}, waiting_marker.{name})"
+    for name in ("tx", "file_no", "incarnation")
+} | {"copied": "LEAST({copied}, waiting_marker.copied)"}
+"""The later coordinate, column by column: those that are equal already change nothing for the next."""
 
 
-@dataclass(frozen=True, slots=True)
-class Waiting:
-    """A marker. digest: what it is known by in its partition."""
+class Waiting(NamedTuple):
+    """after: the coordinate of the change that it follows; copied: whether it waits until a copy is closed."""
 
-    partition: Partition
+    id: int
     table: TableId
-    digest: bytes
+    after: Coordinate
+    copied: bool
     message: str
 
 
-class Waits:
-    """For a consumer, which may only read and write the state in transactions that are tried again."""
+_GENERATIONS = 16
+"""In which rows go by themselves after one change, as `migrate.target.cascades` ends it."""
 
-    def __init__(self, run: Callable[[Callable[[sa.Connection], Any]], Any]) -> None:
+
+@dataclass(slots=True)
+class Generations:
+    """For who waits until everything is applied: what goes by a foreign key has children, whose markers come later.
+
+    1. `sent`: those that were put until now are in their partitions; 2. up to where the topics end then, everything is
+    consumed; 3. `last`: no marker was put meanwhile; else again. What applications change meanwhile puts others: after
+    as many rounds as there are generations those of before are done.
+    """
+
+    migration: str
+    _upto: int | None = None
+    _rounds: int = 0
+
+    def sent(self, connection: sa.Connection) -> bool:
+        if self._upto is None:
+            self._upto = newest(connection, self.migration)
+        columns = table.c
+        where = [columns.id <= self._upto, columns.sent.is_(None), columns.copied == 0]
+        return not how_many(connection, table, [columns.migration == self.migration, *where])
+
+    @property
+    def none_yet(self) -> bool:
+        """Whether no marker was ever put, when `sent` was asked."""
+        return self._upto == 0
+
+    def last(self, connection: sa.Connection) -> bool:
+        now_, before, self._upto = newest(connection, self.migration), self._upto, None
+        self._rounds += 1
+        return now_ == before or self._rounds > _GENERATIONS
+
+
+class Waits:
+    """For a consumer, which may only write the state in transactions that are tried again."""
+
+    def __init__(self, run: Callable[[Callable[[sa.Connection], Any]], Any], migration: str) -> None:
         """run: runs an action in a transaction of the state database."""
         self._run = run
+        self._migration = migration
 
-    def put(self, partition: Partition, id_: TableId, marker: Message) -> None:
-        """Keep a marker; one that says the same is kept already."""
-        self._run(lambda connection: put(connection, partition, id_, marker))
-
-
-def put(connection: sa.Connection, partition: Partition, id_: TableId, marker: Message) -> None:
-    """Keep a marker; one that says the same is kept already."""
-    says = encode(
-        replace(marker, es=0, ts=0, gtid="", incarnation=0, file=0, transaction=0, rows=(0,) * len(marker.data))
-    )
-    row = {
-        **table_row(partition.migration, id_),
-        "topic_id": partition.topic_id,
-        "partition_no": partition.number,
-        "digest": hashlib.sha256(says).digest(),
-        "message": encode(marker).decode("utf-8"),
-    }
-    connection.execute(insert(table).values(row).on_duplicate_key_update(digest=table.c.digest))
+    def put(self, markers: Sequence[tuple[TableId, Message]], *, copied: bool) -> None:
+        """Keep markers until they may be sent; those that say the same as one that waits are kept already."""
+        if markers:
+            self._run(lambda connection: put(connection, self._migration, markers, copied=copied))
 
 
-def some(connection: sa.Connection, migration: str, tables: Collection[TableId]) -> list[Waiting]:
-    """Up to 500 of those of these tables."""
+def put(connection: sa.Connection, migration: str, markers: Iterable[tuple[TableId, Message]], *, copied: bool) -> None:
+    """Keep markers, each until its source's position is behind its coordinate. copied: and the copy is closed."""
+    rows: dict[bytes, dict[str, object]] = {}
+    for id_, marker in markers:
+        plain = replace(marker, id=0, es=0, ts=0, gtid="", incarnation=0, file=0, transaction=0)
+        digest = hashlib.sha256(encode(replace(plain, rows=(0,) * len(marker.data)))).digest()
+        at = marker.coordinate
+        rows[digest] = {
+            **table_row(migration, id_),
+            "digest": digest,
+            "incarnation": at.incarnation,
+            "file_no": at.file,
+            "tx": at.transaction,
+            "copied": int(copied),
+            "message": encode(marker).decode("utf-8"),
+        }
+    every = list(rows.values())
+    for start in range(0, len(every), _AT_ONCE):
+        put_all(connection, table.name, every[start : start + _AT_ONCE], _LATER)
+
+
+def some(connection: sa.Connection, migration: str, most: int) -> list[Waiting]:
+    """Those that were not sent: first those that wait for no copy, oldest first."""
     columns = table.c
-    found: list[Waiting] = []
-    for id_ in tables:
-        wanted = sa.select(table).where(*is_table(table, migration, id_)).limit(_AT_ONCE - len(found))
-        found += [
-            Waiting(Partition(migration, row.topic_id, row.partition_no), id_, row.digest, row.message)
-            for row in connection.execute(wanted.order_by(columns.topic_id, columns.partition_no, columns.digest))
-        ]
-        if len(found) >= _AT_ONCE:
-            break
-    return found
+    wanted = sa.select(table).where(columns.migration == migration, columns.sent.is_(None))
+    return [
+        Waiting(
+            row.id,
+            (row.source, row.table_schema, row.table_name),
+            Coordinate(row.incarnation, row.file_no, row.tx, 0),
+            bool(row.copied),
+            row.message,
+        )
+        for row in connection.execute(wanted.order_by(columns.copied, columns.id).limit(most))
+    ]
 
 
-def of_tables(connection: sa.Connection, migration: str) -> set[TableId]:
-    """The tables with markers that wait."""
-    wanted = sa.select(table.c.source, table.c.table_schema, table.c.table_name).distinct()
-    return {(row[0], row[1], row[2]) for row in connection.execute(wanted.where(table.c.migration == migration))}
+def sent(connection: sa.Connection, migration: str, done: Collection[int]) -> None:
+    """They are in their partitions; what was long ago is forgotten."""
+    free = sa.func.unhex(sa.func.sha2(sa.func.concat(table.c.id, "/", sa.func.hex(table.c.digest)), 256))
+    connection.execute(sa.update(table).where(table.c.id.in_(list(done))).values(sent=now, digest=free))
+    connection.execute(sa.delete(table).where(table.c.migration == migration, table.c.sent < now - _KEPT))
 
 
-def came_back(connection: sa.Connection, done: Collection[Waiting]) -> None:
-    """They are in their partitions again."""
-    for one in done:
-        key = {"topic_id": one.partition.topic_id, "partition_no": one.partition.number, "digest": one.digest}
-        same = [table.c[name] == value for name, value in key.items()]
-        connection.execute(sa.delete(table).where(table.c.migration == one.partition.migration, *same))
+def newest(connection: sa.Connection, migration: str) -> int:
+    """The number of the marker that was put last."""
+    found = connection.execute(sa.select(sa.func.max(table.c.id)).where(table.c.migration == migration)).scalar()
+    return int(found or 0)
 
 
 def count(connection: sa.Connection, migration: str) -> int:
-    return how_many(connection, table, [table.c.migration == migration])
+    """How many are not in their partitions yet."""
+    return how_many(connection, table, [table.c.migration == migration, table.c.sent.is_(None)])
 
 
 def forget(connection: sa.Connection, migration: str, id_: TableId) -> None:

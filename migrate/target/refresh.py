@@ -17,7 +17,7 @@ from migrate.model.change import Key, key_of
 from migrate.model.coordinate import Coordinate
 from migrate.model.errors import ServerError, StopError
 from migrate.model.message import REFRESH, Message, Row
-from migrate.model.table import Table
+from migrate.model.table import Column, Table
 from migrate.mysql import errors as mysql_errors
 from migrate.mysql.connection import Connection, connect
 from migrate.mysql.foreign_keys import logs_cascades
@@ -114,16 +114,17 @@ class SourceRows:
     def _rows(self, planned: PlannedTable, keys: Sequence[Key]) -> list[Row]:
         return self._where(planned, among(planned.table, keys))
 
-    def _where(self, planned: PlannedTable, condition: Condition) -> list[Row]:
-        """Rows that belong to the migration, which are locked for reading."""
+    def _where(self, planned: PlannedTable, condition: Condition, columns: Sequence[Column] = ()) -> list[Row]:
+        """Rows that belong to the migration, which are locked for reading. columns: those wanted; none: all stored."""
         table = planned.table
+        columns = columns or table.stored
         connection = self._connection(table.source)
-        fields = ", ".join(selected(column) for column in table.stored)
+        fields = ", ".join(selected(column) for column in columns)
         where, arguments = and_rows(*condition, planned.rows)
         locked = "LOCK IN SHARE MODE" if connection.flavour == "mariadb" else "FOR SHARE"
         there = full_name(table.database, table.name)
         rows = connection.query(f"SELECT {fields} FROM {there} WHERE {where} {locked}", arguments)
-        readers = [(column.name, from_server(column)) for column in table.stored]
+        readers = [(column.name, from_server(column)) for column in columns]
         return [{name: read(value) for (name, read), value in zip(readers, row, strict=True)} for row in rows]
 
     def keys_with(self, planned: PlannedTable, condition: Condition) -> list[Key]:
@@ -134,7 +135,9 @@ class SourceRows:
         self._follow()
         table = planned.table
         try:
-            return [key_of(row, table.key, table.full_name) for row in self._where(planned, condition)]
+            return [
+                key_of(row, table.key, table.full_name) for row in self._where(planned, condition, table.key_columns)
+            ]
         except (pymysql.MySQLError, OSError, ServerError) as error:
             raise self._unread(table, error) from error
 

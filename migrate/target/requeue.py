@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from contextlib import suppress
 
 from migrate.kafka.admin import describe
@@ -42,17 +41,6 @@ class AftermathSender:
             self._producer.abandon()
             self._producer = OrderedProducer(self._settings.kafka)  # a failed one stays failed
             self._refuse_gone(self._topics[partition.topic_id])
-            raise
-
-    def put(self, messages: Sequence[tuple[str, int, bytes]]) -> None:
-        """(Topic, partition, message)s; returns when the broker has them. Raises ServerError."""
-        try:
-            for topic, number, value in messages:
-                self._producer.produce(topic, number, value)
-            self._flush("markers")
-        except ServerError:
-            self._producer.abandon()
-            self._producer = OrderedProducer(self._settings.kafka)  # a failed one stays failed
             raise
 
     def _flush(self, what: str) -> None:

@@ -14,6 +14,7 @@ from migrate.publish.start import SourceEnd, source_end
 from migrate.settings import Settings
 from migrate.state import migration as migrations
 from migrate.state import position, record
+from migrate.state.waiting import Generations
 
 
 class Passing:
@@ -39,11 +40,13 @@ class Passing:
         self._fixed = ends is not None
         self._ends = dict(ends) if ends is not None else self._source_ends()
         self._topic_ends: dict[Partition, int] | None = None
+        self._generations = Generations(settings.name)
         self.gone: dict[str, NoSuchTopic] = {}
 
     def again(self) -> Passing:
         """The topics may have got longer since: up to where they end then."""
         self._topic_ends = None
+        self._generations = Generations(self._settings.name)
         return self
 
     def passed(self) -> bool:
@@ -51,11 +54,18 @@ class Passing:
         if self._topic_ends is None:
             if not self._published():
                 return False
+            with self._state.connect() as connection:
+                if not self._generations.sent(connection):
+                    return False
             self._topic_ends = self._read_topics()
         with self._state.connect() as connection:
-            return all(
-                (record.next_offset(connection, partition) or 0) >= end for partition, end in self._topic_ends.items()
-            )
+            for partition, end in self._topic_ends.items():
+                if (record.next_offset(connection, partition) or 0) < end:
+                    return False
+            if self._generations.last(connection):
+                return True
+        self._topic_ends = None
+        return False
 
     def _published(self) -> bool:
         with self._state.connect() as connection:

@@ -13,7 +13,9 @@ INSERT INTO ci_c VALUES (1, 1, 1), (2, 1, 2), (3, 2, 1), (4, 3, 3), (5, NULL, 2)
 DELETE FROM ci_t WHERE id = 4;
 -- live
 DELETE FROM ci_t WHERE id = 1;
+REPLACE INTO ci_t VALUES (8, 8);
 DELETE FROM ci_t WHERE id = 8;
+INSERT INTO ci_t VALUES (8, 8);
 INSERT INTO ci_t VALUES (1, 6), (9, 1), (10, 9);
 DELETE FROM ci_t WHERE id = 6;
 DELETE FROM ci_q WHERE id IN (1, 2);

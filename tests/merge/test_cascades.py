@@ -11,7 +11,7 @@ import pytest
 from migrate.merge.cascades import Cascades, Meant
 from migrate.merge.planner import Planner
 from migrate.model.coordinate import Coordinate
-from migrate.model.message import CASCADE, Message, Received, Row, decode
+from migrate.model.message import CASCADE, Message, Received, Row, decode, encode
 from migrate.model.partition import Partition
 from migrate.model.table import Table, TableId
 from migrate.mysql.foreign_keys import ForeignKey
@@ -50,8 +50,9 @@ def test_markers_name_each_value_once_and_stay_below_the_limit() -> None:
     pairs = [(index, changed(KEY, {"id": str(index // 2)}, None)) for index in range(4000)]
     pairs += [(5000, changed(KEY, {"id": "7"}, {"id": "8"}))]
     made = list(markers(plain_table(), AT, KEY, 3, [(index, pair) for index, pair in pairs if pair], 4_000))
-    assert max(map(len, made)) <= 4_000
-    read = [decode(value, "t [0] @ 1", 1) for value in made]
+    values = [encode(one) for one in made]
+    assert max(map(len, values)) <= 4_000
+    read = [decode(value, "t [0] @ 1", 1) for value in values]
     named = [row for one in read if one.old is None for row in one.data]
     assert sorted(int(str(row["shard"])) for row in named) == [*range(2000)]
     (update,) = [one for one in read if one.old is not None]
@@ -63,7 +64,7 @@ def test_markers_name_each_value_once_and_stay_below_the_limit() -> None:
 def test_rows_come_in_by_a_value_only_where_it_is_in_their_key_or_tells_that_they_belong() -> None:
     table = Table("s", "shop", "t", tuple(map(int_column, ("id", "shard", "v"))), ("id", "shard"))
     in_key, beside = plan_of(table).find("s", "shop", "t"), plan_of(plain_table()).find("s", "shop", "t")
-    (update,) = [decode(one, "", 1) for one in markers(table, AT, KEY, 0, [(0, ({"shard": "7"}, {"shard": "8"}))], 999)]
+    (update,) = markers(table, AT, KEY, 0, [(0, ({"shard": "7"}, {"shard": "8"}))], 9999)
     assert values_of(in_key, [update]) == ({("shard",): [{"shard": "7"}]}, {("shard",): [{"shard": "8"}]})
     assert values_of(beside, [update]) == ({("shard",): [{"shard": "7"}]}, {})
 
@@ -71,17 +72,21 @@ def test_rows_come_in_by_a_value_only_where_it_is_in_their_key_or_tells_that_the
 IMAGE: Row = {"id": "1", "code": "x", "p": "4"}
 
 
+MOVED = {**IMAGE, "p": "5"}
+
+
 @pytest.mark.parametrize(
     ("rule", "pairs", "rows", "became"),
     [
-        ("ON DELETE CASCADE", [({"p": "4"}, None)], [IMAGE], [None]),  # inserted again since
-        ("ON DELETE SET NULL", [({"p": "4"}, None)], [], [{**IMAGE, "p": None}]),
-        ("ON UPDATE SET NULL", [({"p": "4"}, {"p": "5"})], [], [{**IMAGE, "p": None}]),
-        ("ON UPDATE CASCADE", [({"p": "3"}, {"p": "9"}), ({"p": "4"}, {"p": "5"})], [], [{**IMAGE, "p": "5"}]),
-        ("ON UPDATE CASCADE", [({"p": "a"}, {"p": "b"})], [], [{**IMAGE, "p": "b"}]),  # equal to the server alone
+        ("ON DELETE CASCADE", [({"p": "4"}, None)], [IMAGE], [None, IMAGE]),  # inserted again since
+        ("ON DELETE SET NULL", [({"p": "4"}, None)], [{**IMAGE, "p": None}], [{**IMAGE, "p": None}] * 2),
+        ("ON UPDATE SET NULL", [({"p": "4"}, {"p": "5"})], [], [{**IMAGE, "p": None}, None]),  # gone since
+        ("ON UPDATE CASCADE", [({"p": "3"}, {"p": "9"}), ({"p": "4"}, {"p": "5"})], [MOVED], [MOVED, MOVED]),
+        ("ON UPDATE CASCADE", [({"p": "a"}, {"p": "b"})], [], [{**IMAGE, "p": "b"}, None]),  # equal to the server alone
+        ("ON UPDATE CASCADE", [({"p": "4"}, {"p": "5"})], [{**IMAGE, "p": "6"}], [MOVED, {**IMAGE, "p": "6"}, None]),
         ("", [], [], [None]),
         ("", [], [IMAGE], [IMAGE]),
-        ("", [], [{**IMAGE, "p": "5"}], [{**IMAGE, "p": "5"}, None]),  # may have gone in between
+        ("", [], [MOVED], [MOVED, None]),  # may have gone in between
     ],
 )
 def test_what_became_of_a_row_is_told_by_the_rule_or_else_by_what_the_source_has(
@@ -128,19 +133,20 @@ def test_what_stands_behind_a_marker_of_a_parent_waits_until_the_marker_is_settl
     plan = plan_of(plain_table())
     planner = Planner(plan, Told())
     planner.layouts.refresh()
-    cascades = Cascades(plan, planner, None, {}, None, Migration("m", ()), lambda _: None, None)  # type: ignore[arg-type]
+    cascades = Cascades(plan, planner, None, {}, None, Migration("m", ()), None)  # type: ignore[arg-type]
 
     def item(offset: int, number: int, kind: str, table: str = "t") -> Received:
         message = Message("shop", table, kind, ({"id": "1"},), "s", 1, 1, offset, (0,))
         return Received(Partition("m", "topic", number), offset, 1, message)
 
     batch = [
-        *(item(0, 0, "INSERT"), item(1, 0, CASCADE), item(2, 1, "INSERT"), item(3, 0, CASCADE), item(4, 0, "DELETE")),
+        *(item(0, 0, "INSERT"), item(1, 0, CASCADE), item(2, 1, "INSERT"), item(3, 0, CASCADE), item(4, 0, "UPDATE")),
         *(item(5, 0, "INSERT"), item(6, 0, CASCADE, "leaf"), item(7, 0, "INSERT", "leaf"), item(8, 0, CASCADE)),
         *(item(9, 0, "INSERT", "leaf"), item(10, 1, "UPDATE"), item(11, 0, "UPDATE"), item(12, 1, CASCADE)),
+        item(13, 1, "DELETE"),
     ]
     assert [[one.offset for one in piece] for piece in cascades.rounds(batch)] == [
-        [0, 1, 2, 3, 10, 12],
+        [0, 1, 2, 3, 10, 12, 13],
         [4, 5, 6, 7, 8, 9],
         [11],
     ]

@@ -1,35 +1,61 @@
-"""Markers that wait in the state: each once, by what it says, until it came back."""
+"""Markers that wait in the state: each once, by what it says, until it was sent; and who waits for all generations."""
 
 from __future__ import annotations
 
 import sqlalchemy as sa
 
+from migrate.model.coordinate import Coordinate
 from migrate.model.message import CASCADE, Message, decode
-from migrate.model.partition import Partition
 from migrate.state import waiting
+from migrate.state.waiting import Generations
+from tests.helpers import unique
 
-TABLE = ("s", "shop", "t")
-PARTITION = Partition("m", "topic", 3)
+TABLE, OTHER = ("s", "shop", "t"), ("s", "shop", "other")
 
 
 def marker(value: str, transaction: int, table: str = "t") -> Message:
     return Message("shop", table, CASCADE, ({"p": value},), "s", 1, 1, transaction, (0,), sql="ON DELETE CASCADE")
 
 
-def test_a_marker_waits_once_until_it_came_back(state: sa.Engine) -> None:
+def test_a_marker_waits_once_behind_the_latest_change_until_it_was_sent(state: sa.Engine) -> None:
+    name = unique("m")
     with state.begin() as connection:
-        for value, transaction in (("1", 10), ("1", 20), ("2", 20)):
-            waiting.put(connection, PARTITION, TABLE, marker(value, transaction))
-        waiting.put(connection, Partition("m", "topic", 4), TABLE, marker("1", 10))
-        waiting.put(connection, PARTITION, ("s", "shop", "other"), marker("1", 10, "other"))
-        assert waiting.count(connection, "m") == 4
-        assert waiting.of_tables(connection, "m") == {TABLE, ("s", "shop", "other")}
-        found = waiting.some(connection, "m", [TABLE])
-        assert [decode(one.message.encode(), "", 0).data for one in found if one.partition == PARTITION] in (
-            [({"p": "1"},), ({"p": "2"},)],
-            [({"p": "2"},), ({"p": "1"},)],
-        )
-        waiting.came_back(connection, found)
-        assert waiting.of_tables(connection, "m") == {("s", "shop", "other")}
-        waiting.forget(connection, "m", ("s", "shop", "other"))
-        assert waiting.count(connection, "m") == 0
+        first = [(TABLE, marker("1", 10)), (TABLE, marker("2", 20)), (OTHER, marker("1", 10, "other"))]
+        waiting.put(connection, name, first, copied=True)
+        waiting.put(connection, name, [(TABLE, marker("1", 30))], copied=False)
+        waiting.put(connection, name, [(TABLE, marker("1", 20))], copied=True)
+        assert waiting.count(connection, name) == 3
+        found = waiting.some(connection, name, 10)
+        assert [(one.table, one.after, one.copied) for one in found] == [
+            (TABLE, Coordinate(1, 1, 30, 0), False),
+            (TABLE, Coordinate(1, 1, 20, 0), True),
+            (OTHER, Coordinate(1, 1, 10, 0), True),
+        ]
+        assert [decode(one.message.encode(), "", 0).data for one in found[:2]] == [({"p": "1"},), ({"p": "2"},)]
+        waiting.sent(connection, name, [found[0].id])
+        assert [one.id for one in waiting.some(connection, name, 10)] == [found[1].id, found[2].id]
+        waiting.put(connection, name, [(TABLE, marker("1", 40))], copied=False)
+        assert waiting.count(connection, name) == 3
+        waiting.forget(connection, name, TABLE)
+        assert waiting.count(connection, name) == 1
+
+
+def test_who_waits_for_all_of_them_waits_for_those_that_come_of_them(state: sa.Engine) -> None:
+    name = unique("m")
+    one = Generations(name)
+    with state.begin() as connection:
+        assert one.sent(connection)
+        assert one.none_yet
+        assert one.last(connection), "none was ever put"
+
+        waiting.put(connection, name, [(TABLE, marker("1", 10))], copied=False)
+        waiting.put(connection, name, [(OTHER, marker("1", 10, "other"))], copied=True)
+        assert not one.sent(connection)
+        waiting.sent(connection, name, [waiting.some(connection, name, 1)[0].id])
+        assert one.sent(connection), "one waits for a copy, which may take days"
+        waiting.put(connection, name, [(TABLE, marker("2", 10))], copied=False)
+        assert not one.last(connection)
+        assert not one.sent(connection)
+        waiting.sent(connection, name, [waiting.some(connection, name, 1)[0].id])
+        assert one.sent(connection)
+        assert one.last(connection)

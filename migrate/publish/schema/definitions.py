@@ -74,10 +74,16 @@ class Definitions:
             self._children = {}
             for name in self.selected:
                 version = self.there(name)
-                for key in foreign_keys(version.create, name[0]) if version is not None else ():
+                known = version is not None and bool(version.create)
+                for key in foreign_keys(version.create, name[0]) if known and version else self.foreign_keys_now(name):
                     if key.cascades:
                         self._children.setdefault(key.parent, []).append((name, key))
         return self._children.get(parent, ())
+
+    def foreign_keys_now(self, name: Name) -> Sequence[ForeignKey]:
+        """Those that a table has at the source now: where the history does not tell, or by other names."""
+        shape = self._current(name) if self._current is not None else None
+        return foreign_keys(shape.create, name[0]) if shape is not None else ()
 
     # -- rows
 
