@@ -173,7 +173,7 @@ def test_rows_that_go_or_change_by_themselves_end_as_at_the_source_beside_a_copy
     migration.do("init")
     migration.start()
     family.sql("DELETE FROM person WHERE id = 7", "UPDATE person SET id = 1008 WHERE id = 8")
-    wait(lambda: migration.ask("status")["waiting_markers"] >= 6, "the markers to wait for the copy")
+    wait(lambda: migration.ask("status")["waiting_markers"] >= 4, "the markers to wait for the copy")
     # As a copy that has read these rows before their parents went inserts them now.
     family.at_target(1, "INSERT INTO account_0 VALUES (7, 7, 0)")
     family.at_target(0, "INSERT INTO account_0 VALUES (8, 8, 0)")
