@@ -33,7 +33,7 @@ class Certificate(Section):
 
 
 class Web(Section):
-    tls: Certificate | None = None
+    tls: Certificate | None = None  # before `listen`, which is judged by it
     listen: str = "127.0.0.1:8087"
     token: SecretStr | None = None
     """Reads the switch; where there are no `tokens` it also acknowledges, as any instance."""

@@ -74,6 +74,10 @@ class Connection(H11Protocol):
         if self.conn.their_state not in (h11.IDLE, h11.SEND_BODY):
             self._in_time()
 
+    def eof_received(self) -> bool:  # type: ignore[override]
+        """A client that has said all waits for its answer; true keeps the connection open, which TLS does not have."""
+        return self.scheme == "http" and self.conn.their_state is h11.DONE
+
     def connection_lost(self, exc: Exception | None) -> None:
         self._in_time()
         super().connection_lost(exc)

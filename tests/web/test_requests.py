@@ -107,6 +107,14 @@ def not_received(connection: socket.socket) -> int:
     return int.from_bytes(fcntl.ioctl(connection, termios.TIOCOUTQ, bytes(4)), sys.byteorder)
 
 
+def test_a_client_that_closes_its_side_after_the_request_is_answered(web: Web) -> None:
+    for sent, got in ((request(), (200, GOOD)), (request()[:-1], (0, None))):
+        with closing(web.connect()) as connection:
+            connection.sendall(sent)
+            connection.shutdown(socket.SHUT_WR)
+            assert answer(connection) == got
+
+
 def test_a_body_in_chunks_is_taken_and_one_request_is_answered_a_connection(web: Web, ground: Ground) -> None:
     assert web.send(chunked(GIVEN[:10], GIVEN[10:])) == (200, GOOD)
     assert ground.acknowledged() == [("web-1", 1)]

@@ -69,6 +69,19 @@ def test_tls_is_served_at_any_address_and_nothing_else_there(
         assert web.ask() == (200, GOOD)
 
 
+def test_a_name_of_this_machine_is_served_and_an_address_in_use_is_named(ground: Ground, tmp_path: Path) -> None:
+    (tmp_path / "second").mkdir()
+    with serving(ground, tmp_path, host="localhost", token=TOKEN) as web:
+        assert web.ask() == (200, GOOD)
+        second = start(ground, tmp_path / "second", listen=f"{HOST}:{web.port}", token=TOKEN)
+        try:
+            assert second.wait(SLOW)
+        finally:
+            second.kill()
+        log = second.log.read_text("utf-8")
+        assert (second.returncode, f"web.listen {HOST}:{web.port}" in log, "Traceback" in log) == (4, True, False), log
+
+
 @pytest.mark.parametrize(
     ("web", "told"),
     [
