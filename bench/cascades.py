@@ -1,10 +1,11 @@
-"""What a delete of a parent costs whose children go by a foreign key: in no log, against children that are deleted by
-statements of their own.
+"""What a delete of a parent costs whose children go by a foreign key, which no log has: against children that are
+deleted by statements of their own.
 
-    python -m bench.cascades                   # PARENTS=5000, AT_ONCE=20; two target databases of four tables, 16 partitions
+    python -m bench.cascades                   # PARENTS=5000, AT_ONCE=20
 
-MariaDB, three children a parent. Each way deletes as many parents, AT_ONCE in a transaction; what is told are the CPU seconds
-of publisher and consumer from the first delete until everything is at the target, and the time until then.
+MariaDB, three children a parent, two target databases of four tables, 16 partitions. Each way deletes as many parents,
+AT_ONCE in a transaction; what is told are the CPU seconds of publisher and consumer from the first delete until
+everything is at the target, and the time until then.
 """
 
 from __future__ import annotations
@@ -84,9 +85,7 @@ def main() -> None:
 
 def _fill(box: Sandbox, parents: int) -> None:
     rows = [f"({number})" for number in range(parents)]
-    children = [
-        f"({number * _CHILDREN + child}, {number})" for number in range(parents) for child in range(_CHILDREN)
-    ]
+    children = [f"({number * _CHILDREN + child}, {number})" for number in range(parents) for child in range(_CHILDREN)]
     box.source.execute(
         f"INSERT INTO parent VALUES {', '.join(rows)}",
         f"INSERT INTO child (id, parent) VALUES {', '.join(children)}",

@@ -26,7 +26,8 @@ from migrate.scroll.small import ROWS as SMALL_ROWS
 from migrate.scroll.small import small_ones
 from migrate.scroll.table_copy import ChunkResult, TableCopy
 from migrate.scroll.tables_copy import Handed, TablesCopy
-from migrate.scroll.tasks import CopyJob, for_tasks
+from migrate.scroll.task_settings import for_tasks
+from migrate.scroll.tasks import CopyJob
 from migrate.settings import Settings
 from migrate.state.copy_progress import skew_of
 from migrate.state.detail import Counts

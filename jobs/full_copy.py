@@ -35,7 +35,7 @@ from migrate.scroll.outcome import tell_not_copied
 from migrate.scroll.sessions import Sessions
 from migrate.scroll.table_copy import Attempt, ChunkResult, TableCopy, refuse_before_incremental
 from migrate.scroll.tables import chosen_tables
-from migrate.scroll.tasks import CopyJob, for_tasks
+from migrate.scroll.tasks import CopyJob
 from migrate.settings import Settings, load
 from migrate.state import database, leading, position
 from migrate.state.detail import Counts
@@ -163,7 +163,7 @@ def _copy(
     if not copy.begin():
         return TableCopied(table.full_name, table.source, Counts(), 0, 0.0, 0, was_copied=True)
     before = copy.counts.rows_read
-    job = CopyJob(for_tasks(settings), copy.planned, copy.aside, copy.part)
+    job = CopyJob(settings, copy.planned, copy.aside, copy.part)
     waves: deque[Future[list[ChunkResult]]] = deque()
     with (
         closing(Governor(settings, copy.planned, state, before)) as governor,

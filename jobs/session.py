@@ -1,6 +1,7 @@
 """The Spark session of this process: started once, shared by copy and verification.
 
-Nothing secret goes into Spark's configuration or on its command line; what tasks need travels in their closure.
+Nothing secret goes into Spark's configuration, on its command line or into its environment; what tasks need travels in
+their closure.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from functools import cache
@@ -31,7 +32,7 @@ from jobs.bundle import ZIP, from_archive, zip_to
 from jobs.frames import map_in_arrow, untouched
 from migrate.model.errors import PreflightError
 from migrate.scroll.outcome import End, Problem
-from migrate.settings import Settings
+from migrate.settings import Settings, secrets_of
 
 log = structlog.get_logger("migrate.spark")
 _open: SparkSession | None = None
@@ -143,7 +144,9 @@ def _start(settings: Settings, master: str, sockets: str) -> SparkSession:
     _reach(master)
     try:
         directory.mkdir(parents=True, exist_ok=True, mode=0o700)
-        session = started(f"migrate {settings.name}", _options(settings, master, directory, sockets), directory)
+        options = _options(settings, master, directory, sockets)
+        with _not_inherited(secrets_of(settings)):
+            session = started(f"migrate {settings.name}", options, directory)
         _ship(session, directory)
         if str(session.sparkContext.master).startswith("local"):
             warm(session)
@@ -213,6 +216,19 @@ def started(name: str, options: Mapping[str, str], directory: Path) -> SparkSess
         builder = builder.config(key, value)
     with _stderr_to(directory / "spark.log"), _interrupts_later():
         return builder.getOrCreate()
+
+
+@contextmanager
+def _not_inherited(secrets: Collection[str]) -> Iterator[None]:
+    """The environment without variables whose whole value is a secret: a JVM keeps what it starts with, and its workers
+    inherit that."""
+    taken = {name: value for name, value in os.environ.items() if value in secrets}
+    for name in taken:
+        del os.environ[name]
+    try:
+        yield
+    finally:
+        os.environ.update(taken)
 
 
 @contextmanager

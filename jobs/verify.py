@@ -32,7 +32,6 @@ from migrate.scroll.check import Checked, CheckJob
 from migrate.scroll.governor import WAVES
 from migrate.scroll.sessions import Sessions
 from migrate.scroll.tables import chosen_tables
-from migrate.scroll.tasks import for_tasks
 from migrate.settings import Settings, load
 from migrate.state import compared, database, failover, leading, position, reached, replay, verification
 from migrate.state.clock import StateClock
@@ -255,7 +254,7 @@ def _check(
     progress: Progress | None,
 ) -> TableVerified:
     check.begin()
-    job, tasks = CheckJob(for_tasks(settings), check.tables), tasks_of(spark, settings)
+    job, tasks = CheckJob(settings, check.tables), tasks_of(spark, settings)
     waves: deque[Future[list[Checked]]] = deque()
     with ThreadPoolExecutor(WAVES, thread_name_prefix="wave") as threads:
         while True:

@@ -17,7 +17,7 @@ from migrate.scroll.governor import WAVES
 from migrate.scroll.keyrange import KeyRange
 from migrate.scroll.sessions import Sessions
 from migrate.scroll.small import small_ones
-from migrate.scroll.tasks import for_tasks
+from migrate.scroll.task_settings import for_tasks
 from migrate.settings import Settings
 from migrate.target.plan import PlannedTable
 from migrate.verify.standing import Standing

@@ -13,10 +13,10 @@ from migrate.model.errors import ConfigError, PreflightError
 from migrate.model.words import counted
 from migrate.ops import finish as finishing
 from migrate.ops import switching
-from migrate.ops import web as serving
 from migrate.state import database, switch
 from migrate.state import migration as migrations
 from migrate.state.cutover import Direction
+from migrate.web import serve
 
 Rehearse = Annotated[
     bool, typer.Option("--rehearse", help="Do all that stops nobody, and say how long the freeze would be.")
@@ -199,7 +199,7 @@ def finish(
 
 def web(context: typer.Context) -> None:
     """Serve the switch over HTTP, for applications that do not reach the state database."""
-    serving.serve(context.obj.load("web"), lambda address: out.print(f"listening on {address}"))
+    serve(context.obj.load("web"), lambda address: out.print(f"listening on {address}"))
 
 
 def show_switch(

@@ -45,6 +45,7 @@ from migrate.preflight import (
     triggers,
     unique_keys,
     versions,
+    web,
     writable,
     zones,
 )
@@ -102,6 +103,7 @@ def run(settings: Settings, *, services: bool = False, way_back: bool = False) -
         _at_leisure(settings, report, plan, way_back=way_back)
     if services:
         report.results += space.check_here(settings.run_dir)
+        report.results += web.check(settings)
         look_at_state = partial(state.check, settings, report.flavours, closed=way_back)
         report.results += guarded("state", "state", look_at_state)
         at_broker = guarded("kafka", "kafka", lambda: kafka.check(settings, _known(settings)))

@@ -10,6 +10,7 @@ from migrate.scroll.keyrange import KeyRange
 from migrate.scroll.outcome import Problem, Stopped, judged
 from migrate.scroll.screen import Form, Total
 from migrate.scroll.sessions import Sessions, forget, kept
+from migrate.scroll.task_settings import for_tasks
 from migrate.settings import Settings
 from migrate.target.plan import PlannedTable
 
@@ -26,6 +27,9 @@ class CheckJob:
     settings: Settings
     tables: tuple[PlannedTable, ...]  # all that share their places: one, or those of a group
     json_types: bool = False  # JSON documents by the types of their scalars too, whatever the setting is
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "settings", for_tasks(self.settings))
 
 
 @dataclass(frozen=True, slots=True)

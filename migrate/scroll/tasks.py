@@ -27,6 +27,7 @@ from migrate.scroll.marks import Mark
 from migrate.scroll.outcome import Problem, Stopped, judged
 from migrate.scroll.sessions import forget, kept, open_source
 from migrate.scroll.table_copy import Attempt, ChunkResult
+from migrate.scroll.task_settings import for_tasks
 from migrate.scroll.writer import ChunkWriter, Written
 from migrate.settings import Settings
 from migrate.state.detail import Counts
@@ -51,13 +52,11 @@ class CopyJob:
     aside: Mapping[Key, str] = field(default_factory=dict)
     part: str = ""
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "settings", for_tasks(self.settings))
+
     def name_of(self, chunk: int) -> str:
         return f"copy of {self.planned.table.full_name}, chunk {chunk}"
-
-
-def for_tasks(settings: Settings) -> Settings:
-    """Without the tables of the config, which no task looks at: they travel with each job otherwise."""
-    return settings.model_copy(update={"tables": ()})
 
 
 Lines = Sequence[bytes]

@@ -22,6 +22,7 @@ from migrate.settings.model import Publish as Publish
 from migrate.settings.model import Settings as Settings
 from migrate.settings.model import Throttle as Throttle
 from migrate.settings.model import Verify as Verify
+from migrate.settings.secrets import secrets_of as secrets_of
 from migrate.settings.servers import Server as Server
 from migrate.settings.servers import Source as Source
 from migrate.settings.servers import State as State
@@ -29,3 +30,5 @@ from migrate.settings.servers import Target as Target
 from migrate.settings.servers import Tls as Tls
 from migrate.settings.tables import RowCondition as RowCondition
 from migrate.settings.tables import TableSettings as TableSettings
+from migrate.settings.web import Certificate as Certificate
+from migrate.settings.web import Web as Web

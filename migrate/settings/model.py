@@ -6,9 +6,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import Field, SecretStr, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
-from migrate.model.address import parse_address
 from migrate.model.errors import ConfigError
 from migrate.model.message import CANAL
 from migrate.model.secrets import is_secret, refuse_sample
@@ -17,8 +16,7 @@ from migrate.settings.cutover import Cutover
 from migrate.settings.servers import Server, Source, State, Target
 from migrate.settings.spark import SparkOptions
 from migrate.settings.tables import TableSettings, like
-
-_TOKEN = 16  # characters at least
+from migrate.settings.web import Web
 
 
 class Database(Section):
@@ -159,26 +157,6 @@ class Check(Section):
     wait_seconds: Seconds = 120.0
     """How long a run waits for the stream to come to what it saw at the sources."""
     repair: bool = False
-
-
-class Web(Section):
-    listen: str = "127.0.0.1:8087"
-    token: SecretStr | None = None
-
-    @field_validator("listen")
-    @classmethod
-    def _host_and_port(cls, value: str) -> str:
-        parse_address(value, 0)
-        return value
-
-    @field_validator("token")
-    @classmethod
-    def _long(cls, value: SecretStr | None) -> SecretStr | None:
-        if value is not None and len(value.get_secret_value()) < _TOKEN:
-            raise ValueError(f"has fewer than {_TOKEN} characters")
-        if value is not None:
-            refuse_sample(value.get_secret_value())
-        return value
 
 
 class Connections(Section):

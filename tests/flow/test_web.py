@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import time
 import urllib.error
 import urllib.request
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -14,7 +12,7 @@ from typing import Any
 from sandbox.broker import KafkaBroker
 from sandbox.ports import HOST, free_port
 from sandbox.stack import Sandbox
-from tests.failover.support import SLOW, Flow, frozen, wait
+from tests.failover.support import Flow, wait
 from tests.helpers import unique
 
 TOKEN = "canary-token-4711-0815"
@@ -76,31 +74,3 @@ def test_applications_read_the_switch_and_say_what_they_go_by(box: Sandbox, kafk
         assert (TOKEN in said, "Traceback" in said) == (False, False)
         web.stop()
         assert web.returncode == 0
-
-
-def test_while_the_state_database_hangs_every_request_is_told_so_within_seconds(
-    box: Sandbox, kafka: KafkaBroker, tmp_path: Path
-) -> None:
-    port = free_port()
-    more = f"web: {{listen: '{HOST}:{port}', token: '{TOKEN}'}}\n"
-    with closing(Flow(box, kafka, tmp_path, unique("hung"), box.source, more=more)) as flow:
-        flow.migration.do("init")
-        web = flow.child("web", "web")
-        wait(lambda: "listening" in web.log.read_text("utf-8"), "the web server")
-        url = f"http://{HOST}:{port}/switch"
-        with ThreadPoolExecutor(40) as threads:
-            assert {status for status, _ in threads.map(request, [url] * 40)} == {200}
-            with frozen(box.targets[0].pid):
-                began = time.monotonic()
-                answers = list(threads.map(request, [url] * 40))
-                assert time.monotonic() - began < 20
-            assert answers == [(503, {"error": "the state database does not answer"})] * 40
-        wait(lambda: request(url)[0] == 200, "it to answer again")
-        assert "Traceback" not in web.log.read_text("utf-8")
-
-
-def test_without_a_token_it_does_not_start(box: Sandbox, kafka: KafkaBroker, tmp_path: Path) -> None:
-    with closing(Flow(box, kafka, tmp_path, unique("notoken"), box.source)) as flow:
-        web = flow.child("web", "web")
-        assert web.wait(SLOW)
-        assert (web.returncode, "web.token is not set" in web.log.read_text("utf-8")) == (2, True)

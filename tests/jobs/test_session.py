@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
 from pyspark.sql import SparkSession
 
 from jobs.session import spark_session
@@ -64,16 +66,49 @@ def test_without_java_it_says_what_is_missing(tmp_path: Path) -> None:
     assert ran.stderr == ""
 
 
-def test_what_killed_processes_left_is_removed(tmp_path: Path) -> None:
+_ENVIRONMENT = """
+import json, os
+from jobs.session import spark_session
+from tests.helpers import make_settings
+canary = "canary-4711-0815"
+settings = make_settings(
+    run_dir={directory!r},
+    web={{"token": canary}},
+    kafka={{"bootstrap": "x", "security": {{"sasl.password": canary + "k"}}}},
+)
+with spark_session(settings, "local[1]") as session:
+    jvm = dict(session.sparkContext._jvm.java.lang.System.getenv())
+    task = session.sparkContext.parallelize([0], 1).map(lambda _: dict(os.environ)).first()
+print(json.dumps([jvm, task, dict(os.environ)]))
+"""
+SECRETS = {"WEB_TOKEN": "canary-4711-0815", "KAFKA_PW": "canary-4711-0815k", "SOURCE_PASSWORD": "not-a-sample"}
+Environment = dict[str, str]
+
+
+@pytest.fixture(scope="module")
+def other(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Environment]]:
+    """A process of its own that had a session: the directory, with what others left there before, and the environments
+    of its JVM, of a task and its own."""
+    directory = tmp_path_factory.mktemp("other")
     ended = subprocess.Popen([sys.executable, "-c", ""])
     ended.wait()
-    left = tmp_path / "spark" / f"local-{ended.pid}"
-    other = tmp_path / "spark" / f"local-{os.getppid()}"
-    for directory in (left, other):
-        directory.mkdir(parents=True)
-    script = _START.format(directory=str(tmp_path))
-    subprocess.run([sys.executable, "-c", script], cwd=_ROOT, check=True, timeout=120, capture_output=True)
-    names = {entry.name for entry in (tmp_path / "spark").iterdir()}
-    assert left.name not in names
-    assert other.name in names, "another process's files were removed"
-    assert not [name for name in names if name.startswith("local-") and name != other.name]
+    for owner in (ended.pid, os.getppid()):
+        (directory / "spark" / f"local-{owner}").mkdir(parents=True)
+    script, env = _ENVIRONMENT.format(directory=str(directory)), {**os.environ, **SECRETS, "HARMLESS": "canary"}
+    ran = subprocess.run(
+        [sys.executable, "-c", script], cwd=_ROOT, env=env, check=True, capture_output=True, timeout=120
+    )
+    return directory, json.loads(ran.stdout.splitlines()[-1])
+
+
+def test_what_killed_processes_left_is_removed(other: tuple[Path, list[Environment]]) -> None:
+    directory, _ = other
+    left = [entry.name for entry in (directory / "spark").iterdir() if entry.name.startswith("local-")]
+    assert left == [f"local-{os.getppid()}"], "nothing but another process's files"
+
+
+def test_its_processes_inherit_no_secret_of_the_config(other: tuple[Path, list[Environment]]) -> None:
+    _, (jvm, task, ours) = other
+    for inherited in (jvm, task):
+        assert (SECRETS.keys() & inherited.keys(), inherited["HARMLESS"]) == (set(), "canary")
+    assert SECRETS.items() <= ours.items(), "the process itself needs them"

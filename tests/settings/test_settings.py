@@ -412,3 +412,43 @@ def test_samples_are_refused_for_every_secret_and_none_is_shown() -> None:
         assert "123456" not in message
     assert "is empty or a sample password" in refused(changed("web", {"token": "a long random one"}))
     assert "short-one" not in refused(changed("web", {"token": "short-one"}))
+
+
+STRONG = "canary-4711-0815-long"
+
+
+@pytest.mark.parametrize(
+    ("web", "told"),
+    [
+        ({"tokens": {"web-1": "canary-short"}}, "'web.tokens': 'web-1' has fewer than 16 characters"),
+        ({"tokens": {"web-1": "a long random one"}}, "'web-1' is empty or a sample password"),
+        ({"tokens": {"web-1": ""}}, "'web-1' has fewer than 16 characters"),
+        ({"tokens": {"": STRONG}}, "'web.tokens"),
+        ({"tokens": {"a" * 129: STRONG}}, "'web.tokens"),
+        ({"tokens": {"web-1 ": STRONG}}, "begins or ends with a blank"),
+        ({"tokens": [STRONG]}, "'web.tokens'"),
+        ({"tokens": {"a": STRONG, "b": STRONG}}, "'b' has the same token as 'a'"),
+        ({"token": STRONG, "tokens": {"web.token": STRONG}}, "'web.token' has the same token as 'web.token'"),
+        ({"tls": {"certificate": STRONG}}, "missing key 'web.tls.key'"),
+    ],
+)
+def test_tokens_that_tell_nobody_apart_or_can_be_guessed_are_refused(web: Any, told: str) -> None:
+    message = refused(changed("web", web))
+    assert told in message
+    assert "canary" not in message
+
+
+@pytest.mark.parametrize(
+    "listen", ["0.0.0.0:8087", "192.0.2.7:8087", "[::]:8087", "[2001:db8::7]:8087", "web.internal:8087"]
+)
+def test_an_address_that_others_reach_needs_tls(listen: str) -> None:
+    message = refused(changed("web", {"listen": listen}))
+    assert message.startswith("'web.listen': is not a loopback address"), message
+    assert all(way in message for way in ("web.tls", "127.0.0.1 behind a proxy", listen))
+    tls = {"certificate": "web.pem", "key": "web.key"}
+    assert parse(changed("web", {"listen": listen, "tls": tls}), {}).web.listen == listen
+
+
+@pytest.mark.parametrize("listen", ["127.0.0.1:8087", "127.8.9.1:1", "[::1]:8087", "localhost:8087"])
+def test_the_loopback_interface_needs_none(listen: str) -> None:
+    assert parse(changed("web", {"listen": listen}), {}).web.listen == listen

@@ -1,0 +1,50 @@
+"""Whose token may do what (decision 0033)."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from dataclasses import dataclass
+
+from migrate.settings import Web
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Whoever sent a request."""
+
+    instance: str | None = None
+    any_instance: bool = False
+
+    def refusal(self, instance: str) -> str | None:
+        """Why this caller cannot acknowledge or leave as an instance; None where it can."""
+        if self.any_instance or self.instance == instance:
+            return None
+        if self.instance is None:
+            return "this token only reads the switch; use the instance's own token, from web.tokens"
+        return f"this token is for the instance '{self.instance}' only"
+
+
+class Tokens:
+    """Every token, as digests."""
+
+    def __init__(self, settings: Web) -> None:
+        known = [(secret, Caller(instance)) for instance, secret in settings.tokens.items()]
+        if settings.token is not None:
+            known.append((settings.token, Caller(any_instance=settings.is_shared)))
+        self._known = [(_digest(f"Bearer {secret.get_secret_value()}".encode()), caller) for secret, caller in known]
+
+    def caller(self, authorization: bytes) -> Caller | None:
+        """Whose the value of an Authorization header is; None where it is nobody's.
+
+        Every token is compared, in a time that does not depend on the values.
+        """
+        found, given = None, _digest(authorization)
+        for digest, caller in self._known:
+            if hmac.compare_digest(given, digest):
+                found = caller
+        return found
+
+
+def _digest(value: bytes) -> bytes:
+    return hashlib.sha256(value).digest()
