@@ -29,6 +29,7 @@ from migrate.state.left_out import Reasons
 from migrate.state.reached import DatabaseName
 from migrate.state.record import Consumed, Partition
 from migrate.state.skip import Skips
+from migrate.target import roles
 from migrate.target.lanes import Lanes
 from migrate.target.parked import SetAside
 from migrate.target.part import Part, Send, apply, find_refused
@@ -205,16 +206,29 @@ class Merger:
     def _refresh(self, share: Share, table: PlannedTable, asked: Asked) -> Rows:
         """Add to a share what the sources have of some keys now; returns that."""
         keys = [*asked]
+        for database in table.databases:
+            if database not in share.versions:
+                share.versions[database] = self._version(database)
         log.info("refreshed", table=table.group or table.table.full_name, keys=len(keys))
         if table.group:
             members = self._planner.members(table)
             self._planner.layouts.refuse_unread(members)  # before they are read
             found = self._source_rows.read_group(members, keys)
             self._planner.add_found(share, table, found, asked)
+            _bind(share)
             return {key: [row for _, row in held] for key, held in found.items()}
         rows = self._source_rows.read(table, keys)
         self._planner.add_refreshed(share, table, rows)
+        _bind(share)
         return {key: [] if row is None else [row] for key, row in rows.items()}
+
+    def _version(self, database: TargetDatabase) -> int:
+        """Of the role of a database: a row that is read now must not be written behind a switch and its rollback."""
+
+        def ask(pool: TargetPool) -> int:
+            return self._look(pool, database, lambda: roles.version(pool.get(database), self._settings.name))
+
+        return self._lanes[database.target].submit(ask).result()
 
     # -- writing
 
@@ -378,6 +392,11 @@ class Merger:
         owned.reached[database] = max(part.expected, part.end)
         if part.end >= owned.behind.get(database, 0):
             owned.behind.pop(database, None)
+
+
+def _bind(share: Share) -> None:
+    for database, part in share.parts.items():
+        part.version = share.versions.get(database)
 
 
 def _lanes(plan: Plan) -> dict[str, int]:

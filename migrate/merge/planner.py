@@ -53,6 +53,7 @@ class Share:
     refreshes: Refreshes  # whose rows are to be added first
     foreign: Sequence[Foreign] = ()  # written while the side was standby: listed, and carried nowhere
     markers: Sequence[Marker] = ()  # whose rows are to be found once the parts are written
+    versions: dict[TargetDatabase, int] = field(default_factory=dict)  # of roles, before rows were read at the source
     late: Refreshes = field(default_factory=dict)  # of `refreshes`, what is to be read once the parts are written
 
     @property

@@ -19,6 +19,7 @@ from migrate.target.decide import Intent
 from migrate.target.decided import Decided
 from migrate.target.place import Aftermath, Aside, Done, LeftOf, PlaceStep, Returned
 from migrate.target.reached import NOTHING, Claim
+from migrate.target.roles import SwitchedSince
 from migrate.target.rows import PlaceWriter
 
 
@@ -42,6 +43,7 @@ class Part:
     end: int = 0
     expected: int = NOTHING  # the offset that the database has come to before
     aside: Aside = field(default_factory=dict)  # not to be written, but kept
+    version: int | None = None  # of the database's role before rows were read at the source; None where none were
 
     @property
     def partition(self) -> Partition:
@@ -63,8 +65,8 @@ def apply(connection: Connection, parts: Sequence[Part], last_tier: int, send: S
     1. raise offset and fence of every partition and source, and see that nothing was lost; 2. lock the rows and decide;
     3. write rows and ledger; 4. hand empty deletes and evicted rows to Kafka, *before* the commit: a crash in between
     sends them twice, which does no harm, but never loses one; 5. commit. keep: also what was decided for each key.
-    Raises: Behind, OwnershipLost, NotStandby, StopError, or the driver's error; nothing was written then, unless the
-    commit itself failed, whose outcome the fence tells.
+    Raises: Behind, OwnershipLost, NotStandby, SwitchedSince, StopError, or the driver's error; nothing was written
+    then, unless the commit itself failed, whose outcome the fence tells.
     """
     done = Done()
     with connection.transaction():
@@ -75,6 +77,9 @@ def apply(connection: Connection, parts: Sequence[Part], last_tier: int, send: S
         # Asked inside the transaction: only an answer from after the first statement counts (rule 11).
         migration = parts[0].partition.migration
         known = standing.to_write(connection, migration)
+        for part in parts:
+            if part.version is not None and known.role is not None and part.version != known.role.version:
+                raise SwitchedSince(connection.name)
         aside = {key: why for part in parts for key, why in part.aside.items()}
         decided: list[Decided] = []
         lefts = {part.partition: Aftermath() for part in parts}

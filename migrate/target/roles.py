@@ -57,6 +57,16 @@ class NotStandby(ServerError):  # noqa: N818 - it says what is so
         self.held = held
 
 
+class SwitchedSince(StopError):  # noqa: N818 - it says what is so
+    """A row was read at the source, and there was a switch before it could be written; nothing was written."""
+
+    def __init__(self, where: str) -> None:
+        super().__init__(
+            f"{where}: applications were switched since a row was read at the source for it",
+            hint="it is read again by itself",
+        )
+
+
 class NoRole(StopError):  # noqa: N818 - it says what is so
     """Nothing is known of who may write in a database, or the state knows less of it than the database."""
 
@@ -81,6 +91,15 @@ def read(connection: Connection, migration: str) -> Held:
     if row is None:
         raise missing(connection.name, migration)
     return held(row)
+
+
+def version(connection: Connection, migration: str) -> int:
+    """Of the switch when the role was set, without a lock: asked before a row is read at the source, and compared when
+    it is written. Raises NoRole."""
+    row = connection.one(f"SELECT version FROM {ROLE} WHERE migration = %s", (migration,))
+    if row is None:
+        raise missing(connection.name, migration)
+    return int(str(row[0]))
 
 
 def held(row: tuple[object, ...]) -> Held:

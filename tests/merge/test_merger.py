@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -21,8 +22,9 @@ from migrate.model.message import Message, Received
 from migrate.state.record import Partition
 from migrate.target.place import Aftermath, Done, PlaceStep
 from migrate.target.reached import Claim, StateBehind
+from migrate.target.refresh import refresh_message
 from sandbox.stack import Sandbox
-from tests.helpers import address, make_settings, plain_table, plan_of, service_tables, unique
+from tests.helpers import SHARDING, address, make_settings, plain_table, plan_of, service_tables, unique
 
 PARTITION = Partition("m", "topic", 0)
 
@@ -77,6 +79,43 @@ def side(mariadb_box: Sandbox) -> Iterator[Side]:
     made = Side(mariadb_box)
     yield made
     made.drop()
+
+
+def test_a_row_that_was_read_before_a_switch_and_a_rollback_is_not_written_behind_them(
+    mariadb_box: Sandbox,
+) -> None:
+    """Lost: the refresh wrote the old row over the one that the application had acknowledged meanwhile."""
+    side = Side(mariadb_box)
+    source, shop = mariadb_box.source, unique("shop")
+    try:
+        source.execute(f"CREATE DATABASE {shop}")
+        renamed = replace(plain_table(), database=shop)
+        source.execute("CREATE TABLE t (id INT PRIMARY KEY, shard INT, v VARCHAR(5))", database=shop)
+        source.execute("INSERT INTO t VALUES (1, 0, 'old')", database=shop)
+        tables = [{"name": f"{shop}.t", "sharding": SHARDING}]
+        made = make_settings(sources=[{"name": "s", **address(source)}], tables=tables)
+        settings = side.plan.settings.model_copy(update={"sources": made.sources, "tables": made.tables})
+        items = [Received(PARTITION, 0, 10, refresh_message(renamed, [("1",)]))]
+        plan = plan_of(renamed, settings=settings)
+        with closing(Merger(plan, NoDelays(), side.stop)) as merger:  # type: ignore[arg-type]
+            merger.take(Claim(PARTITION, 1, "h"), {}, {})
+            with closing(source.connect(shop, autocommit=False)) as writer, writer.cursor() as cursor:
+                cursor.execute("SELECT * FROM t WHERE id = 1 FOR UPDATE")
+                with running(lambda: merger.merge(items)) as result:
+                    waits = "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE INFO LIKE '%% LOCK IN SHARE MODE'"
+                    until(lambda: source.query(waits)[0][0] == 1, 4)
+                    for number, name in enumerate(side.names):
+                        changed = "UPDATE _migrate_role SET version = version + 2"
+                        side.box.targets[number].execute(changed, database=name)
+                    writer.rollback()
+                    result()
+            assert side.rows(0) == [], "nothing was written"
+            merged = merger.merge(items)
+            assert merged.failed == {}
+            assert side.rows(0) == [(1, "old")]
+    finally:
+        source.execute(f"DROP DATABASE {shop}")
+        side.drop()
 
 
 def batch(
