@@ -102,7 +102,9 @@ def test_a_row_that_was_read_before_a_switch_and_a_rollback_is_not_written_behin
             with closing(source.connect(shop, autocommit=False)) as writer, writer.cursor() as cursor:
                 cursor.execute("SELECT * FROM t WHERE id = 1 FOR UPDATE")
                 with running(lambda: merger.merge(items)) as result:
-                    waits = "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE INFO LIKE '%% LOCK IN SHARE MODE'"
+                    waits = (
+                        "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE INFO LIKE '%% LOCK IN SHARE MODE'"
+                    )
                     until(lambda: source.query(waits)[0][0] == 1, 4)
                     for number, name in enumerate(side.names):
                         changed = "UPDATE _migrate_role SET version = version + 2"
