@@ -66,6 +66,7 @@ class Meant:
     they have since, by what they had.
     """
 
+    gone: Images = field(default_factory=list)  # of rows that made way for others
     rule: str = ""
     at: Coordinate = REFRESHED
     generation: int = 0
@@ -74,7 +75,7 @@ class Meant:
     @classmethod
     def by(cls, alike: Sequence[Message]) -> Meant:
         """alike: markers of one table, rule and generation."""
-        found = cls(alike[0].sql, max(one.coordinate for one in alike), alike[0].id)
+        found = cls([], alike[0].sql, max(one.coordinate for one in alike), alike[0].id)
         for message in alike:
             for was, now in pairs_of(message):
                 found.now[tuple(was.items())] = dict.fromkeys(was) if now is None else now
@@ -179,7 +180,9 @@ class Cascades:
         With what the source did to their rows.
         """
         for planned, asked in share.late.values():
-            yield from _slices(planned, asked, Meant())
+            ids = {one.table.id for one in self._plan.members(planned)}
+            gone = [(key, row) for id_, key, row in share.images if id_ in ids]
+            yield from _slices(planned, asked, Meant(gone=gone))
         alike: dict[tuple[TableId, str, int, int], list[Marker]] = {}
         for marker in share.markers:
             if not marker.message.standby:
@@ -277,7 +280,9 @@ class Cascades:
         if not links or meant.generation >= GENERATIONS or not (meant.rule or self.leads_on(planned)):
             return
         own = self._planner.layouts.own_columns(planned)
-        images = self._images(planned, keys, {*own, *(name for _, _, key in links for name in key.referenced)})
+        wanted = {*own, *(name for _, _, key in links for name in key.referenced)}
+        images = self._images(planned, keys, wanted)
+        images += [(name, row) for name, row in meant.gone if name in keys and wanted <= row.keys()]
         seen = {name for name, _ in images}
         made: list[tuple[TableId, Message]] = []
         for parent, child, key in links:

@@ -108,6 +108,12 @@ class Layouts:
         """Whether the server changes rows of others by itself where rows of this table change."""
         return id_ in self._children
 
+    def told_columns(self, planned: PlannedTable) -> tuple[str, ...]:
+        """The columns of a row that goes which tell whose rows change with it; none of a table without children."""
+        links = self._children.get(planned.table.id, ())
+        referenced = {name for _, key in links for name in key.referenced}
+        return tuple(sorted({*self.own_columns(planned), *referenced})) if links else ()
+
     def own_columns(self, planned: PlannedTable) -> Collection[str]:
         """The columns by which rows of a table, or of its group, are changed by themselves."""
         return {name for one in self._plan.members(planned) for name in self._parents.get(one.table.id, ())}

@@ -53,6 +53,7 @@ class Share:
     refreshes: Refreshes  # whose rows are to be added first
     foreign: Sequence[Foreign] = ()  # written while the side was standby: listed, and carried nowhere
     markers: Sequence[Marker] = ()  # whose rows are to be found once the parts are written
+    images: Sequence[tuple[TableId, Key, Row]] = ()  # rows to be refreshed that made way, as the target had them
     versions: dict[TargetDatabase, int] = field(default_factory=dict)  # of roles, before rows were read at the source
     late: Refreshes = field(default_factory=dict)  # of `refreshes`, what is to be read once the parts are written
 
@@ -109,6 +110,7 @@ class _Draft:
     event_ms: int = 0
     foreign: list[Foreign] = field(default_factory=list)
     markers: list[Marker] = field(default_factory=list)
+    images: list[tuple[TableId, Key, Row]] = field(default_factory=list)
 
 
 class Planner:
@@ -128,7 +130,7 @@ class Planner:
         self.layouts = Layouts(history, plan)
         self._belief = Belief(history)
         self._passed_over: set[str] = set()  # as was said already
-        self._writers: dict[tuple[int, Place], PlaceWriter] = {}
+        self._writers: dict[tuple[int, Place, tuple[str, ...]], PlaceWriter] = {}
 
     def plan_partition(self, owned: Owned, items: Sequence[Received]) -> Share:
         """What each database shall get. `owned` is not changed.
@@ -159,7 +161,7 @@ class Planner:
                 parts[database] = _nothing(owned, database, end)
         last = items[-1].message.source, items[-1].message.coordinate
         consumed = Consumed(owned.partition, end, highest, len(items), draft.rows, draft.event_ms, start, last=last)
-        return Share(owned, parts, consumed, draft.refreshes, draft.foreign, draft.markers)
+        return Share(owned, parts, consumed, draft.refreshes, draft.foreign, draft.markers, draft.images)
 
     def _take(self, draft: _Draft, item: Received, owned: Owned) -> None:
         """One message. Raises StopError, or RowRefused when it is about one of its rows."""
@@ -180,7 +182,7 @@ class Planner:
             self._take_back(planned, item, draft.returned)
             return
         if message.refresh:
-            self._note_refresh(planned, message, draft.refreshes)
+            self._note_refresh(planned, message, draft)
             return
         planned = self.layouts.of(planned, message)
         draft.rows += len(message.data)
@@ -201,10 +203,12 @@ class Planner:
         hint = error.hint_and(leave_out_hint(*where))
         raise StopError(f"message {offset_name(*where)}: {error.message}", hint=hint) from None
 
-    def _note_refresh(self, planned: PlannedTable, message: Message, refreshes: Refreshes) -> None:
+    def _note_refresh(self, planned: PlannedTable, message: Message, draft: _Draft) -> None:
         table = planned.table
         keys: Asked = {key_of(row, table.key, table.full_name): None for row in message.data}
-        self.ask(planned, keys, refreshes)
+        self.ask(planned, keys, draft.refreshes)
+        known = [row for row in message.data if len(row) > len(table.key)]
+        draft.images += [(table.id, key_of(row, table.key, table.full_name), row) for row in known]
 
     def ask(self, planned: PlannedTable, asked: Asked, refreshes: Refreshes) -> None:
         """Add keys that are to be read at their sources again."""
@@ -376,12 +380,13 @@ class Planner:
         return part.work[-1]
 
     def _writer(self, planned: PlannedTable, place: Place) -> PlaceWriter:
-        key = (id(planned.table), place)  # the writer keeps the table, so that no other one gets its id
+        kept = self.layouts.told_columns(planned)
+        key = (id(planned.table), place, kept)  # the writer keeps the table, so that no other one gets its id
         if key not in self._writers:
             consume = self._settings.consume
             members = [one.table.id for one in self._plan.members(planned)]
             self._writers[key] = PlaceWriter(
-                planned.table, place.table, consume.lookup_keys, consume.write_rows, planned.noted_as, members
+                planned.table, place.table, consume.lookup_keys, consume.write_rows, planned.noted_as, members, kept
             )
         return self._writers[key]
 

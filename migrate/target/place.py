@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from migrate.model.change import Key
 from migrate.model.coordinate import Coordinate
+from migrate.model.message import Row
 from migrate.model.table import Table
 from migrate.mysql.connection import Connection
 from migrate.target import ledger, parked
@@ -61,7 +62,7 @@ class Aftermath:
     """What a part leaves to be looked at again."""
 
     empties: list[EmptyDelete] = field(default_factory=list)
-    evicted: list[tuple[Table, Key]] = field(default_factory=list)  # rows that made way for a unique value
+    evicted: list[tuple[Table, Row]] = field(default_factory=list)  # that made way for a unique value: key, and more
 
     def __bool__(self) -> bool:
         return bool(self.empties or self.evicted)
@@ -173,7 +174,7 @@ class PlaceStep:
             both = [*chosen[Write.UPDATE], *chosen[Write.INSERT]]
             evicted = writer.insert_taking(connection, [intent.row for intent in both if intent.row is not None])
             if evicted:
-                self._left(both[0].key).evicted += [(writer.table, key) for key in evicted]
+                self._left(both[0].key).evicted += [(writer.table, row) for row in evicted]
             return
         writer.update(connection, [intent.row for intent in chosen[Write.UPDATE] if intent.row is not None])
         writer.insert(connection, [intent.row for intent in chosen[Write.INSERT] if intent.row is not None])

@@ -37,16 +37,21 @@ _LOCK_SECONDS = 5
 
 def refresh_message(table: Table, keys: Sequence[Key]) -> Message:
     """The request to read these keys again."""
+    return refresh_of(table, [dict(zip(table.key, key, strict=True)) for key in keys])
+
+
+def refresh_of(table: Table, rows: Sequence[Row]) -> Message:
+    """As `refresh_message`, of rows of which more is known than their key: as they were."""
     return Message(
         database=table.database,
         table=table.name,
         type=REFRESH,
-        data=tuple(dict(zip(table.key, key, strict=True)) for key in keys),
+        data=tuple(rows),
         source=table.source,
         incarnation=REFRESHED.incarnation,
         file=REFRESHED.file,
         transaction=REFRESHED.transaction,
-        rows=tuple(range(len(keys))),
+        rows=tuple(range(len(rows))),
         pk_names=table.key,
         ts=int(time.time() * 1000),
     )

@@ -15,7 +15,7 @@ from migrate.settings import Settings
 from migrate.state.clock import StateClock
 from migrate.state.migration import Migration
 from migrate.target.place import Aftermath, EmptyDelete
-from migrate.target.refresh import refresh_message
+from migrate.target.refresh import refresh_of
 
 _CONFIRM_SECONDS = 30.0
 
@@ -60,8 +60,8 @@ class AftermathSender:
         for empty in left.empties:
             due = int((self._clock.now() + self._settings.delay.tiers_seconds[empty.tier]) * 1000)
             self._producer.produce(tiers[empty.tier], partition.number, encode(delayed_message(empty, database, due)))
-        for table, key in left.evicted:
-            self._producer.produce(topic, partition.number, encode(refresh_message(table, [key])))
+        for table, row in left.evicted:
+            self._producer.produce(topic, partition.number, encode(refresh_of(table, [row])))
         self._flush("delayed deletes")
 
 

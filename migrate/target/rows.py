@@ -14,7 +14,7 @@ import structlog
 from migrate.model.change import Key
 from migrate.model.errors import StopError
 from migrate.model.message import Row
-from migrate.model.table import Kind, Table, TableId
+from migrate.model.table import Column, Kind, Table, TableId
 from migrate.mysql.connection import Connection
 from migrate.mysql.errors import DUPLICATE_KEY, number
 from migrate.mysql.keys import among
@@ -43,7 +43,10 @@ class PlaceWriter:
         write_rows: int = 1000,
         noted_as: Table | None = None,
         members: Iterable[TableId] = (),
+        kept: Iterable[str] = (),
     ) -> None:
+        """kept: columns of a row that makes way for another one's unique value, which are told with its key."""
+        self._kept = tuple(table.by_name[name] for name in sorted({*kept} - {*table.key}) if name in table.by_name)
         self.table = table
         self.noted_as = noted_as or table
         self.members = frozenset(members) or frozenset({table.id})
@@ -67,11 +70,17 @@ class PlaceWriter:
 
     def _keys(self, connection: Connection, where: str, arguments: Sequence[Parameter]) -> list[Key]:
         """The keys of some rows, which are locked."""
-        columns = self.table.key_columns
+        rows = self._rows(connection, self.table.key_columns, where, arguments)
+        return [tuple(map(str, values)) for values in rows]
+
+    def _rows(
+        self, connection: Connection, columns: Sequence[Column], where: str, arguments: Sequence[Parameter]
+    ) -> list[tuple[str | None, ...]]:
+        """Columns of some rows, which are locked."""
         fields = ", ".join(compared(column) for column in columns)
         readers = [from_server(column) for column in columns]
         rows = connection.query(f"SELECT {fields} FROM {quote(self.name)} WHERE {where} FOR UPDATE", arguments)
-        return [tuple(str(read(value)) for read, value in zip(readers, row, strict=True)) for row in rows]
+        return [tuple(read(value) for read, value in zip(readers, row, strict=True)) for row in rows]
 
     # -- writing
 
@@ -84,8 +93,9 @@ class PlaceWriter:
         for part, arguments in self._batches(rows):
             self._write(connection, f"{self._insert} {self._marks(part)}", arguments)
 
-    def insert_taking(self, connection: Connection, rows: Sequence[Row]) -> list[Key]:
-        """Insert rows, and delete rows of other keys that hold one of their unique values; returns those keys.
+    def insert_taking(self, connection: Connection, rows: Sequence[Row]) -> list[Row]:
+        """Insert rows, and delete rows of other keys that hold one of their unique values; returns of those the key and
+        the columns that are kept.
 
         Such a row came from the copy, which read the source later than the stream has come: its taking of the value is
         still to come in the stream, with a full image (docs/decisions/0003). The caller has it refreshed all the same.
@@ -97,23 +107,24 @@ class PlaceWriter:
             if number(error) != DUPLICATE_KEY:
                 raise
             connection.execute("ROLLBACK TO SAVEPOINT taking")
-            return [key for row in rows for key in self._take(connection, row)]
+            return [one for row in rows for one in self._take(connection, row)]
         return []
 
-    def _take(self, connection: Connection, row: Row) -> list[Key]:
+    def _take(self, connection: Connection, row: Row) -> list[Row]:
         try:
             self.insert(connection, [row])
             return []
         except pymysql.err.IntegrityError as error:
             if number(error) != DUPLICATE_KEY:
                 raise
-        evicted: list[Key] = []
+        evicted: list[Row] = []
+        columns = (*self.table.key_columns, *self._kept)
         for where, values in holders.conditions(connection, self.table, self.name, row):
-            keys = self._keys(connection, where, values)
-            if keys:
-                self.delete(connection, keys)
-                log.warning("a row made way for a unique value, and is refreshed", table=self.name, rows=len(keys))
-            evicted += keys
+            found = self._rows(connection, columns, where, values)
+            if found:
+                self.delete(connection, [tuple(map(str, one[: len(self.table.key)])) for one in found])
+                log.warning("a row made way for a unique value, and is refreshed", table=self.name, rows=len(found))
+            evicted += [dict(zip([column.name for column in columns], one, strict=True)) for one in found]
         self.insert(connection, [row])
         return evicted
 

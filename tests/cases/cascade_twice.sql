@@ -1,5 +1,5 @@
 -- Changes that follow each other before the first one is applied: a row moves by itself, and goes; keys change twice.
--- tables: ct_a, ct_b, ct_c, ct_k, ct_l, ct_m
+-- tables: ct_a, ct_b, ct_c, ct_k, ct_l, ct_m, ct_p, ct_q, ct_r
 -- prepare
 CREATE TABLE ct_a (id INT PRIMARY KEY);
 CREATE TABLE ct_b (id INT PRIMARY KEY, a INT, n INT, FOREIGN KEY (a) REFERENCES ct_a (id) ON DELETE CASCADE ON UPDATE CASCADE, FOREIGN KEY (n) REFERENCES ct_a (id) ON DELETE SET NULL);
@@ -13,7 +13,16 @@ INSERT INTO ct_c VALUES (1, 1), (2, 2), (3, 3), (4, 1);
 INSERT INTO ct_k VALUES (1), (5);
 INSERT INTO ct_l VALUES (1, 1), (1, 2), (5, 1);
 INSERT INTO ct_m VALUES (1, 1, 1), (1, 1, 2), (1, 2, 1), (5, 1, 1);
+CREATE TABLE ct_p (id INT PRIMARY KEY);
+CREATE TABLE ct_q (id INT PRIMARY KEY, p INT, code VARCHAR(5), UNIQUE (code), FOREIGN KEY (p) REFERENCES ct_p (id) ON DELETE CASCADE ON UPDATE CASCADE);
+CREATE TABLE ct_r (id INT PRIMARY KEY, q INT, FOREIGN KEY (q) REFERENCES ct_q (id) ON DELETE CASCADE);
+INSERT INTO ct_p VALUES (1), (6);
+INSERT INTO ct_q VALUES (1, 1, 'x'), (6, 6, 'y');
+INSERT INTO ct_r VALUES (1, 1), (2, 6);
 -- live
+UPDATE ct_p SET id = 60 WHERE id = 6;
+DELETE FROM ct_p WHERE id = 1;
+UPDATE ct_q SET code = 'x' WHERE id = 6;
 UPDATE ct_a SET id = 30 WHERE id = 3;
 DELETE FROM ct_a WHERE id = 30;
 BEGIN;

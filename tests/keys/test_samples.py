@@ -96,5 +96,5 @@ def test_a_row_makes_way_for_its_own_unique_value_alone(
     writer = PlaceWriter(table, "t")
     with one.transaction():
         writer.insert(one, [{"id": str(number), "u": text} for number, text in enumerate(held)])
-        assert writer.insert_taking(one, [{"id": "9", "u": taken}]) == [(str(held.index(taken)),)]
+        assert writer.insert_taking(one, [{"id": "9", "u": taken}]) == [{"id": str(held.index(taken))}]
     assert {row[0] for row in one.query("SELECT id FROM t")} == {0, 1, 2, 9} - {held.index(taken)}

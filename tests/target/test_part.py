@@ -8,7 +8,6 @@ from dataclasses import replace
 import pymysql
 import pytest
 
-from migrate.model.change import Key
 from migrate.model.coordinate import Coordinate
 from migrate.model.errors import OwnershipLost, StopError
 from migrate.model.message import Row
@@ -46,7 +45,7 @@ class Place:
         self.writer = PlaceWriter(self.table, name)
         self.partition = Partition(standby(side.one), "topic", 0)
         self.sent: list[EmptyDelete] = []
-        self.evicted: list[tuple[Table, Key]] = []
+        self.evicted: list[tuple[Table, Row]] = []
         reached.take(side.one, Claim(self.partition, 1, "h"), ["s"])
         chunk_fence.open_attempt(side.one, self.migration, self.table, Chunk(WHOLE_TABLE, None, None), 1)
         if closed:
@@ -288,7 +287,7 @@ def test_a_row_that_makes_way_for_a_unique_value_is_handed_over_to_be_refreshed(
     place.apply(write(0, "1", "10"))
     place.apply(write(2, "2", "10"))
     assert place.rows == [(2, 10)]
-    assert [(table.name, key) for table, key in place.evicted] == [(place.table.name, ("1",))]
+    assert [(table.name, key) for table, key in place.evicted] == [(place.table.name, {place.table.key[0]: "1"})]
 
 
 def test_a_delayed_delete_that_the_target_refuses_is_named_and_set_aside_comes_again(side: TargetSide) -> None:

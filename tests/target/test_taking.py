@@ -34,7 +34,7 @@ def test_a_row_that_holds_the_value_gives_way_and_no_other(side: TargetSide, wri
     side.one.execute("INSERT INTO accounts VALUES (1, 'x', 1, 1), (2, 'y', 2, 2), (3, NULL, NULL, 1), (4, 'z', 9, 9)")
     with side.one.transaction():
         rows = [row(10, "x", 7, 7), row(11, "w", 2, 2), row(12, None, None, 1)]
-        assert writer.insert_taking(side.one, rows) == [("1",), ("2",)]
+        assert writer.insert_taking(side.one, rows) == [{"id": "1"}, {"id": "2"}]
     assert side.rows("accounts") == [
         (3, None, None, 1),
         (4, "z", 9, 9),
@@ -87,7 +87,7 @@ def test_a_row_gives_way_whatever_the_unique_key_is_on(side: TargetSide, what: s
         with side.one.transaction():
             writer.insert(side.one, [{"id": "1", **held}])
             assert writer.insert_taking(side.one, [{"id": "3", **apart}]) == []
-            assert writer.insert_taking(side.one, [{"id": "2", **taking}]) == [("1",)]
+            assert writer.insert_taking(side.one, [{"id": "2", **taking}]) == [{"id": "1"}]
         assert [key for key, *_ in side.rows("parted")] == [2, 3]
     finally:
         side.one.execute("DROP TABLE parted")
