@@ -154,7 +154,7 @@ def page(now: Status, stands: Whole | None, meant: Callable[[str], str]) -> Rend
     say("records: " + ", ".join(f"{count} {name}" for name, count in now.records.items()))
     say(f"empty deletes waiting: {now.empty_deletes}" + (" at those that answer" if now.unanswered else ""))
     if now.waiting_markers:
-        say(f"foreign keys: {counted(now.waiting_markers, 'marker')} to be sent")
+        say(f"foreign keys: {counted(now.waiting_markers, 'marker')} until the copy of the table is closed")
     for one in now.lost:
         say(meant(f"LOST: {one}; `{mending.of_lost(one)}`"))
     if now.foreign:

@@ -26,7 +26,7 @@ from migrate.model.errors import MigrateError, OwnershipLost, ServerError, StopE
 from migrate.model.message import Message, Received, decode, without_rows
 from migrate.model.partition import leave_out_hint
 from migrate.settings import Settings
-from migrate.state import ending, left_out, record
+from migrate.state import compared, ending, left_out, record
 from migrate.state import migration as migrations
 from migrate.state.database import in_transaction
 from migrate.state.lease import Leases
@@ -60,6 +60,11 @@ class Merged(Protocol):
 
 class Writer(Owner, Protocol):
     """Turns batches into rows at the target; the merger."""
+
+    @property
+    def follows(self) -> bool:
+        """Whether rows of any table are changed by foreign keys, outside of the log."""
+        ...
 
     def rounds(self, batch: Sequence[Received]) -> Iterable[Sequence[Received]]:
         """A batch in pieces, each to be merged and marked before the next."""
@@ -279,7 +284,14 @@ class Consumer:
         with self._partitions.turn:
             ours = self._partitions.consumed()
             back = self._in_state(lambda connection: record.put_back(connection, ours)) if ours else ()
+        if back:
+            self._forget_compared()
         return {partition: PutBack() for partition in back}
+
+    def _forget_compared(self) -> None:
+        """Markers of foreign keys went with the state: only a verification finds what they would have changed."""
+        if self._writer.follows:
+            self._in_state(lambda connection: compared.forget(connection, self._settings.name))
 
     def _merge_once(self) -> None:
         self._merged = time.monotonic()
@@ -312,6 +324,8 @@ class Consumer:
             return lost, back
 
         lost, back = self._in_state(mark)
+        if back:
+            self._forget_compared()
         for done in consumed:
             if done.partition in back:
                 log.warning("the state database was put back", partition=done.partition.number)

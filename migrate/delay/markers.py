@@ -18,18 +18,19 @@ from migrate.model.coordinate import Coordinate, file_number
 from migrate.model.errors import ServerError
 from migrate.model.table import TableId
 from migrate.settings import Settings
-from migrate.state import phase, position, waiting
+from migrate.state import phase, position, replay, waiting
 from migrate.state.database import in_transaction
 from migrate.state.migration import Migration
 from migrate.state.phase import Phase
 from migrate.state.waiting import Waiting
 from migrate.target.cascades import partitions
 from migrate.target.plan import Plan, PlannedTable
+from migrate.target.refresh import REFRESHED
 
 log = structlog.get_logger("migrate.requeue")
-_SECONDS = 0.3
+SECONDS = 0.3
 """Between two looks into the state: a grandchild waits so long."""
-_AT_ONCE = 5_000
+_AT_ONCE = 1_000
 
 
 class Markers:
@@ -51,41 +52,46 @@ class Markers:
         nothing is found the second time. Raises ServerError."""
         if time.monotonic() < self._next:
             return
-        self._next = time.monotonic() + _SECONDS
-        ready = in_transaction(self._state, self._ready, self._stop)
+        self._next = time.monotonic() + SECONDS
+        ready, messages = in_transaction(self._state, self._ready, self._stop)
         for one in ready:
             planned = self._plan.tables[one.table]
             topic = self._topics[planned.topic or self._settings.topic]
             for number in partitions(planned, topic.partitions):
-                producer.produce(topic.name, number, one.message.encode("utf-8"))
+                producer.produce(topic.name, number, messages[one.id].encode("utf-8"))
         if not ready:
             return
         if not producer.flush(30.0):
             raise ServerError("Kafka did not confirm markers within 30 s", hint="they are sent again after a restart")
-        name, ids = self._settings.name, [one.id for one in ready]
-        in_transaction(self._state, lambda connection: waiting.sent(connection, name, ids), self._stop)
+        name = self._settings.name
+        in_transaction(self._state, lambda connection: waiting.sent(connection, name, ready), self._stop)
         log.info("markers sent", count=len(ready))
 
-    def _ready(self, connection: sa.Connection) -> list[Waiting]:
-        """Of tables that are in the migration, and whose topic is there."""
+    def _ready(self, connection: sa.Connection) -> tuple[list[Waiting], dict[int, str]]:
+        """Of tables that are in the migration, and whose topic is there; with what they say."""
         name = self._settings.name
-        if not (found := waiting.some(connection, name, _AT_ONCE)):
-            return []
+        if not (found := waiting.every(connection, name)):
+            return [], {}
         copied = {id_ for id_, one in phase.every(connection, name).items() if one is Phase.COPIED}
-        places = {one.table[0]: position.load(connection, name, one.table[0]) for one in found}
-        passed = {
-            source: Coordinate(place.incarnation, file_number(place.file), place.pos, 0)
-            for source, place in places.items()
-            if place is not None
-        }
-        return [
+        passed = {source: self._passed(connection, source) for source in {one.table[0] for one in found}}
+        ready = [
             one
             for one in found
             if (planned := self._plan.tables.get(one.table)) is not None
             and (planned.topic or self._settings.topic) in self._topics
-            and one.after < passed.get(one.table[0], one.after)
+            and one.after < passed[one.table[0]]
             and (not one.copied or copied.issuperset(self._group(planned)))
-        ]
+        ][:_AT_ONCE]
+        return ready, waiting.messages(connection, ready) if ready else {}
+
+    def _passed(self, connection: sa.Connection, source: str) -> Coordinate:
+        """Up to where everything of a source is in its partitions; what is published again may not be, until it is."""
+        place = position.load(connection, self._settings.name, source)
+        if place is None:
+            return REFRESHED
+        if replay.replaying(connection, self._settings.name, place):
+            return Coordinate(0, 0, 1, 0)
+        return Coordinate(place.incarnation, file_number(place.file), place.pos, 0)
 
     def _group(self, planned: PlannedTable) -> set[TableId]:
         return {one.table.id for one in self._plan.members(planned)}

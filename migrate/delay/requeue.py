@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 
 import structlog
 
+from migrate.delay.markers import SECONDS as MARKERS_SECONDS
 from migrate.delay.markers import Markers
 from migrate.kafka.producer import OrderedProducer
 from migrate.kafka.reader import PartitionReader
@@ -114,7 +115,7 @@ class Requeue:
         """Seconds to wait for messages: not past the next due time."""
         due = [waiting.messages[0][1] for waiting in self._waiting.values() if waiting.messages]
         left = (min(due) / 1000 - self._clock.now()) if due else 1.0
-        return min(max(left, 0.01), 1.0)
+        return min(max(left, 0.01), 1.0 if self._markers is None else MARKERS_SECONDS)
 
     def _send_due(self) -> None:
         """1. produce what is due; 2. wait for the broker; 3. commit the offsets."""

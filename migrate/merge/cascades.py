@@ -9,7 +9,7 @@ marker itself while a copy of the table is open, which may still bring such rows
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol
@@ -164,7 +164,9 @@ class Cascades:
         yield from pieces
 
     def _group(self, id_: TableId) -> set[TableId]:
-        return {one.table.id for one in self._plan.members(self._plan.find(*id_))}
+        """A table and those of its group; itself alone where it was removed."""
+        planned = self._plan.tables.get(id_)
+        return {id_} if planned is None else {one.table.id for one in self._plan.members(planned)}
 
     def leads_on(self, planned: PlannedTable) -> bool:
         """Whether a refresh of the table may change rows of others: it waits until the batch is written then."""
@@ -193,7 +195,8 @@ class Cascades:
             keys, is_open = self._find(share.owned, some)
             if is_open:
                 self._waits.put([(planned.table.id, message) for planned, message in some], copied=True)
-            yield from _slices(some[0].planned, dict.fromkeys(keys), Meant.by([message for _, message in some]))
+            newest = self._planner.layouts.newest(some[0].planned)
+            yield from _slices(newest, dict.fromkeys(keys), Meant.by([message for _, message in some]))
 
     def foreign(self, share: Share) -> list[Foreign]:
         """The keys that markers speak of whose parents were written at a standby side, and those below them: carried by
@@ -226,7 +229,11 @@ class Cascades:
         """Without those by columns that the table has no longer: others have taken their place."""
         layouts, names = self._planner.layouts, planned.table.by_name.keys()
         links = [(one, *link) for one in self._plan.members(planned) for link in layouts.children(one)]
-        return [link for link in links if names >= {*link[2].referenced}]
+        return [
+            link
+            for link in links
+            if names >= {*link[2].referenced} and link[1].table.by_name.keys() >= {*link[2].columns}
+        ]
 
     # -- the rows that a marker means
 
@@ -234,29 +241,39 @@ class Cascades:
         """Keys of the partition with values that markers of a table name; and whether a copy may bring more of them."""
         planned = some[0].planned
         old, new = values_of(planned, [message for _, message in some])
-        found, is_open = self._rows_with(planned, old)
+        topic = self._topics[owned.partition.topic_id]
+
+        def is_ours(key: Key) -> bool:
+            return planned.partition(key, topic.partitions) == owned.partition.number
+
+        found, is_open = self._rows_with(planned, old, is_ours)
         keys = dict.fromkeys(found)
         for one in self._plan.members(planned) if new else ():
             newest = self._planner.layouts.newest(one)
             for condition in conditions(newest.table, new, self._at_once):
-                keys.update(dict.fromkeys(self._sources.keys_with(newest, condition)))
-        topic = self._topics[owned.partition.topic_id]
-        ours = [key for key in keys if planned.partition(key, topic.partitions) == owned.partition.number]
-        if ours:
-            log.info("rows changed by a foreign key", table=planned.table.full_name, keys=len(ours))
-        return ours, is_open
+                keys.update(dict.fromkeys(filter(is_ours, self._sources.keys_with(newest, condition))))
+        if keys:
+            log.info("rows changed by a foreign key", table=planned.table.full_name, keys=len(keys))
+        return [*keys], is_open
 
-    def _rows_with(self, planned: PlannedTable, values: Values) -> tuple[list[Key], bool]:
+    def _rows_with(
+        self, planned: PlannedTable, values: Values, wanted: Callable[[Key], bool] = lambda _key: True
+    ) -> tuple[list[Key], bool]:
         """Keys of rows at the target that have one of some values, and whether a copy of the table is open."""
         asked = [
-            self._lanes[database.target].submit(partial(self._ask, database, planned, values))
+            self._lanes[database.target].submit(partial(self._ask, database, planned, values, wanted))
             for database in planned.databases
         ]
         answers = [one.result() for one in asked]
         return [key for keys, _ in answers for key in keys], any(is_open for _, is_open in answers)
 
     def _ask(
-        self, database: TargetDatabase, planned: PlannedTable, values: Values, pool: TargetPool
+        self,
+        database: TargetDatabase,
+        planned: PlannedTable,
+        values: Values,
+        wanted: Callable[[Key], bool],
+        pool: TargetPool,
     ) -> tuple[list[Key], bool]:
         def ask() -> tuple[list[Key], bool]:
             connection = pool.get(database)
@@ -266,7 +283,7 @@ class Cascades:
             found: list[Key] = []
             for condition in conditions(planned.table, values, self._at_once):
                 rows = select(connection, planned.table.key, planned, database, condition)
-                found += [key_in(planned.table, raw) for raw in rows]
+                found += [key for raw in rows if wanted(key := key_in(planned.table, raw))]
             return found, is_open
 
         result: tuple[list[Key], bool] = self._retry(pool, database, ask)
@@ -285,6 +302,7 @@ class Cascades:
         images += [(name, row) for name, row in meant.gone if name in keys and wanted <= row.keys()]
         seen = {name for name, _ in images}
         made: list[tuple[TableId, Message]] = []
+        after = meant.at if meant.rule else self._log_end(planned.table.source)
         for parent, child, key in links:
             pairs = [
                 one
@@ -299,7 +317,7 @@ class Cascades:
                 for row in (rows.get(name, ()) if name not in seen else ())
                 if (one := pair(key, row, None)) is not None
             ]
-            made += self._markers(parent, child, key, meant, pairs)
+            made += self._markers(parent, child, key, meant.generation + 1, after, pairs)
         self._waits.put(made, copied=False)
 
     def _is_named(self, meant: Meant, child: PlannedTable, planned: PlannedTable, one: Pair) -> bool:
@@ -308,13 +326,23 @@ class Cascades:
         was = meant.now.get(tuple(one[0].items()))
         return child.table.id == planned.table.id and was is not None and was == (one[1] or dict.fromkeys(one[0]))
 
+    def _log_end(self, source: str) -> Coordinate:
+        """Behind everything that a row which was read just now may have lost others by."""
+        reach = self._planner.layouts.reach(source)
+        return self._sources.log_end(source, reach[0]) if reach is not None else REFRESHED
+
     def _markers(
-        self, parent: PlannedTable, child: PlannedTable, key: ForeignKey, meant: Meant, pairs: Sequence[Pair]
+        self,
+        parent: PlannedTable,
+        child: PlannedTable,
+        key: ForeignKey,
+        generation: int,
+        at: Coordinate,
+        pairs: Sequence[Pair],
     ) -> Iterator[tuple[TableId, Message]]:
-        at = meant.at
         base = Message(
             "", "", CASCADE, (), parent.table.source, at.incarnation, at.file, at.transaction, (),
-            id=meant.generation + 1, ts=int(time.time() * 1000),
+            id=generation, ts=int(time.time() * 1000),
         )  # fmt: skip
         limit = self._plan.settings.kafka.max_message_bytes
         for marker in markers(child.table, base, key, 0, enumerate(pairs), limit):

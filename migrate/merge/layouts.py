@@ -94,15 +94,24 @@ class Layouts:
         """
         timeline = self._timelines.get(planned.table.id) or [((0, 0, 0), planned)]
         place, wanted = marker.coordinate[:3], marker.data[0].keys()
-        there = [one for since, one in timeline if since < place]
-        behind = [one for since, one in timeline if since >= place]
-        for one in (*reversed(there), *behind):
+        versions = [one for since, one in timeline if since < place]
+        later = [one for since, one in timeline if since >= place]
+        for one in (*reversed(versions), *reversed(later)):
             if wanted <= one.table.by_name.keys():
                 return one
         raise StopError(
             f"{planned.table.full_name}: a foreign key changed rows by {', '.join(wanted)}: no version of it has that",
             hint="leave the message out, and `migrate verify --repair`",
         )
+
+    def reach(self, source: str) -> tuple[int, int] | None:
+        """Incarnation and newest file that a source's publisher may have published."""
+        return self._history.reach(source) if self._history is not None else None
+
+    @property
+    def follows(self) -> bool:
+        """Whether a source changes rows of any table by itself."""
+        return bool(self._children)
 
     def has_children(self, id_: TableId) -> bool:
         """Whether the server changes rows of others by itself where rows of this table change."""

@@ -85,7 +85,7 @@ def standing_in_the_way(
     longest = duration(max(settings.delay.tiers_seconds))
     aside = {
         f"empty delete waits, for up to {longest} (delay.tiers_seconds)": now.empty_deletes,
-        "marker of a foreign key is to be sent": now.waiting_markers,
+        "marker of a foreign key waits for its table's copy to close": now.waiting_markers,
         "change is parked": now.parked,
         "key is skipped": now.skips,
     }

@@ -20,9 +20,11 @@ from migrate.mysql.connection import Connection
 from migrate.publish import begin
 from migrate.publish.log.logfiles import OtherLog
 from migrate.state import failover as failovers
-from migrate.state import leading, schema_history
+from migrate.state import leading, membership, schema_history
 from migrate.state.failover import GTID, Failover
+from migrate.state.membership import Stage
 from migrate.state.position import Position
+from migrate.target.roles import Role
 
 log = structlog.get_logger("migrate.publish")
 
@@ -53,8 +55,17 @@ def note(connection: sa.Connection, migration: str, before: Position, after: Pos
         raise ServerError(f"{why.message}; a cutover is under way", hint="it is tried again")
     if leading.leads(connection, migration):
         raise why
-    at = Coordinate(after.incarnation, file_number(after.file), after.pos, 0)
-    schema_history.carry_over(connection, migration, after.source, at, server="")
+    place = Coordinate(after.incarnation, file_number(after.file), after.pos, 0)
+    server = f"{after.server_id}/{after.server_uuid}"
+    # What was noted stands in a log, under GTIDs, that are no more: all of it holds here.
+    for name, version in schema_history.in_force(connection, migration, after.source, place, "").items():
+        role = Role.STANDBY.value if name == schema_history.SIDE else version.role
+        since = place._replace(transaction=place.transaction - 1)
+        here = replace(version, since=since, gtid="", role=role)
+        schema_history.put(connection, migration, after.source, name, here, server)
+    for id_, member in membership.every(connection, migration).items():
+        if id_[0] == after.source and member.stage in (Stage.JOINING, Stage.JOINED):  # a place in the old log is none
+            membership.put(connection, migration, id_, replace(member, gtid_set="", server_id=0, server_uuid=""))
     doubt = (
         f"its log is another one than was read up to {before.file}:{before.pos}; writes by others there are not known"
     )

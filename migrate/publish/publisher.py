@@ -147,7 +147,8 @@ class Publisher:
         first = partial(start.first_position, with_source, self._settings, self._source, [*self._tables], self._stop)
         after = log_again.position_at_end(with_source, [*self._tables.values()], before, first, why)
         name = self._settings.name
-        self._save(after, check=lambda connection: log_again.note(connection, name, before, after, why))
+        note = partial(log_again.note, migration=name, before=before, after=after, why=why)
+        self._save(after, check=note, state_first=True)
         self._resume = start.resume(with_source, after)
         return after
 
@@ -393,7 +394,10 @@ class Publisher:
         listed: Listed | None = None,
         reached: Reached | None = None,
         check: Callable[[sa.Connection], None] = lambda _connection: None,
+        *,
+        state_first: bool = False,
     ) -> None:
+        """state_first: it counts once the state has it, and another store gets it at the next flush."""
         note = reached.note if reached is not None else None
 
         def save(connection: sa.Connection) -> None:
@@ -411,7 +415,7 @@ class Publisher:
                 outstanding.put(connection, self._settings.name, self._source.name, listed)
             acknowledged.put(connection, self._source.name, ends)
 
-        if position != self._saved and note is None:  # a failover counts once the state has it, with its note
+        if position != self._saved and note is None and not state_first:  # so does a failover, with its note
             try:
                 self._store.save(position)
             except OSError as error:

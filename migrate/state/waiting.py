@@ -28,7 +28,9 @@ table = sa.Table(
     sa.Column("message", sa.Text),
     sa.Column("sent", sa.DateTime),
 )
-_AT_ONCE = 200
+_BYTES = 500_000
+"""Of markers in one statement: one alone may be as large as a message."""
+_MOST = 100_000
 _KEPT = sa.text("INTERVAL 10 MINUTE")
 """For how long one that was sent is remembered: who waits for all of them sees that it was there."""
 _LATER = {
@@ -46,7 +48,6 @@ class Waiting(NamedTuple):
     table: TableId
     after: Coordinate
     copied: bool
-    message: str
 
 
 _GENERATIONS = 16
@@ -69,9 +70,12 @@ class Generations:
     def sent(self, connection: sa.Connection) -> bool:
         if self._upto is None:
             self._upto = newest(connection, self.migration)
+        return not self._left(connection, table.c.id <= self._upto)
+
+    def _left(self, connection: sa.Connection, *which: sa.ColumnElement[bool]) -> bool:
         columns = table.c
-        where = [columns.id <= self._upto, columns.sent.is_(None), columns.copied == 0]
-        return not how_many(connection, table, [columns.migration == self.migration, *where])
+        where = [columns.migration == self.migration, columns.sent.is_(None), columns.copied == 0, *which]
+        return bool(how_many(connection, table, where))
 
     @property
     def none_yet(self) -> bool:
@@ -81,7 +85,7 @@ class Generations:
     def last(self, connection: sa.Connection) -> bool:
         now_, before, self._upto = newest(connection, self.migration), self._upto, None
         self._rounds += 1
-        return now_ == before or self._rounds > _GENERATIONS
+        return (now_ == before and not self._left(connection)) or self._rounds > _GENERATIONS
 
 
 class Waits:
@@ -114,32 +118,43 @@ def put(connection: sa.Connection, migration: str, markers: Iterable[tuple[Table
             "copied": int(copied),
             "message": encode(marker).decode("utf-8"),
         }
-    every = list(rows.values())
-    for start in range(0, len(every), _AT_ONCE):
-        put_all(connection, table.name, every[start : start + _AT_ONCE], _LATER)
+    some: list[dict[str, object]] = []
+    size = 0
+    for row in rows.values():
+        size += len(str(row["message"]))
+        if some and size > _BYTES:
+            put_all(connection, table.name, some, _LATER)
+            some, size = [], len(str(row["message"]))
+        some.append(row)
+    put_all(connection, table.name, some, _LATER)
 
 
-def some(connection: sa.Connection, migration: str, most: int) -> list[Waiting]:
+def every(connection: sa.Connection, migration: str) -> list[Waiting]:
     """Those that were not sent: first those that wait for no copy, oldest first."""
-    columns = table.c
-    wanted = sa.select(table).where(columns.migration == migration, columns.sent.is_(None))
+    names = ("id", "source", "table_schema", "table_name", "incarnation", "file_no", "tx", "copied")
+    wanted = sa.select(*(table.c[name] for name in names)).where(table.c.migration == migration, table.c.sent.is_(None))
+    rows = connection.execute(wanted.order_by(table.c.copied, table.c.id).limit(_MOST))
     return [
-        Waiting(
-            row.id,
-            (row.source, row.table_schema, row.table_name),
-            Coordinate(row.incarnation, row.file_no, row.tx, 0),
-            bool(row.copied),
-            row.message,
-        )
-        for row in connection.execute(wanted.order_by(columns.copied, columns.id).limit(most))
+        Waiting(row.id, (row[1], row[2], row[3]), Coordinate(row.incarnation, row.file_no, row.tx, 0), bool(row.copied))
+        for row in rows
     ]
 
 
-def sent(connection: sa.Connection, migration: str, done: Collection[int]) -> None:
-    """They are in their partitions; what was long ago is forgotten."""
-    free = sa.func.unhex(sa.func.sha2(sa.func.concat(table.c.id, "/", sa.func.hex(table.c.digest)), 256))
-    connection.execute(sa.update(table).where(table.c.id.in_(list(done))).values(sent=now, digest=free))
-    connection.execute(sa.delete(table).where(table.c.migration == migration, table.c.sent < now - _KEPT))
+def messages(connection: sa.Connection, some: Collection[Waiting]) -> dict[int, str]:
+    """What they say, by their numbers."""
+    found = connection.execute(sa.select(table.c.id, table.c.message).where(table.c.id.in_([one.id for one in some])))
+    return {row[0]: row[1] for row in found}
+
+
+def sent(connection: sa.Connection, migration: str, done: Collection[Waiting]) -> None:
+    """They are in their partitions, unless the same was put behind a later change meanwhile; what was long ago is
+    forgotten."""
+    columns = table.c
+    free = sa.func.unhex(sa.func.sha2(sa.func.concat(columns.id, "/", sa.func.hex(columns.digest)), 256))
+    same = sa.tuple_(columns.id, columns.incarnation, columns.file_no, columns.tx)
+    those = [(one.id, one.after.incarnation, one.after.file, one.after.transaction) for one in done]
+    connection.execute(sa.update(table).where(same.in_(those)).values(sent=now, digest=free))
+    connection.execute(sa.delete(table).where(columns.migration == migration, columns.sent < now - _KEPT))
 
 
 def newest(connection: sa.Connection, migration: str) -> int:
@@ -149,8 +164,9 @@ def newest(connection: sa.Connection, migration: str) -> int:
 
 
 def count(connection: sa.Connection, migration: str) -> int:
-    """How many are not in their partitions yet."""
-    return how_many(connection, table, [table.c.migration == migration, table.c.sent.is_(None)])
+    """How many wait until a copy is closed."""
+    columns = table.c
+    return how_many(connection, table, [columns.migration == migration, columns.sent.is_(None), columns.copied == 1])
 
 
 def forget(connection: sa.Connection, migration: str, id_: TableId) -> None:

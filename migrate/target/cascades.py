@@ -54,13 +54,13 @@ def changed(key: ForeignKey, before: Row, after: Row | None) -> Pair | None:
 
 def pair(key: ForeignKey, before: Row, after: Row | None) -> Pair | None:
     """As `changed`, whatever the foreign key does then."""
-    old = [before[name] for name in key.referenced]
+    old = [before.get(name) for name in key.referenced]
     if None in old:
         return None
     was = dict(zip(key.columns, old, strict=True))
     if after is None:
         return was, None
-    new = [after[name] for name in key.referenced]
+    new = [after.get(name) for name in key.referenced]  # of a generated column nobody knows
     return None if new == old else (was, dict(zip(key.columns, new, strict=True)))
 
 

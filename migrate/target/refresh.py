@@ -14,7 +14,7 @@ from contextlib import closing, suppress
 import pymysql
 
 from migrate.model.change import Key, key_of
-from migrate.model.coordinate import Coordinate
+from migrate.model.coordinate import Coordinate, file_number
 from migrate.model.errors import ServerError, StopError
 from migrate.model.message import REFRESH, Message, Row
 from migrate.model.table import Column, Table
@@ -23,6 +23,7 @@ from migrate.mysql.connection import Connection, connect
 from migrate.mysql.foreign_keys import logs_cascades
 from migrate.mysql.keys import Condition, among
 from migrate.mysql.quoting import table as full_name
+from migrate.mysql.readable import log_end
 from migrate.mysql.rowfilter import and_rows
 from migrate.mysql.values import from_server, selected
 from migrate.settings import Settings
@@ -158,6 +159,18 @@ class SourceRows:
             told = f"source '{source}' cannot be asked for its foreign keys: {mysql_errors.text(error)}"
             raise StopError(told, hint="it is tried again by itself") from error
         return self._logs[source]
+
+    def log_end(self, source: str, incarnation: int) -> Coordinate:
+        """Behind which a source's log has nothing. Raises StopError when it does not answer."""
+        self._follow()
+        try:
+            with closing(connect(self._settings.source(source), f"source '{source}'")) as connection:
+                end = log_end(connection)
+        except (pymysql.MySQLError, OSError, ServerError) as error:
+            self.close()
+            told = f"source '{source}' cannot be asked where its log ends: {mysql_errors.text(error)}"
+            raise StopError(told, hint="it is tried again by itself") from error
+        return Coordinate(incarnation, file_number(end.file), end.pos - 1, 0)
 
     def _unread(self, table: Table, error: Exception) -> StopError:
         self.close()

@@ -16,7 +16,8 @@ CREATE TABLE IF NOT EXISTS waiting_marker (
   message MEDIUMTEXT NOT NULL COMMENT 'as it is sent',
   sent DATETIME(6) NULL,
   PRIMARY KEY (id),
-  UNIQUE KEY (migration, digest)
+  UNIQUE KEY (migration, digest),
+  KEY (migration, sent, copied, id)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
 
 DELETE FROM compared;

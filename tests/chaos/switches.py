@@ -95,6 +95,7 @@ class Switches:
         self._counts: Counter[str] = Counter()
         self._thaws: list[tuple[float, int]] = []
         self._lost = False  # since the last verification
+        self._commands = False  # a switch is tried
         self._working: list[Working] = []
 
     def close(self) -> None:
@@ -211,6 +212,7 @@ class Switches:
             kill_at = (
                 time.monotonic() + self._choice.uniform(0.3, 4.0) if not calm and self._choice.random() < 0.5 else None
             )
+            self._commands = True
             while child.running:
                 if kill_at is not None and time.monotonic() > kill_at:
                     self._counts["command killed"] += 1
@@ -218,6 +220,7 @@ class Switches:
                     child.kill()
                     break
                 self._tend(0.05, faults=not calm and self._choice.random() < 0.03)
+            self._commands = False
             self._note(f"{command} ended with {child.returncode}, the side is {self._side()}")
             if self._side() == wanted and not self._under_way():
                 self._counts[command] += 1
@@ -333,7 +336,7 @@ class Switches:
     def _put_back(self) -> None:
         """A target comes back as it was a moment before, the first one with the state; only where no application writes
         at it, whose writes would be gone."""
-        if self._side() != "source" or self._under_way():
+        if self._commands or self._side() != "source" or self._under_way():
             return
         server = self._choice.choice(self._box.targets)
         self._counts["put back"] += 1

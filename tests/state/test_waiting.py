@@ -24,18 +24,21 @@ def test_a_marker_waits_once_behind_the_latest_change_until_it_was_sent(state: s
         waiting.put(connection, name, first, copied=True)
         waiting.put(connection, name, [(TABLE, marker("1", 30))], copied=False)
         waiting.put(connection, name, [(TABLE, marker("1", 20))], copied=True)
-        assert waiting.count(connection, name) == 3
-        found = waiting.some(connection, name, 10)
+        assert waiting.count(connection, name) == 2, "those that wait for a copy"
+        found = waiting.every(connection, name)
         assert [(one.table, one.after, one.copied) for one in found] == [
             (TABLE, Coordinate(1, 1, 30, 0), False),
             (TABLE, Coordinate(1, 1, 20, 0), True),
             (OTHER, Coordinate(1, 1, 10, 0), True),
         ]
-        assert [decode(one.message.encode(), "", 0).data for one in found[:2]] == [({"p": "1"},), ({"p": "2"},)]
-        waiting.sent(connection, name, [found[0].id])
-        assert [one.id for one in waiting.some(connection, name, 10)] == [found[1].id, found[2].id]
+        messages = waiting.messages(connection, found[:2])
+        said = [decode(messages[one.id].encode(), "", 0).data for one in found[:2]]
+        assert said == [({"p": "1"},), ({"p": "2"},)]
+        waiting.put(connection, name, [(TABLE, marker("2", 25))], copied=True)  # while the others are on their way
+        waiting.sent(connection, name, found[:2])
+        assert [one.id for one in waiting.every(connection, name)] == [found[1].id, found[2].id]
         waiting.put(connection, name, [(TABLE, marker("1", 40))], copied=False)
-        assert waiting.count(connection, name) == 3
+        assert len(waiting.every(connection, name)) == 3
         waiting.forget(connection, name, TABLE)
         assert waiting.count(connection, name) == 1
 
@@ -51,11 +54,11 @@ def test_who_waits_for_all_of_them_waits_for_those_that_come_of_them(state: sa.E
         waiting.put(connection, name, [(TABLE, marker("1", 10))], copied=False)
         waiting.put(connection, name, [(OTHER, marker("1", 10, "other"))], copied=True)
         assert not one.sent(connection)
-        waiting.sent(connection, name, [waiting.some(connection, name, 1)[0].id])
+        waiting.sent(connection, name, waiting.every(connection, name)[:1])
         assert one.sent(connection), "one waits for a copy, which may take days"
         waiting.put(connection, name, [(TABLE, marker("2", 10))], copied=False)
         assert not one.last(connection)
         assert not one.sent(connection)
-        waiting.sent(connection, name, [waiting.some(connection, name, 1)[0].id])
+        waiting.sent(connection, name, waiting.every(connection, name)[:1])
         assert one.sent(connection)
         assert one.last(connection)

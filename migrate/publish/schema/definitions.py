@@ -53,6 +53,7 @@ class Definitions:
         self._store = store
         self.tables: dict[Name, Table] = {}
         self._children: dict[Name, list[tuple[Name, ForeignKey]]] | None = None
+        self._now: dict[Name, Sequence[ForeignKey]] = {}
         self.watched: set[Name] = set()
         """Tables whose rows the reader must ask `met` about."""
         self._arrange()
@@ -60,6 +61,7 @@ class Definitions:
     def _arrange(self) -> None:
         self.tables.clear()
         self._children = None
+        self._now = {}
         self.watched = {name for name, version in self.versions.items() if version.holds}
         for name in self.selected:
             version = self.versions.get(name)
@@ -82,8 +84,10 @@ class Definitions:
 
     def foreign_keys_now(self, name: Name) -> Sequence[ForeignKey]:
         """Those that a table has at the source now: where the history does not tell, or by other names."""
-        shape = self._current(name) if self._current is not None else None
-        return foreign_keys(shape.create, name[0]) if shape is not None else ()
+        if name not in self._now:
+            shape = self._current(name) if self._current is not None else None
+            self._now[name] = foreign_keys(shape.create, name[0]) if shape is not None else ()
+        return self._now[name]
 
     # -- rows
 
