@@ -13,7 +13,7 @@ COMPILED := build/compiled
 ORDER    := --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help setup install servers demo test test-long test-all coverage compiled test-compiled types soak-failover fuzz mutations times chaos
+.PHONY: help setup install servers demo test test-long test-all coverage compiled test-compiled types soak-failover fuzz mutations times chaos chaos-switch
 .PHONY: model model-broken
 .PHONY: lint typecheck bench-capture bench-apply bench-copy bench-verify bench-many clean distclean lock
 
@@ -95,6 +95,9 @@ times: servers ## run the suite and print where its time goes: by file, and by w
 
 chaos: servers ## a whole migration under random kills and faults, then everything compared; FLAVOUR, KILLS=200, SEED
 	$(BIN)/python -m tests.chaos --flavour $(FLAVOUR) --kills $(KILLS) $(if $(SEED),--seed $(SEED))
+
+chaos-switch: servers ## cutovers and rollbacks under random kills and faults, then both sides compared; as chaos
+	$(BIN)/python -m tests.chaos --switches --flavour $(FLAVOUR) --kills $(KILLS) $(if $(SEED),--seed $(SEED))
 
 model: servers ## search the protocol's models in docs/model to their end with spin; about a minute
 	$(BIN)/python -m tests.model_checker
