@@ -84,6 +84,7 @@ class Merger:
         self._busy = threading.Lock()
         self._stop = stop
         self._owned: dict[Partition, Owned] = {}
+        self._versions: dict[TargetDatabase, int] = {}  # of roles, asked once a merge, before rows are read
         self._databases = plan.used_databases
         self._lanes = {name: Lanes(plan.settings, count) for name, count in _lanes(plan).items()}
         sources = [*(source.name for source in self._settings.sources), CANAL]
@@ -155,6 +156,7 @@ class Merger:
             return self._merge(batch)
 
     def _merge(self, batch: Sequence[Received]) -> Merged:
+        self._versions.clear()
         self._planner.layouts.refresh()
         work: dict[TargetDatabase, list[Part]] = {}
         shares: dict[Partition, Share] = {}
@@ -212,19 +214,19 @@ class Merger:
         """Add to a share what the sources have of some keys now; returns that."""
         keys = [*asked]
         for database in table.databases:
-            if database not in share.versions:
-                share.versions[database] = self._version(database)
+            if database not in self._versions:
+                self._versions[database] = self._version(database)
         log.info("refreshed", table=table.group or table.table.full_name, keys=len(keys))
         if table.group:
             members = self._planner.members(table)
             self._planner.layouts.refuse_unread(members)  # before they are read
             found = self._source_rows.read_group(members, keys)
             self._planner.add_found(share, table, found, asked)
-            _bind(share)
+            _bind(share, self._versions)
             return {key: [row for _, row in held] for key, held in found.items()}
         rows = self._source_rows.read(table, keys)
         self._planner.add_refreshed(share, table, rows)
-        _bind(share)
+        _bind(share, self._versions)
         return {key: [] if row is None else [row] for key, row in rows.items()}
 
     def _version(self, database: TargetDatabase) -> int:
@@ -399,9 +401,10 @@ class Merger:
             owned.behind.pop(database, None)
 
 
-def _bind(share: Share) -> None:
+def _bind(share: Share, versions: Mapping[TargetDatabase, int]) -> None:
+    """Of rows that were read just now: they are written only while the databases' roles are what they were before."""
     for database, part in share.parts.items():
-        part.version = share.versions.get(database)
+        part.version = versions.get(database)
 
 
 def _lanes(plan: Plan) -> dict[str, int]:

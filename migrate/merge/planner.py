@@ -54,7 +54,6 @@ class Share:
     foreign: Sequence[Foreign] = ()  # written while the side was standby: listed, and carried nowhere
     markers: Sequence[Marker] = ()  # whose rows are to be found once the parts are written
     images: Sequence[tuple[TableId, Key, Row]] = ()  # rows to be refreshed that made way, as the target had them
-    versions: dict[TargetDatabase, int] = field(default_factory=dict)  # of roles, before rows were read at the source
     late: Refreshes = field(default_factory=dict)  # of `refreshes`, what is to be read once the parts are written
 
     @property

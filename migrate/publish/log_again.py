@@ -42,7 +42,13 @@ def position_at_end(
             begin.check_definition(connection, table)
         except StopError as error:
             raise StopError(f"{why.message}; {error.message}", hint=why.hint) from why
-    return replace(position, incarnation=before.incarnation + 1, replica_id=before.replica_id, batch=before.batch)
+    return replace(
+        position,
+        incarnation=before.incarnation + 1,
+        replica_id=before.replica_id,
+        batch=before.batch,
+        event_time=before.event_time,
+    )
 
 
 def note(connection: sa.Connection, migration: str, before: Position, after: Position, why: OtherLog) -> None:
