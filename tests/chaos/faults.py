@@ -5,7 +5,6 @@ from __future__ import annotations
 import heapq
 import itertools
 import os
-import shutil
 import signal
 import threading
 import time
@@ -22,6 +21,7 @@ from sandbox.database import DatabaseServer
 from sandbox.stack import Sandbox
 from tests.chaos.crew import Crew, Failure, Say
 from tests.chaos.tables import TABLES
+from tests.kept import kept
 
 LOCK_WAIT = 2  # seconds that the targets let a statement wait for a lock
 _WEIGHT = 300  # rows a session writes so that the server picks the other one as the victim of a deadlock
@@ -154,19 +154,13 @@ class Faults:
         """A target comes back as it was some seconds before; with the first one, the state does too."""
         server = self._choice.choice(self._box.targets)
         seconds = self._choice.uniform(1, 8)
-        aside = server.root / "kept"
 
         def put_back() -> None:
-            server.kill()
-            shutil.copytree(server.data, aside, ignore=shutil.ignore_patterns("*.sock*"))
-            server.start()
-            self._tune(server)
-            self._stop.wait(seconds)
-            server.kill()
-            shutil.rmtree(server.data)
-            aside.rename(server.data)
-            server.start()
-            self._tune(server)
+            with kept(server, server.root / "kept") as before:
+                self._tune(server)
+                self._stop.wait(seconds)
+                before.put_back()
+                self._tune(server)
 
         self._at_server(put_back, "put back", f"{server.name} by {seconds:.1f} s")
 

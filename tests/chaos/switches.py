@@ -8,7 +8,6 @@ acknowledged last, at whichever side was active then.
 from __future__ import annotations
 
 import logging
-import shutil
 import subprocess
 import time
 from collections import Counter
@@ -31,6 +30,7 @@ from tests.chaos.crew import Crew, Failure
 from tests.failover.support import SLOW, Flow, wait
 from tests.flow.test_cutover import MORE
 from tests.forked import Child
+from tests.kept import kept
 
 _STREAMS = {
     **{f"forward-{name}": (name,) for name in ("publish", "consume", "commit", "requeue")},
@@ -342,15 +342,9 @@ class Switches:
         self._counts["put back"] += 1
         self._lost = True
         self._note(f"put back: {server.name}")
-        aside = server.root / "kept"
-        server.kill()
-        shutil.copytree(server.data, aside, ignore=shutil.ignore_patterns("*.sock*"))
-        server.start()
-        self._tend(self._choice.uniform(1, 5), faults=False)
-        server.kill()
-        shutil.rmtree(server.data)
-        aside.rename(server.data)
-        server.start()
+        with kept(server, server.root / "kept") as before:
+            self._tend(self._choice.uniform(1, 5), faults=False)
+            before.put_back()
 
     def _calm(self) -> None:
         self._thaw(float("inf"))

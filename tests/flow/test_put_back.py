@@ -3,9 +3,7 @@ batch, the end of the copy and the way back went on above the hole (rule "fence 
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -13,38 +11,16 @@ import pymysql
 import pytest
 
 from sandbox.broker import KafkaBroker
-from sandbox.database import DatabaseServer
 from sandbox.stack import Sandbox
 from tests.failover.support import SLOW, Flow, frozen, wait
 from tests.helpers import unique
+from tests.kept import kept
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]  # Spark starts twice
 ROWS, CHUNK = 2_000, 50
 COPY = f"copy: {{chunk_rows: {CHUNK}, chunks_at_once: 1, master: 'local[2]'}}\nverify: {{master: 'local[2]'}}\n"
 COMPARED = ", compare_seconds: 2"
 LOST = "a target lost committed transactions"
-
-
-class Kept:
-    """A server's data directory as it was at one moment."""
-
-    def __init__(self, server: DatabaseServer, directory: Path) -> None:
-        self._server, self._copy = server, directory
-        server.kill()
-        shutil.copytree(server.data, directory, ignore=shutil.ignore_patterns("*.sock*"))
-        server.start()
-
-    def put_back(self) -> None:
-        self._server.kill()
-        shutil.rmtree(self._server.data)
-        shutil.copytree(self._copy, self._server.data)
-        self._server.start()
-
-
-@contextmanager
-def kept(server: DatabaseServer, directory: Path) -> Iterator[Kept]:
-    yield Kept(server, directory)
-    shutil.rmtree(directory)
 
 
 def lost(flow: Flow, *options: str) -> Any:
