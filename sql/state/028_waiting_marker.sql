@@ -1,6 +1,6 @@
 -- Version 28: markers of rows that a foreign key changed, on their way into every partition of a table: those for the
 -- children of such rows, until the source's publisher has come behind the change; those of a table whose copy is open,
--- as it may still bring rows as they were. What was compared before they were followed counts no more.
+-- as it may still bring rows as they were.
 
 CREATE TABLE IF NOT EXISTS waiting_marker (
   id BIGINT NOT NULL AUTO_INCREMENT,
@@ -19,5 +19,3 @@ CREATE TABLE IF NOT EXISTS waiting_marker (
   UNIQUE KEY (migration, digest),
   KEY (migration, sent, copied, id)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
-
-DELETE FROM compared;
