@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from migrate.cutover.server import Server
 from migrate.model.errors import ServerError
 from migrate.mysql.errors import explained, unreachable
+from migrate.mysql.foreign_keys import logs_cascades
 from migrate.preflight import cascades
 from migrate.settings import Cutover
 from migrate.target.plan import Plan
@@ -37,4 +38,6 @@ def _unfollowed(server: Server, plan: Plan) -> list[tuple[str, str]]:
         if id_[0] == server.name
     }
     with explained(f"'{server.name}'"):
+        if logs_cascades(server.acts):
+            return []
         return [one for name in selected for one in cascades.unfollowed(server.acts, selected, name)]

@@ -14,7 +14,7 @@ import sqlalchemy as sa
 import structlog
 
 from migrate.kafka.producer import OrderedProducer
-from migrate.model.coordinate import Coordinate, file_number
+from migrate.model.coordinate import Coordinate
 from migrate.model.errors import ServerError
 from migrate.model.table import TableId
 from migrate.settings import Settings
@@ -23,7 +23,6 @@ from migrate.state.database import in_transaction
 from migrate.state.migration import Migration
 from migrate.state.phase import Phase
 from migrate.state.waiting import Waiting
-from migrate.target.cascades import partitions
 from migrate.target.plan import Plan, PlannedTable
 from migrate.target.refresh import REFRESHED
 
@@ -57,7 +56,7 @@ class Markers:
         for one in ready:
             planned = self._plan.tables[one.table]
             topic = self._topics[planned.topic or self._settings.topic]
-            for number in partitions(planned, topic.partitions):
+            for number in planned.partitions(topic.partitions):
                 producer.produce(topic.name, number, messages[one.id].encode("utf-8"))
         if not ready:
             return
@@ -91,7 +90,7 @@ class Markers:
             return REFRESHED
         if replay.replaying(connection, self._settings.name, place):
             return Coordinate(0, 0, 1, 0)
-        return Coordinate(place.incarnation, file_number(place.file), place.pos, 0)
+        return place.coordinate
 
     def _group(self, planned: PlannedTable) -> set[TableId]:
         return {one.table.id for one in self._plan.members(planned)}

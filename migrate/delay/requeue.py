@@ -47,10 +47,10 @@ class Requeue:
         leases: Leases,
         clock: StateClock,
         stop: threading.Event,
+        markers: Markers,
         gone: Collection[str] = (),
-        markers: Markers | None = None,
     ) -> None:
-        """gone: delay topics that the broker does not have. markers: what waits in the state."""
+        """markers: what waits in the state. gone: delay topics that the broker does not have."""
         self._settings = settings
         self._leases = leases
         self._clock = clock
@@ -85,8 +85,7 @@ class Requeue:
                 self._check_topics()
                 self._read()
                 self._send_due()
-                if self._markers is not None:
-                    self._markers.send_ready(self._producer)
+                self._markers.send_ready(self._producer)
         finally:
             self._reader.close()
 
@@ -115,7 +114,7 @@ class Requeue:
         """Seconds to wait for messages: not past the next due time."""
         due = [waiting.messages[0][1] for waiting in self._waiting.values() if waiting.messages]
         left = (min(due) / 1000 - self._clock.now()) if due else 1.0
-        return min(max(left, 0.01), 1.0 if self._markers is None else MARKERS_SECONDS)
+        return min(max(left, 0.01), MARKERS_SECONDS)
 
     def _send_due(self) -> None:
         """1. produce what is due; 2. wait for the broker; 3. commit the offsets."""

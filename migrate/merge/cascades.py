@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Protocol
+from typing import TypeVar
 
 import structlog
 
@@ -24,14 +24,15 @@ from migrate.model.coordinate import Coordinate
 from migrate.model.message import CASCADE, Message, Received, Row
 from migrate.model.partition import Partition
 from migrate.model.table import TableId
+from migrate.mysql.connection import Connection
 from migrate.mysql.foreign_keys import ForeignKey
 from migrate.mysql.keys import among
 from migrate.mysql.values import from_server
 from migrate.state.foreign import Foreign, Kind
 from migrate.state.migration import Migration
+from migrate.state.waiting import GENERATIONS, Waits
 from migrate.target import standing
 from migrate.target.cascades import (
-    GENERATIONS,
     Pair,
     Values,
     conditions,
@@ -39,17 +40,18 @@ from migrate.target.cascades import (
     markers,
     pair,
     pairs_of,
-    parts,
     select,
     values_of,
 )
 from migrate.target.lanes import Lanes
 from migrate.target.plan import Plan, PlannedTable, TargetDatabase, TargetPool
 from migrate.target.refresh import REFRESHED, SourceRows
+from migrate.target.rows import slices
 
 log = structlog.get_logger("migrate.merge")
 _AT_ONCE = 2_000
 """Keys that are refreshed in one transaction of a database."""
+T = TypeVar("T")
 Link = tuple[PlannedTable, PlannedTable, ForeignKey]
 """A parent, its child, and how the child refers to it."""
 Rows = Mapping[Key, Sequence[Row]]
@@ -108,12 +110,6 @@ class Meant:
             {**image, **(dict.fromkeys(now) if empty else now)}
             for now in meant or self.now.values()  # equal to the server alone
         ]
-
-
-class Waits(Protocol):
-    """Keeps markers until they may be sent."""
-
-    def put(self, markers: Sequence[tuple[TableId, Message]], *, copied: bool) -> None: ...
 
 
 class Cascades:
@@ -184,7 +180,7 @@ class Cascades:
         for planned, asked in share.late.values():
             ids = {one.table.id for one in self._plan.members(planned)}
             gone = [(key, row) for id_, key, row in share.images if id_ in ids]
-            yield from _slices(planned, asked, Meant(gone=gone))
+            yield from _sliced(planned, asked, Meant(gone=gone))
         alike: dict[tuple[TableId, str, int, int], list[Marker]] = {}
         for marker in share.markers:
             if not marker.message.standby:
@@ -196,7 +192,7 @@ class Cascades:
             if is_open:
                 self._waits.put([(planned.table.id, message) for planned, message in some], copied=True)
             newest = self._planner.layouts.newest(some[0].planned)
-            yield from _slices(newest, dict.fromkeys(keys), Meant.by([message for _, message in some]))
+            yield from _sliced(newest, dict.fromkeys(keys), Meant.by([message for _, message in some]))
 
     def foreign(self, share: Share) -> list[Foreign]:
         """The keys that markers speak of whose parents were written at a standby side, and those below them: carried by
@@ -260,23 +256,8 @@ class Cascades:
         self, planned: PlannedTable, values: Values, wanted: Callable[[Key], bool] = lambda _key: True
     ) -> tuple[list[Key], bool]:
         """Keys of rows at the target that have one of some values, and whether a copy of the table is open."""
-        asked = [
-            self._lanes[database.target].submit(partial(self._ask, database, planned, values, wanted))
-            for database in planned.databases
-        ]
-        answers = [one.result() for one in asked]
-        return [key for keys, _ in answers for key in keys], any(is_open for _, is_open in answers)
 
-    def _ask(
-        self,
-        database: TargetDatabase,
-        planned: PlannedTable,
-        values: Values,
-        wanted: Callable[[Key], bool],
-        pool: TargetPool,
-    ) -> tuple[list[Key], bool]:
-        def ask() -> tuple[list[Key], bool]:
-            connection = pool.get(database)
+        def ask(connection: Connection, database: TargetDatabase) -> tuple[list[Key], bool]:
             # Before the rows: what a copy that is closed has inserted is seen then.
             closed = standing.read(connection, self._migration.name).closed
             is_open = not {one.table.id for one in self._plan.members(planned)} <= closed
@@ -286,8 +267,18 @@ class Cascades:
                 found += [key for raw in rows if wanted(key := key_in(planned.table, raw))]
             return found, is_open
 
-        result: tuple[list[Key], bool] = self._retry(pool, database, ask)
-        return result
+        answers = self._ask(planned, ask)
+        return [key for keys, _ in answers for key in keys], any(is_open for _, is_open in answers)
+
+    def _ask(self, planned: PlannedTable, question: Callable[[Connection, TargetDatabase], T]) -> list[T]:
+        """What each database of a table answers, side by side."""
+
+        def ask(database: TargetDatabase, pool: TargetPool) -> T:
+            answer: T = self._retry(pool, database, lambda: question(pool.get(database), database))
+            return answer
+
+        asked = [self._lanes[one.target].submit(partial(ask, one)) for one in planned.databases]
+        return [one.result() for one in asked]
 
     # -- the children of the rows that it changes
 
@@ -350,39 +341,22 @@ class Cascades:
 
     def _images(self, planned: PlannedTable, keys: Sequence[Key], wanted: Collection[str]) -> Images:
         """Columns of some rows, as the target has them."""
-        names = tuple(sorted({*wanted} & planned.table.by_name.keys()))
-        asked = [
-            self._lanes[database.target].submit(partial(self._ask_images, database, planned, keys, names))
-            for database in planned.databases
-        ]
-        return [one for answer in asked for one in answer.result()]
-
-    def _ask_images(
-        self,
-        database: TargetDatabase,
-        planned: PlannedTable,
-        keys: Sequence[Key],
-        names: tuple[str, ...],
-        pool: TargetPool,
-    ) -> Images:
-        table = planned.table
+        table, names = planned.table, tuple(sorted({*wanted} & planned.table.by_name.keys()))
         exact, width = table.key_is_exact, len(table.key)
         readers = [from_server(table.by_name[name]) for name in names]
 
-        def ask() -> Images:
-            connection = pool.get(database)
+        def ask(connection: Connection, database: TargetDatabase) -> Images:
             found = []
-            for part in parts(keys, self._at_once if exact else 1):
+            for part in slices(keys, self._at_once if exact else 1):
                 for raw in select(connection, (*table.key, *names), planned, database, among(table, part)):
                     values = [read(value) for read, value in zip(readers, raw[width:], strict=True)]
                     key = key_in(table, raw[:width]) if exact else part[0]
                     found.append((key, dict(zip(names, values, strict=True))))
             return found
 
-        result: Images = self._retry(pool, database, ask)
-        return result
+        return [one for answer in self._ask(planned, ask) for one in answer]
 
 
-def _slices(planned: PlannedTable, asked: Asked, meant: Meant) -> Iterator[tuple[PlannedTable, Asked, Meant]]:
-    for part in parts([*asked], _AT_ONCE):
+def _sliced(planned: PlannedTable, asked: Asked, meant: Meant) -> Iterator[tuple[PlannedTable, Asked, Meant]]:
+    for part in slices([*asked], _AT_ONCE):
         yield planned, {key: asked[key] for key in part}, meant

@@ -119,9 +119,10 @@ class Layouts:
 
     def told_columns(self, planned: PlannedTable) -> tuple[str, ...]:
         """The columns of a row that goes which tell whose rows change with it; none of a table without children."""
-        links = self._children.get(planned.table.id, ())
+        if not (links := self._children.get(planned.table.id)):
+            return ()
         referenced = {name for _, key in links for name in key.referenced}
-        return tuple(sorted({*self.own_columns(planned), *referenced})) if links else ()
+        return tuple(sorted({*self.own_columns(planned), *referenced}))
 
     def own_columns(self, planned: PlannedTable) -> Collection[str]:
         """The columns by which rows of a table, or of its group, are changed by themselves."""

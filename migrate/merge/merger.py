@@ -11,7 +11,7 @@ from functools import partial
 
 import structlog
 
-from migrate.merge.cascades import Cascades, Rows, Waits
+from migrate.merge.cascades import Cascades, Rows
 from migrate.merge.defects import as_stop
 from migrate.merge.doubt import Asked
 from migrate.merge.layouts import History
@@ -29,6 +29,7 @@ from migrate.state.left_out import Reasons
 from migrate.state.reached import DatabaseName
 from migrate.state.record import Consumed, Partition
 from migrate.state.skip import Skips
+from migrate.state.waiting import Waits
 from migrate.target import roles
 from migrate.target.lanes import Lanes
 from migrate.target.parked import SetAside
@@ -313,7 +314,8 @@ class Merger:
 
     def _write(self, pool: TargetPool, database: TargetDatabase, part: Part) -> Done:
         """Write one part. Doing it twice ends the same: intents are states, and nobody else may write meanwhile."""
-        return self._retry(pool, database, partial(self._apply, pool, database, [part]), part)
+        refused = partial(self._refused, pool, database, part)
+        return self._retry(pool, database, partial(self._apply, pool, database, [part]), refused)
 
     def _apply(self, pool: TargetPool, database: TargetDatabase, parts: Sequence[Part]) -> Done:
         connection = pool.get(database)
@@ -336,8 +338,13 @@ class Merger:
         return send
 
     def _retry(
-        self, pool: TargetPool, database: TargetDatabase, action: Callable[[], T], part: Part | None = None
+        self,
+        pool: TargetPool,
+        database: TargetDatabase,
+        action: Callable[[], T],
+        refused: Callable[[BaseException], MigrateError | None] | None = None,
     ) -> T:
+        """refused: what becomes of an error that does not pass; without it, it is told as the server's."""
         where = f"{database.target}/{database.database}"
         return until_done(
             action,
@@ -345,29 +352,28 @@ class Merger:
             self._settings.consume,
             self._stop,
             again=lambda: pool.drop(database),
-            refused=lambda error: self._refused(pool, database, part, error),
+            refused=refused or partial(_explained, where),
         )
 
     def _look(self, pool: TargetPool, database: TargetDatabase, action: Callable[[], T]) -> T:
         """As `_retry`, of what only reads: what the target refuses is a StopError that names it."""
-        where = f"{database.target}/{database.database}"
 
         def refused(error: BaseException) -> MigrateError:
             if isinstance(error, StopError):
                 return error
-            told = f"{where}: rows that a foreign key changed cannot be looked for: {mysql_errors.text(error)}"
-            return StopError(told, hint="ALTER the target tables as the source's were: it is tried again by itself")
+            where, told = f"{database.target}/{database.database}", mysql_errors.text(error)
+            return StopError(
+                f"{where}: rows that a foreign key changed cannot be looked for: {told}",
+                hint="ALTER the target tables as the source's were: it is tried again by itself",
+            )
 
-        again = partial(pool.drop, database)
-        return until_done(action, where, self._settings.consume, self._stop, again=again, refused=refused)
+        return self._retry(pool, database, action, refused)
 
     def _refused(
-        self, pool: TargetPool, database: TargetDatabase, part: Part | None, error: BaseException
+        self, pool: TargetPool, database: TargetDatabase, part: Part, error: BaseException
     ) -> MigrateError | None:
         """Name the table, key and coordinate of a change the target does not take; None for a race that is over."""
         where = f"{database.target}/{database.database}"
-        if part is None:
-            return error if isinstance(error, StopError) else mysql_errors.explain(error, where)
         try:
             found = find_refused(pool.get(database), part)
         except Exception:  # what it was for is told below
@@ -399,6 +405,10 @@ class Merger:
         owned.reached[database] = max(part.expected, part.end)
         if part.end >= owned.behind.get(database, 0):
             owned.behind.pop(database, None)
+
+
+def _explained(where: str, error: BaseException) -> MigrateError:
+    return error if isinstance(error, StopError) else mysql_errors.explain(error, where)
 
 
 def _bind(share: Share, versions: Mapping[TargetDatabase, int]) -> None:

@@ -147,7 +147,7 @@ class Planner:
         highest = draft.highest
         start, end = items[0].offset, items[-1].offset + 1
         for planned, asked in draft.fold.doubts.settle():
-            self.ask(planned, asked, draft.refreshes)
+            self._ask(planned, asked, draft.refreshes)
         parts: Parts = {}
         for place, planned, intents in draft.fold.places():
             if (part := parts.get(place.database)) is None:
@@ -205,11 +205,11 @@ class Planner:
     def _note_refresh(self, planned: PlannedTable, message: Message, draft: _Draft) -> None:
         table = planned.table
         keys: Asked = {key_of(row, table.key, table.full_name): None for row in message.data}
-        self.ask(planned, keys, draft.refreshes)
+        self._ask(planned, keys, draft.refreshes)
         known = [row for row in message.data if len(row) > len(table.key)]
         draft.images += [(table.id, key_of(row, table.key, table.full_name), row) for row in known]
 
-    def ask(self, planned: PlannedTable, asked: Asked, refreshes: Refreshes) -> None:
+    def _ask(self, planned: PlannedTable, asked: Asked, refreshes: Refreshes) -> None:
         """Add keys that are to be read at their sources again."""
         newest = self.layouts.newest(planned)
         keys = refreshes.setdefault(planned.noted_as.id, (newest, {}))[1]

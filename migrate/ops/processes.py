@@ -166,7 +166,7 @@ def requeue(settings: Settings) -> None:
             missing = _gone_delays(runtime, there)
             runtime.works()
             markers = Markers(settings, runtime.state, plan, there, runtime.stop)
-            Requeue(settings, there, runtime.leases, StateClock(runtime.state), runtime.stop, missing, markers).run()
+            Requeue(settings, there, runtime.leases, StateClock(runtime.state), runtime.stop, markers, missing).run()
 
     run_process(settings, "requeue", body)
 

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 
 from migrate.mysql.connection import Connection
 from migrate.mysql.definition import printed
-from migrate.mysql.foreign_keys import ForeignKey, foreign_keys, logs_cascades
+from migrate.mysql.foreign_keys import ForeignKey, foreign_keys
 from migrate.preflight.result import Result, Verdict
 
 Name = tuple[str, str]
@@ -22,10 +22,8 @@ _HOW = (
 
 
 def unfollowed(connection: Connection, tables: Selected, name: Name) -> list[tuple[str, str]]:
-    """What to say of each foreign key of a table that cascades outside the log and that no marker can follow, and the
-    way out."""
-    if logs_cascades(connection):
-        return []
+    """What to say of each foreign key of a table that no marker can follow, and the way out; of a server whose log does
+    not have what foreign keys change."""
     table, keys = ".".join(name), foreign_keys(printed(connection, *name), name[0])
     return [
         (f"{table}: {_TOLD}: {key.name} ({key.rules}): {why[0]}", f"{why[1]}{_HOW}")
@@ -34,27 +32,34 @@ def unfollowed(connection: Connection, tables: Selected, name: Name) -> list[tup
     ]
 
 
-def check(connection: Connection, tables: Selected, name: Name) -> list[Result]:
-    """A note for each foreign key of a table that cannot be followed."""
-    found = unfollowed(connection, tables, name)
+def check(connection: Connection, tables: Selected, name: Name, *, logged: bool) -> list[Result]:
+    """A note for each foreign key of a table that cannot be followed. logged: whether the log has what they change."""
+    found = [] if logged else unfollowed(connection, tables, name)
     if not found:
-        how = "are in the log" if logs_cascades(connection) else "outside the log are followed"
+        how = "are in the log" if logged else "outside the log are followed"
         return [Result("cascades", connection.name, Verdict.PASS, f"{connection.name}: cascades {how}")]
     return [Result("cascades", ".".join(name), Verdict.NOTE, told, way) for told, way in found]
 
 
 def check_outside(connection: Connection, tables: Selected) -> list[Result]:
     """A note for each table outside of the migration that changes with its rows, as far as this account may see it."""
-    return [
-        Result(
-            "cascades",
-            child,
-            Verdict.NOTE,
-            f"{child} is not in the migration, and its foreign key {name} changes rows there with those of {parent}",
-            "add it to 'tables' where it is to move too",
-        )
-        for parent, child, name in _outside(connection, tables)
-    ]
+    databases = sorted({database for database, _ in tables})
+    if not databases:
+        return []
+    rows = connection.query(
+        "SELECT UNIQUE_CONSTRAINT_SCHEMA, REFERENCED_TABLE_NAME, CONSTRAINT_SCHEMA, TABLE_NAME, CONSTRAINT_NAME"
+        " FROM information_schema.REFERENTIAL_CONSTRAINTS WHERE UNIQUE_CONSTRAINT_SCHEMA IN"
+        f" ({', '.join(['%s'] * len(databases))}) AND (DELETE_RULE IN ('CASCADE', 'SET NULL', 'SET DEFAULT')"
+        " OR UPDATE_RULE IN ('CASCADE', 'SET NULL', 'SET DEFAULT')) ORDER BY 3, 4, 5",
+        databases,
+    )
+    results = []
+    for parent_database, parent, database, child, key in rows:
+        if (str(parent_database), str(parent)) in tables and (str(database), str(child)) not in tables:
+            name, of = f"{database}.{child}", f"{parent_database}.{parent}"
+            told = f"{name} is not in the migration, and its foreign key {key} changes rows there with those of {of}"
+            results.append(Result("cascades", name, Verdict.NOTE, told, "add it to 'tables' where it is to move too"))
+    return results
 
 
 def _why_not(
@@ -72,22 +77,3 @@ def _why_not(
     if judged and "SET NULL" in (key.on_delete, key.on_update):
         return f"it sets {', '.join(judged)} to NULL, which the `rows:` conditions of the table look at", ""
     return None
-
-
-def _outside(connection: Connection, tables: Selected) -> list[tuple[str, str, str]]:
-    """(Parent, child, foreign key) of children that are not selected, as far as this account may see them."""
-    databases = sorted({database for database, _ in tables})
-    if not databases:
-        return []
-    rows = connection.query(
-        "SELECT UNIQUE_CONSTRAINT_SCHEMA, REFERENCED_TABLE_NAME, CONSTRAINT_SCHEMA, TABLE_NAME, CONSTRAINT_NAME"
-        " FROM information_schema.REFERENTIAL_CONSTRAINTS WHERE UNIQUE_CONSTRAINT_SCHEMA IN"
-        f" ({', '.join(['%s'] * len(databases))}) AND (DELETE_RULE IN ('CASCADE', 'SET NULL', 'SET DEFAULT')"
-        " OR UPDATE_RULE IN ('CASCADE', 'SET NULL', 'SET DEFAULT')) ORDER BY 3, 4, 5",
-        databases,
-    )
-    found = []
-    for parent_database, parent, database, child, name in rows:
-        if (str(parent_database), str(parent)) in tables and (str(database), str(child)) not in tables:
-            found.append((f"{parent_database}.{parent}", f"{database}.{child}", str(name)))
-    return found

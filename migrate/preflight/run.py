@@ -10,6 +10,7 @@ from migrate.model.errors import MigrateError, PreflightError
 from migrate.model.table import Table, TableId
 from migrate.mysql.catalog import base_tables
 from migrate.mysql.connection import Connection
+from migrate.mysql.foreign_keys import logs_cascades
 from migrate.preflight import (
     binlog,
     cascades,
@@ -160,8 +161,7 @@ def _source(settings: Settings, source: Source, report: Report, looks: Looks, *,
     there = [(one.database, one.table) for one in wanted if (source.name, one.database, one.table) in report.tables]
     conditions = {(one.database, one.table): {item.column for item in one.rows} for one in wanted}
     selected = {pair: conditions[pair] for pair in there}
-    cascading = partial(cascades.check, tables=selected)
-    looks.at("cascades", lambda link: once(each(link, "cascades", there, partial(_of, cascading, link), ".".join)))
+    looks.at("cascades", partial(_cascades, tables=selected))
     looks.at("cascades", partial(cascades.check_outside, tables=selected))
     looks.at("foreign keys", lambda connection: _each(connection, "foreign keys", there, foreign_keys.check))
     looks.at("triggers", partial(triggers.check, tables=there))
@@ -192,8 +192,9 @@ def _each(
     return each(connection, check, there, lambda pair: look(connection, [pair]), ".".join)
 
 
-def _of(check: Callable[..., Iterable[Result]], connection: Connection, pair: _Pair) -> Iterable[Result]:
-    return check(connection, name=pair)
+def _cascades(connection: Connection, tables: cascades.Selected) -> Iterable[Result]:
+    look = partial(cascades.check, connection, tables, logged=logs_cascades(connection))
+    return once(each(connection, "cascades", [*tables], look, ".".join))
 
 
 @dataclass(slots=True)

@@ -15,7 +15,7 @@ from migrate.publish.emit import Encoded, Transaction
 from migrate.publish.schema.ddl import Name
 from migrate.publish.schema.definitions import Definitions, full
 from migrate.state.migration import Migration
-from migrate.target.cascades import acts, changed, markers, partitions
+from migrate.target.cascades import acts, changed, markers
 from migrate.target.plan import PlannedTable
 
 _NO_CHECKS = 2
@@ -61,7 +61,7 @@ class Cascades:
             pairs = [(index, pair) for index, image in enumerate(images) if (pair := changed(key, *image)) is not None]
             planned = self._planned[child]
             topic = self._migration.topic(planned.topic or self._topic)
-            numbers = partitions(planned, topic.partitions)
+            numbers = planned.partitions(topic.partitions)
             for marker in markers(planned.table, at, key, event, pairs, self._limit):
                 value = encode(marker)
                 yield topic.name, planned.table.full_name.encode(), [(number, value) for number in numbers]

@@ -13,7 +13,6 @@ from datetime import UTC
 
 import structlog
 
-from migrate.model.coordinate import Coordinate, file_number
 from migrate.model.errors import StopError
 from migrate.model.place import Place
 from migrate.mysql.catalog import ServerFacts, server_facts, show_variables
@@ -62,8 +61,7 @@ def switch(
             locator = Locator(source, stored.replica_id, connection)
             found = locator.find(last - back_seconds, own=own, known=last + back_seconds)
             file, pos, scheme = found.file, found.pos, TIME
-            confirmed = Coordinate(stored.incarnation, file_number(stored.file), stored.pos, 0)
-            by_time = ByTime(last - back_seconds, confirmed, found.statements, found.since)
+            by_time = ByTime(last - back_seconds, stored.coordinate, found.statements, found.since)
             why = doubt(max(last, published.newest), found.reached if own is not None else 0, back_seconds)
         end = log_end(connection)
     position = replace(

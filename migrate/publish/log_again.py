@@ -7,13 +7,12 @@ and what somebody else wrote in between is not known, so that a verification is 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import sqlalchemy as sa
 import structlog
 
-from migrate.model.coordinate import Coordinate, file_number
 from migrate.model.errors import ServerError, StopError
 from migrate.model.table import Table
 from migrate.mysql.connection import Connection
@@ -30,20 +29,19 @@ log = structlog.get_logger("migrate.publish")
 
 
 def position_at_end(
-    connection: Connection, tables: Sequence[Table], before: Position, first: Callable[[], Position], why: OtherLog
+    connection: Connection, tables: Sequence[Table], before: Position, end: Position, why: OtherLog
 ) -> Position:
-    """Where the source's log ends now, as a new incarnation.
+    """The end of the source's log, as a new incarnation.
 
-    Args: first: finds the place. Raises: `why` where a table is not as the schema history has it.
+    Raises: `why` where a table is not as the schema history has it.
     """
-    position = first()
     for table in tables:
         try:
             begin.check_definition(connection, table)
         except StopError as error:
             raise StopError(f"{why.message}; {error.message}", hint=why.hint) from why
     return replace(
-        position,
+        end,
         incarnation=before.incarnation + 1,
         replica_id=before.replica_id,
         batch=before.batch,
@@ -61,14 +59,13 @@ def note(connection: sa.Connection, migration: str, before: Position, after: Pos
         raise ServerError(f"{why.message}; a cutover is under way", hint="it is tried again")
     if leading.leads(connection, migration):
         raise why
-    place = Coordinate(after.incarnation, file_number(after.file), after.pos, 0)
-    server = f"{after.server_id}/{after.server_uuid}"
+    place = after.coordinate
     # What was noted stands in a log, under GTIDs, that are no more: all of it holds here.
     for name, version in schema_history.in_force(connection, migration, after.source, place, "").items():
         role = Role.STANDBY.value if name == schema_history.SIDE else version.role
         since = place._replace(transaction=place.transaction - 1)
         here = replace(version, since=since, gtid="", role=role)
-        schema_history.put(connection, migration, after.source, name, here, server)
+        schema_history.put(connection, migration, after.source, name, here, after.server)
     for id_, member in membership.every(connection, migration).items():
         if id_[0] == after.source and member.stage in (Stage.JOINING, Stage.JOINED):  # a place in the old log is none
             membership.put(connection, migration, id_, replace(member, gtid_set="", server_id=0, server_uuid=""))

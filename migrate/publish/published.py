@@ -7,7 +7,6 @@ from contextlib import closing
 from dataclasses import dataclass, field
 
 from migrate.kafka.reader import PartitionReader
-from migrate.model.coordinate import Coordinate, file_number
 from migrate.model.message import Message, decode
 from migrate.settings import Settings
 from migrate.state.position import Position
@@ -39,7 +38,7 @@ def beyond(
     without: (topic, number, offset) of messages that a person left out. Raises: StopError for another that cannot be
     read, ServerError.
     """
-    limit = Coordinate(stored.incarnation, file_number(stored.file), stored.pos, 0)
+    limit = stored.coordinate
     found = Published()
     with closing(PartitionReader(settings.kafka, f"{settings.group}.published")) as reader:
         for topic, number in partitions:

@@ -144,8 +144,8 @@ class Publisher:
         with self._state.connect() as connection:
             if leading.leads(connection, self._settings.name):
                 raise why
-        first = partial(start.first_position, with_source, self._settings, self._source, [*self._tables], self._stop)
-        after = log_again.position_at_end(with_source, [*self._tables.values()], before, first, why)
+        end = start.first_position(with_source, self._settings, self._source, [*self._tables], self._stop)
+        after = log_again.position_at_end(with_source, [*self._tables.values()], before, end, why)
         name = self._settings.name
         note = partial(log_again.note, migration=name, before=before, after=after, why=why)
         self._save(after, check=note, state_first=True)

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import sqlalchemy as sa
 from sqlalchemy.dialects.mysql import insert
 
-from migrate.model.coordinate import file_number
+from migrate.model.coordinate import Coordinate, file_number
 from migrate.settings import Settings
 from migrate.state.database import metadata
 
@@ -48,6 +48,16 @@ class Position:
     event_time: datetime | None = None
     batch: int = 0
     file_created: int = 0  # seconds since 1970; 0 when not known
+
+    @property
+    def coordinate(self) -> Coordinate:
+        """What begins here, or behind it, is not below."""
+        return Coordinate(self.incarnation, file_number(self.file), self.pos, 0)
+
+    @property
+    def server(self) -> str:
+        """Who wrote the log, as the schema history names it."""
+        return f"{self.server_id}/{self.server_uuid}"
 
 
 def load(connection: sa.Connection, migration: str, source: str) -> Position | None:

@@ -1,5 +1,5 @@
 """Whether a publisher is behind where it was before: after a rewind by hand, a failover without GTID, or one by GTID
-before everything that was published was acknowledged (rule 8)."""
+before everything that was published was acknowledged."""
 
 from __future__ import annotations
 
@@ -29,9 +29,7 @@ def replaying(connection: sa.Connection, migration: str, at: Position) -> str:
     for step in sorted(steps, key=lambda one: one.incarnation):
         if isinstance(step, Rewind):  # perhaps from the midst of another replay
             until = max(until or ("", 0), (step.from_file, step.from_pos), key=_order)
-        elif (
-            step.scheme in (failover.TIME, failover.AGAIN) or until is not None
-        ):  # on the old server a replay may have been under way
+        elif step.scheme != failover.GTID or until is not None:  # on the old server a replay may have been under way
             until = (step.until_file, step.until_pos) if step.until_file else None
     if until is None or _order((at.file, at.pos)) >= _order(until):
         return ""

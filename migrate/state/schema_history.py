@@ -315,7 +315,8 @@ class Reading:
 
     def foreign_keys(self) -> dict[TableId, list[ForeignKey]]:
         """Those by which a server changes rows by itself, of any version of each table that is known."""
-        rows = self._run(lambda connection: list(connection.execute(_versions(self._migration))))
+        wanted = _versions(self._migration).where(table.c.definition.contains("FOREIGN KEY"))
+        rows = self._run(lambda connection: list(connection.execute(wanted)))
         found: dict[TableId, list[ForeignKey]] = {}
         for row in rows:
             create = json.loads(row.definition).get("create", "")

@@ -50,8 +50,9 @@ class Waiting(NamedTuple):
     copied: bool
 
 
-_GENERATIONS = 16
-"""In which rows go by themselves after one change, as `migrate.target.cascades` ends it."""
+GENERATIONS = 16
+"""In which rows go by themselves after one change: InnoDB follows no more than 15 (manual, "FOREIGN KEY Constraints").
+What goes in a circle ends there."""
 
 
 @dataclass(slots=True)
@@ -85,7 +86,7 @@ class Generations:
     def last(self, connection: sa.Connection) -> bool:
         now_, before, self._upto = newest(connection, self.migration), self._upto, None
         self._rounds += 1
-        return (now_ == before and not self._left(connection)) or self._rounds > _GENERATIONS
+        return (now_ == before and not self._left(connection)) or self._rounds > GENERATIONS
 
 
 class Waits:

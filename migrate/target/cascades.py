@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any
 
 from migrate.model.change import Key
 from migrate.model.coordinate import ordinal
@@ -21,17 +21,14 @@ from migrate.mysql.keys import Condition, among
 from migrate.mysql.quoting import quote
 from migrate.mysql.values import compared, from_server
 from migrate.target.plan import PlannedTable, TargetDatabase
+from migrate.target.rows import slices
 
 _AT_ONCE = 500
 """Values in a marker."""
 _ROOM = 1024
 """Bytes below the broker's limit, for the record's own fields."""
-GENERATIONS = 16
-"""In which rows go by themselves after one change: InnoDB follows no more than 15 (manual, "FOREIGN KEY Constraints").
-What goes in a circle ends there."""
 _PLACES = 50
 """Tables that one statement asks."""
-T = TypeVar("T")
 
 Pair = tuple[Row, Row | None]
 """What child rows had in the columns of a foreign key, and what the parent has there now; None: the parent is gone."""
@@ -62,11 +59,6 @@ def pair(key: ForeignKey, before: Row, after: Row | None) -> Pair | None:
         return was, None
     new = [after.get(name) for name in key.referenced]  # of a generated column nobody knows
     return None if new == old else (was, dict(zip(key.columns, new, strict=True)))
-
-
-def partitions(planned: PlannedTable, count: int) -> Iterable[int]:
-    """The numbers of the partitions that a table's changes travel in. count: of its topic."""
-    return (planned.partition((), count),) if planned.table.one_partition else range(count)
 
 
 def markers(
@@ -142,7 +134,7 @@ def _add(table: Table, values: Values, row: Row) -> None:
 def conditions(table: Table, values: Values, at_once: int) -> Iterator[Condition]:
     """Conditions for the rows that have some values, so many values in each."""
     for columns, rows in values.items():
-        for part in parts(rows, at_once):
+        for part in slices(rows, at_once):
             yield among(replace(table, key=columns), [tuple(str(row[name]) for name in columns) for row in part])
 
 
@@ -152,7 +144,7 @@ def select(
     """Columns of the rows in a target database that a condition names, from all of the table's places there."""
     fields = fields_of(planned.table, names)
     places = [place.table for place in planned.places if place.database == database]
-    for part in parts(places, _PLACES):
+    for part in slices(places, _PLACES):
         ways = [f"SELECT {fields} FROM {quote(place)} WHERE {where[0]}" for place in part]
         yield from connection.query(" UNION ALL ".join(ways), where[1] * len(part))
 
@@ -165,9 +157,3 @@ def fields_of(table: Table, names: Iterable[str]) -> str:
 def key_in(table: Table, raw: Sequence[Any]) -> Key:
     """The key of a row that was selected by `fields_of`."""
     return tuple(str(from_server(column)(value)) for column, value in zip(table.key_columns, raw, strict=True))
-
-
-def parts(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
-    """Pieces of so many."""
-    for start in range(0, len(items), size):
-        yield items[start : start + size]

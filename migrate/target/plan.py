@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 
@@ -89,6 +89,10 @@ class PlannedTable:
     def partition(self, key: Key, partitions: int) -> int:
         """The number of the partition that the changes of a key travel in."""
         return partition_of(*self.hashed, None if self.table.one_partition else key, partitions)
+
+    def partitions(self, count: int) -> Iterable[int]:
+        """Those that the table's changes travel in. count: of its topic."""
+        return (self.partition((), count),) if self.table.one_partition else range(count)
 
     @cached_property
     def conditions(self) -> tuple[str | None, ...]:

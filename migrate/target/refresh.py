@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
+from typing import TypeVar
 
 import pymysql
 
@@ -29,6 +30,7 @@ from migrate.mysql.values import from_server, selected
 from migrate.settings import Settings
 from migrate.target.plan import SILENT_SECONDS, PlannedTable
 
+T = TypeVar("T")
 REFRESHED = Coordinate(0, 0, 0, 0)
 """Stands where a change has its coordinate: a refresh has none."""
 _KEYS = 200
@@ -150,27 +152,25 @@ class SourceRows:
     def logs_cascades(self, source: str) -> bool:
         """Whether a source's log has what its foreign keys change. Raises StopError when it does not answer."""
         self._follow()
-        try:
-            if source not in self._logs:
-                with closing(connect(self._settings.source(source), f"source '{source}'")) as connection:
-                    self._logs[source] = logs_cascades(connection)
-        except (pymysql.MySQLError, OSError, ServerError) as error:
-            self.close()
-            told = f"source '{source}' cannot be asked for its foreign keys: {mysql_errors.text(error)}"
-            raise StopError(told, hint="it is tried again by itself") from error
+        if source not in self._logs:
+            self._logs[source] = self._asked(source, logs_cascades, "for its foreign keys")
         return self._logs[source]
 
     def log_end(self, source: str, incarnation: int) -> Coordinate:
         """Behind which a source's log has nothing. Raises StopError when it does not answer."""
         self._follow()
+        end = self._asked(source, log_end, "where its log ends")
+        return Coordinate(incarnation, file_number(end.file), end.pos - 1, 0)
+
+    def _asked(self, source: str, question: Callable[[Connection], T], what: str) -> T:
+        """In a session of its own, whose answers are not raw bytes."""
         try:
             with closing(connect(self._settings.source(source), f"source '{source}'")) as connection:
-                end = log_end(connection)
+                return question(connection)
         except (pymysql.MySQLError, OSError, ServerError) as error:
             self.close()
-            told = f"source '{source}' cannot be asked where its log ends: {mysql_errors.text(error)}"
+            told = f"source '{source}' cannot be asked {what}: {mysql_errors.text(error)}"
             raise StopError(told, hint="it is tried again by itself") from error
-        return Coordinate(incarnation, file_number(end.file), end.pos - 1, 0)
 
     def _unread(self, table: Table, error: Exception) -> StopError:
         self.close()

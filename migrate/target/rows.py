@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
+from typing import TypeVar
 
 import pymysql
 import structlog
@@ -25,6 +26,7 @@ from migrate.target import holders, literals
 from migrate.target.literals import RowLiterals
 
 log = structlog.get_logger("migrate.target")
+T = TypeVar("T")
 STATEMENT_BYTES = 1_000_000
 """Aimed size of one statement, far below max_allowed_packet's smallest default (16 MiB)."""
 
@@ -45,7 +47,7 @@ class PlaceWriter:
         members: Iterable[TableId] = (),
         kept: Iterable[str] = (),
     ) -> None:
-        """kept: columns of a row that makes way for another one's unique value, which are told with its key."""
+        """kept: columns that are returned with the key of a row whose unique value another one takes."""
         self._kept = tuple(table.by_name[name] for name in sorted({*kept} - {*table.key}) if name in table.by_name)
         self.table = table
         self.noted_as = noted_as or table
@@ -60,7 +62,7 @@ class PlaceWriter:
     def present(self, connection: Connection, keys: Sequence[Key]) -> set[Key]:
         """Which of these keys are there, their rows locked; looked up `lookup_keys` at a time."""
         found: set[Key] = set()
-        for part in _slices(keys, self._lookup_keys):
+        for part in slices(keys, self._lookup_keys):
             there = self._keys(connection, *among(self.table, part))
             if not self.table.key_is_exact:
                 found.update(part[:1] if there else ())  # looked up one by one: the server's equality decides
@@ -143,7 +145,7 @@ class PlaceWriter:
     def delete(self, connection: Connection, keys: Sequence[Key]) -> int:
         """Delete what is there of these keys; returns how many rows."""
         deleted = 0
-        for part in _slices(keys, self._lookup_keys):
+        for part in slices(keys, self._lookup_keys):
             where, arguments = among(self.table, part)
             deleted += connection.execute(f"DELETE FROM {quote(self.name)} WHERE {where}", arguments)
         return deleted
@@ -243,6 +245,7 @@ def _value(row: Row, name: str, table: Table) -> str | None:
         ) from None
 
 
-def _slices(items: Sequence[Key], size: int) -> Iterator[Sequence[Key]]:
+def slices(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
+    """Pieces of so many."""
     for start in range(0, len(items), size):
         yield items[start : start + size]

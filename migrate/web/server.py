@@ -1,4 +1,4 @@
-"""Listens until it is told to stop."""
+"""Listens until it is asked to stop."""
 
 from __future__ import annotations
 

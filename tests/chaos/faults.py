@@ -180,12 +180,8 @@ class Faults:
         some = self._choice.choice((1, 2, 100))
 
         def cut() -> None:
-            with closing(self._connect(server)) as connection, connection.cursor() as cursor:
-                cursor.execute("SELECT id FROM information_schema.processlist WHERE command <> 'Daemon'")
-                ids = [row[0] for row in cursor.fetchall() if row[0] != connection.thread_id()]
-                for one in self._choice.sample(ids, min(some, len(ids))):
-                    with suppress(pymysql.MySQLError):
-                        cursor.execute(f"KILL {one}")
+            with closing(self._connect(server)) as connection:
+                cut_some(connection, some, self._choice)
 
         self._beside(cut, "cut", f"{some} connections at {server.name}")
 
@@ -288,3 +284,13 @@ class Faults:
         thread.start()
         self._threads = [one for one in self._threads if one.is_alive()] + [thread]
         return thread
+
+
+def cut_some(connection: Any, some: int, choice: Random) -> None:
+    """KILL up to so many connections of a server, not this one."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT id FROM information_schema.processlist WHERE command <> 'Daemon'")
+        ids = [row[0] for row in cursor.fetchall() if row[0] != connection.thread_id()]
+        for one in choice.sample(ids, min(some, len(ids))):
+            with suppress(pymysql.MySQLError):
+                cursor.execute(f"KILL {one}")

@@ -26,7 +26,8 @@ from sandbox.broker import KafkaBroker
 from sandbox.database import DatabaseServer
 from sandbox.demo.shop import Working
 from sandbox.stack import Sandbox
-from tests.chaos.crew import Crew, Failure
+from tests.chaos.crew import Actor, Crew, Failure
+from tests.chaos.faults import cut_some
 from tests.failover.support import SLOW, Flow, wait
 from tests.flow.test_cutover import MORE
 from tests.forked import Child
@@ -93,7 +94,7 @@ class Switches:
         self._crew = Crew(self._flow.migration, self._choice, self._note, _STREAMS, twice=False)
         self._until.callback(self._crew.close)
         self._counts: Counter[str] = Counter()
-        self._thaws: list[tuple[float, int]] = []
+        self._thaws: list[tuple[float, Actor]] = []
         self._lost = False  # since the last verification
         self._commands = False  # a switch is tried
         self._working: list[Working] = []
@@ -148,9 +149,8 @@ class Switches:
         def at(server: DatabaseServer) -> Server:
             return Server(server.host, server.port, user, "App-secret-1")
 
-        logging.getLogger("application").setLevel(
-            logging.ERROR
-        )  # of a state that is put back, or read-only for a moment
+        # It warns of a state that is put back, or read-only for a moment.
+        logging.getLogger("application").setLevel(logging.ERROR)
         for number in range(2):
             follower = Switch(at(self._box.targets[0]), f"{flow.name}_state", flow.name, f"app-{number}")
             self._until.enter_context(closing(follower))
@@ -287,19 +287,18 @@ class Switches:
             self._crew.kill(actor)
 
     def _freeze(self) -> None:
-        running = [number for number, actor in enumerate(self._crew.actors) if actor.running and not actor.frozen]
+        running = [actor for actor in self._crew.actors if actor.running and not actor.frozen]
         if running:
-            number = self._choice.choice(running)
-            seconds = self._choice.choice((0.5, 2.0, 5.0))
+            actor, seconds = self._choice.choice(running), self._choice.choice((0.5, 2.0, 5.0))
             self._counts["freeze"] += 1
-            self._note(f"freeze: {self._crew.actors[number].name} for {seconds} s")
-            self._crew.freeze(self._crew.actors[number])
-            self._thaws.append((time.monotonic() + seconds, number))
+            self._note(f"freeze: {actor.name} for {seconds} s")
+            self._crew.freeze(actor)
+            self._thaws.append((time.monotonic() + seconds, actor))
 
     def _thaw(self, until: float) -> None:
-        for due, number in self._thaws:
-            if due <= until and self._crew.actors[number].running and self._crew.actors[number].frozen:
-                self._crew.thaw(self._crew.actors[number])
+        for due, actor in self._thaws:
+            if due <= until and actor.running and actor.frozen:
+                self._crew.thaw(actor)
         self._thaws = [one for one in self._thaws if one[0] > until]
 
     def _cut(self) -> None:
@@ -307,14 +306,7 @@ class Switches:
         self._counts["cut"] += 1
         self._note(f"cut: {server.name}")
         with suppress(pymysql.MySQLError, OSError), closing(server.connect(read_timeout=10)) as connection:
-            with connection.cursor() as cursor:
-                cursor.execute("SELECT CONNECTION_ID()")
-                ((own,),) = cursor.fetchall()
-                cursor.execute("SELECT id FROM information_schema.processlist WHERE command <> 'Daemon'")
-                ids = [row[0] for row in cursor.fetchall() if row[0] != own]
-                for one in self._choice.sample(ids, min(len(ids), self._choice.choice((1, 3, 50)))):
-                    with suppress(pymysql.MySQLError):
-                        cursor.execute(f"KILL {one}")
+            cut_some(connection, self._choice.choice((1, 3, 50)), self._choice)
 
     def _write_by_hand(self) -> None:
         """At the side that is standby, by somebody whom no read-only stops; not where the sides change."""

@@ -48,7 +48,8 @@ class Case:
         """What preflight says of each table. conditions: columns that the `rows:` of each look at."""
         selected = {(self.database, name): conditions for name in self.names}
         with closing(self.session()) as connection:
-            found = [one for name in selected for one in cascades.check(connection, selected, name)]
+            logged = logs_cascades(connection)
+            found = [one for name in selected for one in cascades.check(connection, selected, name, logged=logged)]
             found += cascades.check_outside(connection, selected)
         return [one.message.replace(self.database, "d") for one in found if one.verdict is Verdict.NOTE]
 

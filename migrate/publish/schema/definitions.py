@@ -76,8 +76,8 @@ class Definitions:
             self._children = {}
             for name in self.selected:
                 version = self.there(name)
-                known = version is not None and bool(version.create)
-                for key in foreign_keys(version.create, name[0]) if known and version else self.foreign_keys_now(name):
+                known = version.create if version is not None else ""
+                for key in foreign_keys(known, name[0]) if known else self.foreign_keys_now(name):
                     if key.cascades:
                         self._children.setdefault(key.parent, []).append((name, key))
         return self._children.get(parent, ())

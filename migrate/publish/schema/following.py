@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import sqlalchemy as sa
 
-from migrate.model.coordinate import Coordinate, file_number
+from migrate.model.coordinate import Coordinate
 from migrate.model.errors import MigrateError, StopError
 from migrate.model.table import Table
 from migrate.mysql.catalog import load_table, show_variables
@@ -71,11 +71,11 @@ def _renames(begins: Table | None, behind: Sequence[schema_history.Version]) -> 
 
 def _place(position: Position) -> tuple[Coordinate, str, Callable[[str], bool]]:
     """Of a position: its coordinate, the server that wrote its log, and which transactions stand before it."""
-    at = Coordinate(position.incarnation, file_number(position.file), position.pos, 0)
+    at = position.coordinate
     # After a failover by GTID a statement that was noted just before it may stand ahead of us again.
     flavour = gtids.flavour_of(position.gtid_set)
     executed = gtids.parse(position.gtid_set, flavour).contains if flavour else lambda _gtid: True
-    return at, f"{position.server_id}/{position.server_uuid}", executed
+    return at, position.server, executed
 
 
 class History:
