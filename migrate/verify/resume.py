@@ -15,7 +15,7 @@ import structlog
 from migrate.model.errors import PreflightError
 from migrate.mysql.connection import connect
 from migrate.settings import Settings
-from migrate.state import phase, position, verification_progress
+from migrate.state import phase, position, reached, verification_progress
 from migrate.state.verification_progress import Unfinished
 from migrate.target.plan import PlannedTable
 from migrate.verify import certificate
@@ -91,7 +91,7 @@ def find(
     A run that was heard of lately is watched for `lease.seconds`. Raises PreflightError when it has a process.
     """
     while (found := _newest(settings, state)) is not None:
-        if reason := _otherwise(found, wanted, servers):
+        if reason := _otherwise(found, wanted, servers) or _lost(settings, state, found):
             log.info("begins anew", unfinished=found.id, reason=reason)
             return None
         if not _fell_silent(settings, state, found, sleep):
@@ -102,6 +102,13 @@ def find(
             if verification_progress.take(connection, found):
                 return found
     return None
+
+
+def _lost(settings: Settings, state: sa.Engine, found: Unfinished) -> str:
+    """What a target lost since a run began may have been compared before: the run could never be certified."""
+    with state.connect() as connection:
+        lost = reached.lost_since(connection, settings.name, found.started)
+    return f"since it began {lost[0]}" if lost else ""
 
 
 def _newest(settings: Settings, state: sa.Engine) -> Unfinished | None:

@@ -22,7 +22,8 @@ from jobs.verify import VerifyProgress, VerifyResult
 from migrate.model.errors import OwnershipLost, PreflightError
 from migrate.mysql.quoting import quote
 from migrate.settings import parse
-from migrate.state import verification, verification_progress
+from migrate.state import reached, verification, verification_progress
+from migrate.state.reached import Lost
 from migrate.state.verification_progress import Progress
 from migrate.verify.certificate import page
 from migrate.verify.certificate_page import html_page
@@ -194,12 +195,18 @@ def test_what_was_compared_for_another_purpose_is_not_used(two: Two) -> None:
             connection.exec_driver_sql("UPDATE position SET incarnation = incarnation + 1")
         return two.verify()
 
+    def after_a_loss() -> VerifyResult:
+        with two.laid.state().begin() as connection:
+            reached.note_lost(connection, two.name, Lost(("t0", "d"), "changes [0]", 1, 9, 1))
+        return two.verify()
+
     ways: list[tuple[str, Callable[[], VerifyResult]]] = [
         ("", lambda: two.verify(anew=True)),
         ("other tables", lambda: two.verify(only=only_t)),
         ("rule, columns or copy", lambda: two.verify(tables=narrow)),
         ("verify.json_types", lambda: two.verify(verify={**check, "json_types": True})),
         ("another server", after_a_rewind),
+        ("lost what it had", after_a_loss),
         ("--repair", two.verify),
     ]
     for reason, way in ways:
@@ -214,6 +221,19 @@ def test_what_was_compared_for_another_purpose_is_not_used(two: Two) -> None:
         home = two.laid.table.rule.route_many([["3"]])[0]
         with closing(two.laid.connect(home)) as connection:
             connection.execute(f"INSERT INTO {quote(two.laid.table.places[home].table)} VALUES (3, 'v3')")
+
+
+def test_what_is_lost_while_rows_are_compared_has_the_next_run_begin_anew(two: Two) -> None:
+    """The refused run was gone on with, and refused again each time, for the same loss."""
+
+    def lose(step: VerifyProgress) -> None:
+        with two.laid.state().begin() as connection:
+            reached.note_lost(connection, two.name, Lost(("t0", "d"), "changes [0]", 1, 9, 1))
+
+    with pytest.raises(PreflightError, match=r"nothing is certified: meanwhile t0/d lost what it had of changes \[0\]"):
+        verify.run(parse(two.raw, {}), progress=lose)
+    again = two.verify()
+    assert (again.clean, again.certificate["resumed"]) == (True, 0)
 
 
 def test_a_process_that_another_one_took_over_from_writes_no_certificate(two: Two) -> None:
