@@ -36,6 +36,7 @@ from migrate.publish.reach import Reach, Reached
 from migrate.publish.reader import TransactionReader
 from migrate.publish.schema.following import History, begin_incarnation
 from migrate.publish.schema.schema import Schema
+from migrate.publish.side import SideRead
 from migrate.publish.stores import store_of
 from migrate.settings import Settings
 from migrate.state import acknowledged, ending, leading, left_out, outstanding, oversized, schema_history
@@ -121,9 +122,11 @@ class Publisher:
             self._charsets = collation_charsets(with_source)
             self._flavour = with_source.flavour
             self._cascades = None if logs_cascades(with_source) else self._new_cascades()
+            side = SideRead(with_source, name, {database for database, _ in self._tables})
             if (position := reached.position) is not None:
                 if position != stored:
-                    self._save(position, reached=reached)
+                    self._save(position, reached=reached, side=side)
+                side.set_right(self._state)
                 self._resume = start.resume(with_source, position)
                 try:
                     logfiles.check(with_source, self._source, position, by_gtid=self._resume.by_gtid)
@@ -135,6 +138,7 @@ class Publisher:
             self._resume = start.resume(with_source, first)
             for table in self._tables.values():
                 begin.check_definition(with_source, table)
+            side.set_right(self._state)
         self._save(first, check=self._refuse_other_tables)
         log.info("first start", source=self._source.name, file=first.file, pos=first.pos, gtid_set=first.gtid_set)
         return first
@@ -393,6 +397,7 @@ class Publisher:
         position: Position,
         listed: Listed | None = None,
         reached: Reached | None = None,
+        side: SideRead | None = None,
         check: Callable[[sa.Connection], None] = lambda _connection: None,
         *,
         state_first: bool = False,
@@ -408,7 +413,8 @@ class Publisher:
                 if back := reached.by_time is not None:
                     since, apart = reached.by_time.since, self._settings.failover.back_seconds
                     leading.refuse_replay(connection, self._settings.name, note.source, since, apart)
-                begin_incarnation(connection, self._settings.name, position, reached.by_time, back=back)
+                role = side.lacks(connection) if side is not None else None
+                begin_incarnation(connection, self._settings.name, position, reached.by_time, back=back, role=role)
             if position != self._saved:
                 positions.save(connection, self._settings.name, position)
             if listed is not None and listed != self._listed:

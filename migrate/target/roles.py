@@ -96,10 +96,15 @@ def read(connection: Connection, migration: str) -> Held:
 def version(connection: Connection, migration: str) -> int:
     """Of the switch when the role was set, without a lock: asked before a row is read at the source, and compared when
     it is written. Raises NoRole."""
-    row = connection.one(f"SELECT version FROM {ROLE} WHERE migration = %s", (migration,))
-    if row is None:
+    if (found := look(connection, migration)) is None:
         raise missing(connection.name, migration)
-    return int(str(row[0]))
+    return found.version
+
+
+def look(connection: Connection, migration: str) -> Held | None:
+    """The role as it is now, without a lock; None where there is no row. Raises the driver's error."""
+    row = connection.one(f"SELECT role, version FROM {ROLE} WHERE migration = %s", (migration,))
+    return held(row) if row is not None else None
 
 
 def held(row: tuple[object, ...]) -> Held:
@@ -145,10 +150,14 @@ def set_right(state: sa.Connection, there: Connection, migration: str) -> Role |
     leading.hold(state, migration)
     if leading.is_switching(state, migration):
         return None
-    version = leading.version(state, migration)
-    role = Role.STANDBY if leading.leads(state, migration) else Role.ACTIVE
-    set_to(there, migration, role, version)
+    role = of_state(state, migration)
+    set_to(there, migration, role, leading.version(state, migration))
     return role
+
+
+def of_state(state: sa.Connection, migration: str) -> Role:
+    """The role that the state gives the databases a stream writes to, outside a cutover."""
+    return Role.STANDBY if leading.leads(state, migration) else Role.ACTIVE
 
 
 def set_to(there: Connection, migration: str, role: Role, version: int) -> None:

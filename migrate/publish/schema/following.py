@@ -34,15 +34,25 @@ from migrate.target.roles import Role
 
 
 def begin_incarnation(
-    connection: sa.Connection, migration: str, position: Position, by_time: ByTime | None, *, back: bool
+    connection: sa.Connection,
+    migration: str,
+    position: Position,
+    by_time: ByTime | None,
+    *,
+    back: bool,
+    role: Role | None = None,
 ) -> None:
-    """Note what columns each table has where an incarnation begins.
+    """Note what columns each table has where an incarnation begins, and which role the side has.
 
-    Args: how the place was found, if by time; back: whether what is behind it was published before.
+    Args: how the place was found, if by time; back: whether what is behind it was published before; role: another one
+    than was noted.
     Raises: StopError when rows would come again whose values have other names at the targets by now.
     """
     at, server, executed = _place(position)
     behind = schema_history.carry_over(connection, migration, position.source, at, server, executed, by_time)
+    if role is not None:
+        version = schema_history.Version(None, since=at._replace(transaction=at.transaction - 1), role=role.value)
+        schema_history.put(connection, migration, position.source, schema_history.SIDE, version, server)
     if not back:
         return
     holding = schema_history.in_force(connection, migration, position.source, at, server)
