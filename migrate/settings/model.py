@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, SecretStr, field_validator, model_validator
 
 from migrate.model.errors import ConfigError
 from migrate.model.message import CANAL
@@ -36,18 +36,29 @@ class Kafka(Section):
     replication: Positive = 1
     retention_hours: Positive = 168
     max_message_bytes: int = Field(default=1_000_000, ge=10_000)
-    security: dict[str, str] = Field(default_factory=dict)
-    """librdkafka's security.*, sasl.* and ssl.* options."""
+    security: dict[str, str | SecretStr] = Field(default_factory=dict)
+    """librdkafka's security.*, sasl.* and ssl.* options; those that hold a secret are SecretStr."""
 
     @field_validator("security")
     @classmethod
-    def _only_security(cls, value: dict[str, str]) -> dict[str, str]:
-        for key in value:
+    def _only_security(cls, value: dict[str, str | SecretStr]) -> dict[str, str | SecretStr]:
+        found: dict[str, str | SecretStr] = {}
+        for key, option in value.items():
             if not key.startswith(("security.", "sasl.", "ssl.")):
                 raise ValueError(f"'{key}' is not a security.*, sasl.* or ssl.* option")
             if is_secret(key):
-                refuse_sample(value[key], key)
-        return value
+                option = option if isinstance(option, SecretStr) else SecretStr(option)
+                refuse_sample(option.get_secret_value(), key)
+            found[key] = option
+        return found
+
+    @property
+    def security_options(self) -> dict[str, str]:
+        """`security` as librdkafka takes it."""
+        return {
+            key: value.get_secret_value() if isinstance(value, SecretStr) else value
+            for key, value in self.security.items()
+        }
 
 
 class Publish(Section):

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 from pydantic import BaseModel, SecretStr
 
-from migrate.model.secrets import is_secret
 from migrate.settings.model import Settings
 
 
@@ -14,17 +13,15 @@ def secrets_of(settings: Settings) -> frozenset[str]:
     return frozenset(_secrets(settings))
 
 
-def _secrets(value: object, hidden: bool = False) -> Iterator[str]:
+def _secrets(value: object) -> Iterator[str]:
     if isinstance(value, SecretStr):
         yield value.get_secret_value()
     elif isinstance(value, BaseModel):
         for _, item in value:
             yield from _secrets(item)
     elif isinstance(value, dict):
-        for key, item in value.items():
-            yield from _secrets(item, is_secret(str(key)))
+        for item in value.values():
+            yield from _secrets(item)
     elif isinstance(value, tuple):
         for item in value:
             yield from _secrets(item)
-    elif isinstance(value, str) and hidden:
-        yield value

@@ -414,6 +414,14 @@ def test_samples_are_refused_for_every_secret_and_none_is_shown() -> None:
     assert "short-one" not in refused(changed("web", {"token": "short-one"}))
 
 
+def test_settings_that_are_printed_show_no_secret() -> None:
+    options = {"sasl.mechanism": "PLAIN", "sasl.password": SECRET, "ssl.key.pem": SECRET}
+    settings = parse(changed("kafka.security", options), {})
+    assert SECRET not in repr(settings) + str(settings.kafka) + settings.kafka.model_dump_json()
+    assert "PLAIN" in repr(settings)
+    assert settings.kafka.security_options == options
+
+
 STRONG = "canary-4711-0815-long"
 
 
