@@ -163,7 +163,19 @@ BROKEN = (
     Broken(
         "standby only", "the log does not say who was standby", "ROLE_IN_LOG", "switch.pml", "BY_HAND=1 REFRESHES=0"
     ),
-    Broken("standby only", "a switch does not wait for the other stream", "OTHER_STREAM_CHECKED", "switch.pml"),
+    Broken(
+        "standby only",
+        "a switch does not wait for the other stream",
+        "OTHER_STREAM_CHECKED WITHOUT_OTHER_SIDE_READ",
+        "switch.pml",
+    ),
+    Broken(
+        "standby only",
+        "a switch does not wait for writes by hand",
+        "OTHER_SIDE_READ",
+        "switch.pml",
+        "BY_HAND=1 REFRESHES=0",
+    ),
     Broken("drain before the switch", "nothing is drained or compared", "DRAIN", "switch.pml", "REFRESHES=0"),
     Broken("own writes marked", "a stream reads what the other one wrote", "OWN_MARK", "switch.pml", "REFRESHES=0"),
     Broken("a certificate binds", "a clean end arms the cutover", "BINDING", "certificate.pml"),

@@ -142,6 +142,17 @@ end_waits:	atomic { !listed && OTHER_STREAM_EMPTY -> s = at_side; switching = 1;
 		:: aborts -> aborts--; goto give_back
 		:: skip
 		fi;
+#ifndef WITHOUT_OTHER_SIDE_READ
+		if   /* the other stream has read what stands before the roles' change; nobody waits for it for ever */
+		:: consumed[s] >= length[OTHER(s)] && !listed
+		:: consumed[s] >= length[OTHER(s)] && listed -> goto give_back
+		:: timeout -> goto give_back
+		fi;
+#endif
+		if
+		:: row[0] != row[1] -> printf("SAY switch: the sides differ, as %d and %d\n", row[0], row[1]); assert(false)
+		:: else
+		fi;
 		atomic { at_side = OTHER(s); closed = 0; switches++; printf("SAY switched to side %d\n", at_side) };
 		if
 		:: role[s] = STANDBY; role[OTHER(s)] = ACTIVE

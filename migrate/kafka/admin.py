@@ -34,7 +34,8 @@ def client_options(settings: Kafka) -> dict[str, Any]:
 
     The library's own lines stay out: a broker that is away would give twenty a second, and errors are told by calls.
     """
-    return {"bootstrap.servers": settings.bootstrap, "client.id": "migrate", "log_level": 2, **settings.security_options}
+    known = {"bootstrap.servers": settings.bootstrap, "client.id": "migrate", "log_level": 2}
+    return {**known, **settings.security_options}
 
 
 def explain(error: BaseException, settings: Kafka) -> ServerError:

@@ -105,7 +105,7 @@ class Cutover:
             comparing = until.enter_context(closing(self._comparing()))
             with self._journal.part("catch up"):
                 comparing.catch_up()
-            self._hurry(self._stream)
+            self._hurry(self._stream, self._other)
             with self._journal.part("drain"):
                 self._drain(self._settings.check.wait_seconds)
             with self._journal.part("compare"):
@@ -132,7 +132,7 @@ class Cutover:
                     comparing.catch_up()
             self._begin(comparing)
             watch.run(self._report.run)
-            self._hurry(self._stream)
+            self._hurry(self._stream, self._other)
             began = time.monotonic()
             self._stops_at = began + self._settings.cutover.freeze_seconds
             try:
@@ -255,6 +255,7 @@ class Cutover:
             with self._state.connect() as connection:
                 version = switch.get(connection, self._settings.name).version
             sides.freeze(self._written, version, min(self._settings.cutover.wait_seconds, self._left()))
+            self._read_other_side(self._left())
         with self._journal.step("switch"):
             self._left()
             for server in self._servers:
@@ -314,9 +315,25 @@ class Cutover:
     def _drain(self, seconds: float, ends: Mapping[str, SourceEnd] | None = None) -> Passing:
         passing = Passing(self._stream, self._state, [server.name for server in self._servers], ends)
         pass_up_to(passing, seconds)
+        self._read_other_side(seconds)
         if left := readiness.left_behind(self._stream, self._state, self._plan, self._without):
             raise ServerError(left, hint="`migrate status` says more")
         return passing
+
+    def _read_other_side(self, seconds: float) -> None:
+        """Until the other stream has read the logs of the side that takes over: what somebody wrote there while it was
+        standby would become its own with the switch. Raises ServerError when anything is listed.
+
+        Where a server is gone nothing listed is compared, and nothing waited for.
+        """
+        if self._without:
+            return
+        passing = Passing(self._other, self._state, [server.name for server in self._others])
+        # Half of the time: a freeze that ends first would not name the stream.
+        pass_up_to(passing, seconds / 2, f"the stream from the {self._side.other}s")
+        with self._state.connect() as connection:
+            if listed := readiness.foreign_left(connection, self._settings.name):
+                raise ServerError(listed, hint="`migrate foreign compare`, and again")
 
     def _switch(self, comparing: Comparing | None) -> None:
         name = self._settings.name

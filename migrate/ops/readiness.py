@@ -17,7 +17,6 @@ from migrate.ops.status import Status
 from migrate.publish.publisher import lease_name
 from migrate.settings import Settings
 from migrate.state import failover, foreign, left_out, oversized, verification
-from migrate.state import migration as migrations
 from migrate.state.phase import Phase
 from migrate.target import ledger, parked
 from migrate.target.plan import Plan, TargetPool
@@ -106,6 +105,12 @@ def to_be_verified(now: Status, without: Collection[str] = ()) -> list[str]:
     return found
 
 
+def foreign_left(connection: sa.Connection, migration: str) -> str:
+    """As `foreign_listed`, of both streams; "" where nothing is listed."""
+    rows = foreign.count_both(connection, migration)
+    return foreign_listed(rows) if rows else ""
+
+
 def foreign_listed(count: int) -> str:
     """What holds a switch back until those rows were found equal."""
     return (
@@ -136,9 +141,8 @@ def left_behind(settings: Settings, state: sa.Engine, plan: Plan, without: Colle
             return f"{counted(rows, 'row')} left out of the stream, too large for Kafka"
         if messages := left_out.count(known, settings.name, since):
             return f"{counted(messages, 'message')} left out"
-        for name in migrations.both_ways(known, settings.name) if not without else ():
-            if rows := foreign.count(known, name):
-                return foreign_listed(rows)
+        if not without and (listed := foreign_left(known, settings.name)):
+            return listed
         if doubts := [name for name in failover.in_doubt(known, settings.name) if name not in without]:
             return f"source '{doubts[0]}' is another server since the last verification"
     with closing(TargetPool(settings)) as pool, explained("targets"):

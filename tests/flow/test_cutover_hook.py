@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
 from contextlib import closing
 from pathlib import Path
@@ -15,13 +17,18 @@ from tests.failover.support import SLOW, wait
 from tests.flow.test_cutover import MORE, Switched, connected, switched
 
 _HOOK = """\
-import os, sys, pymysql
+import os, signal, sys, pymysql
 word, side = sys.argv[1:]
 open("{calls}", "a").write(f"{{word}} {{side}}\\n")
 if word == "close" and os.path.exists("{broken}"):
     sys.exit("the load balancer does not answer")
 if word == "close" and os.path.exists("{apart}"):
     sys.exit(0)
+if word == "close" and os.path.exists("{hand}"):
+    os.kill(int(open("{hand}").read()), signal.SIGSTOP)
+    port, user, password = {servers}["target"][0]
+    server = pymysql.connect(host="127.0.0.1", port=port, user=user, password=password, autocommit=True)
+    server.cursor().execute("REPLACE INTO {place} (id, user_id, value, history) VALUES (900000, 2, 1, '')")
 for port, user, password in {servers}[side]:
     server = pymysql.connect(host="127.0.0.1", port=port, user=user, password=password)
     server.cursor().execute(f"SET GLOBAL read_only = {{int(word == 'close')}}")
@@ -34,11 +41,12 @@ def test_a_hook_stops_writes_and_one_that_fails_gives_them_back(
 ) -> None:
     sides = {"source": [box.source], "target": box.targets}
     servers = {side: [(one.port, one.user, one.password) for one in found] for side, found in sides.items()}
-    calls, broken, apart = tmp_path / "calls", tmp_path / "broken", tmp_path / "apart"
+    calls, broken, apart, hand = (tmp_path / name for name in ("calls", "broken", "apart", "hand"))
     hook = tmp_path / "hook.py"
-    hook.write_text(_HOOK.format(calls=calls, broken=broken, apart=apart, servers=servers), "utf-8")
     more = MORE.replace("stop: read_only", f"stop: hook, hooks: {{writes: ['{sys.executable}', '{hook}']}}")
     with switched(box, kafka, tmp_path, more) as one:
+        named = {"calls": calls, "broken": broken, "apart": apart, "hand": hand, "servers": servers}
+        hook.write_text(_HOOK.format(place=f"{one.flow.name}_0.orders_0", **named), "utf-8")
         one.flow.migration.ask("verify")
         broken.touch()
         failed = one.flow.child("failed", "cutover")
@@ -48,6 +56,8 @@ def test_a_hook_stops_writes_and_one_that_fails_gives_them_back(
         assert (one.side(), one.writable()) == ("source", ["source", "target"])
         assert calls.read_text("utf-8") == "close source\nopen source\n"
         broken.unlink()
+        a_write_by_hand_that_nobody_has_read_yet_holds_the_switch_back(one, hand)
+        calls.write_text(calls.read_text("utf-8").replace("close source\nopen source\n", "", 1), "utf-8")
         one.flow.migration.ask("cutover")
         assert (one.side(), one.writable()) == ("target", ["target"])
         one.flow.migration.ask("rollback")
@@ -57,6 +67,23 @@ def test_a_hook_stops_writes_and_one_that_fails_gives_them_back(
         assert one.flow.differences(box.source) == []
         apart.touch()  # it keeps new sessions away, and those that are there are left to the cutover
         open_transactions_are_waited_for_and_ended_after_a_while(one)
+
+
+def a_write_by_hand_that_nobody_has_read_yet_holds_the_switch_back(one: Switched, hand: Path) -> None:
+    """Kept for ever: what was written by hand at a target became an application's with the switch, where the stream
+    from there had not read it yet."""
+    (publisher,) = one.flow.children("back-t0")
+    hand.write_text(str(publisher.pid), "ascii")
+    text = one.flow.migration.config.read_text("utf-8")
+    one.flow.migration.config.write_text(text.replace("freeze_seconds: 10", "freeze_seconds: 3"))
+    assert "writes are given back: the stream from the targets did not come" in one.flow.refused("cutover", code=7)
+    one.flow.migration.config.write_text(text)
+    hand.unlink()
+    os.kill(publisher.pid, signal.SIGCONT)
+    assert (one.side(), one.writable()) == ("source", ["source", "target"])
+    wait(lambda: one.flow.migration.ask("foreign", "list")["count"], "the write by hand")
+    assert "1 row written at a standby side" in one.flow.refused("cutover")
+    one.flow.migration.do("foreign", "discard", "--all")
 
 
 def open_transactions_are_waited_for_and_ended_after_a_while(one: Switched) -> None:
