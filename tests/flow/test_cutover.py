@@ -123,7 +123,7 @@ def switched(box: Sandbox, kafka: KafkaBroker, tmp_path: Path, more: str = MORE,
 
 @pytest.mark.timeout(600)
 def test_there_and_back_and_there_again_loses_no_write(box: Sandbox, kafka: KafkaBroker, tmp_path: Path) -> None:
-    with switched(box, kafka, tmp_path) as one:
+    with switched(box, kafka, tmp_path, lease=30) as one:  # its consumer stands still for some commands
         flow, do, ask = one.flow, one.flow.migration.do, one.flow.migration.ask
         assert one.stage() == ("catching up", "migrate verify")
         refused = flow.child("early", "cutover")
@@ -317,6 +317,7 @@ def test_open_transactions_are_ended_and_named_and_a_freeze_that_is_too_long_giv
         said = late.log.read_text("utf-8")
         assert (late.returncode, "writes are given back" in said) == (7, True), said
         assert (one.side(), one.writable()) == ("source", ["source"])
+        flow.migration.config.write_text(text)
         ask("cutover")
         assert flow.differences(box.source) == []
 
