@@ -122,6 +122,6 @@ def refuse_copied_since(connection: sa.Connection, stream: str, plan: Plan, comp
 
 def _forgotten() -> PreflightError:
     return PreflightError(
-        "rows came by another way than the stream since the last clean verification of all tables",
+        f"since the last clean verification of all tables {compared.FORGOTTEN}",
         hint="`migrate verify`, all tables, then again",
     )

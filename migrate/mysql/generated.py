@@ -32,6 +32,7 @@ VARIED: Mapping[str, tuple[str | int, ...]] = {
 """Values that differ from what sessions state (`session_settings`), by variable; a server may lack some."""
 _ROWS = 100  # of the table's own
 _MADE_UP = 24
+_NAMED = re.compile(r"\s*(`(?:[^`]|``)+`)")
 _OPENING = re.compile(r" (?:GENERATED ALWAYS )?AS \(")
 _LITERAL = re.compile(r"'(?:[^'\\]|\\.|'')*'|\b\d+(?:\.\d+)?\b")
 _UNIX = (1772330400, 1772366400, 1767225599, 39657600, 2114380800)
@@ -43,26 +44,45 @@ _NUMBERS = ("7", "22", "1", "3", "1000")
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """A generated column: what it is computed from, and whether the result is kept in the row."""
+    """A generated column, or a unique key on an expression: what it is computed from, and whether that is kept."""
 
-    column: str
+    column: str  # or the key's name
     text: str
     stored: bool
+    key: bool = False
 
 
 def expressions(connection: Connection, table: Table) -> list[Expression]:
     """Of all generated columns, as SHOW CREATE TABLE writes them. Raises the driver's error."""
     statement = show_create(connection, table.database, table.name)
-    lines = {line.strip().partition(" ")[0]: line for line in statement.split("\n")}
+    lines = {named[1]: line for line in statement.split("\n") if (named := _NAMED.match(line)) is not None}
     found = []
     for column in table.columns:
-        line = lines.get("`" + column.name.replace("`", "``") + "`", "")
-        opening = _OPENING.search(line) if column.generated else None
+        line = lines.get(quote(column.name), "")
+        opening = _OPENING.search(line, len(quote(column.name))) if column.generated else None
         if opening is not None:
             end = _closing(line, opening.end())
             stored = re.match(r" (?:STORED|PERSISTENT)\b", line[end + 1 :]) is not None
             found.append(Expression(column.name, line[opening.end() : end], stored))
     return found
+
+
+def unique_keys(connection: Connection, table: Table) -> list[Expression]:
+    """Of all parts of unique keys that are expressions, which MySQL alone has (MySQL manual, "CREATE INDEX Statement",
+    "Functional Key Parts"). Raises the driver's error."""
+    if connection.flavour != "mysql":
+        return []
+    rows = connection.query(
+        "SELECT INDEX_NAME, EXPRESSION FROM information_schema.STATISTICS"
+        " WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s AND NON_UNIQUE = 0 AND EXPRESSION IS NOT NULL",
+        (table.database, table.name),
+    )
+    return [Expression(str(name), unescaped(str(text)), stored=True, key=True) for name, text in rows]
+
+
+def unescaped(text: str) -> str:
+    """MySQL's catalog has an expression as in a string: a backslash before each quote and backslash."""
+    return re.sub(r"\\(.)", r"\1", text, flags=re.DOTALL)
 
 
 def _closing(line: str, start: int) -> int:
@@ -111,8 +131,9 @@ def _varied(connection: Connection) -> Iterator[tuple[str, tuple[str | int, ...]
 
 def _computed(connection: Connection, table: Table, one: Expression) -> list[object]:
     """What the expression gives: of some rows of the table, and of the made-up ones, each by itself where it fails."""
-    text = f"HEX(CONCAT({_kept(table.by_name[one.column], one.text.replace('%', '%%'))}))"
-    base = [column for column in table.columns if column.name != one.column]
+    kept = one.text.replace("%", "%%") if one.key else _kept(table.by_name[one.column], one.text.replace("%", "%%"))
+    text = f"HEX(CONCAT({kept}))"
+    base = [column for column in table.columns if one.key or column.name != one.column]
     names = ", ".join(quote(column.name) for column in base)
     rows = (
         f"SELECT {names} FROM {quoted(table.database, table.name)} ORDER BY {quote_all(table.key)} LIMIT {_ROWS}"

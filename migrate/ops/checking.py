@@ -64,8 +64,7 @@ def refuse_unready(
         problems += [f"{way}: {one}" for one in others]
         with state.connect() as connection:
             if not compared.load(connection, stream.name):
-                told = "no clean verification of all tables since rows came by another way than the stream"
-                problems.append(told)
+                problems.append(f"no clean verification of all tables since {compared.FORGOTTEN}")
             elif direction is Direction.THERE and (old := too_old(connection, settings)):
                 problems.append(old)
     if problems:

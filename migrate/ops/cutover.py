@@ -110,10 +110,12 @@ class Cutover:
                 self._drain(self._settings.check.wait_seconds)
             with self._journal.part("compare"):
                 keys = comparing.look()
+            with self._journal.part("roles"):
+                self._read_other_side(self._settings.check.wait_seconds)
             with self._journal.part("settle"):  # as rows change meanwhile
                 comparing.settle(keys)
         self._report.keys = len(keys)
-        self._report.freeze_seconds = sum(self._report.parts[name] for name in ("drain", "compare"))
+        self._report.freeze_seconds = sum(self._report.parts[name] for name in ("drain", "compare", "roles"))
         return self._report
 
     def run(self, watch: Watch, *, rehearse: bool = False) -> Report:
@@ -313,9 +315,10 @@ class Cutover:
             self._report.ends[server.name] = f"{end.at.file}:{end.at.pos}"
 
     def _drain(self, seconds: float, ends: Mapping[str, SourceEnd] | None = None) -> Passing:
+        until = time.monotonic() + seconds
         passing = Passing(self._stream, self._state, [server.name for server in self._servers], ends)
         pass_up_to(passing, seconds)
-        self._read_other_side(seconds)
+        self._read_other_side(until - time.monotonic())
         if left := readiness.left_behind(self._stream, self._state, self._plan, self._without):
             raise ServerError(left, hint="`migrate status` says more")
         return passing
@@ -334,6 +337,10 @@ class Cutover:
         with self._state.connect() as connection:
             if listed := readiness.foreign_left(connection, self._settings.name):
                 raise ServerError(listed, hint="`migrate foreign compare`, and again")
+            if unread := readiness.not_carried(connection, self._other.name):
+                raise ServerError(
+                    f"the stream from the {self._side.other}s: {unread}", hint="`migrate status` says more"
+                )
 
     def _switch(self, comparing: Comparing | None) -> None:
         name = self._settings.name

@@ -105,6 +105,16 @@ def to_be_verified(now: Status, without: Collection[str] = ()) -> list[str]:
     return found
 
 
+def not_carried(connection: sa.Connection, migration: str) -> str:
+    """What a stream left out since the last clean verification; "" for nothing."""
+    since = verification.equal_since(connection, migration)
+    if rows := len(oversized.every(connection, migration, since)):
+        return f"{counted(rows, 'row')} left out of the stream, too large for Kafka"
+    if messages := left_out.count(connection, migration, since):
+        return f"{counted(messages, 'message')} left out"
+    return ""
+
+
 def foreign_left(connection: sa.Connection, migration: str) -> str:
     """As `foreign_listed`, of both streams; "" where nothing is listed."""
     rows = foreign.count_both(connection, migration)
@@ -133,14 +143,11 @@ def left_behind(settings: Settings, state: sa.Engine, plan: Plan, without: Colle
     """What is not at the places although its messages are consumed; "" for nothing. without: sources that are gone.
     Raises ServerError."""
     with state.connect() as known:
-        since = verification.equal_since(known, settings.name)
         expected = lost.Expected.read(known, plan)
         if gone := lost.noted(known, settings.name):
             return f"{gone[0]}: not verified since"
-        if rows := len(oversized.every(known, settings.name, since)):
-            return f"{counted(rows, 'row')} left out of the stream, too large for Kafka"
-        if messages := left_out.count(known, settings.name, since):
-            return f"{counted(messages, 'message')} left out"
+        if unread := not_carried(known, settings.name):
+            return unread
         if not without and (listed := foreign_left(known, settings.name)):
             return listed
         if doubts := [name for name in failover.in_doubt(known, settings.name) if name not in without]:

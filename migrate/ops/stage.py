@@ -37,7 +37,7 @@ class Stage(StrEnum):
     FINISHED = "finished"
 
 
-_UNVERIFIED = "no verification of all tables was clean since rows came by another way than the stream"
+_UNVERIFIED = f"no verification of all tables was clean since {compared.FORGOTTEN}"
 _ON = (
     "it still runs, for as long as a rollback may be wanted; to end the migration, stop `migrate run` and"
     " `migrate --reverse run` first"

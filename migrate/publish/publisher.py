@@ -39,7 +39,7 @@ from migrate.publish.schema.schema import Schema
 from migrate.publish.side import SideRead
 from migrate.publish.stores import store_of
 from migrate.settings import Settings
-from migrate.state import acknowledged, ending, leading, left_out, outstanding, oversized, schema_history
+from migrate.state import acknowledged, compared, ending, leading, left_out, outstanding, oversized, schema_history
 from migrate.state import failover as failovers
 from migrate.state import migration as migrations
 from migrate.state import position as positions
@@ -122,7 +122,8 @@ class Publisher:
             self._charsets = collation_charsets(with_source)
             self._flavour = with_source.flavour
             self._cascades = None if logs_cascades(with_source) else self._new_cascades()
-            side = SideRead(with_source, name, {database for database, _ in self._tables})
+            written = self._source.address == self._settings.source(source).address  # by the stream the other way
+            side = SideRead(with_source, name, {database for database, _ in self._tables}, written=written)
             if (position := reached.position) is not None:
                 if position != stored:
                     self._save(position, reached=reached, side=side)
@@ -410,6 +411,8 @@ class Publisher:
             check(connection)
             if reached is not None and note is not None:
                 failovers.note(connection, self._settings.name, note)
+                # A refresh or a copy may have read what the new server never had, and no message names those rows.
+                compared.forget(connection, self._settings.name)
                 if back := reached.by_time is not None:
                     since, apart = reached.by_time.since, self._settings.failover.back_seconds
                     leading.refuse_replay(connection, self._settings.name, note.source, since, apart)

@@ -11,6 +11,7 @@ from collections.abc import Collection
 import pymysql
 import sqlalchemy as sa
 import structlog
+from sqlalchemy.exc import DBAPIError
 
 from migrate.model.errors import MigrateError
 from migrate.mysql.connection import Connection
@@ -22,15 +23,20 @@ from migrate.target.in_database import InDatabase
 from migrate.target.roles import Role
 
 log = structlog.get_logger("migrate.publish")
+_WAIT_SECONDS = 2
+"""For a transaction of the other stream, while nobody can switch."""
 
 
 class SideRead:
     """The databases of one server that a publisher reads, where the stream the other way may write."""
 
-    def __init__(self, server: Connection, migration: str, databases: Collection[str]) -> None:
-        """migration: the publisher's."""
+    def __init__(self, server: Connection, migration: str, databases: Collection[str], *, written: bool = True) -> None:
+        """migration: the publisher's. written: whether the stream the other way writes to this server, and not to
+        another one that it replicates."""
+        self._server = server
         self._migration = migration
         self._databases = [InDatabase(server, name) for name in sorted(databases)]
+        self._written = written
 
     def lacks(self, state: sa.Connection) -> Role | None:
         """The role by the state, where a database of the server has one from before it; nobody switches until the
@@ -56,17 +62,25 @@ class SideRead:
         return None
 
     def set_right(self, state: sa.Engine) -> None:
-        """Every database as the state says. What fails is logged: the stream that writes there sets it right when it
-        comes to it."""
-        for there in self._databases:
-            try:
+        """Every database as the state says, where the server takes writes of its own. What fails is logged: the stream
+        that writes there sets it right when it comes to it."""
+        try:
+            with state.connect() as known:
+                if (writer := self._writer(known)) is None or not self._written:
+                    return
+                role = roles.of_state(known, writer)
+            if str(self._server.query("SELECT @@GLOBAL.read_only")[0][0]).upper() not in ("0", "OFF"):
+                return  # what a replica writes by itself may end its replication
+            for there in self._databases:
+                held = roles.look(there, writer)
+                if held is not None and held.role is role:
+                    continue
+                there.execute("SET SESSION innodb_lock_wait_timeout = %s", [_WAIT_SECONDS])
                 with state.begin() as known:
-                    if (writer := self._writer(known)) is None:
-                        return
                     roles.set_right(known, there, writer)
-            except (MigrateError, pymysql.MySQLError) as error:
-                reason = error.message if isinstance(error, MigrateError) else text(error)
-                log.warning("role not set right", where=there.name, database=there.database, reason=reason)
+        except (MigrateError, pymysql.MySQLError, DBAPIError) as error:
+            reason = error.message if isinstance(error, MigrateError) else text(error)
+            log.warning("role not set right", where=self._server.name, reason=reason)
 
     def _writer(self, state: sa.Connection) -> str | None:
         other = migrations.other_way(state, self._migration)

@@ -18,6 +18,9 @@ table = sa.Table(
     sa.Column("next_offset", sa.BigInteger),
 )
 
+FORGOTTEN = "rows came by another way than the stream, columns changed, or a source was read at another server"
+"""What makes everything that was found equal count no longer."""
+
 
 def load(connection: sa.Connection, migration: str, *, lock: bool = False) -> dict[Partition, int]:
     """Empty while nothing is known to be equal."""
@@ -58,5 +61,5 @@ def advance(
 
 
 def forget(connection: sa.Connection, migration: str) -> None:
-    """Nothing is known to be equal any more: rows came by another way than the stream."""
+    """Nothing is known to be equal any more (`FORGOTTEN`)."""
     connection.execute(sa.delete(table).where(table.c.migration == migration))

@@ -7,11 +7,11 @@ computes from the row's values.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 
 from migrate.model.table import Column, Table
 from migrate.mysql.connection import Connection
+from migrate.mysql.generated import unescaped
 from migrate.mysql.keys import Condition, equal, key_parameter, mark, side
 from migrate.mysql.quoting import quote
 from migrate.mysql.values import Parameter, parameter
@@ -46,7 +46,7 @@ def _keys(connection: Connection, name: str) -> list[list[_Part]]:
         part = (
             None if column is None else str(column),
             None if prefix is None else int(prefix),
-            None if made is None else _unescaped(str(made)),
+            None if made is None else unescaped(str(made)),
         )
         keys.setdefault(str(index), []).append(part)
     return [*keys.values()]
@@ -59,13 +59,8 @@ def _generated(connection: Connection, name: str) -> dict[str, str]:
         " WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = %s AND GENERATION_EXPRESSION <> ''",
         [name],
     )
-    unescaped = _unescaped if connection.flavour == "mysql" else str
-    return {str(column): unescaped(str(made)) for column, made in rows}
-
-
-def _unescaped(text: str) -> str:
-    """MySQL's catalog has an expression as in a string: a backslash before each quote and backslash."""
-    return re.sub(r"\\(.)", r"\1", text, flags=re.DOTALL)
+    read = unescaped if connection.flavour == "mysql" else str
+    return {str(column): read(str(made)) for column, made in rows}
 
 
 def _of_key(table: Table, row: Row, parts: list[_Part], generated: Mapping[str, str]) -> Condition | None:

@@ -64,8 +64,8 @@ def flow(box: Sandbox, kafka: KafkaBroker, tmp_path: Path) -> Iterator[Flow]:
 
 
 def _state(flow: Flow) -> str:
-    """Every row of the state database, and of the service's tables at the targets, as text; not the rows themselves that
-    are parked beside their tables."""
+    """Every row of the state database, and of the service's tables at the targets, as text; without the rows that are
+    parked, which stand beside their tables."""
     found = []
     servers = [(flow.box.targets[0], f"{flow.name}_state")]
     servers += [(server, f"{flow.name}_{number}") for number, server in enumerate(flow.box.targets)]

@@ -225,6 +225,27 @@ def test_partitions_that_take_rows_with_them_stop_others_pass(box: Sandbox, verb
     followed.close()
 
 
+def test_constraints_that_the_server_named_are_dropped_by_the_names_that_the_source_gave(box: Sandbox) -> None:
+    """The statement stopped the publisher: the server that it is tried on had named them by its own table."""
+    followed = made(box, "CREATE TABLE p (id BIGINT UNSIGNED PRIMARY KEY)")
+    checks = ["ADD CHECK (a < 9)", "DROP CHECK t_chk_1"] if box.flavour is Flavour.MYSQL else ["FORCE", "FORCE"]
+    with server_variables(box.source, binlog_row_metadata="MINIMAL"):
+        start = followed.here
+        followed.sql(
+            "ALTER TABLE t ADD COLUMN p BIGINT UNSIGNED, ADD FOREIGN KEY (p) REFERENCES p (id)",
+            f"ALTER TABLE t ADD n INT, {checks[0]}",
+            "ALTER TABLE t ADD COLUMN q BIGINT UNSIGNED, ADD FOREIGN KEY (q) REFERENCES p (id)",
+            "ALTER TABLE t DROP FOREIGN KEY t_ibfk_2",
+            f"ALTER TABLE t DROP FOREIGN KEY t_ibfk_1, {checks[1]}",
+            "ALTER TABLE t ADD m INT",
+            "INSERT INTO t (id, p, n, q, m) VALUES (1, 7, 1, 8, 2)",
+        )
+        assert [(row["p"], row["n"], row["q"], row["m"]) for _, row in followed.read(start).rows_] == [
+            ("7", "1", "8", "2")
+        ]
+    followed.close()
+
+
 def test_a_table_renamed_away_and_back_is_followed(followed: Followed) -> None:
     start = followed.here
     followed.sql("RENAME TABLE t TO away")

@@ -200,15 +200,29 @@ def _alter(sql: str, cursor: _Cursor) -> Ddl | None:
 
 
 def _split(found: Sequence[Token]) -> Iterator[tuple[Token, ...]]:
+    """At its commas; not at those between names of partitions, or of columns to order by, where nothing else comes."""
     clause: list[Token] = []
-    for token in found:
-        if token.is_sign(",") and token.depth == 0:
+    for place, token in enumerate(found):
+        if token.is_sign(",") and token.depth == 0 and not (_lists_names(clause) and _ends_name(found[place + 1 :])):
             yield tuple(clause)
             clause = []
         else:
             clause.append(token)
     if clause:
         yield tuple(clause)
+
+
+def _lists_names(clause: Sequence[Token]) -> bool:
+    """Whether a comma may be one between names of a clause, as far as it is read."""
+    words = [token.text.upper() if token.kind == "word" else "" for token in clause[:2]]
+    return words == ["ORDER", "BY"] or (words[1:] == ["PARTITION"] and words[0] not in ("ADD", "EXCHANGE", "CONVERT"))
+
+
+def _ends_name(rest: Sequence[Token]) -> bool:
+    """Whether a name stands here alone, as in a list: behind it comes another comma, the end, or what ends a list."""
+    if not rest or not rest[0].is_name:
+        return False
+    return len(rest) == 1 or rest[1].is_sign(",") or rest[1].is_word("INTO", "TABLESPACE", "ASC", "DESC")
 
 
 def _names_in(clause: Sequence[Token], database: str) -> Iterator[Mention]:
@@ -264,8 +278,10 @@ def _rename(sql: str, cursor: _Cursor) -> Ddl:
 
 _TAKES_ROWS: Final = (
     ("DROP", "PARTITION"), ("TRUNCATE", "PARTITION"), ("EXCHANGE", "PARTITION"), ("CONVERT", "PARTITION"),
-    ("CONVERT", "TABLE"), ("DROP", "SYSTEM"), ("DISCARD", ""), ("IMPORT", ""),
+    ("CONVERT", "TABLE"), ("DROP", "SYSTEM"), ("DISCARD", "TABLESPACE"), ("DISCARD", "PARTITION"),
+    ("IMPORT", "TABLESPACE"), ("IMPORT", "PARTITION"),
 )  # fmt: skip
+"""What a clause begins with. DROP SYSTEM is MariaDB's DROP SYSTEM VERSIONING."""
 _NOT_COLUMNS: Final = (
     "INDEX", "KEY", "UNIQUE", "FULLTEXT", "SPATIAL", "CONSTRAINT", "FOREIGN", "CHECK", "PRIMARY", "PARTITION",
 )  # fmt: skip
@@ -276,7 +292,9 @@ _LEAVE_ROWS: Final = frozenset(
         " STATS_PERSISTENT STATS_AUTO_RECALC STATS_SAMPLE_PAGES KEY_BLOCK_SIZE MAX_ROWS MIN_ROWS AVG_ROW_LENGTH"
         " CHECKSUM CHARACTER CHARSET DEFAULT COLLATE CONVERT ENABLE DISABLE ANALYZE CHECK OPTIMIZE REBUILD REPAIR"
         " REORGANIZE COALESCE PARTITION REMOVE COMPRESSION ENCRYPTION ENCRYPTED TABLESPACE WITH WITHOUT PAGE_COMPRESSED"
-        " PAGE_CHECKSUM PACK_KEYS DELAY_KEY_WRITE NOWAIT WAIT",
+        " PAGE_CHECKSUM PACK_KEYS DELAY_KEY_WRITE NOWAIT WAIT AUTOEXTEND_SIZE ENGINE_ATTRIBUTE SECONDARY_ENGINE"
+        " SECONDARY_ENGINE_ATTRIBUTE SECONDARY_LOAD SECONDARY_UNLOAD PAGE_COMPRESSION_LEVEL ENCRYPTION_KEY_ID"
+        " TRANSACTIONAL TABLE_CHECKSUM DATA INSERT_METHOD CONNECTION",
     )
 )
 
@@ -285,12 +303,8 @@ def takes_rows(ddl: Ddl) -> bool:
     """Whether an ALTER may remove or bring rows without events for them."""
     if ddl.ignores:
         return True
-    for clause in ddl.clauses:
-        top = [token.text.upper() for token in clause if token.depth == 0 and token.kind == "word"]
-        pairs = set(zip(top, [*top[1:], ""], strict=True))
-        if any((one, other) in pairs or (not other and one in top) for one, other in _TAKES_ROWS):
-            return True
-    return False
+    first = (tuple(token.text.upper() if token.kind == "word" else "" for token in one[:2]) for one in ddl.clauses)
+    return any(words in _TAKES_ROWS for words in first)
 
 
 def leaves_values(ddl: Ddl) -> bool:

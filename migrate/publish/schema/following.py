@@ -23,7 +23,7 @@ from migrate.publish.schema.definitions import COPY_AGAIN, Definitions, Selected
 from migrate.publish.schema.schema import Dialect, Schema
 from migrate.publish.schema.shadow import Shadow, Shape
 from migrate.settings import Settings, Source
-from migrate.state import leading, schema_history
+from migrate.state import compared, leading, schema_history
 from migrate.state import migration as migrations
 from migrate.state.database import in_transaction
 from migrate.state.lease import Held, Leases
@@ -176,12 +176,27 @@ class History:
             connection.close()
 
     def _store(self, versions: Versions) -> None:
+        """A statement that changes columns gives values without events, which may be others at a target: nothing counts
+        as equal until a verification."""
+        name, source = self._settings.name, self._source.name
+
         def put(connection: sa.Connection) -> None:
             self._leases.still_ours(connection, self._held)
-            for name, version in versions.items():
-                schema_history.put(connection, self._settings.name, self._source.name, name, version, self._server)
+            known = schema_history.latest(connection, name)
+            if any(
+                _columns(one.table) != _columns(known.get((source, *place), one.table))
+                for place, one in versions.items()
+            ):
+                for way in migrations.both_ways(connection, name):
+                    compared.forget(connection, way)
+            for place, version in versions.items():
+                schema_history.put(connection, name, source, place, version, self._server)
 
         in_transaction(self._state, put, self._stop)
+
+
+def _columns(table: Table | None) -> object:
+    return table and (table.columns, table.key)
 
 
 def _selected(planned: PlannedTable) -> Selected:

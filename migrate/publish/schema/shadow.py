@@ -6,6 +6,7 @@ there: what a table looked like before comes from the schema history (docs/decis
 
 from __future__ import annotations
 
+import re
 import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -128,7 +129,7 @@ class Shadow:
         }
 
     def _shape(self, session: Connection, name: Name, scratch: str, key: tuple[str, ...] | None) -> Shape:
-        create = show_create_whole(session, self._database, scratch)
+        create = _as_the_source_names(show_create_whole(session, self._database, scratch), scratch, name[1])
         try:
             found = load_table(session, self._source, self._database, scratch, key)
         except MigrateError as error:
@@ -151,6 +152,20 @@ class Shadow:
         """As `_clear`; what cannot be dropped now is when its name is used again."""
         with suppress(pymysql.MySQLError, OSError):
             self._clear(session, names)
+
+
+def _as_the_source_names(create: str, scratch: str, table: str) -> str:
+    """With the names that the source gives constraints without one: the table's, the kind, and the next number (MySQL
+    manual, "CHECK Constraints", "FOREIGN KEY Constraints")."""
+    for kind in ("chk", "ibfk"):
+        own = re.compile(rf"(CONSTRAINT `){re.escape(quote(table)[1:-1])}_{kind}_(\d+)`")
+        taken = max((int(found[2]) for found in own.finditer(create)), default=0)
+
+        def named(found: re.Match[str], kind: str = kind, taken: int = taken) -> str:
+            return f"{found[1]}{quote(f'{table}_{kind}_{int(found[2]) + taken}')[1:]}"
+
+        create = re.sub(rf"(CONSTRAINT `){re.escape(scratch)}_{kind}_(\d+)`", named, create)
+    return create
 
 
 def _take_over(session: Connection, statement: Statement) -> None:

@@ -62,6 +62,7 @@ _HARMLESS = frozenset(
         "UNLOCK",
         "INSTALL",
         "UNINSTALL",
+        "XA",
     ]
 )
 _HARMLESS_OBJECTS = frozenset(
@@ -80,6 +81,8 @@ _HARMLESS_OBJECTS = frozenset(
         "RESOURCE",
         "SEQUENCE",
         "PACKAGE",
+        "LIBRARY",
+        "REFERENCE",  # SPATIAL REFERENCE SYSTEM
     ]
 )
 _OBJECTS = _HARMLESS_OBJECTS | frozenset({"TABLE", "DATABASE", "SCHEMA", "INDEX"})
