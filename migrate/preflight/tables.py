@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from migrate.model.errors import MigrateError
 from migrate.model.table import Table
 from migrate.mysql.catalog import load_table
 from migrate.mysql.connection import Connection
+from migrate.mysql.definition import show_create
 from migrate.preflight.result import Result, Verdict
 from migrate.settings import Settings, TableSettings
 from migrate.settings.tables import is_pattern, like
+
+_OVERLAPS = re.compile(r"^\s*((?:PRIMARY|UNIQUE) KEY (?:`(?:[^`]|``)*` )?\(.*WITHOUT OVERLAPS\))", re.MULTILINE)
 
 
 def unmatched(settings: Settings, source: str, chosen: Sequence[TableSettings]) -> list[Result]:
@@ -55,8 +59,20 @@ def check(connection: Connection, source: str, wanted: TableSettings) -> tuple[T
         table = load_table(connection, source, wanted.database, wanted.table, wanted.key)
     except MigrateError as error:
         return None, [Result("table", wanted.name, Verdict.PROBLEM, error.message, error.hint)]
+    if key := _without_overlaps(connection, table):
+        told = f"{wanted.name}: rows of {key} keep one another out by periods, in whose order their changes cannot come"
+        mend = "drop the key at the source, or leave the table out"
+        return None, [Result("table", wanted.name, Verdict.PROBLEM, told, mend)]
     if not table.one_partition:
         return table, [Result("table", wanted.name, Verdict.PASS, f"{wanted.name}: key ({', '.join(table.key)})")]
     why = "further unique keys" if table.key_is_exact else "a key that only the server can compare"
     message = f"{wanted.name}: key ({', '.join(table.key)}); with {why} all its changes travel in one partition"
     return table, [Result("table", wanted.name, Verdict.NOTE, message)]
+
+
+def _without_overlaps(connection: Connection, table: Table) -> str:
+    """A key WITHOUT OVERLAPS (MariaDB documentation, "Application-Time Periods"), as it is defined; "" for none."""
+    if connection.flavour != "mariadb":
+        return ""
+    found = _OVERLAPS.search(show_create(connection, table.database, table.name))
+    return found[1] if found is not None else ""

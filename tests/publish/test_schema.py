@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 
 import pytest
@@ -13,6 +14,7 @@ from migrate.mysql.definition import create_as
 from migrate.publish.schema.definitions import Selected
 from sandbox.settings import Flavour
 from sandbox.stack import Sandbox
+from tests.failover.support import wait
 from tests.helpers import globally, unique
 
 TABLE = (
@@ -222,6 +224,26 @@ def test_partitions_that_take_rows_with_them_stop_others_pass(box: Sandbox, verb
     start = followed.here
     followed.sql(f"ALTER TABLE t {verb} PARTITION p0{more}")
     assert "its rows come or go" in followed.stopped(start).message
+    followed.close()
+
+
+def test_what_a_killed_publisher_left_and_another_one_that_tries_a_statement_are_in_nobodys_way(box: Sandbox) -> None:
+    """Names of constraints are the database's: another source's copy of the same table kept the statement from being
+    tried, and the publisher stopped."""
+    parent = "CREATE TABLE p (id BIGINT UNSIGNED PRIMARY KEY)"
+    key = "ADD COLUMN p BIGINT UNSIGNED, ADD CONSTRAINT of_p FOREIGN KEY (p) REFERENCES p (id)"
+    followed = made(box, parent, f"ALTER TABLE t {key}")
+    state, shadow = box.targets[0], followed.state.shadow
+    state.execute(parent, "CREATE TABLE s0123abcd_0 (id INT)", f"ALTER TABLE s0123abcd_0 {key}", database=shadow)
+    start = followed.here
+    followed.sql("ALTER TABLE t ADD n INT", "INSERT INTO t (id, n) VALUES (1, 2)")
+    with closing(state.connect()) as other, other.cursor() as cursor, ThreadPoolExecutor(1) as beside:
+        cursor.execute("SELECT GET_LOCK(%s, 0)", [f"migrate {shadow}"])
+        reading = beside.submit(followed.read, start)
+        waiting = "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE INFO LIKE 'SELECT GET_LOCK%'"
+        wait(lambda: state.query(waiting)[0][0], "the statement to wait for another one")
+        cursor.execute("SELECT RELEASE_LOCK(%s)", [f"migrate {shadow}"])
+        assert [row["n"] for _, row in reading.result().rows_] == ["2"]
     followed.close()
 
 

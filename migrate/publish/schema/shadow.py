@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import re
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 
 import pymysql
 
-from migrate.model.errors import MigrateError
+from migrate.model.errors import MigrateError, ServerError
 from migrate.model.table import Table
 from migrate.mysql.catalog import load_table
 from migrate.mysql.connection import Connection, connect
@@ -30,6 +30,9 @@ _OURS = ("sql_require_primary_key", "sql_generate_invisible_primary_key", "innod
 """What a server may demand of tables, or add to them; the source has let these be."""
 _CANNOT_SET = ACCESS_DENIED | {1193, 1231, 1238, 1273, 1298}
 """No such variable; no such value; read-only; no such collation; no such time zone."""
+
+_SCRATCH = re.compile(r"s[0-9a-f]{8}_\d+")
+_LOCK_SECONDS = 30
 
 
 class NotReplayedError(Exception):
@@ -73,6 +76,7 @@ class Shadow:
         names = {name: (self._database, f"{self._prefix}_{number}") for number, name in enumerate(set(ddl.names))}
         with self._session() as session, self._session() as theirs:
             try:
+                self._alone(session)
                 _take_over(theirs, statement)
                 self._default_collation(theirs, statement.session.database, collation)
                 return self._replay(session, theirs, ddl, before, keys, names, statement)
@@ -98,6 +102,16 @@ class Shadow:
         finally:
             session.close()
 
+    def _alone(self, session: Connection) -> None:
+        """Nobody else tries a statement until the session ends: names of constraints are the database's, whichever
+        table they are of. What a killed publisher left goes. Raises ServerError when another one takes too long."""
+        if session.query("SELECT GET_LOCK(%s, %s)", (f"migrate {self._database}"[:64], _LOCK_SECONDS)) != [(1,)]:
+            raise ServerError(f"state server: another publisher tries a statement in {self._database} for long")
+        rows = session.query(
+            "SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = %s", (self._database,)
+        )
+        self._drop(session, [str(row[0]) for row in rows if _SCRATCH.fullmatch(str(row[0]))])
+
     def _replay(
         self,
         session: Connection,
@@ -108,7 +122,6 @@ class Shadow:
         names: Mapping[Name, Name],
         statement: Statement,
     ) -> dict[Name, Shape]:
-        self._clear(session, names)
         for name, shape in before.items():
             session.query(create_as(shape.create, names[name][1]))
             copied = self._shape(session, name, names[name][1], keys.get(name))
@@ -144,14 +157,14 @@ class Shadow:
         if name:
             session.query(f"ALTER DATABASE {quote(self._database)} COLLATE {quote(name)}")
 
-    def _clear(self, session: Connection, names: Mapping[Name, Name]) -> None:
-        for scratch in names.values():
-            session.query(f"DROP TABLE IF EXISTS {quoted(*scratch)}")
+    def _drop(self, session: Connection, scratches: Iterable[str]) -> None:
+        for scratch in scratches:
+            session.query(f"DROP TABLE IF EXISTS {quoted(self._database, scratch)}")
 
     def _tidy(self, session: Connection, names: Mapping[Name, Name]) -> None:
-        """As `_clear`; what cannot be dropped now is when its name is used again."""
+        """What cannot be dropped now is by who comes next."""
         with suppress(pymysql.MySQLError, OSError):
-            self._clear(session, names)
+            self._drop(session, [scratch for _, scratch in names.values()])
 
 
 def _as_the_source_names(create: str, scratch: str, table: str) -> str:
