@@ -30,6 +30,12 @@ VARIED: Mapping[str, tuple[str | int, ...]] = {
     "default_regex_flags": ("EXTENDED,DOTALL", "MULTILINE"),
 }
 """Values that differ from what sessions state (`session_settings`), by variable; a server may lack some."""
+MODES = (
+    *("PAD_CHAR_TO_FULL_LENGTH", "NO_UNSIGNED_SUBTRACTION", "TIME_TRUNCATE_FRACTIONAL", "TIME_ROUND_FRACTIONAL"),
+    *("ALLOW_INVALID_DATES", "NO_ZERO_DATE", "NO_ZERO_IN_DATE", "ERROR_FOR_DIVISION_BY_ZERO", "HIGH_NOT_PRECEDENCE"),
+)
+"""Of sql_mode, what decides values when an expression is computed (both manuals, "Server SQL Modes"). Tried where the
+server's own global mode has one that sessions of ours have not: with all of them harmless columns would be refused."""
 _ROWS = 100  # of the table's own
 _MADE_UP = 24
 _NAMED = re.compile(r"\s*(`(?:[^`]|``)+`)")
@@ -126,7 +132,11 @@ def dependent(connection: Connection, table: Table, of: Sequence[Expression]) ->
 def _varied(connection: Connection) -> Iterator[tuple[str, tuple[str | int, ...]]]:
     names = ", ".join(f"'{name}'" for name in VARIED)
     here = {str(row[0]).lower() for row in connection.query(f"SHOW SESSION VARIABLES WHERE Variable_name IN ({names})")}
-    return ((name, values) for name, values in VARIED.items() if name in here)
+    yield from ((name, values) for name, values in VARIED.items() if name in here)
+    ((theirs, ours),) = connection.query("SELECT @@GLOBAL.sql_mode, @@SESSION.sql_mode")
+    has = [one for one in str(ours).split(",") if one]
+    if more := [one for one in MODES if one in str(theirs).split(",") and one not in has]:
+        yield "sql_mode", (",".join([*has, *more]),)
 
 
 def _computed(connection: Connection, table: Table, one: Expression) -> list[object]:

@@ -11,7 +11,7 @@ from migrate.preflight import session_columns
 from migrate.preflight.result import Verdict
 from sandbox.settings import Flavour
 from sandbox.stack import Sandbox
-from tests.helpers import catalog_table, scratch, session
+from tests.helpers import catalog_table, globally, scratch, session
 
 _TIMES = (
     "id INT PRIMARY KEY, at TIMESTAMP NULL, kind VARCHAR(20), plain DATETIME,"
@@ -52,6 +52,19 @@ def test_columns_that_look_at_the_time_zone_are_named(box: Sandbox) -> None:
 
 def test_division_is_refused_where_its_precision_is_kept(box: Sandbox) -> None:
     assert found(box, _NUMBERS) == {"ratio": "div_precision_increment"}
+
+
+def test_the_servers_own_sql_mode_is_tried(mysql_box: Sandbox) -> None:
+    """A value of the source's that is padded, or below zero, is another one at the target; MariaDB refuses such columns
+    itself."""
+    columns = (
+        "id INT PRIMARY KEY, c CHAR(9), a INT UNSIGNED, b INT UNSIGNED, fixed INT AS (id * 2) STORED,"
+        " n INT AS (CHAR_LENGTH(c)) STORED, d BIGINT AS (CAST(a - b AS SIGNED)) STORED"
+    )
+    with globally(mysql_box.source, "sql_mode", "PAD_CHAR_TO_FULL_LENGTH,NO_UNSIGNED_SUBTRACTION,STRICT_TRANS_TABLES"):
+        refused = found(mysql_box, columns, "INSERT INTO t (id, c, a, b) VALUES (1, 'a', 1, 2)")
+    assert refused == {"n": "sql_mode", "d": "sql_mode"}
+    assert found(mysql_box, columns, "INSERT INTO t (id, c, a, b) VALUES (1, 'a', 2, 1)") == {}
 
 
 def test_the_language_is_looked_at(box: Sandbox) -> None:
