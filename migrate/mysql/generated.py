@@ -17,7 +17,7 @@ import pymysql
 
 from migrate.model.table import Column, Kind, Table
 from migrate.mysql.connection import Connection
-from migrate.mysql.definition import show_create
+from migrate.mysql.definition import show_create, show_create_whole
 from migrate.mysql.quoting import quote, quote_all
 from migrate.mysql.quoting import table as quoted
 
@@ -39,6 +39,7 @@ server's own global mode has one that sessions of ours have not: with all of the
 _ROWS = 100  # of the table's own
 _MADE_UP = 24
 _NAMED = re.compile(r"\s*(`(?:[^`]|``)+`)")
+_CHECK = re.compile(r"\s*CONSTRAINT `((?:[^`]|``)+)` CHECK \(")
 _OPENING = re.compile(r" (?:GENERATED ALWAYS )?AS \(")
 _LITERAL = re.compile(r"'(?:[^'\\]|\\.|'')*'|\b\d+(?:\.\d+)?\b")
 _UNIX = (1772330400, 1772366400, 1767225599, 39657600, 2114380800)
@@ -50,12 +51,12 @@ _NUMBERS = ("7", "22", "1", "3", "1000")
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """A generated column, or a unique key on an expression: what it is computed from, and whether that is kept."""
+    """A generated column, a unique key on an expression or a check: what it is computed from, whether that is kept."""
 
-    column: str  # or the key's name
+    column: str  # or the name of the key, or the check
     text: str
     stored: bool
-    key: bool = False
+    key: bool = False  # or a check: no column
 
 
 def expressions(connection: Connection, table: Table) -> list[Expression]:
@@ -84,6 +85,17 @@ def unique_keys(connection: Connection, table: Table) -> list[Expression]:
         (table.database, table.name),
     )
     return [Expression(str(name), unescaped(str(text)), stored=True, key=True) for name, text in rows]
+
+
+def checks(connection: Connection, table: Table) -> list[Expression]:
+    """Of the table's CHECK constraints that are enforced, by name. Raises the driver's error."""
+    found = []
+    for line in show_create_whole(connection, table.database, table.name).split("\n"):
+        if (named := _CHECK.match(line)) is not None:
+            end = _closing(line, named.end())
+            if "NOT ENFORCED" not in line[end:]:
+                found.append(Expression(named[1].replace("``", "`"), line[named.end() : end], stored=True, key=True))
+    return found
 
 
 def unescaped(text: str) -> str:

@@ -41,7 +41,7 @@ def found(box: Sandbox, columns: str, *rows: str) -> dict[str, str]:
             results = session_columns.check(connection, catalog_table(connection, name, "t"))
             assert connection.query("SELECT @@SESSION.time_zone, @@SESSION.div_precision_increment") == [("+00:00", 4)]
     assert {one.verdict for one in results} <= {Verdict.PROBLEM}
-    said = [re.split(": (?:generated column|unique key) ", one.message)[1] for one in results]
+    said = [re.split(": (?:generated column|unique key|check) ", one.message)[1] for one in results]
     return {one.split(" ")[0]: one.partition("(")[2].partition(")")[0] for one in said}
 
 
@@ -52,6 +52,15 @@ def test_columns_that_look_at_the_time_zone_are_named(box: Sandbox) -> None:
 
 def test_division_is_refused_where_its_precision_is_kept(box: Sandbox) -> None:
     assert found(box, _NUMBERS) == {"ratio": "div_precision_increment"}
+
+
+def test_a_check_that_looks_at_the_session_is_refused(box: Sandbox) -> None:
+    """The copy stopped at a row that the source had taken in another time zone."""
+    checks = (
+        "CONSTRAINT `at work` CHECK (HOUR(at) BETWEEN 8 AND 18), CONSTRAINT small CHECK (id < 9),"
+        " CONSTRAINT text CHECK (kind <> 'CONSTRAINT `x` CHECK (HOUR(at))')"
+    )
+    assert found(box, f"id INT PRIMARY KEY, at TIMESTAMP NULL, kind VARCHAR(60), {checks}") == {"at": "time_zone"}
 
 
 def test_the_servers_own_sql_mode_is_tried(mysql_box: Sandbox) -> None:
