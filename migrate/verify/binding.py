@@ -10,6 +10,7 @@ import sqlalchemy as sa
 
 from migrate.model.table import Table, TableId
 from migrate.settings import Settings
+from migrate.state import migration as migrations
 from migrate.state import phase, schema_history
 from migrate.state.phase import UNKNOWN, TablePhase
 from migrate.target.plan import PlannedTable
@@ -23,6 +24,7 @@ class Bound:
 
     stages: Mapping[TableId, TablePhase]
     definitions: Mapping[TableId, Table]
+    others: Mapping[TableId, Table]  # of the stream the other way: what it reads is what is written here
     servers: Mapping[str, list[Any]]
 
     @classmethod
@@ -32,7 +34,8 @@ class Bound:
         """lock: no copy or rule changes until the transaction ends."""
         name = settings.name
         stages = phase.stages(connection, name, lock=lock)
-        return cls(stages, schema_history.latest(connection, name), read_at(connection, settings, tables))
+        others = schema_history.latest(connection, migrations.other_way(connection, name))
+        return cls(stages, schema_history.latest(connection, name), others, read_at(connection, settings, tables))
 
     def changed(self, now: Bound, id_: TableId) -> str:
         """Why what was compared of a table says nothing of it now; "" when it does."""
@@ -45,6 +48,8 @@ class Bound:
             return "its rule changed while it was compared"
         if self.definitions.get(id_) != now.definitions[id_]:
             return "it was altered while it was compared"
+        if any(now.others.get(other, table) != table for other, table in self.others.items()):
+            return "a table of the other side was altered while it was compared"
         if self.servers.get(id_[0]) != now.servers.get(id_[0]):
             return f"source '{id_[0]}' was read at another server, or was gone back in, while it was compared"
         return ""

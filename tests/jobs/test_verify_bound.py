@@ -26,10 +26,15 @@ ANOTHER = (
     "INSERT INTO schema_history (migration, source, table_schema, table_name, incarnation, file_no, tx, definition)"
     f" SELECT migration, source, table_schema, {{}}, {{}}, 9, 9, {{}} FROM schema_history {SAME}"
 )
+OF_THE_OTHER_STREAM = (
+    "INSERT INTO schema_history (migration, source, table_schema, table_name, incarnation, file_no, tx, definition)"
+    f" SELECT CONCAT(migration, '-reverse'), 't0', 'd', 't_0', {{}}, 9, 9, {{}} FROM schema_history {SAME} LIMIT 1"
+)
 CHANGES = {
     f"UPDATE phase SET attempt = attempt + 1 {SAME}": "t: it was copied again while it was compared",
     "UPDATE position SET incarnation = incarnation + 1": "was read at another server, or was gone back in",
     f"UPDATE phase SET rule_hash = REVERSE(rule_hash) {SAME}": "t: its rule changed while it was compared",
+    OF_THE_OTHER_STREAM.format(1, """REPLACE(definition, '"v"', '"w"')"""): "the other side was altered while",
     ANOTHER.format("table_name", 1, """REPLACE(definition, '"v"', '"w"')"""): "t: it was altered while it was compared",
 }
 
@@ -69,6 +74,7 @@ def in_state(laid: Laid, statement: str) -> None:
 
 
 def test_a_table_that_changes_while_it_is_compared_is_not_certified(laid: Laid) -> None:
+    in_state(laid, OF_THE_OTHER_STREAM.format(0, "definition"))
     for meanwhile, why in CHANGES.items():
         result = verified(laid, meanwhile)
         (told,) = result.tables[0].unaccounted
