@@ -15,11 +15,11 @@ from enum import StrEnum
 from typing import Any
 
 from migrate.model.errors import ConfigError
+from migrate.model.labels import labels_of
 from migrate.model.table import Column, Kind, Table
 
 _NUMBERS = frozenset({Kind.INT, Kind.BIT, Kind.YEAR, Kind.DECIMAL})
 _DATES = frozenset({Kind.DATE, Kind.DATETIME, Kind.TIMESTAMP})
-_LABEL = re.compile(r"'((?:[^']|'')*)'")
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
 _MOMENT = re.compile(r"(\d{4}-\d\d-\d\d)(?:[ T](\d\d:\d\d:\d\d)(?:\.(\d{1,6}))?)?")
 _FRACTION = re.compile(r"\((\d)\)")
@@ -148,7 +148,7 @@ def _read_moment(column: Column, text: str) -> str:
 
 def _read_label(column: Column, text: str) -> int:
     """The index of an ENUM's value, which is what its canonical text says."""
-    labels = [label.replace("''", "'") for label in _LABEL.findall(column.type)]
+    labels = labels_of(column.type)
     if text not in labels:
         raise ValueError(f"has no value {text!r}")
     return labels.index(text) + 1

@@ -16,6 +16,7 @@ from decimal import Context, Decimal
 import pymysql
 
 from migrate.model.errors import StopError
+from migrate.model.labels import labels_of
 from migrate.model.table import Column, Kind
 from migrate.mysql.connection import Connection, Warned
 from migrate.mysql.errors import passes
@@ -45,7 +46,6 @@ _WRITTEN = {
 }
 """What both servers read alike; MySQL alone would move a time with an offset."""
 _LENGTH = re.compile(r"\((\d+)\)")
-_MEMBER = re.compile(r"'((?:[^']|'')*)'")
 _HEX = re.compile(r"0x((?:[0-9a-f]{2})*)", re.I)
 _AT_ONCE = 500
 _CENTURY = 70
@@ -140,7 +140,7 @@ def _labelled(column: Column, text: str, connect: Connect) -> Iterator[str]:
     """As a number first, which is what commands print, then by label."""
     if text.isascii() and text.isdigit():
         yield str(int(text))
-    labels = [label.replace("''", "'") for label in _MEMBER.findall(column.type)]
+    labels = labels_of(column.type)
     if column.kind is Kind.ENUM:
         if found := _label(column, labels, text, connect):
             yield str(found)

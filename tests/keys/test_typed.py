@@ -76,6 +76,7 @@ CASES = (
     ),
     Typed("YEAR", {"2024": ("2024", "24"), "1999": ("99",), "2005": ("5",)}, none=("x", "202")),
     Typed("ENUM('new','it''s','é')", {"1": ("new", "NEW", "1"), "2": ("it's",), "3": ("é", "É", "3")}, none=("old",)),
+    Typed(r"ENUM('a\\b','x\ny','it''s\0')", {"1": ("a\\b",), "2": ("x\ny",), "3": ("it's\0",)}, none=(r"x\ny",)),
     Typed("ENUM('3','2','1')", {"1": ("1",), "3": ("3",)}),
     Typed("ENUM('3','2','1','10')", {"4": ("10", "4")}, found=frozenset({"10"})),
     Typed("ENUM('a','b') CHARACTER SET utf8mb4 COLLATE utf8mb4_bin", {"1": ("a",)}, none=("A",)),
