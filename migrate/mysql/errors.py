@@ -20,6 +20,7 @@ ACCESS_DENIED = frozenset({1044, 1045, 1142, 1143, 1227, 1370, 1698})
 UNKNOWN_DATABASE = 1049
 LOCK_WAIT = 1205
 NO_SUCH_TABLE = 1146
+READ_ONLY = 1290
 
 # Worth the same statement again on a new or the same connection: the server is away, busy, read-only
 # for a while, or chose this transaction as the victim.

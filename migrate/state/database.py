@@ -17,7 +17,7 @@ from sqlalchemy.exc import DBAPIError
 
 from migrate.model.errors import PreflightError, ServerError
 from migrate.mysql.connection import driver_options
-from migrate.mysql.errors import explain, passes, text
+from migrate.mysql.errors import READ_ONLY, explain, number, passes, text
 from migrate.mysql.quoting import quote
 from migrate.mysql.session import state_session
 from migrate.settings import State
@@ -165,6 +165,8 @@ def in_transaction(state: sa.Engine, action: Callable[[sa.Connection], T], stop:
             if not passes(original):
                 raise ServerError(f"state database: {text(original)}") from error
             log.warning("state database, trying again", error=text(original), pause_seconds=pause)
+            if number(original) == READ_ONLY:  # a right to write all the same that was granted since is a new session's
+                state.dispose()
             if stop.wait(pause):
                 raise ServerError(
                     f"state database: stopped while it was being tried again: {text(original)}"

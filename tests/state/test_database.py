@@ -151,6 +151,38 @@ def test_what_passes_is_tried_again_in_a_new_transaction(box: Sandbox, state: sa
     assert len(tries) == 2
 
 
+def test_a_right_to_write_at_a_read_only_server_counts_once_it_is_granted(box: Sandbox) -> None:
+    """Rights of a session are those of its beginning: a `migrate run` from before the grants of a cutover could not
+    write its state in a freeze, and a rollback that waits for it was given back."""
+    server, name = box.targets[0], unique("readonly")
+    right = "READ ONLY ADMIN" if box.flavour is Flavour.MARIADB else "CONNECTION_ADMIN"
+    server.execute(
+        f"CREATE DATABASE {name}",
+        f"CREATE TABLE {name}.t (id INT PRIMARY KEY)",
+        f"CREATE USER '{name}'@'%' IDENTIFIED BY 'canary-4711'",
+        f"GRANT ALL ON {name}.* TO '{name}'@'%'",
+    )
+    where = {**address(server), "user": name, "password": "canary-4711"}
+    state, stop = database.engine(State(**where, database=name)), threading.Event()
+    late = threading.Timer(20, stop.set)
+    late.start()
+
+    def write(connection: sa.Connection) -> None:
+        connection.exec_driver_sql("SELECT 1")
+        server.execute(f"GRANT {right} ON *.* TO '{name}'@'%'")
+        connection.exec_driver_sql("INSERT INTO t VALUES (1)")
+
+    try:
+        server.execute("SET GLOBAL read_only = 1")
+        database.in_transaction(state, write, stop)
+    finally:
+        late.cancel()
+        server.execute("SET GLOBAL read_only = 0")
+        state.dispose()
+    assert server.query(f"SELECT id FROM {name}.t") == ((1,),)
+    server.execute(f"DROP DATABASE {name}", f"DROP USER '{name}'@'%'")
+
+
 def test_what_does_not_pass_is_told_at_once(state: sa.Engine) -> None:
     with pytest.raises(ServerError, match=r"state database: .*no_such_table.* \(error 1146\)"):
         database.in_transaction(state, lambda c: c.execute(sa.text("SELECT * FROM no_such_table")), threading.Event())
