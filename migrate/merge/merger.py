@@ -344,7 +344,7 @@ class Merger:
         action: Callable[[], T],
         refused: Callable[[BaseException], MigrateError | None] | None = None,
     ) -> T:
-        """refused: what becomes of an error that does not pass; without it, it is told as the server's."""
+        """refused: what becomes of an error that does not pass; without it, the server's is raised."""
         where = f"{database.target}/{database.database}"
         return until_done(
             action,

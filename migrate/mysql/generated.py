@@ -17,7 +17,6 @@ import pymysql
 
 from migrate.model.table import Column, Kind, Table
 from migrate.mysql.connection import Connection
-from migrate.mysql.definition import show_create, show_create_whole
 from migrate.mysql.quoting import quote, quote_all
 from migrate.mysql.quoting import table as quoted
 
@@ -59,9 +58,8 @@ class Expression:
     key: bool = False  # or a check: no column
 
 
-def expressions(connection: Connection, table: Table) -> list[Expression]:
-    """Of all generated columns, as SHOW CREATE TABLE writes them. Raises the driver's error."""
-    statement = show_create(connection, table.database, table.name)
+def expressions(statement: str, table: Table) -> list[Expression]:
+    """Of all generated columns. statement: SHOW CREATE TABLE's, as `show_create_whole` gives it."""
     lines = {named[1]: line for line in statement.split("\n") if (named := _NAMED.match(line)) is not None}
     found = []
     for column in table.columns:
@@ -87,10 +85,10 @@ def unique_keys(connection: Connection, table: Table) -> list[Expression]:
     return [Expression(str(name), unescaped(str(text)), stored=True, key=True) for name, text in rows]
 
 
-def checks(connection: Connection, table: Table) -> list[Expression]:
-    """Of the table's CHECK constraints that are enforced, by name. Raises the driver's error."""
+def checks(statement: str) -> list[Expression]:
+    """Of the CHECK constraints that are enforced, by name. statement: as `expressions` has it."""
     found = []
-    for line in show_create_whole(connection, table.database, table.name).split("\n"):
+    for line in statement.split("\n"):
         if (named := _CHECK.match(line)) is not None:
             end = _closing(line, named.end())
             if "NOT ENFORCED" not in line[end:]:

@@ -148,8 +148,6 @@ def left_behind(settings: Settings, state: sa.Engine, plan: Plan, without: Colle
             return f"{gone[0]}: not verified since"
         if unread := not_carried(known, settings.name):
             return unread
-        if not without and (listed := foreign_left(known, settings.name)):
-            return listed
         if doubts := [name for name in failover.in_doubt(known, settings.name) if name not in without]:
             return f"source '{doubts[0]}' is another server since the last verification"
     with closing(TargetPool(settings)) as pool, explained("targets"):

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from migrate.model.table import Table
 from migrate.mysql.connection import Connection
+from migrate.mysql.definition import show_create_whole
 from migrate.mysql.generated import Expression, checks, dependent, expressions, unique_keys
 from migrate.preflight.result import Result, Verdict
 
@@ -15,8 +16,9 @@ _STABLE = "what no session changes, as a DATETIME instead of a TIMESTAMP"
 def check(connection: Connection, table: Table) -> list[Result]:
     """A problem for each column whose value is kept, in the row or in a key, and for each unique key on an expression
     and each CHECK, that depends on who writes the row."""
+    statement = show_create_whole(connection, table.database, table.name)
     generated = {column.name for column in table.columns if column.generated}
-    found = expressions(connection, table) if generated else []
+    found = expressions(statement, table) if generated else []
     kept = _indexed(connection, table) if generated else set()
     place = table.full_name
     unread = [
@@ -45,7 +47,7 @@ def check(connection: Connection, table: Table) -> list[Result]:
         *_dependent(
             connection,
             table,
-            checks(connection, table),
+            checks(statement),
             "check {}",
             "the target would refuse rows that the source took",
             f"drop {{}} at the source, or make it of {_STABLE}",

@@ -48,10 +48,14 @@ class Bound:
             return "its rule changed while it was compared"
         if self.definitions.get(id_) != now.definitions[id_]:
             return "it was altered while it was compared"
-        if any(now.others.get(other, table) != table for other, table in self.others.items()):
-            return "a table of the other side was altered while it was compared"
         if self.servers.get(id_[0]) != now.servers.get(id_[0]):
             return f"source '{id_[0]}' was read at another server, or was gone back in, while it was compared"
+        return ""
+
+    def changed_there(self, now: Bound) -> str:
+        """As `changed`, of what concerns every table: the other side's definitions."""
+        if any(now.others.get(id_, table) != table for id_, table in self.others.items()):
+            return "a table of the other side was altered while it was compared"
         return ""
 
     def added(self, now: Bound) -> list[str]:
@@ -64,14 +68,17 @@ def bound(
 ) -> list[TableVerified]:
     """What was found of tables that are compared together; of one that changed meanwhile the reason counts as a
     difference."""
-    return [_bound(table, tables, before, now) for table, tables in zip(found, together, strict=True)]
+    there = before.changed_there(now)
+    return [_bound(table, tables, before, now, there) for table, tables in zip(found, together, strict=True)]
 
 
-def _bound(table: TableVerified, tables: Sequence[PlannedTable], before: Bound, now: Bound) -> TableVerified:
+def _bound(
+    table: TableVerified, tables: Sequence[PlannedTable], before: Bound, now: Bound, there: str
+) -> TableVerified:
     reasons = [
         f"{one.table.full_name}: {why}; `migrate verify` once more"
         for one in tables
-        if (why := before.changed(now, one.table.id))
+        if (why := before.changed(now, one.table.id) or there)
     ]
     if not reasons:
         return table

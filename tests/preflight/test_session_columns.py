@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from migrate.mysql.definition import show_create_whole
 from migrate.mysql.generated import expressions
 from migrate.preflight import session_columns
 from migrate.preflight.result import Verdict
@@ -99,6 +100,7 @@ def test_a_unique_key_on_one_is_refused_too(box: Sandbox) -> None:
 def test_expressions_are_read_whole(box: Sandbox) -> None:
     with scratch(box.source, "generated") as name, session(box.source) as connection:
         box.source.execute(f"CREATE TABLE t ({_TIMES})", database=name)
-        read = {one.column: one for one in expressions(connection, catalog_table(connection, name, "t"))}
+        statement = show_create_whole(connection, name, "t")
+        read = {one.column: one for one in expressions(statement, catalog_table(connection, name, "t"))}
     assert {one for one in read if read[one].stored} == {"day", "local day", "branch", "far", "fixed", "text"}
     assert read["branch"].text.count("(") - read["branch"].text.count(")") == 1  # of the text in it

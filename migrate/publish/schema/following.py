@@ -179,14 +179,12 @@ class History:
         """A statement that changes columns gives values without events, which may be others at a target: nothing counts
         as equal until a verification."""
         name, source = self._settings.name, self._source.name
+        tables = {(source, *place): one.table for place, one in versions.items() if place != schema_history.SIDE}
 
         def put(connection: sa.Connection) -> None:
             self._leases.still_ours(connection, self._held)
-            known = schema_history.latest(connection, name)
-            if any(
-                _columns(one.table) != _columns(known.get((source, *place), one.table))
-                for place, one in versions.items()
-            ):
+            known = schema_history.latest(connection, name) if tables else {}  # a role is noted in a freeze
+            if any(_columns(table) != _columns(known.get(id_, table)) for id_, table in tables.items()):
                 for way in migrations.both_ways(connection, name):
                     compared.forget(connection, way)
             for place, version in versions.items():

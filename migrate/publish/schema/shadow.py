@@ -107,10 +107,14 @@ class Shadow:
         table they are of. What a killed publisher left goes. Raises ServerError when another one takes too long."""
         if session.query("SELECT GET_LOCK(%s, %s)", (f"migrate {self._database}"[:64], _LOCK_SECONDS)) != [(1,)]:
             raise ServerError(f"state server: another publisher tries a statement in {self._database} for long")
+        self._drop(session, [name for name in self._there(session) if _SCRATCH.fullmatch(name)])
+
+    def _there(self, session: Connection) -> set[str]:
+        """The tables of the database."""
         rows = session.query(
             "SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = %s", (self._database,)
         )
-        self._drop(session, [str(row[0]) for row in rows if _SCRATCH.fullmatch(str(row[0]))])
+        return {str(row[0]) for row in rows}
 
     def _replay(
         self,
@@ -131,10 +135,7 @@ class Shadow:
         if written is None:
             raise NotReplayedError("its character set has no such letters")
         theirs.query_raw(written)
-        rows = session.query(
-            "SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = %s", (self._database,)
-        )
-        there = {str(row[0]) for row in rows}
+        there = self._there(session)
         return {
             name: self._shape(session, name, scratch, keys.get(name))
             for name, (_, scratch) in names.items()
