@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from migrate.model.coordinate import Coordinate
 from migrate.model.errors import MigrateError, ServerError
-from migrate.model.message import Message
+from migrate.model.message import CANAL, DIGEST, Message
 from migrate.model.partition import Partition
 from migrate.state import halt
 from migrate.state.lease import Held
@@ -33,7 +33,9 @@ class Evidence(NamedTuple):
     coordinate: Coordinate
 
     def is_other(self, message: Message) -> bool:
-        return (message.source, message.coordinate) != (self.source, self.coordinate)
+        if self.source == message.source == CANAL and self.coordinate.ordinal < DIGEST:
+            return False  # it was stored without a digest, by an earlier version
+        return message.identity != (self.source, self.coordinate)
 
 
 @dataclass(slots=True)

@@ -158,7 +158,7 @@ class Planner:
         for database, had in owned.behind.items():
             if end >= had and database not in parts:  # nothing more of what it lost is for it
                 parts[database] = _nothing(owned, database, end)
-        last = items[-1].message.source, items[-1].message.coordinate
+        last = items[-1].message.identity
         consumed = Consumed(owned.partition, end, highest, len(items), draft.rows, draft.event_ms, start, last=last)
         return Share(owned, parts, consumed, draft.refreshes, draft.foreign, draft.markers, draft.images)
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import lru_cache
+from hashlib import blake2b
 from json.encoder import encode_basestring as _wide
 from json.encoder import encode_basestring_ascii as _quoted
 from typing import Any
@@ -19,6 +20,8 @@ from migrate.model.partition import Partition
 Row = dict[str, str | None]
 CANAL = "canal"
 """The source's name for messages without `pos`: they are ordered by their offset."""
+DIGEST = 1 << 63
+"""Set in what stands for the ordinal of a Canal message (`Message.identity`)."""
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 REFRESH = "REFRESH"
 """The type of a message that asks for rows to be read at the source again (rule 16): `data` holds their keys."""
@@ -97,6 +100,16 @@ class Message:
     def coordinate(self) -> Coordinate:
         """Of the last row."""
         return Coordinate(self.incarnation, self.file, self.transaction, self.rows[-1] if self.rows else 0)
+
+    @property
+    def identity(self) -> tuple[str, Coordinate]:
+        """What tells it from another message at its offset: source and coordinate; of Canal's, which have no place but
+        their offset, a digest of what they hold stands in the place of the ordinal, above all ordinals."""
+        place = self.coordinate
+        if self.source != CANAL:
+            return self.source, place
+        digest = int.from_bytes(blake2b(encode(self), digest_size=8).digest(), "big")
+        return self.source, place._replace(ordinal=digest | DIGEST)
 
     def coordinates(self) -> Iterable[Coordinate]:
         return (Coordinate(self.incarnation, self.file, self.transaction, row) for row in self.rows)

@@ -78,7 +78,7 @@ class FakeWriter:
             if error := self.failing.get(partition.number):
                 failed[partition] = error
             else:
-                last = mine[-1].message.source, mine[-1].message.coordinate
+                last = mine[-1].message.identity
                 done.append(
                     Consumed(
                         partition, mine[-1].offset + 1, highest, len(mine), len(mine), 0, mine[0].offset, last=last
