@@ -86,16 +86,22 @@ def foreign_discard(
 
 @foreign.command("carry")
 def foreign_carry(
-    context: typer.Context, table: Table = None, keys: Keys = None, server: Server = None, all_: All = False
+    context: typer.Context,
+    table: Table = None,
+    keys: Keys = None,
+    server: Server = None,
+    all_: All = False,
+    timeout: Timeout = 60.0,
 ) -> None:
-    """Write these rows at the active side as the standby side has them now, as an application would.
+    """Write these rows at the active side as the standby side has them, as an application would.
 
-    What the active side has in these rows is overwritten.
+    What the active side has in these rows comes to the standby side first, and must not change until the write: the
+    stream that leads must run.
     """
     settings = _settings(context)
     with database.opened(settings.state) as state:
         wanted = foreign_writes.chosen(settings, state, *_asked(table, keys, server, all_))
-        _tell(foreign_writes.carry(settings, state, wanted))
+        _tell(foreign_writes.carry(settings, state, wanted, timeout))
 
 
 def _settings(context: typer.Context) -> Settings:

@@ -16,7 +16,7 @@ from migrate.ops.runtime import stored_plan
 from migrate.ops.status import Status
 from migrate.publish.publisher import lease_name
 from migrate.settings import Settings
-from migrate.state import failover, foreign, left_out, oversized, verification
+from migrate.state import check, failover, foreign, left_out, oversized, verification
 from migrate.state.phase import Phase
 from migrate.target import ledger, parked
 from migrate.target.plan import Plan, TargetPool
@@ -98,6 +98,8 @@ def to_be_verified(now: Status, without: Collection[str] = ()) -> list[str]:
     if now.foreign and not without:
         found.append(foreign_listed(now.foreign))
     found += [f"{one}, not verified since" for one in now.lost]
+    if now.differing:
+        found.append(differs(now.differing))
     if now.left_out_since:
         found.append(f"{now.left_out_since} × message is left out, and what it held not verified since")
     if rows := sum(not row["verified"] for row in now.oversized):
@@ -106,13 +108,20 @@ def to_be_verified(now: Status, without: Collection[str] = ()) -> list[str]:
 
 
 def not_carried(connection: sa.Connection, migration: str) -> str:
-    """What a stream left out since the last clean verification; "" for nothing."""
+    """What a stream left out, or the scheduled check found different, since the last clean verification; "" for
+    nothing."""
     since = verification.equal_since(connection, migration)
+    if keys := check.count(connection, migration, since=since):
+        return differs(keys)
     if rows := len(oversized.every(connection, migration, since)):
         return f"{counted(rows, 'row')} left out of the stream, too large for Kafka"
     if messages := left_out.count(connection, migration, since):
         return f"{counted(messages, 'message')} left out"
     return ""
+
+
+def differs(keys: int) -> str:
+    return f"{counted(keys, 'row')} found different by the scheduled check, and not verified since"
 
 
 def foreign_left(connection: sa.Connection, migration: str) -> str:

@@ -16,6 +16,7 @@ from migrate.ops.checking import too_old
 from migrate.ops.mending import FOREIGN, WATCH, mend, missing, tables, typed
 from migrate.ops.readiness import foreign_listed, standing_in_the_way
 from migrate.ops.status import Status
+from migrate.ops.way_back import BEGIN, WayBack
 from migrate.scroll.throttle import Pace
 from migrate.settings import Settings
 from migrate.state import compared, cutover, lease, switch, verification
@@ -105,15 +106,16 @@ def _at_source(settings: Settings, state: sa.Engine, now: Status) -> Whole:
         verified = bool(compared.load(connection, settings.name))
         old = too_old(connection, settings) if verified else ""
     unverified = old if verified else _UNVERIFIED
-    stands = _before_ready(now, standing_in_the_way(settings, now), unverified)
+    back = way_back.look(settings, state)
+    stands = _before_ready(now, standing_in_the_way(settings, now), unverified, back)
     if done is not None and done.direction is Direction.BACK:
-        opened, back = holding.ended(settings, state, Side.TARGET), way_back.look(settings, state)
+        opened = holding.ended(settings, state, Side.TARGET)
         if stands is not None:
             return Whole(Stage.REVERSED, [*stands.holds_back, *opened, *back.held], stands.next)
         return Whole(Stage.REVERSED, [*opened, *back.held], back.next or "migrate cutover")
     if stands is not None:
         return stands
-    if (back := way_back.look(settings, state)).next:
+    if back.next:
         return Whole(Stage.VERIFIED, back.held, back.next)
     return Whole(Stage.READY, [], "migrate cutover --rehearse")
 
@@ -133,7 +135,7 @@ def _ending(now: Status, opened: list[str]) -> Whole:
     return Whole(Stage.SWITCHED, held, next_)
 
 
-def _before_ready(now: Status, problems: list[str], unverified: str) -> Whole | None:
+def _before_ready(now: Status, problems: list[str], unverified: str, back: WayBack) -> Whole | None:
     """What is to be done until everything is known to be equal; None when it is. unverified: why it is not, or ""."""
     if unread := [f"'{source.name}'" for source in now.sources if not source.published]:
         told = f"no publisher has begun with source {', '.join(unread)}"
@@ -160,6 +162,8 @@ def _before_ready(now: Status, problems: list[str], unverified: str) -> Whole | 
         return Whole(Stage.COPYING if begun else Stage.CAPTURING, [*held, *problems], next_)
     if problems:
         return Whole(Stage.CATCHING_UP, problems, mend(now, problems))
+    if unverified and back.next in BEGIN:  # a verification from before the way back reads would not count
+        return Whole(Stage.CATCHING_UP, [unverified, *back.held], back.next)
     if unverified:
         return Whole(Stage.CATCHING_UP, [unverified], "migrate verify")
     return None

@@ -108,6 +108,7 @@ class Status:
         default_factory=list
     )  # what targets had committed and came back without, not verified since
     foreign: int = 0  # keys written at this stream's source while that was standby, or had too late; not compared yet
+    differing: int = 0  # keys that the scheduled check found different, since the last clean verification began
     left_out_since: int = 0  # of these, those since the last clean verification of all tables began
     tables: dict[str, str] = field(
         default_factory=dict
@@ -268,6 +269,7 @@ def _without(connection: sa.Connection, status: Status) -> None:
     status.left_out = left_out.count(connection, status.migration)
     status.foreign = foreign.count(connection, status.migration)
     status.waiting_markers = waiting.count(connection, status.migration)
+    status.differing = check.count(connection, status.migration, since=since)
     status.left_out_since = left_out.count(connection, status.migration, since)
     open_ = set(oversized.every(connection, status.migration, since))
     status.oversized = [

@@ -19,6 +19,10 @@ from migrate.state import halt, leading, lease
 from migrate.state import migration as migrations
 from migrate.state.phase import Phase
 
+INIT, RUN = "migrate --reverse init", "migrate --reverse run"
+BEGIN = (INIT, RUN)
+"""What makes the way back begin to read."""
+
 
 @dataclass(frozen=True, slots=True)
 class WayBack:
@@ -43,25 +47,25 @@ def look(settings: Settings, state: sa.Engine) -> WayBack:
     try:
         plan = stored_plan(back, state) if there else None
     except (ConfigError, PreflightError) as error:  # tables came or went
-        return WayBack([*moved, *_named([error.message])], "migrate --reverse init")
+        return WayBack([*moved, *_named([error.message])], INIT)
     if plan is None:
-        return WayBack([*moved, "the way back is not there"], "migrate --reverse init")
+        return WayBack([*moved, "the way back is not there"], INIT)
     with state.connect() as connection:
         running = _runs(connection, name, {id_[0] for id_ in plan.tables})
     if not running:
-        return WayBack([*moved, *_named(still), "the way back does not run"], "migrate --reverse run")
+        return WayBack([*moved, *_named(still), "the way back does not run"], RUN)
     if moved:
-        return WayBack([*moved, *_named(still)], "migrate --reverse run")
+        return WayBack([*moved, *_named(still)], RUN)
     now = status.read(back, state, plan=plan, whoever_answers=True)
     if waiting := [one for one, stage in now.tables.items() if stage == status.WAITING]:
         told = f"{tables(waiting)} added: a `migrate --reverse run` that began before is to be started again"
-        return WayBack(_named([told]), "migrate --reverse run")
+        return WayBack(_named([told]), RUN)
     if joining := [one for one, stage in now.tables.items() if stage == status.JOINING]:
         told = f"{tables(joining)} added: the publisher is to come to its place in the log"
         return WayBack(_named([told]), typed(WATCH, back=True, back_leads=leads))
     if left := [one for one, stage in now.tables.items() if stage in (Phase.CREATED.value, Phase.COPYING.value)]:
         told = f"{tables(left)} not copied yet"
-        return WayBack(_named([told]), "migrate --reverse copy" if leads else "migrate --reverse init")
+        return WayBack(_named([told]), "migrate --reverse copy" if leads else INIT)
     problems = standing_in_the_way(back, now)
     next_ = typed(mend(now, problems), back=True, back_leads=leads) if problems else ""
     return WayBack(_named(problems), next_)

@@ -140,7 +140,7 @@ class Publisher:
             for table in self._tables.values():
                 begin.check_definition(with_source, table)
             side.set_right(self._state)
-        self._save(first, check=self._refuse_other_tables)
+        self._save(first, check=self._begin)
         log.info("first start", source=self._source.name, file=first.file, pos=first.pos, gtid_set=first.gtid_set)
         return first
 
@@ -157,9 +157,11 @@ class Publisher:
         self._resume = start.resume(with_source, after)
         return after
 
-    def _refuse_other_tables(self, connection: sa.Connection) -> None:
-        """An init that adds tables locks the same row; what it adds once we have a position, it notes as added."""
+    def _begin(self, connection: sa.Connection) -> None:
+        """An init that adds tables locks the same row; what it adds once we have a position, it notes as added. What
+        was written by hand at a standby side before it was read, is in no list: the two sides count as unequal."""
         migrations.lock(connection, self._settings.name)
+        compared.forget(connection, *migrations.both_ways(connection, self._settings.name))
         known = schema_history.latest(connection, self._settings.name)
         if {key[1:] for key in known if key[0] == self._source.name} != self._tables.keys():
             raise ServerError(f"source '{self._source.name}': its tables changed meanwhile", hint="start again")
@@ -411,8 +413,9 @@ class Publisher:
             check(connection)
             if reached is not None and note is not None:
                 failovers.note(connection, self._settings.name, note)
-                # A refresh or a copy may have read what the new server never had, and no message names those rows.
-                compared.forget(connection, self._settings.name)
+                # A refresh or a copy may have read what the new server never had, and no message names those rows. It
+                # may also have had rows of its own, at a side that is written to.
+                compared.forget(connection, *migrations.both_ways(connection, self._settings.name))
                 if back := reached.by_time is not None:
                     since, apart = reached.by_time.since, self._settings.failover.back_seconds
                     leading.refuse_replay(connection, self._settings.name, note.source, since, apart)

@@ -141,6 +141,17 @@ def _at_targets(
             yield _key(table, row), int(index), str(digest)
 
 
+def lock_digest(connection: Connection, planned: PlannedTable, place: int, key: Key, mixed: bool) -> str | None:
+    """A key's digest at a place, as `Seen.targets` has it, locked until the transaction ends; None where it is not."""
+    where, arguments = among(planned.table, [key])
+    name = quote(planned.places[place].table)
+    statement = f"SELECT {row_digest(planned.table, mixed)} FROM {name} WHERE {where} FOR UPDATE"
+    row = connection.one(statement, arguments)
+    if row is not None and row[0] is None:
+        raise no_digest(planned.table)
+    return None if row is None else str(row[0])
+
+
 def differing_columns(sessions: Sessions, planned: PlannedTable, key: Key, place: int) -> list[str]:
     """The columns whose stored bytes differ between the source's row and the row at a place."""
     table, mixed = planned.table, sessions.mixed([planned])

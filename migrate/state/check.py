@@ -127,10 +127,10 @@ def clear(connection: sa.Connection, migration: str, id_: TableId, keys: Sequenc
         connection.execute(sa.delete(difference).where(*is_table(difference, migration, id_), some))
 
 
-def count(connection: sa.Connection, migration: str, id_: TableId | None = None) -> int:
-    """How many keys differ, of the migration or of one table."""
+def count(connection: sa.Connection, migration: str, id_: TableId | None = None, since: datetime | None = None) -> int:
+    """How many keys differ, of the migration or of one table. since: those that did so then, or later."""
     mine = [difference.c.migration == migration] if id_ is None else is_table(difference, migration, id_)
-    return how_many(connection, difference, mine)
+    return how_many(connection, difference, [*mine, *(() if since is None else (difference.c.last_seen >= since,))])
 
 
 def every(connection: sa.Connection, migration: str, limit: int | None = None) -> list[Open]:

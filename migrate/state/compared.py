@@ -18,7 +18,10 @@ table = sa.Table(
     sa.Column("next_offset", sa.BigInteger),
 )
 
-FORGOTTEN = "rows came by another way than the stream, columns changed, or a source was read at another server"
+FORGOTTEN = (
+    "rows came by another way than the stream, columns changed, a server was replaced, or the stream from the other"
+    " side began"
+)
 """What makes everything that was found equal count no longer."""
 
 
@@ -60,6 +63,6 @@ def advance(
     return True
 
 
-def forget(connection: sa.Connection, migration: str) -> None:
+def forget(connection: sa.Connection, *migrations: str) -> None:
     """Nothing is known to be equal any more (`FORGOTTEN`)."""
-    connection.execute(sa.delete(table).where(table.c.migration == migration))
+    connection.execute(sa.delete(table).where(table.c.migration.in_(migrations)))

@@ -224,6 +224,15 @@ def refused_behind(one: Switched) -> None:
     wait(lambda: one.stage()[0] == "ready", "the consumer to work again")
 
 
+def carried(flow: Flow) -> None:
+    """To the targets, by hand, and by the stream from there, which runs for that long."""
+    processes = (("publish", "--source", "t0"), ("publish", "--source", "t1"), ("consume",))
+    running = [flow.child(f"carrying-{number}", "--reverse", *process) for number, process in enumerate(processes)]
+    flow.migration.do("foreign", "carry", "--all")
+    for child in running:
+        child.stop(SLOW)
+
+
 def finished(one: Switched, kafka: KafkaBroker) -> None:
     """It ends for good: refused while it runs, gone on with after a kill, and the rows and what was found are kept."""
     flow, ask = one.flow, one.flow.migration.ask
@@ -253,7 +262,7 @@ def finished(one: Switched, kafka: KafkaBroker) -> None:
         child.stop(SLOW)
     listed = flow.refused("finish")
     assert "1 row written at a standby side" in listed
-    flow.migration.do("foreign", "carry", "--all")
+    carried(flow)
     planned = ask("finish")
     assert (planned["done"], topics <= set(planned["topics"])) == (False, True)
     assert one.stage()[0] == "switched"

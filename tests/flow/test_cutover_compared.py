@@ -75,6 +75,8 @@ def test_a_row_that_differs_is_found_before_the_freeze_or_in_it_and_nothing_swit
         flow.migration.ask("verify")
         before = flow.migration.ask("switch")["switch"]
 
+        spoilt(one, 8)
+        named_by_the_check(one)
         changed(one, 2)
         spoilt(one, 2)
         early = flow.child("early", "cutover")
@@ -109,3 +111,14 @@ def test_a_row_that_differs_is_found_before_the_freeze_or_in_it_and_nothing_swit
             (step, stage) for step in STEPS for stage in ("begun", "done")
         ]
         assert flow.differences(box.source) == []
+
+
+def named_by_the_check(one: Switched) -> None:
+    """Lost: a row that the scheduled check had named, as a cutover did not ask what it found."""
+    flow = one.flow
+    wait(lambda: flow.migration.run("check", "--once", timeout=SLOW).returncode == 1, "the check to come to the row")
+    assert "1 row found different by the scheduled check" in flow.refused("cutover")
+    assert one.stage() == ("catching up", "migrate verify --repair")
+    flow.migration.do("verify", "--repair")
+    flow.migration.ask("verify")
+    assert one.stage()[0] == "ready"

@@ -14,7 +14,9 @@ from migrate.target.refresh import refresh_message
 from sandbox.broker import KafkaBroker
 from sandbox.stack import Sandbox
 from tests.failover.support import SLOW, wait
+from tests.flow import launcher
 from tests.flow.test_cutover import MORE, Switched, switched
+from tests.forked import Child
 
 NOBODY_STOPS = MORE.replace("stop: read_only", "stop: application")
 
@@ -56,7 +58,7 @@ def test_a_write_by_hand_at_a_standby_side_changes_nothing_at_the_active_one_and
         one.write_at_source("UPDATE orders SET value = -6 WHERE id = 64")  # by chance the same
         assert "1 row listed" in flow.refused("foreign", "discard", where[0], "24", code=1)
         assert [row["key"] for row in ask("foreign", "list")["listed"]] == [["44"]]
-        flow.migration.do("foreign", "carry", where[0], "44")
+        carried_without_an_applications_write(one, where[0], "44")
         assert ask("foreign", "list") == {"count": 0, "listed": []}
         flow.drain()
         after = flow.source_rows(box.source)
@@ -79,13 +81,52 @@ def test_a_write_by_hand_at_a_standby_side_changes_nothing_at_the_active_one_and
         cleaned_up(one)
 
 
+def carried_without_an_applications_write(one: Switched, table: str, key: str) -> None:
+    """Lost: what an application had written to the row at the active side, and the stream not yet brought."""
+    flow, box, of_application = one.flow, one.box, "UPDATE orders SET history = '{}' WHERE id = {}"
+    carry = ("foreign", "carry", table, key)
+
+    def history() -> str:
+        return str(flow.source_rows(box.source)[int(key)][3])
+
+    flow.children("consume")[0].stop(SLOW)
+    one.write_at_source(of_application.format("first", key))
+    refused = flow.refused(*carry, "--timeout", "2", code=4)
+    assert "the stream from the sources did not come to the end of the log" in refused
+    assert history() == "first"
+    consumer = flow.child("consume-again", "consume")
+    flow.migration.do(*carry)  # the stream has brought the whole row: nothing is left to carry
+    assert history() == "first"
+
+    by_hand = f"UPDATE orders_0 SET value = -5 WHERE id = {key}"
+    one.write_at_target(0, by_hand)
+    listed(one, 1)
+    held = flow.directory / "held-carry"
+    child = Child("carry", flow.directory / "carry.log", Path.cwd())
+    command = launcher.command(flow.migration, "hold-after", "migrate.ops.foreign:pass_up_to", 1, *carry)
+    child.start(command, {**flow.migration.environment, "HELD_AT": str(held)})
+    wait(held.exists, "the stream to have passed")
+    consumer.stop(SLOW)
+    one.write_at_source(of_application.format("second", key))
+    held.unlink()
+    assert child.wait(SLOW)
+    said = child.log.read_text("utf-8")
+    assert (child.returncode, "was changed at the active side meanwhile" in said) == (3, True), said
+    assert history() == "second"
+    flow.child("consume-once-more", "consume")
+    flow.drain()
+    one.write_at_target(0, by_hand)
+    listed(one, 1)
+    flow.migration.do(*carry)
+
+
 def cleaned_up(one: Switched) -> None:
     """Lost: with the reverse stream up, rows that `migrate init` deleted at the targets, as a condition was added to
     their table, were deleted at the source too."""
     flow, box = one.flow, one.box
     before = flow.source_rows(box.source)
     flow.drain()
-    for label in ("publish", "consume", "commit", "requeue"):
+    for label in ("publish", "consume-once-more", "commit", "requeue"):
         for child in flow.children(label):
             child.stop(SLOW)
     written = flow.migration.config.read_text("utf-8")

@@ -12,7 +12,7 @@ from sandbox.broker import KafkaBroker
 from sandbox.stack import Sandbox
 from tests.failover.support import SLOW, Flow, wait
 from tests.flow.support import DOUBT
-from tests.flow.test_cutover import MORE, Switched, switched
+from tests.flow.test_cutover import MORE, Switched, carried, switched
 from tests.flow.test_cutover_sources import two_sources
 from tests.helpers import unique
 
@@ -73,7 +73,7 @@ def test_who_types_what_is_next_comes_to_the_end(box: Sandbox, kafka: KafkaBroke
         stage, following, held = stands(flow)
         assert (stage, following, len(held)) == ("switched", "migrate foreign compare", 1)
         assert held[0] in flow.refused("finish")
-        flow.migration.do("foreign", "carry", "--all")
+        carried(flow)
         assert stands(flow) == ("switched", "migrate finish", [])
 
         assert watch.running, watch.log.read_text("utf-8")
@@ -112,7 +112,7 @@ def test_a_copy_that_runs_is_waited_for_and_an_added_table_is_no_copied_one(
         assert stands(flow)[:2] == ("catching up", "migrate consume")
         for process in ("consume", "commit", "requeue"):
             flow.child(process, process)
-        wait(lambda: stands(flow)[:2] == ("catching up", "migrate verify"), "the consumer")
+        wait(lambda: stands(flow)[:2] == ("catching up", "migrate --reverse init"), "the consumer")
 
         box.source.execute("CREATE TABLE added (id INT PRIMARY KEY)", database=flow.database)
         with flow.migration.config.open("a", encoding="utf-8") as config:
@@ -217,11 +217,10 @@ def test_a_table_that_is_added_gets_its_way_back_too(box: Sandbox, kafka: KafkaB
         flow.child("publish-again", "publish")
         wait(lambda: stands(flow)[:2] == ("copying", "migrate copy"), "it to take the table up")
         do("copy")
-        wait(lambda: stands(flow)[:2] == ("catching up", "migrate verify"), "the copy to be at the target")
+        wait(lambda: stands(flow)[:2] == ("catching up", "migrate --reverse init"), "the copy to be at the target")
+        assert f"table {flow.name}_0.added was added after init" in stands(flow)[2][1]
         ask("verify")
-        stage, following, held = stands(flow)
-        assert (stage, following) == ("verified", "migrate --reverse init"), held
-        assert f"table {flow.name}_0.added was added after init" in held[0]
+        assert stands(flow)[:2] == ("verified", "migrate --reverse init")
         said = flow.child("early", "cutover")
         assert said.wait(SLOW)
         assert said.returncode in (2, 3), "the way back lacks the table"
@@ -232,7 +231,9 @@ def test_a_table_that_is_added_gets_its_way_back_too(box: Sandbox, kafka: KafkaB
         for label, process in {"t0": ("publish", "--source", "t0"), "consume": ("consume",)}.items():
             flow.children(f"back-{label}")[0].stop(SLOW)
             flow.child(f"back-{label}-again", "--reverse", *process)
-        wait(lambda: stands(flow) == ("ready", "migrate cutover --rehearse", []), "it to take the table up")
+        wait(lambda: stands(flow)[:2] == ("catching up", "migrate verify"), "it to take the table up")
+        ask("verify")
+        assert stands(flow) == ("ready", "migrate cutover --rehearse", [])
         ask("cutover")
         box.targets[0].execute("INSERT INTO added VALUES (2)", database=f"{flow.name}_0")
         ask("--reverse", "verify")

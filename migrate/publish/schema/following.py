@@ -185,8 +185,7 @@ class History:
             self._leases.still_ours(connection, self._held)
             known = schema_history.latest(connection, name) if tables else {}  # a role is noted in a freeze
             if any(_columns(table) != _columns(known.get(id_, table)) for id_, table in tables.items()):
-                for way in migrations.both_ways(connection, name):
-                    compared.forget(connection, way)
+                compared.forget(connection, *migrations.both_ways(connection, name))
             for place, version in versions.items():
                 schema_history.put(connection, name, source, place, version, self._server)
 
