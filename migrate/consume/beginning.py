@@ -102,21 +102,31 @@ class Beginning:
             raise ServerError("the migration has other topics or partitions now", hint="this process starts again")
         start = found or 0
         low, high = self._reader.bounds(*tenure.where)
-        if start < low <= max(had.values(), default=0):
-            start = low  # set back for a database that lost what the broker no longer has either
+        where = f"{tenure.topic} [{partition.number}]"
+        if start < low and self._is_set_back(where, start, low):
+            start = low
         if start < low:
-            where = f"{tenure.topic} [{partition.number}]"
             raise StopError(f"{where}: reading goes on at offset {start}, the broker has {low} to {high}", hint=DELETED)
-        at_most = None
-        if start > high or tenure.is_cut:
+        is_other = start > high or tenure.is_cut
+        if is_other:
             self._refuse_another_topic(tenure)
+        behind = self._take(tenure, watermark, had, low if is_other else None)
+        if is_other:  # noted behind that: who is killed in between finds it again
             self._read_again(tenure, start, low, high)
-            start = at_most = low
-        behind = self._take(tenure, watermark, had, at_most)
+            start = low
         if behind:
             start = self._set_back(tenure, start, low, {one: (has, had[one]) for one, has in behind.items()})
         tenure.end, tenure.begun = min(start, found or 0), True  # as the state has it now
         return start, start == high
+
+    def _is_set_back(self, where: str, start: int, low: int) -> bool:
+        """Whether it is read again for a database that lost what the broker no longer has either; others have it."""
+
+        def look(connection: sa.Connection) -> bool:
+            noted = reached.lost_since(connection, self._settings.name, None)
+            return any(one.what == where and one.start <= start and low <= one.end for one in noted)
+
+        return self._in_state(look)
 
     def _take(
         self,

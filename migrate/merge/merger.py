@@ -319,6 +319,8 @@ class Merger:
 
     def _apply(self, pool: TargetPool, database: TargetDatabase, parts: Sequence[Part]) -> Done:
         connection = pool.get(database)
+        for part in parts:
+            part.writes = self._owned[part.partition].writes.get(database, 0)
         try:
             done = apply(connection, parts, self._last_tier, self._send(database), keep=self._keep)
         except NotStandby:
@@ -403,6 +405,7 @@ class Merger:
             if coordinate is not None:
                 owned.applied.setdefault(source, {})[database] = coordinate
         owned.reached[database] = max(part.expected, part.end)
+        owned.writes[database] = part.writes
         if part.end >= owned.behind.get(database, 0):
             owned.behind.pop(database, None)
 

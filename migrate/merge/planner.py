@@ -78,6 +78,7 @@ class Owned:
     watermark: dict[str, Coordinate]  # by source, over everything merged so far (rule 4)
     applied: dict[str, dict[TargetDatabase, Coordinate | None]] = field(default_factory=dict)  # by source
     reached: dict[TargetDatabase, int] = field(default_factory=dict)  # the offset that each has come to
+    writes: dict[TargetDatabase, int] = field(default_factory=dict)  # how many transactions each has counted
     behind: dict[TargetDatabase, int] = field(default_factory=dict)  # that lost writes: the offset they had come to
     found: set[TargetDatabase] = field(default_factory=set)  # that have more than the state knows
 

@@ -60,7 +60,10 @@ class Taking:
                 owned.reached[database] = offset if at_most is None else min(offset, at_most)
                 if owned.reached[database] > had.get(named(database), NOTHING):
                     owned.found.add(database)
-                if max(offset, 0) < (end := had.get(named(database), offset)):
+                end = had.get(named(database), offset)
+                if at_most is not None:
+                    end = min(end, at_most)  # behind it is read again anyway
+                if max(offset, 0) < end:
                     active = self.retry(pool, database, partial(self._is_active, pool, database))
                     found[named(database)] = Has(max(offset, 0), active)
                     if not active:

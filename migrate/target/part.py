@@ -42,6 +42,7 @@ class Part:
     work: list[Work] = field(default_factory=list)
     end: int = 0
     expected: int = NOTHING  # the offset that the database has come to before
+    writes: int = 0  # how many transactions it had counted, as far as is known; with `apply`, this one too
     aside: Aside = field(default_factory=dict)  # not to be written, but kept
     version: int | None = None  # of the database's role before rows were read at the source; None where none were
 
@@ -68,10 +69,10 @@ def apply(connection: Connection, parts: Sequence[Part], last_tier: int, send: S
     Raises: Behind, OwnershipLost, NotStandby, SwitchedSince, StopError, or the driver's error; nothing was written
     then, unless the commit itself failed, whose outcome the fence tells.
     """
-    done = Done()
+    done, counted = Done(), dict[Partition, int]()
     with connection.transaction():
         for part in parts:
-            reached.raise_to(connection, part.claim, part.expected, part.end)
+            counted[part.partition] = reached.raise_to(connection, part.claim, part.expected, part.end, part.writes)
             for source, coordinate in part.highest.items():
                 fence.raise_to(connection, part.partition, source, part.claim.epoch, coordinate)
         # Asked inside the transaction: only an answer from after the first statement counts (rule 11).
@@ -103,6 +104,8 @@ def apply(connection: Connection, parts: Sequence[Part], last_tier: int, send: S
         for partition, aftermath in lefts.items():
             if aftermath:
                 send(partition, aftermath)
+    for part in parts:
+        part.writes = counted[part.partition]
     return done
 
 

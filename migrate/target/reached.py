@@ -52,9 +52,10 @@ class Behind(ServerError):  # noqa: N818 - it says what is so
     """A database lost transactions that it had committed; nothing was written. What Kafka has is applied again."""
 
     def __init__(self, claim: Claim, where: str, has: int, expected: int) -> None:
+        had = f"had it up to {expected}" if has < expected else "had written more of what is behind"
         super().__init__(
             f"{where} lost committed transactions: it has partition {claim.partition.number} up to offset {has},"
-            f" and had it up to {expected}",
+            f" and {had}",
             hint="what the broker has is applied again by itself; `migrate status` names what it has not",
         )
 
@@ -130,19 +131,21 @@ def every(connection: Connection, migration: str) -> dict[Partition, int]:
     return {Partition(migration, str(row[0]), int(row[1])): int(row[2]) for row in rows}
 
 
-def raise_to(connection: Connection, claim: Claim, expected: int, end: int) -> None:
+def raise_to(connection: Connection, claim: Claim, expected: int, end: int, writes: int = 0) -> int:
     """First in each transaction that writes rows: this database has the partition up to `expected` at least, and
     will have it up to `end`.
 
-    Raises: Behind when it has not; OwnershipLost when another one took the partition; the driver's error.
+    Args: writes: how many transactions it counted when the owner wrote it last; of a batch of several, the first ones
+    do not raise the offset. Returns how many it counts with this one. Raises: Behind when it has not; OwnershipLost
+    when another one took the partition; the driver's error.
     """
     found = connection.execute(
-        f"UPDATE {REACHED} SET next_offset = GREATEST(next_offset, %s), writes = writes + 1"
-        f" WHERE {_ROW} AND epoch = %s AND holder = %s AND next_offset >= %s",
-        (end, *claim.key, claim.epoch, claim.holder, expected),
+        f"UPDATE {REACHED} SET next_offset = GREATEST(next_offset, %s), writes = LAST_INSERT_ID(writes + 1)"
+        f" WHERE {_ROW} AND epoch = %s AND holder = %s AND next_offset >= %s AND writes >= %s",
+        (end, *claim.key, claim.epoch, claim.holder, expected, writes),
     )
     if found == 1:
-        return
+        return int(connection.raw.insert_id())  # type: ignore[no-untyped-call]
     row = connection.one(f"SELECT epoch, holder, next_offset FROM {REACHED} WHERE {_ROW}", claim.key)
     epoch, holder, has = (0, "", NOTHING) if row is None else (int(row[0]), str(row[1]), int(row[2]))
     if epoch > claim.epoch or (epoch == claim.epoch and holder != claim.holder):

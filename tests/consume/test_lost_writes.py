@@ -107,6 +107,31 @@ def test_what_the_broker_no_longer_has_is_named_and_the_rest_applied(world: Worl
     )
 
 
+@pytest.mark.parametrize("noted", [False, True])
+def test_what_the_broker_deleted_before_it_was_read_stops_unless_it_is_read_again_for_a_loss(
+    world: World, partition: Partition, noted: bool
+) -> None:
+    """Lost without a word: one database had come further than what all of them had, and the others went on behind the
+    messages that they never got."""
+    with world.state.begin() as connection:
+        record.set_back(connection, partition, 2)
+        connection.execute(sa.delete(record.table).where(record.table.c.topic_id == partition.topic_id))
+        if noted:
+            reached.note_lost(connection, world.name, reached.Lost(DATABASE, f"{world.name} [0]", 2, 5, 2))
+    admin = AdminClient({"bootstrap.servers": world.kafka.bootstrap})
+    for done in admin.delete_records([TopicPartition(world.name, 0, 4)]).values():
+        done.result()
+    writer = FakeWriter()
+    process = Process(world, writer)
+    if noted:
+        until(lambda: world.consumed(0) == 5)
+        assert writer.offsets == [(0, 4)]
+    else:
+        until(lambda: "reading goes on at offset 2, the broker has 4 to 5" in world.halted().get(0, ""))
+        assert writer.offsets == []
+    process.end()
+
+
 class KnowsMore(FakeWriter):
     """A target that knows a later epoch than the state."""
 

@@ -3,19 +3,24 @@ compares")."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from migrate.merge.merger import Merger
+from migrate.merge.planner import Share
 from migrate.model.errors import OwnershipLost
-from migrate.model.message import Delay
+from migrate.model.message import Delay, Received
 from migrate.target.place import Done
+from migrate.target.plan import PlannedTable
 from migrate.target.reached import Behind, Claim, Has, StateBehind
+from migrate.target.refresh import refresh_message
 from sandbox.database import DatabaseServer
 from sandbox.stack import Sandbox
+from tests.helpers import plain_table
 from tests.merge.test_merger import PARTITION, NoDelays, Side, batch, refused
 
 CLAIM = Claim(PARTITION, 1, "h")
@@ -64,6 +69,20 @@ def kept(side: Side, database: int = 0) -> Iterator[Kept]:
 def had(side: Side, *offsets: int) -> dict[tuple[str, str], int]:
     """By database, what it had come to."""
     return {(f"t{number}", side.names[number]): offset for number, offset in enumerate(offsets)}
+
+
+class Between:
+    """In place of the foreign keys: what comes between the first writes of a batch and the last ones."""
+
+    def __init__(self, happens: Callable[[], None]) -> None:
+        self._happens = happens
+
+    def leads_on(self, _planned: PlannedTable) -> bool:
+        return True
+
+    def found(self, _share: Share) -> Iterator[Any]:
+        self._happens()
+        yield from ()
 
 
 FIRST = batch(("1", "0", "a"), ("2", "1", "b"))
@@ -137,6 +156,33 @@ def test_a_database_has_come_to_where_it_was_though_what_it_gets_again_ends_befo
         assert merger.take(CLAIM, merged.consumed[0].highest, had(side, 5, 5)) == {("t0", side.names[0]): Has(4, False)}
         assert merger.merge(longer[2:]).consumed[0].reached == had(side, 5)
         assert merger.take(CLAIM, merged.consumed[0].highest, had(side, 5, 5)) == {}
+
+
+def test_a_batch_of_which_a_database_lost_the_first_writes_before_its_last_ones_is_written_again(
+    side: Side, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Lost without a word: a batch with rows to be refreshed behind the others raises the offset with its last write
+    alone, so that a database that lost the first one had the offset that was expected."""
+    refresh = Received(PARTITION, 4, 10, refresh_message(plain_table(), [("9",)]))
+    with closing(side.merger()) as merger:
+        merger.merge(FIRST)
+        with kept(side) as before:
+            monkeypatch.setattr(merger, "_cascades", Between(before.put_back))
+            assert isinstance(refused(merger, [*SECOND, refresh]), Behind)
+            assert side.rows(0) == [(1, "a")]
+            monkeypatch.setattr(merger, "_cascades", Between(lambda: None))
+            assert merger.take(CLAIM, {}, had(side, 2, 2)) == {}
+            assert merger.merge([*FIRST, *SECOND, refresh]).consumed[0].reached == had(side, 5, 5)
+    assert (side.rows(0), side.rows(1)) == ([(1, "a"), (3, "c")], [(2, "b"), (4, "d")])
+
+
+def test_what_is_read_again_as_the_broker_has_other_messages_is_no_loss_of_a_database(side: Side) -> None:
+    """Though it is taken twice, as by who is killed before the state knows of it."""
+    with closing(side.merger()) as merger:
+        merger.merge([*FIRST, *SECOND])
+        for _ in range(2):
+            assert merger.take(CLAIM, {}, had(side, 4, 4), 2) == {}
+        assert merger.merge(THIRD).consumed[0].reached == had(side, 5)
 
 
 def test_a_lost_delayed_delete_is_noticed_though_it_has_no_coordinate_of_its_own(side: Side) -> None:
