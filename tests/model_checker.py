@@ -179,6 +179,13 @@ BROKEN = (
     Broken("drain before the switch", "nothing is drained or compared", "DRAIN", "switch.pml", "REFRESHES=0"),
     Broken("own writes marked", "a stream reads what the other one wrote", "OWN_MARK", "switch.pml", "REFRESHES=0"),
     Broken("a certificate binds", "a clean end arms the cutover", "BINDING", "certificate.pml"),
+    Broken(
+        "a certificate binds",
+        "one from before the other stream read counts",
+        "BEGINNING",
+        "certificate.pml",
+        "CHANGES=0",
+    ),
 )
 
 

@@ -14,7 +14,7 @@ from migrate.state import migration as migrations
 from migrate.state import phase, schema_history
 from migrate.state.phase import UNKNOWN, TablePhase
 from migrate.target.plan import PlannedTable
-from migrate.verify.resume import read_at
+from migrate.verify.resume import read_at, read_there
 from migrate.verify.verified import TableVerified
 
 
@@ -26,6 +26,7 @@ class Bound:
     definitions: Mapping[TableId, Table]
     others: Mapping[TableId, Table]  # of the stream the other way: what it reads is what is written here
     servers: Mapping[str, list[Any]]
+    there: Mapping[str, list[Any]]  # as `resume.read_there`
 
     @classmethod
     def now(
@@ -35,7 +36,8 @@ class Bound:
         name = settings.name
         stages = phase.stages(connection, name, lock=lock)
         others = schema_history.latest(connection, migrations.other_way(connection, name))
-        return cls(stages, schema_history.latest(connection, name), others, read_at(connection, settings, tables))
+        servers, there = read_at(connection, settings, tables), read_there(connection, name)
+        return cls(stages, schema_history.latest(connection, name), others, servers, there)
 
     def changed(self, now: Bound, id_: TableId) -> str:
         """Why what was compared of a table says nothing of it now; "" when it does."""
@@ -53,9 +55,11 @@ class Bound:
         return ""
 
     def changed_there(self, now: Bound) -> str:
-        """As `changed`, of what concerns every table: the other side's definitions."""
+        """As `changed`, of what concerns every table: the other side's definitions, and what is read there."""
         if any(now.others.get(id_, table) != table for id_, table in self.others.items()):
             return "a table of the other side was altered while it was compared"
+        if self.there != now.there:
+            return "the stream from the other side began, or came to another server, while it was compared"
         return ""
 
     def added(self, now: Bound) -> list[str]:
