@@ -63,13 +63,18 @@ class ThereAndBack:
         self._back.stop(60.0)
 
     def prepare(self) -> None:
-        """The way back. Triggers of the source would do again what arrives over it: the application does without."""
+        """The way back, and the verification that a cutover asks for once that reads. Triggers of the source would do
+        again what arrives over it: the application does without."""
         for schema, trigger in self._triggers():
             self._box.source.execute(f"DROP TRIGGER {schema}.{trigger}")
         self._say(self._migration.do("--reverse", "init").splitlines()[-2])
         self._back.start(self._migration.command("--reverse", "run"), self._migration.environment)
         try:
-            self._migration.wait(self._ready, 120.0, "the way back to run")
+            self._migration.wait(self._runs, 120.0, "the way back to run")
+            self._say(self._migration.do("verify").splitlines()[-1])
+            self._migration.wait(
+                lambda: self._migration.ask("status")["stage"] == "ready", 120.0, "a clean verification"
+            )
         except SandboxError as error:
             now = self._migration.ask("status")
             raise SandboxError(f"{error}: {now['stage']}, held back by {now['holds_back']}") from error
@@ -81,10 +86,11 @@ class ThereAndBack:
         )
         return [(str(schema), str(name)) for schema, name in rows]
 
-    def _ready(self) -> bool:
+    def _runs(self) -> bool:
         if not self._back.running:
             raise SandboxError(f"`migrate --reverse run` has ended; see {self._back.log}")
-        return bool(self._migration.ask("status")["stage"] == "ready")
+        now = self._migration.ask("status")
+        return now["stage"] == "ready" or now["next"] == "migrate verify"
 
     def go(self, commands: Sequence[str] = ("cutover", "rollback", "cutover")) -> Moves:
         """There, back, and there, while the application writes; then both sides are compared."""
