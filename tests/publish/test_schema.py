@@ -216,14 +216,89 @@ def test_partitions_that_take_rows_with_them_stop_others_pass(box: Sandbox, verb
     parts = "PARTITION BY RANGE (id) (PARTITION p0 VALUES LESS THAN (10), PARTITION p1 VALUES LESS THAN (20))"
     followed = made(box, f"ALTER TABLE t {parts}", "CREATE TABLE plain LIKE t", "ALTER TABLE plain REMOVE PARTITIONING")
     start = followed.here
-    followed.sql(
-        "ALTER TABLE t ADD PARTITION (PARTITION p2 VALUES LESS THAN (30))",
-        "ALTER TABLE t REORGANIZE PARTITION p2 INTO (PARTITION p2 VALUES LESS THAN (35))",
-    )
+    split = "PARTITION p1 VALUES LESS THAN (15), PARTITION p2 VALUES LESS THAN (20)"
+    followed.sql(f"ALTER TABLE t REORGANIZE PARTITION p1 INTO ({split})")
     assert followed.read(start).rows_ == []
     start = followed.here
     followed.sql(f"ALTER TABLE t {verb} PARTITION p0{more}")
     assert "its rows come or go" in followed.stopped(start).message
+    followed.close()
+
+
+LIMITED = (
+    "CREATE TABLE p (id INT PRIMARY KEY, a INT, l VARCHAR(9) CHARACTER SET latin1, CONSTRAINT c CHECK (a > 0),"
+    " CONSTRAINT ` CHECK (` CHECK (a <> 7), CHECK (l <> 'é' AND l <> _utf8mb4'x')) COMMENT = 'CHECK (x)' {by}"
+)
+BELOW_10 = "PARTITION BY RANGE (id) (PARTITION p0 VALUES LESS THAN (5), PARTITION p1 VALUES LESS THAN (10))"
+LIFTS = {
+    "range": (BELOW_10, "ADD PARTITION (PARTITION p2 VALUES LESS THAN (20))"),
+    "range-end": (BELOW_10, "REORGANIZE PARTITION p1 INTO (PARTITION p1 VALUES LESS THAN MAXVALUE)"),
+    "list": ("PARTITION BY LIST (id) (PARTITION p0 VALUES IN (1, 2))", "ADD PARTITION (PARTITION p1 VALUES IN (3))"),
+    "no-partitions": (BELOW_10, "REMOVE PARTITIONING"),
+    "other-partitions": (BELOW_10, "PARTITION BY HASH (id) PARTITIONS 2"),
+    "drop": ("", "DROP CONSTRAINT c"),
+    "other-check": ("", "DROP CONSTRAINT c, ADD CONSTRAINT c CHECK (a >= 0)"),
+    "drop-check-mysql": ("", "DROP CHECK c"),
+    "not-enforced-mysql": ("", "ALTER CHECK c NOT ENFORCED"),
+    "of-a-column-mariadb": ("", "MODIFY b INT"),
+    "list-default-mariadb": (
+        "PARTITION BY LIST (id) (PARTITION p0 VALUES IN (1, 2))",
+        "ADD PARTITION (PARTITION p1 DEFAULT)",
+    ),
+}
+
+
+def limited(box: Sandbox, by: str, *, follow: bool) -> Followed:
+    database = unique("limits")
+    box.source.execute(f"CREATE DATABASE {database}")
+    box.source.execute(LIMITED.format(by=by), database=database)
+    if box.flavour is Flavour.MARIADB:
+        box.source.execute("ALTER TABLE p ADD b INT COMMENT 'b' CHECK (b < 9)", database=database)
+    return Followed(box.source, box.targets[0], database, "p", follow=follow)
+
+
+@pytest.mark.parametrize(("by", "lift"), LIFTS.values(), ids=LIFTS)
+def test_rows_that_the_targets_would_refuse_from_now_on_stop_in_front_of_the_statement(
+    box: Sandbox, request: pytest.FixtureRequest, by: str, lift: str
+) -> None:
+    other = {Flavour.MYSQL: "mariadb", Flavour.MARIADB: "mysql"}[box.flavour]
+    if request.node.callspec.id.endswith(other):
+        pytest.skip(f"{other} only")
+    followed = limited(box, by, follow=False)
+    start = followed.here
+    followed.sql(f"ALTER TABLE p {lift}")
+    error = followed.stopped(start)
+    assert f"a statement may change {followed.database}.p: ALTER TABLE p {lift}" in error.message
+    assert ("a CHECK that" if not by else "its partitions take other rows") in error.message
+    assert "make its target tables the same by hand, set tables[].ddl: ignore" in error.hint
+    followed.selected[(followed.database, "p")] = Selected(True, ("id",))
+    followed.sql("INSERT INTO p (id, a) VALUES (2, 3)")
+    assert [row["id"] for _, row in followed.read(start).rows_] == ["2"]
+    followed.close()
+
+
+@pytest.mark.parametrize(
+    ("by", "alter"),
+    [
+        (BELOW_10, "REORGANIZE PARTITION p0 INTO (PARTITION a VALUES LESS THAN (3), PARTITION b VALUES LESS THAN (5))"),
+        (
+            "PARTITION BY RANGE COLUMNS (id) (PARTITION p0 VALUES LESS THAN (MAXVALUE))",
+            "REORGANIZE PARTITION p0 INTO (PARTITION a VALUES LESS THAN (9), PARTITION b VALUES LESS THAN (MAXVALUE))",
+        ),
+        ("PARTITION BY RANGE (id) (PARTITION p0 VALUES LESS THAN MAXVALUE)", "REMOVE PARTITIONING"),
+        ("PARTITION BY HASH (id) PARTITIONS 2", "ADD PARTITION PARTITIONS 2"),
+        ("PARTITION BY KEY () PARTITIONS 3", "COALESCE PARTITION 1"),
+        ("", BELOW_10),
+        ("", "ADD CONSTRAINT d CHECK (a < 100)"),
+        ("", "DROP CONSTRAINT c, ADD CONSTRAINT other CHECK (a > 0)"),
+        ("", "ADD INDEX (a)"),
+    ],
+)
+def test_partitions_and_checks_by_which_the_targets_refuse_nothing_more_pass(box: Sandbox, by: str, alter: str) -> None:
+    followed = limited(box, by, follow=False)
+    start = followed.here
+    followed.sql(f"ALTER TABLE p {alter}", "INSERT INTO p (id, a) VALUES (2, 3)")
+    assert [row["id"] for _, row in followed.read(start).rows_] == ["2"]
     followed.close()
 
 

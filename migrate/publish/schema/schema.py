@@ -1,8 +1,8 @@
 """What columns each selected table has at the place in the log that is being read, and what statements make of that.
 
-Statements that leave columns, keys and rows alone pass. One that changes columns stops, or, with `ddl: ignore`, is
-followed: what the table is after it goes into the schema history before anything behind it is published. One that takes
-or brings rows without row events always stops (docs/decisions/0010).
+Statements that leave columns, keys and rows alone pass. One that changes columns, or lets in rows that the targets keep
+out, stops, or, with `ddl: ignore`, is followed: what the table is after it goes into the schema history before anything
+behind it is published. One that takes or brings rows without row events always stops (docs/decisions/0010).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from migrate.model.coordinate import Coordinate
 from migrate.model.errors import StopError
 from migrate.model.table import Table
 from migrate.publish.schema import ddl as ddls
-from migrate.publish.schema import ghost
+from migrate.publish.schema import ghost, row_limits
 from migrate.publish.schema.conditional import effective
 from migrate.publish.schema.ddl import Ddl, Name, Verb
 from migrate.publish.schema.definitions import COPY_AGAIN, Definitions, Selected, Versions, full
@@ -301,10 +301,11 @@ class Schema:
         same = before.table is not None and replace(after.table, database=name[0], name=name[1]) == replace(
             before.table, database=name[0], name=name[1]
         )
-        if same and harmless and _generated(before.create) == _generated(after.create):
+        lifted = row_limits.lifted(before.create, after.create, mariadb=self._dialect.mariadb)
+        if same and harmless and not lifted and _generated(before.create) == _generated(after.create):
             log.info("a statement changes no columns", table=full(name), statement=_text(step.statement))
         else:
-            self._policy(step, name, "")
+            self._policy(step, name, lifted)
         return after
 
     def _policy(self, step: _Step, name: Name, why: str) -> None:

@@ -1,0 +1,94 @@
+"""Which rows a table's definition keeps out besides by columns and keys: by CHECK constraints and by partitions.
+
+Target tables have the CHECKs and partitions that the source had when they were made (`migrate.mysql.definition`): once
+the source keeps out less, they refuse rows that it takes (3819 and 4025; 1526).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from migrate.publish.schema.sqltext import Token, tokens
+
+_ALL_VERSIONS: Final = 999999
+_CONVERTED: Final = re.compile(r"[?\u0080-\U0010ffff]+")
+_REST: Final = ("MAXVALUE", "DEFAULT", ",")
+"""What the bounds of a partition consist of that takes what the others do not; DEFAULT is MariaDB's, of LIST."""
+
+
+def lifted(before: str, after: str, *, mariadb: bool) -> str:
+    """What of the first definition kept out rows that the second may take; "" for nothing.
+
+    The texts of SHOW CREATE TABLE; unknown ("") keeps out nothing.
+    """
+    if before == after:
+        return ""
+    try:
+        old, new = (tokens(one, 0, _ALL_VERSIONS, mariadb=mariadb) for one in (before, after))
+    except ValueError as error:
+        return f"which rows it takes cannot be read: {error}"
+    if set(_checks(old)) - set(_checks(new)):
+        return "a CHECK that the target tables have is lifted"
+    bounds = _bounds(old)
+    return "its partitions take other rows than those of the target tables" if bounds and bounds != _bounds(new) else ""
+
+
+def _checks(found: Sequence[Token]) -> list[tuple[str, ...]]:
+    """The conditions that are enforced, of the table and, on MariaDB, of single columns."""
+    kept = []
+    for at, token in enumerate(found):
+        if not (token.is_word("CHECK") and at + 1 < len(found) and found[at + 1].is_sign("(")):
+            continue
+        end = _closing(found, at + 1)
+        if _texts(found[end + 1 : end + 3]) != ("NOT", "ENFORCED"):
+            kept.append(_condition(found[at + 2 : end]))
+    return kept
+
+
+def _condition(found: Sequence[Token]) -> tuple[str, ...]:
+    """A condition's tokens without what MySQL prints otherwise after the next ALTER of any kind: it converts literals
+    to the column's character set, and _utf8mb4'é' becomes _latin1'?'."""
+    kept: list[str] = []
+    for token in found:
+        if token.kind == "string":
+            if kept and kept[-1].startswith("_"):
+                kept.pop()
+            kept.append(_CONVERTED.sub("?", token.text))
+        else:
+            kept.append(token.text)
+    return tuple(kept)
+
+
+def _bounds(found: Sequence[Token]) -> tuple[tuple[str, ...], ...]:
+    """By what RANGE and LIST partitions are made, and the values that they take; nothing where they take every one.
+
+    Of RANGE the last bound says it, so that a partition which is split below it changes nothing.
+    """
+    begin = next((at for at, token in enumerate(found) if token.depth == 0 and token.is_word("PARTITION")), 0)
+    if not begin or not found[begin + 2].is_word("RANGE", "LIST"):  # PARTITION BY …
+        return ()
+    ranges = found[begin + 2].is_word("RANGE")
+    taken = [_value(found, at) for at in range(begin, len(found)) if found[at].is_word("VALUES", "DEFAULT")]
+    if any(all(word in _REST for word in value) for value in (taken[-1:] if ranges else taken)):
+        return ()
+    opening = next(at for at in range(begin, len(found)) if found[at].is_sign("("))
+    return (_texts(found[begin + 2 : _closing(found, opening)]), *(taken[-1:] if ranges else sorted(taken)))
+
+
+def _value(found: Sequence[Token], at: int) -> tuple[str, ...]:
+    """What is taken by VALUES LESS THAN (…), VALUES LESS THAN MAXVALUE, VALUES IN (…), or MariaDB's DEFAULT."""
+    while not (found[at].is_sign("(") or found[at].is_word(*_REST)):
+        at += 1
+    return _texts(found[at + 1 : _closing(found, at)]) if found[at].is_sign("(") else (found[at].text,)
+
+
+def _closing(found: Sequence[Token], at: int) -> int:
+    """Where the parenthesis closes that opens at a place."""
+    depth = found[at].depth
+    return next(end for end in range(at + 1, len(found)) if found[end].is_sign(")") and found[end].depth == depth)
+
+
+def _texts(found: Sequence[Token]) -> tuple[str, ...]:
+    return tuple(token.text for token in found)
