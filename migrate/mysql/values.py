@@ -18,6 +18,7 @@ from migrate.mysql.typed_json import JsonValue
 
 Parameter = str | bytes | int | Decimal | JsonValue | None
 
+NOT_UTF8 = "holds text that is not UTF-8, such as half a character of UTF-16 (a surrogate)"
 _NUMBERS = frozenset({Kind.INT, Kind.BIT, Kind.ENUM, Kind.SET})
 _AS_NUMBER = frozenset({Kind.BIT, Kind.ENUM, Kind.SET})
 _TEXT_OF_BYTES = frozenset({Kind.UUID, Kind.INET})
@@ -105,9 +106,29 @@ def from_server(column: Column) -> Callable[[bytes | None], str | None]:
         return lambda raw: None if raw is None else raw.decode("latin-1")
     if column.kind in (Kind.FLOAT, Kind.DOUBLE):
         return lambda raw: None if raw is None else repr(float(raw))
-    if column.kind is Kind.JSON:
-        return typed_json.from_server
-    return lambda raw: None if raw is None else raw.decode("utf-8")
+    read = typed_json.from_server if column.kind is Kind.JSON else _from_utf8
+
+    def text(raw: bytes | None) -> str | None:
+        try:
+            return read(raw)
+        except UnicodeDecodeError:
+            raise half_a_character(column) from None
+
+    return text
+
+
+def _from_utf8(raw: bytes | None) -> str | None:
+    return None if raw is None else raw.decode("utf-8")
+
+
+def half_a_character(column: Column) -> StopError:
+    """What says that a text has a surrogate of UTF-16: servers store it in three bytes, and no UTF-8 has it."""
+    return StopError(f"{column.titled} {NOT_UTF8}", hint=f"{rows_not_utf8(quote(column.name))}; or leave the table out")
+
+
+def rows_not_utf8(name: str) -> str:
+    """What to do about them. name: the column's, as a statement has it."""
+    return f"write the character that was meant into the rows WHERE HEX({name}) REGEXP '^(..)*ED[AB]'"
 
 
 def compared(column: Column) -> str:

@@ -161,6 +161,9 @@ class _Trial:
         except MigrateError as error:
             told = error.message.replace(str(place), str(real)) + more
             yield Result("trial", str(real), Verdict.PROBLEM, told, error.hint)
+        except ValueError as error:  # of one value: the other tables are tried
+            told = f"a row of {table.full_name} cannot be read: {type(error).__name__}{more}"
+            yield Result("trial", str(real), Verdict.PROBLEM, told, "leave the table out")
         finally:
             if self._connection.open:
                 self._connection.query(f"DROP TABLE IF EXISTS {quote(place.table)}")
@@ -168,6 +171,7 @@ class _Trial:
     def _rows(self, found: Sample, place: Place, real: Place) -> Iterator[Result]:
         """One problem, by the first way that does not take the row."""
         table, row = found.planned.table, found.row or ()
+        image = _image(found.planned, row)  # a text that the stream cannot carry is told before a server's words of it
         for way, write in self._ways(found.planned, place.table, row):
             try:
                 self._rolled_back(write)
@@ -176,7 +180,6 @@ class _Trial:
                     continue
                 if not refused.is_of_a_row(error):
                     raise
-                image = _image(found.planned, row)
                 key = key_json(tuple(str(image[name]) for name in table.key))
                 told = f"{real} does not take {table.full_name} key {key} by {way}: {text(error)}"
                 parks = self._settings.copy_.refused == "park"

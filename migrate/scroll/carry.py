@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from migrate.model.table import BYTES_KINDS, Column, Kind
-from migrate.mysql.values import Parameter, from_server, parameter
+from migrate.mysql.values import Parameter, from_server, half_a_character, parameter
 from migrate.target.plan import PlannedTable
 
 Raw = Sequence[bytes | None]
@@ -30,7 +30,14 @@ def to_parameters(column: Column) -> Callable[[Raw], list[Parameter]]:
         return lambda values: [write(read(value)) for value in values]
     if write("0") == 0:
         return lambda values: [None if value is None else int(value) for value in values]
-    return lambda values: [None if value is None else value.decode() for value in values]
+
+    def texts(values: Raw) -> list[Parameter]:
+        try:
+            return [None if value is None else value.decode() for value in values]
+        except UnicodeDecodeError:
+            raise half_a_character(column) from None
+
+    return texts
 
 
 def to_text(column: Column) -> Callable[[Raw], list[str | None]]:

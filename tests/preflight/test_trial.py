@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -133,6 +134,26 @@ def test_an_account_without_rights_on_the_scratch_database_gets_the_statement_th
         assert refused(case) == []
     finally:
         server.execute(f"DROP USER {account}")
+
+
+def test_a_row_with_half_a_character_is_its_tables_result_and_the_others_are_tried(case: Case) -> None:
+    """MySQL too stores what it converts from UCS-2 so; the preflight ended with a traceback."""
+    add(
+        case,
+        "halves",
+        "CREATE TABLE halves (id INT PRIMARY KEY, s VARCHAR(20) CHARACTER SET utf8mb4)",
+        "INSERT INTO halves VALUES (1, _ucs2 0xD83D)",
+    )
+    if case.box.flavour == "mariadb":  # also what is no character there, but two in a row that look like one
+        case.at_source("UPDATE halves SET s = CONVERT(0xEDA0BDEDB881 USING utf8mb3)")
+    (found,) = refused(case)
+    assert (found.verdict, found.subject) == (Verdict.PROBLEM, f"t0/{case.database}.halves")
+    assert found.message.startswith("column s (varchar(20)) holds text that is not UTF-8")
+    (condition,) = re.findall("HEX.+'", found.mend)
+    assert case.box.source.query(f"SELECT id FROM {case.database}.halves WHERE {condition}") == ((1,),)
+    case.at_source("UPDATE halves SET s = '힣😁é'")
+    assert case.box.source.query(f"SELECT id FROM {case.database}.halves WHERE {condition}") == ()
+    assert refused(case) == []
 
 
 def test_a_row_that_the_target_does_not_take_is_named(case: Case) -> None:

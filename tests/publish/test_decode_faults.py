@@ -59,6 +59,19 @@ def test_a_partial_json_update_stops_and_names_the_option(mysql_box: Sandbox) ->
     assert "binlog_row_value_options=''" in stop.value.hint
 
 
+def test_half_a_character_stops_and_says_how_such_rows_are_found(box: Sandbox) -> None:
+    """A surrogate of UTF-16 by itself, which both servers store in a utf8mb4 column when they convert UCS-2."""
+    events = run(
+        box.source,
+        DATABASE,
+        "CREATE TABLE f (id INT PRIMARY KEY, s VARCHAR(9) CHARACTER SET utf8mb4)",
+        "INSERT INTO f VALUES (1, _ucs2 0xD83D)",
+    )
+    with pytest.raises(StopError, match=rf"^{DATABASE}\.f: column 's' holds text that is not UTF-8") as stop:
+        changes(decoder_cache(box.source), events)
+    assert "HEX(`s`) REGEXP '^(..)*ED[AB]'" in stop.value.hint
+
+
 def test_a_log_without_signedness_stops_and_names_the_column(mariadb_box: Sandbox) -> None:
     with server_variables(mariadb_box.source, binlog_row_metadata="NO_LOG"):
         events = run(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from migrate.model.errors import StopError
 from migrate.model.table import Column, Kind
 from migrate.mysql.values import from_server, parameter
 from migrate.scroll.carry import text_of, to_parameters, to_text
@@ -48,3 +49,13 @@ def test_a_keys_parameter_leads_back_to_its_text(kind: Kind) -> None:
         text = from_server(column)(raw)
         assert text is not None
         assert text_of(column)(parameter(column)(text)) == text
+
+
+@pytest.mark.parametrize("kind", [Kind.TEXT, Kind.JSON])
+def test_half_a_character_is_refused_by_its_columns_name(kind: Kind) -> None:
+    column = Column("c", kind.value, kind, "utf8mb4")
+    raw = [b'"ok"', b'"\xed\xa0\xbd"']
+    for read in (to_parameters(column), to_text(column)):
+        with pytest.raises(StopError, match=rf"^column c \({kind.value}\) holds text that is not UTF-8") as stop:
+            read(raw)
+        assert "HEX(`c`) REGEXP " in stop.value.hint

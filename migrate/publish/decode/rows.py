@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from migrate.model.errors import StopError
+from migrate.mysql.quoting import quote
+from migrate.mysql.values import NOT_UTF8, rows_not_utf8
 from migrate.publish.decode.codecs import Codec
 from migrate.publish.decode.columns import codec_for
 from migrate.publish.decode.compile import Image as Image
@@ -150,6 +152,10 @@ class RowDecoder:
         where = "a row" if index is None else f"column {self._label(index)}"
         if isinstance(error, struct.error):
             return self._stop("a row event ends early, inside a row")
+        if isinstance(error, UnicodeDecodeError) and index is not None:
+            name = self.table_map.columns[index].name or "…"
+            hint = f"{rows_not_utf8(quote(name))}, start a new migration and copy again; or leave the table out"
+            return self._stop(f"{where} {NOT_UTF8}", hint)
         reason = str(error) if isinstance(error, ValueError) else "holds a value that its type cannot have"
         return self._stop(f"{where} {reason}")
 
