@@ -302,6 +302,52 @@ def test_partitions_and_checks_by_which_the_targets_refuse_nothing_more_pass(box
     followed.close()
 
 
+SET_FOR = "SET STATEMENT lock_wait_timeout = 5 FOR"
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "SET STATEMENT max_statement_time = 60 FOR OPTIMIZE TABLE t",
+        f"{SET_FOR} ANALYZE TABLE t",
+        f"{SET_FOR} {SET_FOR} CREATE OR REPLACE VIEW v AS SELECT * FROM t",
+        f"{SET_FOR} DROP VIEW v /* t */",
+        f"{SET_FOR} GRANT SELECT ON t TO CURRENT_USER",
+        f"{SET_FOR} CREATE TRIGGER r BEFORE INSERT ON t FOR EACH ROW SET @a = 1",
+        "SET STATEMENT sql_mode = 'NO_BACKSLASH_ESCAPES', lock_wait_timeout = (SELECT LENGTH(' FOR '))"
+        " FOR DROP TRIGGER IF EXISTS t",
+        "ALTER TABLE t ADD COLUMN IF NOT EXISTS (a INT, `S` DECIMAL(10, 2) DEFAULT 7)",
+        f"{SET_FOR} ALTER TABLE t ADD IF NOT EXISTS (a INT)",
+    ],
+)
+def test_what_a_statement_of_mariadb_changes_nothing_by_passes(mariadb_box: Sandbox, statement: str) -> None:
+    followed = made(mariadb_box, "CREATE VIEW v AS SELECT 1", follow=False)
+    start = followed.here
+    followed.sql(statement, "INSERT INTO t (id) VALUES (1)")
+    assert [row["id"] for _, row in followed.read(start).rows_] == ["1"]
+    followed.close()
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        f"{SET_FOR} TRUNCATE t",
+        f"{SET_FOR} {SET_FOR} TRUNCATE t",
+        "SET STATEMENT lock_wait_timeout = (SELECT LENGTH(SUBSTRING('abc' FROM 1 FOR 2))) FOR TRUNCATE t",
+        "SET STATEMENT lock_wait_timeout = (SELECT LENGTH(' FOR DO ')) FOR TRUNCATE t",
+        "ALTER TABLE t ADD COLUMN IF NOT EXISTS (a INT, n INT)",
+        "ALTER TABLE t ADD COLUMN IF NOT EXISTS (a INT, KEY (s))",
+        "ALTER TABLE t ADD COLUMN IF NOT EXISTS (a INT), ADD n INT",
+    ],
+)
+def test_what_a_statement_of_mariadb_changes_something_by_stops(mariadb_box: Sandbox, statement: str) -> None:
+    followed = made(mariadb_box, follow=False)
+    start = followed.here
+    followed.sql(statement)
+    assert f"a statement may change {followed.database}.t: " in followed.stopped(start).message
+    followed.close()
+
+
 def test_what_a_killed_publisher_left_and_another_one_that_tries_a_statement_are_in_nobodys_way(box: Sandbox) -> None:
     """Names of constraints are the database's: another source's copy of the same table kept the statement from being
     tried, and the publisher stopped."""

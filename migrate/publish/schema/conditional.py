@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
-from migrate.publish.schema.ddl import Ddl
+from migrate.publish.schema.ddl import NOT_COLUMNS, Ddl
 from migrate.publish.schema.sqltext import Token
 
 _IF_THERE = ("IF", "EXISTS")
@@ -31,5 +31,15 @@ def _is_void(clause: Sequence[Token], there: Collection[str]) -> bool:
     wanted = _IF_ABSENT if verb.is_word("ADD") else _IF_THERE
     if len(rest) <= len(wanted) or not all(token.is_word(word) for token, word in zip(rest, wanted, strict=False)):
         return False
-    name = rest[len(wanted)]
-    return name.is_name and (name.text.lower() in there) is verb.is_word("ADD")
+    names = _names(rest[len(wanted) :])
+    return all(name.is_name and (name.text.lower() in there) is verb.is_word("ADD") for name in names)
+
+
+def _names(found: Sequence[Token]) -> Sequence[Token]:
+    """The column's name, or those of ADD (a INT, b INT); an index among them counts as a name that is none."""
+    opening = found[0]
+    if not opening.is_sign("("):
+        return found[:1]
+    inside = [at for at, one in enumerate(found) if one.depth == opening.depth + 1]
+    begins = [1, *(at + 1 for at in inside if found[at].is_sign(","))]
+    return [opening if found[at].is_word(*NOT_COLUMNS) else found[at] for at in begins]

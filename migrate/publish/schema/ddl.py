@@ -13,7 +13,7 @@ from enum import Enum
 from typing import Final
 
 from migrate.mysql.quoting import table as quoted_table
-from migrate.publish.schema.sqltext import Token, without_last_semicolon
+from migrate.publish.schema.sqltext import Token, without_last_semicolon, without_settings
 
 Name = tuple[str, str]
 """(database, table)"""
@@ -137,10 +137,7 @@ def parse(sql: str, found: Sequence[Token], database: str) -> Ddl | None:
 
     ``database``: the session's default. Raises ValueError for a statement that should and cannot be read.
     """
-    cursor = _Cursor(without_last_semicolon(found), database)
-    if cursor.words("SET", "STATEMENT"):  # MariaDB: SET STATEMENT variable = value, … FOR statement
-        while not cursor.word("FOR"):
-            cursor.take()
+    cursor = _Cursor(without_settings(without_last_semicolon(found)), database)
     if cursor.word("CREATE"):
         return _create(sql, cursor)
     if cursor.word("ALTER"):
@@ -282,7 +279,7 @@ _TAKES_ROWS: Final = (
     ("IMPORT", "TABLESPACE"), ("IMPORT", "PARTITION"),
 )  # fmt: skip
 """What a clause begins with. DROP SYSTEM is MariaDB's DROP SYSTEM VERSIONING."""
-_NOT_COLUMNS: Final = (
+NOT_COLUMNS: Final = (
     "INDEX", "KEY", "UNIQUE", "FULLTEXT", "SPATIAL", "CONSTRAINT", "FOREIGN", "CHECK", "PRIMARY", "PARTITION",
 )  # fmt: skip
 _LEAVE_ROWS: Final = frozenset(
@@ -319,9 +316,9 @@ def _leaves_values(clause: Sequence[Token]) -> bool:
     if cursor.word("ADD"):
         if cursor.words("VECTOR", "INDEX") or cursor.words("VECTOR", "KEY"):
             return True
-        return cursor.word(*_NOT_COLUMNS) and not _cascades(cursor.rest)
+        return cursor.word(*NOT_COLUMNS) and not _cascades(cursor.rest)
     if cursor.word("DROP"):
-        return cursor.word(*_NOT_COLUMNS)
+        return cursor.word(*NOT_COLUMNS)
     if cursor.words("RENAME", "COLUMN"):
         return False
     if cursor.word("CHANGE"):
@@ -343,8 +340,8 @@ def keeps_names(ddl: Ddl) -> bool:
             return False
         if cursor.word("CHANGE") and not _leaves_values(clause):
             return False
-        drops = drops or (cursor.word("DROP") and not cursor.word(*_NOT_COLUMNS))
-        adds = adds or (cursor.word("ADD") and not cursor.word(*_NOT_COLUMNS))
+        drops = drops or (cursor.word("DROP") and not cursor.word(*NOT_COLUMNS))
+        adds = adds or (cursor.word("ADD") and not cursor.word(*NOT_COLUMNS))
     return not (drops and adds)
 
 

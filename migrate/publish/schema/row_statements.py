@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 
 from migrate.publish.schema.definitions import Definitions
-from migrate.publish.schema.sqltext import Token
+from migrate.publish.schema.sqltext import Token, without_settings
 from migrate.publish.schema.statement import Statement, concerned, first_word
 
 _CHANGE_ROWS = frozenset(
@@ -54,8 +54,4 @@ def _without_setting(found: Sequence[Token]) -> Sequence[Token]:
     at = 0
     while at < len(found) and found[at].is_sign("("):
         at += 1
-    if len(found) > at + 1 and found[at].is_word("SET") and found[at + 1].is_word("STATEMENT"):
-        while at < len(found) and not found[at].is_word("FOR"):
-            at += 1
-        return found[at + 1 :]
-    return found[at:]
+    return without_settings(found[at:])

@@ -25,7 +25,7 @@ from migrate.publish.schema.row_statements import RowStatements
 from migrate.publish.schema.session import UNREADABLE, legible
 from migrate.publish.schema.shadow import NotReplayedError, Shape
 from migrate.publish.schema.sqltext import Token, tokens
-from migrate.publish.schema.statement import Statement, concerned
+from migrate.publish.schema.statement import Statement, behind_settings, concerned
 from migrate.state.schema_history import Version
 
 log = structlog.get_logger("migrate.publish")
@@ -98,11 +98,12 @@ class Schema:
         if statement.is_part:
             return False
         try:
-            ddl = ddls.parse(statement.sql, self._tokens(statement), statement.database)
+            found = self._tokens(statement)
+            ddl = ddls.parse(statement.sql, found, statement.database)
         except ValueError as error:
             return self._doubt(statement, f"it cannot be read: {error}", since)
         if ddl is None or any(UNREADABLE in legible("".join(name), exact=statement.exact) for name in ddl.names):
-            return self._doubt(statement, "", since)
+            return self._doubt(behind_settings(statement, found), "", since)
         if not ddl.tables:
             return False
         ddl = self._resolved(ddl)

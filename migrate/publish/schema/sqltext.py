@@ -104,3 +104,13 @@ def _tokens(sql: str, mode: int, version: int, *, mariadb: bool) -> Iterator[Tok
 
 def without_last_semicolon(found: Sequence[Token]) -> Sequence[Token]:
     return found[:-1] if found and found[-1].is_sign(";") else found
+
+
+def without_settings(found: Sequence[Token]) -> Sequence[Token]:
+    """Without MariaDB's SET STATEMENT variable = value, … FOR in front, which may stand there again and again."""
+    while len(found) > 1 and found[0].is_word("SET") and found[1].is_word("STATEMENT"):
+        end = next(
+            (at for at, one in enumerate(found) if one.is_word("FOR") and one.depth == found[0].depth), len(found)
+        )
+        found = found[end + 1 :]
+    return found

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from migrate.model.errors import StopError
 from migrate.publish.schema.session import (
@@ -22,6 +22,7 @@ from migrate.publish.schema.session import (
     legible,
     read,
 )
+from migrate.publish.schema.sqltext import Token, without_settings
 
 _BACKQUOTED, _DOUBLE, _SINGLE = r"`(?:[^`]|``)*+`", r"\"(?:[^\"]|\"\")*+\"", r"'(?:[^'\\]|\\.|'')*+'"
 _UNENDED = r"[`\"'].*"
@@ -177,6 +178,12 @@ def concerned(statement: Statement, tables: Collection[tuple[str, str]]) -> tupl
         if not whole_database and named and may_mean(table):
             return database, table
     return None
+
+
+def behind_settings(statement: Statement, found: Sequence[Token]) -> Statement:
+    """The statement without SET STATEMENT … FOR; found: its tokens."""
+    rest = without_settings(found)
+    return replace(statement, sql=statement.sql[rest[0].start :]) if rest and rest is not found else statement
 
 
 def _without_comments(sql: str) -> str:
