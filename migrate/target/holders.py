@@ -1,38 +1,57 @@
 """Which rows of a physical table hold a unique value of a row that it refuses as a duplicate.
 
 Of the server's answer only the number counts, so each unique key of the table is asked: its columns, the beginnings of
-columns (`UNIQUE (v(10))`), expressions (MySQL manual, "Functional Key Parts"), and generated columns, which the server
-computes from the row's values.
+columns (`UNIQUE (v(10))`), expressions (MySQL manual, "Functional Key Parts"), and generated columns. What is computed
+the server computes from the row itself, written for a moment in the place of the others: an expression looks at an
+ENUM's label or at its number, and compares a text by its column's collation; no value in a statement has these.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 from migrate.model.table import Column, Table
 from migrate.mysql.connection import Connection
 from migrate.mysql.generated import unescaped
 from migrate.mysql.keys import Condition, equal, key_parameter, mark, side
 from migrate.mysql.quoting import quote
-from migrate.mysql.values import Parameter, parameter
+from migrate.mysql.values import Parameter
 
 Row = Mapping[str, str | None]
 _Part = tuple[str | None, int | None, str | None]
 """Column, length of its beginning, expression."""
 
 
-def conditions(connection: Connection, table: Table, name: str, row: Row) -> Iterator[Condition]:
+def conditions(
+    connection: Connection, table: Table, name: str, row: Row, replace: Callable[[], None]
+) -> Iterator[Condition]:
     """For each unique key besides the one that tells rows apart, what finds the row that holds the values of this one.
 
-    table: with the columns of the physical table `name`, of the session's database. Raises the driver's error.
+    table: with the columns of the physical table `name`, of the session's database. replace: writes the row there by
+    REPLACE, which is taken back at once. Raises the driver's error.
     """
-    keys = _keys(connection, name)
     generated = _generated(connection, name)
+    keys = [parts for parts in _keys(connection, name) if [column for column, *_ in parts] != [*table.key]]
+    computed = {made: "" for parts in keys for part in parts if (made := _computed(part, generated))}
+    if computed:
+        computed = _values(connection, table, name, row, list(computed), replace)
     for parts in keys:
-        if [column for column, *_ in parts] == [*table.key]:
-            continue
-        if (found := _of_key(table, row, parts, generated)) is not None:
+        if (found := _of_key(table, row, parts, generated, computed)) is not None:
             yield found
+
+
+def _values(
+    connection: Connection, table: Table, name: str, row: Row, computed: Sequence[str], replace: Callable[[], None]
+) -> dict[str, str]:
+    """By column or expression, the variable of the session that has the row's value, in the type that it is of."""
+    variables = {made: f"@migrate_{number}" for number, made in enumerate(computed)}
+    where, arguments = equal(table.key_columns, [str(row[one]) for one in table.key])
+    sets = (f"{named} = (SELECT {made} FROM {quote(name)} WHERE {where})" for made, named in variables.items())
+    connection.execute("SAVEPOINT computing")
+    replace()
+    connection.execute(f"SET {', '.join(sets)}", [*arguments] * len(variables))
+    connection.execute("ROLLBACK TO SAVEPOINT computing")
+    return variables
 
 
 def _keys(connection: Connection, name: str) -> list[list[_Part]]:
@@ -52,30 +71,39 @@ def _keys(connection: Connection, name: str) -> list[list[_Part]]:
     return [*keys.values()]
 
 
-def _generated(connection: Connection, name: str) -> dict[str, str]:
-    """What each generated column is computed by."""
+def _generated(connection: Connection, name: str) -> set[str]:
+    """The columns that are computed."""
     rows = connection.query(
-        "SELECT COLUMN_NAME, GENERATION_EXPRESSION FROM information_schema.COLUMNS"
+        "SELECT COLUMN_NAME FROM information_schema.COLUMNS"
         " WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = %s AND GENERATION_EXPRESSION <> ''",
         [name],
     )
-    read = unescaped if connection.flavour == "mysql" else str
-    return {str(column): read(str(made)) for column, made in rows}
+    return {str(column) for (column,) in rows}
 
 
-def _of_key(table: Table, row: Row, parts: list[_Part], generated: Mapping[str, str]) -> Condition | None:
+def _computed(part: _Part, generated: Collection[str]) -> str:
+    """A part of a key that the server computes, as a statement has it; "" for a column that is written."""
+    column, _, expression = part
+    if column is None:
+        return f"({str(expression).replace('%', '%%')})"
+    return quote(column) if column in generated else ""
+
+
+def _of_key(
+    table: Table, row: Row, parts: list[_Part], generated: Collection[str], computed: Mapping[str, str]
+) -> Condition | None:
     """None where a value is NULL, which is nobody else's."""
     wheres: list[str] = []
     values: list[Parameter] = []
     for name, prefix, expression in parts:
-        made = expression if name is None else generated.get(name)
-        if made is not None:
-            where, arguments = _computed(table, row, quote(name) if name else None, made, prefix)
-        elif (value := row[str(name)]) is None:
+        if made := _computed((name, prefix, expression), generated):
+            sides = (made, computed[made])
+            wheres.append(" = ".join(sides if prefix is None else [f"LEFT({one}, {prefix})" for one in sides]))
+            continue
+        if (value := row[str(name)]) is None:
             return None
-        else:
-            column = table.by_name[str(name)]
-            where, arguments = equal([column], [value]) if prefix is None else _begins(column, prefix, value)
+        column = table.by_name[str(name)]
+        where, arguments = equal([column], [value]) if prefix is None else _begins(column, prefix, value)
         wheres.append(where)
         values += arguments
     return " AND ".join(wheres), values
@@ -84,14 +112,3 @@ def _of_key(table: Table, row: Row, parts: list[_Part], generated: Mapping[str, 
 def _begins(column: Column, length: int, value: str) -> Condition:
     where = f"LEFT({side(column)}, {length}) = LEFT({mark(column)}, {length})"
     return where, [key_parameter(column)(value)]
-
-
-def _computed(table: Table, row: Row, column: str | None, expression: str, prefix: int | None) -> Condition:
-    """column: quoted, of a generated column."""
-    escaped = f"({expression.replace('%', '%%')})"
-    there = column or escaped
-    fields = ", ".join(f"{mark(one)} AS {quote(one.name)}" for one in table.stored)
-    here = f"(SELECT {escaped} FROM (SELECT {fields}) AS given)"
-    if prefix is not None:
-        there, here = f"LEFT({there}, {prefix})", f"LEFT({here}, {prefix})"
-    return f"{there} = {here}", [parameter(one)(row[one.name]) for one in table.stored]

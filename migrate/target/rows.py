@@ -6,7 +6,7 @@ Every value is a parameter; every warning is an error (rule 13, see `Connection`
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TypeVar
 
 import pymysql
@@ -121,7 +121,9 @@ class PlaceWriter:
                 raise
         evicted: list[Row] = []
         columns = (*self.table.key_columns, *self._kept)
-        for where, values in holders.conditions(connection, self.table, self.name, row):
+        replaces = f"REPLACE{self._insert.removeprefix('INSERT')} {self._row_mark}"
+        write = partial(self._write, connection, replaces, self._values(row))
+        for where, values in holders.conditions(connection, self.table, self.name, row, write):
             found = self._rows(connection, columns, where, values)
             if found:
                 self.delete(connection, [tuple(map(str, one[: len(self.table.key)])) for one in found])

@@ -72,6 +72,42 @@ PARTS = {
         {"v": "oNE"},
         {"v": "two"},
     ),
+    "a column computed from an ENUM": (
+        "id INT PRIMARY KEY, n INT, e ENUM('active', 'done') NOT NULL, s SET('x', 'y') NOT NULL,"
+        " g INT AS (IF(e = 'active' AND FIND_IN_SET('y', s) AND e + s = 4, n, NULL)) VIRTUAL, UNIQUE (g)",
+        {"n": "7", "e": "1", "s": "3"},
+        {"n": "7", "e": "1", "s": "3"},
+        {"n": "7", "e": "2", "s": "3"},
+    ),
+    "a column computed by a collation": (
+        "id INT PRIMARY KEY, n INT, v VARCHAR(9) COLLATE utf8mb4_bin,"
+        " g INT AS (IF(v = 'abc', n, n + 1)) STORED, UNIQUE (g)",
+        {"n": "7", "v": "ABC"},
+        {"n": "7", "v": "Abc"},
+        {"n": "7", "v": "abc"},
+    ),
+    "columns of several types that are computed": (
+        "id INT PRIMARY KEY, e ENUM('ä', 'b') NOT NULL, n DECIMAL(20, 2), f FLOAT,"
+        " d DATE AS (MAKEDATE(2026, e)) STORED, t VARCHAR(40) COLLATE utf8mb4_bin AS (CONCAT(e, '%', n)) STORED,"
+        " g FLOAT AS (f * 2) STORED, UNIQUE (d, t(30), g)",
+        {"e": "1", "n": "900719925474099312.10", "f": "0.10000000149011612"},
+        {"e": "1", "n": "900719925474099312.10", "f": "0.10000000149011612"},
+        {"e": "1", "n": "900719925474099312.11", "f": "0.10000000149011612"},
+    ),
+    "an expression on an ENUM": (
+        "id INT PRIMARY KEY, n INT, e ENUM('active', 'done') NOT NULL, v VARCHAR(20) COLLATE utf8mb4_bin,"
+        " UNIQUE ((IF(e = 'active', n * 1.5, NULL)), (UPPER(v)), (CAST(LEFT(v, 2) AS BINARY(2))))",
+        {"n": "7", "e": "1", "v": "xYz"},
+        {"n": "7", "e": "1", "v": "xYZ"},
+        {"n": "7", "e": "2", "v": "xYz"},
+    ),
+    "an expression of several types": (
+        "id INT PRIMARY KEY, e ENUM('a', 'Zoë') NOT NULL, n BIGINT UNSIGNED, UNIQUE ((MAKEDATE(2026, e + 0)),"
+        " (CAST(e AS CHAR(9) CHARACTER SET latin1)), (n DIV 2), (SQRT(n)))",
+        {"e": "2", "n": "18446744073709551615"},
+        {"e": "2", "n": "18446744073709551614"},
+        {"e": "2", "n": "18446744073709551613"},
+    ),
 }
 
 
@@ -79,7 +115,7 @@ PARTS = {
 def test_a_row_gives_way_whatever_the_unique_key_is_on(side: TargetSide, what: str) -> None:
     """Lost: two rows that swapped such a value were not found, and waited for each other for ever."""
     columns, held, taking, apart = PARTS[what]
-    if what == "an expression" and side.one.flavour != "mysql":
+    if what.startswith("an expression") and side.one.flavour != "mysql":
         pytest.skip("MySQL only")
     side.one.execute(f"CREATE TABLE parted ({columns.replace('%', '%%')})")
     try:
