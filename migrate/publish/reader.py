@@ -353,9 +353,10 @@ class TransactionReader:
             self._maps.clear()
 
     def _xa_prepare(self, event: Event) -> None:
-        if self._selected:
+        """MySQL's source, XA_prepare_event: the first byte says that it is XA COMMIT … ONE PHASE, so committed."""
+        if self._selected and event.body[:1] != b"\1":
             raise StopError(
                 f"{self._at(event)}: an XA transaction on selected tables is prepared and may yet be rolled back",
-                hint="XA is not supported on the migrated tables",
+                hint="XA PREPARE is not supported on the migrated tables; XA COMMIT … ONE PHASE is",
             )
         self._close(event)

@@ -212,6 +212,16 @@ def test_what_cannot_be_followed_stops_and_says_what_it_was(log: Log, statements
         log.run(*statements)
 
 
+def test_an_xa_transaction_that_is_committed_in_one_phase_is_read_as_any_other(log: Log) -> None:
+    """MySQL logs an XA_PREPARE_LOG_EVENT for it too, whose first byte says that nothing is left to decide."""
+    seen = log.run(
+        "XA START 'x'", "INSERT INTO t VALUES (9, 'x'), (10, 'y')", "XA END 'x'", "XA COMMIT 'x' ONE PHASE",
+        "INSERT INTO t VALUES (11, 'z')",
+    )  # fmt: skip
+    assert seen.keys == ["9", "10", "11"]
+    assert seen.begun == 2
+
+
 def test_partial_json_updates_stop(log: Log, flavour: Flavour) -> None:
     if flavour != Flavour.MYSQL:
         pytest.skip("MySQL only")
