@@ -217,8 +217,9 @@ class PlaceWriter:
         if flavour == "mariadb":
             sets = ", ".join(f"{quote(name)} = VALUES({quote(name)})" for name in others)
             return f" ON DUPLICATE KEY UPDATE {sets}"
-        sets = ", ".join(f"{quote(name)} = _new.{quote(name)}" for name in others)
-        return f" AS _new ON DUPLICATE KEY UPDATE {sets}"  # VALUES() is deprecated there and warns
+        alias = "_row" if self.name.lower() == "_new" else "_new"  # a table must have another name
+        sets = ", ".join(f"{quote(name)} = {alias}.{quote(name)}" for name in others)
+        return f" AS {alias} ON DUPLICATE KEY UPDATE {sets}"  # VALUES() is deprecated there and warns
 
     def _values(self, row: Row) -> list[Parameter]:
         return [convert(_value(row, name, self.table)) for name, convert in self._parameters]

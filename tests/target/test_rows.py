@@ -33,6 +33,8 @@ NAMES = [
     "select",
     "x;drop table y",
     "`",
+    "_new",
+    "_NEW",
 ]
 EXACT_KEYS: list[tuple[str, Kind, list[str]]] = [
     ("BIGINT UNSIGNED", Kind.INT, ["0", "18446744073709551615", "9007199254740993"]),
