@@ -38,7 +38,9 @@ server's own global mode has one that sessions of ours have not: with all of the
 _ROWS = 100  # of the table's own
 _MADE_UP = 24
 _NAMED = re.compile(r"\s*(`(?:[^`]|``)+`)")
-_CHECK = re.compile(r"\s*CONSTRAINT `((?:[^`]|``)+)` CHECK \(")
+_CHECKED = re.compile(r"\s*(?:CONSTRAINT )?`((?:[^`]|``)+)`")
+_CHECK = " CHECK ("
+_QUOTES = "'`\""
 _OPENING = re.compile(r" (?:GENERATED ALWAYS )?AS \(")
 _LITERAL = re.compile(r"'(?:[^'\\]|\\.|'')*'|\b\d+(?:\.\d+)?\b")
 _UNIX = (1772330400, 1772366400, 1767225599, 39657600, 2114380800)
@@ -86,14 +88,29 @@ def unique_keys(connection: Connection, table: Table) -> list[Expression]:
 
 
 def checks(statement: str) -> list[Expression]:
-    """Of the CHECK constraints that are enforced, by name. statement: as `expressions` has it."""
+    """Of the CHECK constraints that are enforced, by name; MariaDB has some on their column's line, and calls them by
+    the column. statement: as `expressions` has it."""
     found = []
     for line in statement.split("\n"):
-        if (named := _CHECK.match(line)) is not None:
-            end = _closing(line, named.end())
+        named = _CHECKED.match(line)
+        if named is not None and (start := _outside(line, _CHECK, named.end())):
+            end = _closing(line, start)
             if "NOT ENFORCED" not in line[end:]:
-                found.append(Expression(named[1].replace("``", "`"), line[named.end() : end], stored=True, key=True))
+                found.append(Expression(named[1].replace("``", "`"), line[start:end], stored=True, key=True))
     return found
+
+
+def _outside(line: str, wanted: str, at: int) -> int:
+    """Behind the first such text that is in no quotes and no parentheses; 0 where there is none."""
+    while at < len(line):
+        if line.startswith(wanted, at):
+            return at + len(wanted)
+        if line[at] == "(":
+            at = _closing(line, at + 1)
+        elif line[at] in _QUOTES:
+            at = _quoted_to(line, at)
+        at += 1
+    return 0
 
 
 def unescaped(text: str) -> str:
@@ -106,15 +123,21 @@ def _closing(line: str, start: int) -> int:
     depth, at = 1, start
     while at < len(line):
         character = line[at]
-        if character in "'`\"":
-            at += 1
-            while at < len(line) and line[at] != character:
-                at += 2 if line[at] == "\\" and character != "`" else 1
+        if character in _QUOTES:
+            at = _quoted_to(line, at)
         depth += (character == "(") - (character == ")")
         if not depth:
             return at
         at += 1
     return len(line)
+
+
+def _quoted_to(line: str, at: int) -> int:
+    """Where the quotes close that open at `at`."""
+    mark, at = line[at], at + 1
+    while at < len(line) and line[at] != mark:
+        at += 2 if line[at] == "\\" and mark != "`" else 1
+    return at
 
 
 def dependent(connection: Connection, table: Table, of: Sequence[Expression]) -> dict[str, list[str]]:

@@ -64,6 +64,17 @@ def test_a_check_that_looks_at_the_session_is_refused(box: Sandbox) -> None:
     assert found(box, f"id INT PRIMARY KEY, at TIMESTAMP NULL, kind VARCHAR(60), {checks}") == {"at": "time_zone"}
 
 
+def test_a_check_on_a_columns_own_line_is_refused_too(box: Sandbox) -> None:
+    """MariaDB keeps it there, under the column's name; MySQL makes a constraint of it."""
+    text = "s VARCHAR(60) DEFAULT ' CHECK (HOUR(at))' COMMENT 'it''s CHECK (HOUR(at))' CHECK (s <> 'CHECK (')"
+    columns = (
+        f"id INT PRIMARY KEY, at TIMESTAMP NOT NULL CHECK (HOUR(at) < 12), {text}, doc JSON CHECK (LENGTH(doc) < 99),"
+        " kind ENUM(' CHECK (HOUR(at)', 'b') CHECK (kind <> 'c'), h INT AS (id + 1) STORED CHECK (h < 1000)"
+    )
+    named = "at" if box.flavour is Flavour.MARIADB else "t_chk_1"
+    assert found(box, columns) == {named: "time_zone"}
+
+
 def test_the_servers_own_sql_mode_is_tried(mysql_box: Sandbox) -> None:
     """A value of the source's that is padded, or below zero, is another one at the target; MariaDB refuses such columns
     itself."""
