@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import ssl
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import pymysql
@@ -28,7 +28,6 @@ from migrate.mysql.typed_json import JsonValue
 from migrate.settings import Server
 
 LAX_MODE = SQL_MODE.replace("STRICT_ALL_TABLES,", "")
-_TRUNCATED = 1265
 
 HARMLESS = frozenset({1287, 1681, 3674, 3719, 3778, 4079})
 """What MySQL says of definitions that a source's tables may have all the same: deprecated character sets,
@@ -40,7 +39,14 @@ _ENCODERS = {kind: encode for kind, encode in conversions.items() if isinstance(
 
 
 class Warned(StopError):  # noqa: N818 - the server did, and the statement is done
-    """A statement was carried out, and the server said something of it; it is to be rolled back (rule 13)."""
+    """A statement was carried out, and the server said something of it; it is to be rolled back (rule 13).
+
+    found: the number of rows that it found or changed.
+    """
+
+    def __init__(self, message: str, hint: str, found: int) -> None:
+        super().__init__(message, hint=hint)
+        self.found = found
 
 
 _sql_log = structlog.get_logger("migrate.sql")
@@ -65,6 +71,7 @@ class Connection:
         self.version = version_of(self.greeting)
         self.before_mysql_8 = kind == MYSQL_5
         self.database = ""  # that the session is in, where it serves several (`migrate.target.in_database`)
+        self._judges = True  # whether a warning is an error
         self.unset: Mapping[str, int] = {}  # stated variables that this account cannot set here, and the error's number
         raw.encoders[JsonValue] = _json_text if self.flavour == "mariadb" else _json_document
 
@@ -79,31 +86,24 @@ class Connection:
         with self.raw.cursor() as cursor:
             return self._run(cursor, sql, args)
 
-    def execute_lax(self, sql: str, args: Sequence[object], truncated: int) -> int:
-        """As `execute`, for values that strict mode refuses although a source has them: an ENUM's error value.
-
-        Args: truncated: how many such values there are. Each gives one warning 1265; any more are an error, as any
-        other warning.
-        """
-        with self._lax(), self.raw.cursor() as cursor:
-            return self._run(cursor, sql, args, truncated=truncated)
-
-    def write(self, head: str, values: str, tail: str = "", truncated: int = 0) -> int:
+    def write(self, head: str, values: str, tail: str = "") -> int:
         """Run `head values tail`, whose values are literals already; only head and tail are ever logged, and formatted.
 
-        Args: truncated: as in `execute_lax`, which this is when there are any. Raises: as `execute`.
+        Raises: as `execute`.
         """
         sql = f"{head % ()} {values}{tail % ()}"
-        with self._lax() if truncated else nullcontext(), self.raw.cursor() as cursor:
-            return self._run(cursor, sql, None, truncated=truncated, shown=f"{head} …{tail}")
+        with self.raw.cursor() as cursor:
+            return self._run(cursor, sql, None, shown=f"{head} …{tail}")
 
     @contextmanager
-    def _lax(self) -> Iterator[None]:
-        """Without strict mode."""
+    def lax(self) -> Iterator[None]:
+        """Without strict mode, and nothing that the server warns of is an error: for writes that are read back."""
         self.query("SET SESSION sql_mode = %s", [LAX_MODE])
+        self._judges = False
         try:
             yield
         finally:
+            self._judges = True
             if self.open:
                 self.query("SET SESSION sql_mode = %s", [SQL_MODE])
 
@@ -155,7 +155,6 @@ class Connection:
         sql: str,
         args: Sequence[object] | None,
         warn: bool = True,
-        truncated: int = 0,
         shown: str | None = None,
     ) -> int:
         """shown: instead of a statement that has its values in it, which is sent as it is."""
@@ -168,17 +167,16 @@ class Connection:
         except RuntimeError:  # the only one of the driver: the server asked for a file
             self.close()
             raise file_asked(self.name, "a file") from None
-        if warn and cursor.warning_count:
-            self._judge_warnings(cursor, cursor.warning_count, truncated)
+        if warn and self._judges and cursor.warning_count:
+            self._judge_warnings(cursor, cursor.warning_count, found)
         return found
 
-    def _judge_warnings(self, cursor: Cursor, count: int, truncated: int) -> None:
+    def _judge_warnings(self, cursor: Cursor, count: int, changed: int) -> None:
         rows = _warnings(cursor)
-        cut = [row for row in rows if row[0] == _TRUNCATED]
-        found = [row for row in rows if row[0] not in HARMLESS and (row[0] != _TRUNCATED or len(cut) > truncated)]
+        found = [row for row in rows if row[0] not in HARMLESS]
         if found or len(rows) < count:  # more than the server keeps: one of them may matter
             text = "; ".join(words(*row) for row in found[:3]) or f"{count} warnings"
-            raise Warned(f"{self.name}: the server warned: {text}", hint="a write with a warning is rolled back")
+            raise Warned(f"{self.name}: the server warned: {text}", "a write with a warning is rolled back", changed)
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:

@@ -1,6 +1,7 @@
 """Statements on target rows: look up and lock, insert, update, delete. The only place that builds them.
 
-Every value is a parameter; every warning is an error (rule 13, see `Connection`).
+Every value is a parameter; every warning is an error (rule 13, see `Connection`), unless what was sent is there to the
+last value (see `exact`).
 """
 
 from __future__ import annotations
@@ -15,14 +16,14 @@ import structlog
 from migrate.model.change import Key
 from migrate.model.errors import StopError
 from migrate.model.message import Row
-from migrate.model.table import Column, Kind, Table, TableId
+from migrate.model.table import Column, Table, TableId
 from migrate.mysql.connection import Connection
 from migrate.mysql.errors import DUPLICATE_KEY, number
 from migrate.mysql.keys import among
 from migrate.mysql.quoting import quote, quote_all
 from migrate.mysql.typed_json import JsonValue
 from migrate.mysql.values import Parameter, compared, from_server, parameter, placeholder
-from migrate.target import holders, literals
+from migrate.target import exact, holders, literals
 from migrate.target.literals import RowLiterals
 
 log = structlog.get_logger("migrate.target")
@@ -148,8 +149,7 @@ class PlaceWriter:
         """Delete what is there of these keys; returns how many rows."""
         deleted = 0
         for part in slices(keys, self._lookup_keys):
-            where, arguments = among(self.table, part)
-            deleted += connection.execute(f"DELETE FROM {quote(self.name)} WHERE {where}", arguments)
+            deleted += exact.delete(connection, self.table, self.name, among(self.table, part), len(part))
         return deleted
 
     def key_of(self, row: Row) -> Key:
@@ -176,23 +176,26 @@ class PlaceWriter:
             texts.append(text)
             size += len(text)
             if len(texts) >= self._write_rows or size >= STATEMENT_BYTES or index == len(rows):
-                written = rows[first:index]
-                invalid = sum(row[name] == "0" for _, name in self._enums for row in written)
-                connection.write(self._insert, ",".join(texts), tail, invalid)
+                self._write_literals(connection, ",".join(texts), tail, rows[first:index])
                 texts, size, first = [], 0, index
 
-    def _write(self, connection: Connection, statement: str, arguments: list[Parameter]) -> None:
-        """Execute; rows with an ENUM's error value (index 0), which no strict mode takes, without strict mode."""
-        width = len(self.table.stored)
-        invalid = sum(value == 0 for position, _ in self._enums for value in arguments[position::width])
-        if invalid:
-            connection.execute_lax(statement, arguments, invalid)
-        else:
-            connection.execute(statement, arguments)
+    def _write_literals(self, connection: Connection, values: str, tail: str, rows: Sequence[Row]) -> None:
+        exact.write(
+            connection,
+            lambda: connection.write(self._insert, values, tail),
+            lambda: self._holds(connection, [self._values(row) for row in rows]),
+        )
 
-    @cached_property
-    def _enums(self) -> list[tuple[int, str]]:
-        return [(index, column.name) for index, column in enumerate(self.table.stored) if column.kind is Kind.ENUM]
+    def _write(self, connection: Connection, statement: str, arguments: list[Parameter]) -> None:
+        width = len(self.table.stored)
+        exact.write(
+            connection,
+            lambda: connection.execute(statement, arguments),
+            lambda: self._holds(connection, [arguments[at : at + width] for at in range(0, len(arguments), width)]),
+        )
+
+    def _holds(self, connection: Connection, rows: Sequence[Sequence[Parameter]]) -> bool:
+        return exact.holds(connection, self.table, self.name, rows)
 
     @cached_property
     def _parameters(self) -> list[tuple[str, Callable[[str | None], Parameter]]]:

@@ -7,7 +7,7 @@ order of their keys, by a column `n` that is in no key: what a test does to a ro
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, nullcontext
 from dataclasses import dataclass
 
 from migrate.model.change import Key
@@ -132,8 +132,8 @@ def _fill(one: Connection, table: Table, keys: Sequence[Key]) -> None:
         arguments.append(number)
     names = ", ".join(map(quote, (*table.key, "n", "v")))
     statement = f"INSERT INTO {table.database}.t ({names}) VALUES {', '.join([marks] * len(keys))}"
-    enums = len(keys) * sum(column.kind is Kind.ENUM for column in columns)
-    one.execute_lax(statement, arguments, enums) if enums else one.execute(statement, arguments)
+    with one.lax() if any(column.kind is Kind.ENUM for column in columns) else nullcontext():
+        one.execute(statement, arguments)
 
 
 def _settings(box: Sandbox, source: str, target: str) -> Settings:

@@ -82,23 +82,6 @@ def test_a_duplicate_that_ignore_hides_is_an_error(connection: Connection) -> No
     assert connection.query("SELECT * FROM t") == [(1, "a")]
 
 
-@pytest.mark.parametrize("language", ["en_US", "de_DE"])
-def test_truncated_values_that_are_expected_are_counted(box: Sandbox, database: str, language: str) -> None:
-    """In no language a warning's text says anything: one more than expected is an error."""
-    upsert = " ON DUPLICATE KEY UPDATE e = VALUES(e)" if box.flavour is Flavour.MARIADB else ""
-    upsert = upsert or " AS n ON DUPLICATE KEY UPDATE e = n.e"
-    with session(box.source, database, session={"lc_messages": language}) as connection:
-        connection.query("DROP TABLE IF EXISTS e")
-        connection.execute("CREATE TABLE e (id INT PRIMARY KEY, e ENUM('a') NOT NULL, v VARCHAR(3))")
-        connection.write("INSERT INTO e VALUES", "(1, 0, 'a'), (2, 'a', 'a')", truncated=1)
-        assert connection.write("INSERT INTO e VALUES", "(1, 0, 'b'), (2, 0, 'b'), (3, 0, 'b')", upsert, 3)
-        assert connection.execute_lax("INSERT INTO e VALUES (4, %s, %s)", [0, "x"], 1) == 1
-        with pytest.raises(StopError, match=r"\(error 1265\)"):
-            connection.write("INSERT INTO e VALUES", "(5, 0, 'longer')", truncated=1)
-        rows = connection.query("SELECT id, e + 0 FROM e WHERE id < 5 ORDER BY id")
-    assert [(key, int(value)) for key, value in rows] == [(1, 0), (2, 0), (3, 0), (4, 0)]
-
-
 def test_no_words_of_a_server_that_may_quote_a_row_are_shown(connection: Connection) -> None:
     connection.execute("CREATE TABLE q (id INT PRIMARY KEY, u VARCHAR(9), n INT, UNIQUE KEY of_u (u))")
     connection.execute("INSERT INTO q VALUES (1, 'canary', 1)")
