@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 from migrate.model.table import Table
 from migrate.mysql.connection import Connection
 from migrate.mysql.definition import show_create_whole
-from migrate.mysql.generated import Expression, checks, dependent, expressions, unique_keys
+from migrate.mysql.expressions import checks, expressions, unique_keys
+from migrate.mysql.generated import Tried, tried
 from migrate.preflight.result import Result, Verdict
 
 _STABLE = "what no session changes, as a DATETIME instead of a TIMESTAMP"
@@ -19,7 +21,8 @@ def check(connection: Connection, table: Table) -> list[Result]:
     statement = show_create_whole(connection, table.database, table.name)
     generated = {column.name for column in table.columns if column.generated}
     found = expressions(statement, table) if generated else []
-    kept = _indexed(connection, table) if generated else set()
+    indexed = _indexed(connection, table) if generated else set()
+    kept = [one for one in found if one.stored or one.column in indexed]
     place = table.full_name
     unread = [
         Result("generated", place, Verdict.UNKNOWN, f"{place}: what {name} is generated from is not read")
@@ -27,49 +30,48 @@ def check(connection: Connection, table: Table) -> list[Result]:
     ]
     return [
         *unread,
-        *_dependent(
-            connection,
-            table,
-            [one for one in found if one.stored or one.column in kept],
-            "generated column {}",
-            "the target would compute another value than the source has stored",
-            "make {} a plain column at the source, which keeps the values (ALTER TABLE … MODIFY COLUMN), or compute it"
-            f" from {_STABLE}",
-        ),
-        *_dependent(
-            connection,
-            table,
-            unique_keys(connection, table),
-            "unique key {}",
-            "two rows of the source could have one value at the target",
-            f"drop {{}} at the source, or make it of {_STABLE}",
-        ),
-        *_dependent(
-            connection,
-            table,
-            checks(statement),
-            "check {}",
-            "the target would refuse rows that the source took",
-            f"drop {{}} at the source, or make it of {_STABLE}",
-        ),
+        *_told(place, tried(connection, table, kept), _COLUMN),
+        *_told(place, tried(connection, table, unique_keys(connection, table)), _KEY),
+        *_told(place, tried(connection, table, checks(statement)), _CHECK),
     ]
 
 
-def _dependent(
-    connection: Connection, table: Table, of: Sequence[Expression], titled: str, effect: str, mend: str
-) -> list[Result]:
-    """titled, mend: with {} for the name."""
-    return [
-        Result(
-            "generated",
-            table.full_name,
-            Verdict.PROBLEM,
-            f"{table.full_name}: {titled.format(name)} depends on the session that writes the row ({', '.join(names)});"
-            f" {effect}",
-            mend.format(name),
-        )
-        for name, names in (dependent(connection, table, of) if of else {}).items()
+@dataclass(frozen=True, slots=True)
+class _What:
+    """What an expression is of, what comes of its looking at the session, and the way out; with {} for the name."""
+
+    title: str
+    effect: str
+    mend: str
+
+
+_COLUMN = _What(
+    "generated column {}",
+    "the target would compute another value than the source has stored",
+    "make {} a plain column at the source, which keeps the values (ALTER TABLE … MODIFY COLUMN), or compute it"
+    f" from {_STABLE}",
+)
+_KEY = _What(
+    "unique key {}",
+    "two rows of the source could have one value at the target",
+    f"drop {{}} at the source, or make it of {_STABLE}",
+)
+_CHECK = _What(
+    "check {}",
+    "the target would refuse rows that the source took",
+    f"drop {{}} at the source, or make it of {_STABLE}",
+)
+
+
+def _told(place: str, found: Tried, what: _What) -> Iterator[Result]:
+    said = [
+        (name, Verdict.PROBLEM, f"depends on the session that writes the row ({', '.join(names)}); {what.effect}")
+        for name, names in found.dependent.items()
     ]
+    none = "may depend on the session that writes the row: no row that was looked at gives a value, nor do made-up ones"
+    said += [(name, Verdict.UNKNOWN, none) for name in found.unknown]
+    for name, verdict, words in said:
+        yield Result("generated", place, verdict, f"{place}: {what.title.format(name)} {words}", what.mend.format(name))
 
 
 def _indexed(connection: Connection, table: Table) -> set[str]:

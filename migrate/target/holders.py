@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 from migrate.model.table import Column, Table
 from migrate.mysql.connection import Connection
-from migrate.mysql.generated import unescaped
+from migrate.mysql.expressions import unescaped
 from migrate.mysql.keys import Condition, equal, key_parameter, mark, side
 from migrate.mysql.quoting import quote
 from migrate.mysql.values import Parameter

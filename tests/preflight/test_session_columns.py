@@ -7,7 +7,7 @@ import re
 import pytest
 
 from migrate.mysql.definition import show_create_whole
-from migrate.mysql.generated import expressions
+from migrate.mysql.expressions import expressions
 from migrate.preflight import session_columns
 from migrate.preflight.result import Verdict
 from sandbox.settings import Flavour
@@ -106,6 +106,42 @@ def test_a_unique_key_on_one_is_refused_too(box: Sandbox) -> None:
     """Where both rows got the same value at the target, one was lost."""
     columns = "id INT PRIMARY KEY, ts TIMESTAMP NULL, d DATE AS (DATE(ts)) STORED, UNIQUE KEY (d)"
     assert found(box, columns, "INSERT INTO t (id, ts) VALUES (1, '2020-01-01 23:00:00')") == {"d": "time_zone"}
+
+
+_PATHS = (
+    "id INT PRIMARY KEY, doc JSON, kind VARCHAR(9),"
+    " d DATE AS (CAST(FROM_UNIXTIME(doc->>'$.ts') AS DATE)) STORED, UNIQUE KEY (d),"
+    " ms DATE AS (DATE(FROM_UNIXTIME(JSON_EXTRACT(doc, '$.\"a b\"[0].at') / 1000))) STORED,"
+    " branch DATE AS (CASE WHEN doc->>'$.kind' = 'it''s' AND kind = 'x' THEN DATE(FROM_UNIXTIME(doc->>'$.ts')) END)"
+    " STORED,"
+    " hour INT AS (CASE WHEN doc->>'$.n' > 5 THEN HOUR(FROM_UNIXTIME(doc->>'$.of[1].at')) END) VIRTUAL, KEY (hour),"
+    " n INT AS (doc->>'$.n') STORED, name VARCHAR(60) AS (CONCAT(doc->>'$.name', '%', id)) STORED"
+)
+
+
+def test_documents_are_made_up_of_the_paths_that_an_expression_reads(mysql_box: Sandbox) -> None:
+    """MariaDB refuses such columns itself, but for those that look at a TIMESTAMP."""
+    zone = "time_zone"
+    assert found(mysql_box, _PATHS) == {"d": zone, "ms": zone, "branch": zone, "hour": zone}
+
+
+def test_a_document_decides_a_branch(box: Sandbox) -> None:
+    hour = "CASE WHEN JSON_VALUE(doc, '$.kind') = 'x' THEN HOUR(at) ELSE 0 END"
+    columns = f"id INT PRIMARY KEY, at TIMESTAMP NULL, doc JSON, h INT AS ({hour}) STORED"
+    assert found(box, columns) == {"h": "time_zone"}
+
+
+def test_what_no_row_gives_a_value_of_is_not_passed_by(mysql_box: Sandbox) -> None:
+    far = "DATE(FROM_UNIXTIME(JSON_VALUE(CAST(UNHEX(a) AS CHAR), '$.at')))"
+    columns = f"id INT PRIMARY KEY, a VARCHAR(99), d DATE AS ({far}) STORED, s VARCHAR(9) AS (REGEXP_SUBSTR(a, '@@.'))"
+    row = """INSERT INTO t (id, a) VALUES (1, HEX('{"at": 1772330400}'))"""
+    with scratch(mysql_box.source, "generated") as name, session(mysql_box.source) as connection:
+        mysql_box.source.execute(f"CREATE TABLE t ({columns})", database=name)
+        table = catalog_table(connection, name, "t")
+        (result,) = session_columns.check(connection, table)
+        assert (result.verdict, result.subject) == (Verdict.UNKNOWN, f"{name}.t")
+        assert "generated column d" in result.message
+    assert found(mysql_box, columns, row) == {"d": "time_zone"}
 
 
 def test_expressions_are_read_whole(box: Sandbox) -> None:
