@@ -10,6 +10,9 @@ from migrate.mysql.connection import Connection
 from migrate.mysql.definition import show_create_whole
 from migrate.mysql.expressions import checks, expressions, unique_keys
 from migrate.mysql.generated import Tried, tried
+from migrate.preflight import recomputed
+from migrate.preflight.limits import SECONDS
+from migrate.preflight.recomputed import Seen
 from migrate.preflight.result import Result, Verdict
 
 _STABLE = "what no session changes, as a DATETIME instead of a TIMESTAMP"
@@ -17,7 +20,7 @@ _STABLE = "what no session changes, as a DATETIME instead of a TIMESTAMP"
 
 def check(connection: Connection, table: Table) -> list[Result]:
     """A problem for each column whose value is kept, in the row or in a key, and for each unique key on an expression
-    and each CHECK, that depends on who writes the row."""
+    and each CHECK, that depends on who writes the row; and for each such column that has another value in rows."""
     statement = show_create_whole(connection, table.database, table.name)
     generated = {column.name for column in table.columns if column.generated}
     found = expressions(statement, table) if generated else []
@@ -28,9 +31,17 @@ def check(connection: Connection, table: Table) -> list[Result]:
         Result("generated", place, Verdict.UNKNOWN, f"{place}: what {name} is generated from is not read")
         for name in sorted(generated - {one.column for one in found})
     ]
+    columns = tried(connection, table, kept)
+    told = {*columns.dependent, *columns.unknown}
     return [
         *unread,
-        *_told(place, tried(connection, table, kept), _COLUMN),
+        *_told(place, columns, _COLUMN),
+        *(
+            result
+            for one in kept
+            if one.column not in told
+            for result in _of_rows(place, one.column, recomputed.seen(connection, table, one))
+        ),
         *_told(place, tried(connection, table, unique_keys(connection, table)), _KEY),
         *_told(place, tried(connection, table, checks(statement)), _CHECK),
     ]
@@ -72,6 +83,20 @@ def _told(place: str, found: Tried, what: _What) -> Iterator[Result]:
     said += [(name, Verdict.UNKNOWN, none) for name in found.unknown]
     for name, verdict, words in said:
         yield Result("generated", place, verdict, f"{place}: {what.title.format(name)} {words}", what.mend.format(name))
+
+
+def _of_rows(place: str, name: str, seen: Seen) -> list[Result]:
+    titled = f"{place}: {_COLUMN.title.format(name)}"
+    if seen.late:
+        told = (
+            f"{titled}: whether rows have the value that a session of the service computes was not seen in {SECONDS} s"
+        )
+        return [Result("generated", place, Verdict.NOTE, told)]
+    if not seen.different and not seen.error:
+        return []
+    said = f"{seen.different:,} of {seen.rows:,} rows looked at" if seen.different else seen.error
+    told = f"{titled} has another value in rows than a session of the service computes ({said}); {_COLUMN.effect}"
+    return [Result("generated", place, Verdict.PROBLEM, told, _COLUMN.mend.format(name))]
 
 
 def _indexed(connection: Connection, table: Table) -> set[str]:

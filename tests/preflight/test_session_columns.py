@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import pymysql
 import pytest
 
 from migrate.mysql.definition import show_create_whole
@@ -142,6 +143,97 @@ def test_what_no_row_gives_a_value_of_is_not_passed_by(mysql_box: Sandbox) -> No
         assert (result.verdict, result.subject) == (Verdict.UNKNOWN, f"{name}.t")
         assert "generated column d" in result.message
     assert found(mysql_box, columns, row) == {"d": "time_zone"}
+
+
+_MANY = "INSERT INTO t (id, kind, at) SELECT 1 + n, '', '2026-03-01 12:00:00' FROM ({}) AS some"
+_NUMBERS_TO_300 = " UNION ALL ".join(f"SELECT {number} AS n" for number in range(300))
+
+
+@pytest.mark.parametrize("number", [150, 1000])
+def test_values_that_no_session_of_ours_computes_are_found_among_the_rows(box: Sandbox, number: int) -> None:
+    """A branch that made-up rows do not come to, and the first hundred do not either."""
+    branch = "CASE WHEN REVERSE(kind) = 'zyx' THEN HOUR(at) ELSE -1 END"
+    columns = f"id INT PRIMARY KEY, kind VARCHAR(9), at TIMESTAMP NOT NULL, h INT AS ({branch}) STORED"
+    many = _MANY.format(_NUMBERS_TO_300)
+    one = f"REPLACE INTO t (id, kind, at) VALUES ({number}, 'xyz', '2026-03-01 12:00:00')"
+    refused = found(box, columns, "SET SESSION time_zone = '+09:00'", many, one)
+    assert refused == {"h": "1 of 300 rows looked at" if number == 150 else "1 of 301 rows looked at"}
+    assert found(box, columns, many, one.replace("'xyz'", "'b'")) == {}
+
+
+def test_a_mode_of_the_writers_session_alone_is_found_by_its_rows(mysql_box: Sandbox) -> None:
+    columns = (
+        "id INT PRIMARY KEY, c CHAR(9), fixed INT AS (id * 2) STORED, n INT AS (CHAR_LENGTH(c)) STORED,"
+        " t VARCHAR(20) AS (CONCAT(c, '|')) STORED"
+    )
+    padded = "SET SESSION sql_mode = 'PAD_CHAR_TO_FULL_LENGTH'"
+    rows = "INSERT INTO t (id, c) VALUES (1, 'a'), (2, '123456789')"
+    seen = "1 of 2 rows looked at"
+    assert found(mysql_box, columns, padded, rows) == {"n": seen, "t": seen}
+    assert found(mysql_box, columns, rows) == {}
+
+
+def test_what_an_index_holds_of_a_virtual_column_is_looked_at(mysql_box: Sandbox) -> None:
+    columns = (
+        "id INT PRIMARY KEY, c CHAR(9), n INT AS (CHAR_LENGTH(c)) VIRTUAL, free INT AS (CHAR_LENGTH(c)) VIRTUAL,"
+        " t VARCHAR(20) AS (CONCAT(c, '|')) VIRTUAL, x INT, KEY odd (x, n), UNIQUE KEY (t), KEY (t(3))"
+    )
+    padded = "SET SESSION sql_mode = 'PAD_CHAR_TO_FULL_LENGTH'"
+    rows = "INSERT INTO t (id, c) VALUES (1, 'a'), (2, '123456789')"
+    seen = "1 of 2 rows looked at"
+    assert found(mysql_box, columns, padded, rows) == {"n": seen, "t": seen}
+    assert found(mysql_box, columns, rows) == {}
+
+
+_LAX = {
+    "TINYINT": "a, b * 100, c, '12.7', c + 0, 2.5e0, -2.5",
+    "INT UNSIGNED": "a, b, c, '12.7', a - b, 1e30",
+    "BIGINT": "a * b, c",
+    "DECIMAL(4,1)": "a / 3, b, c, x / 7, 1e30",
+    "DECIMAL(4,1) UNSIGNED": "a / 3, -b",
+    "DOUBLE": "a / 3, x / 7, SQRT(b), c, 1.0 / 7",
+    "FLOAT": "a / 3, x / 7, SQRT(b), c, x",
+    "FLOAT(5,1)": "b * 1000, x",
+    "VARCHAR(6)": "CONCAT(c, 'longer'), a, x, at, CONCAT('ab    ', a), UPPER(c), b / 3",
+    "CHAR(6)": "CONCAT(c, 'longer'), CONCAT(c, '  '), a",
+    "VARCHAR(6) CHARACTER SET latin1": "CONCAT(c, '€ж'), MD5(c), UNHEX(MD5(c))",
+    "TEXT": "CONCAT(c, a), REPEAT(c, 5)",
+    "BINARY(5)": "UNHEX(MD5(c)), c, a, CONCAT(c, 'longer')",
+    "VARBINARY(5)": "UNHEX(MD5(c)), c, a, CONCAT(c, 'longer')",
+    "ENUM('x','7','12abc')": "c, a, 'y', '', 2",
+    "SET('x','7')": "'7,x', a",
+    "BIT(3)": "a, b > 5",
+    "DATE": "at, c, CONCAT('2026-02-', a), 20260101, dt",
+    "DATETIME(1)": "at, c, '2026-01-01 10:00:00.27', dt",
+    "TIME(1)": "TIME(at), c, '10:00:00.27'",
+    "YEAR": "YEAR(at), a",
+}
+"""Expressions that say the same in every session, by the type that keeps them: cut, rounded, clamped, or none."""
+
+
+def test_what_a_lax_mode_made_of_a_value_is_no_difference(box: Sandbox) -> None:
+    """Of types and expressions that the server takes; a variable that one depends on is another test's."""
+    base = "id INT PRIMARY KEY, a INT, b INT, c VARCHAR(20), x DOUBLE, at DATETIME(3), dt DATE"
+    rows = (
+        "(1, 7, 3, '12abc', 1.5, '2026-03-01 23:59:59.9', '2026-03-01'), (2, -1, 1000, 'x', -0.1, NULL, '2023-02-31'),"
+        " (3, NULL, NULL, NULL, NULL, NULL, NULL), (4, 28, 2147483647, '7', 1e20, '0000-00-00', '0000-00-00'),"
+        " (5, 0, -5, '', 0, '2026-12-31 00:00:00', '2026-12-31')"
+    )
+    kept = [(kind, text) for kind, texts in _LAX.items() for text in re.split(r", (?![^(]*\))", texts)]
+    refused, looked = {}, 0
+    for kind, text in kept:
+        columns = f"{base}, g {kind} AS ({text}) STORED"
+        insert = f"INSERT IGNORE INTO t (id, a, b, c, x, at, dt) VALUES {rows}"
+        lax = "SET SESSION sql_mode = ''"
+        try:
+            told = found(box, columns, lax, insert)
+        except pymysql.MySQLError:
+            continue
+        looked += not told
+        if "rows" in told.get("g", ""):
+            refused[kind, text] = told["g"]
+    assert refused == {}
+    assert looked > 50
 
 
 def test_expressions_are_read_whole(box: Sandbox) -> None:
