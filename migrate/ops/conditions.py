@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Collection
 from contextlib import closing
 from dataclasses import replace
+from functools import partial
 
 import sqlalchemy as sa
 
@@ -25,7 +26,7 @@ from migrate.publish import start
 from migrate.settings import Settings
 from migrate.state import detail, phase, position, schema_history
 from migrate.state import migration as migrations
-from migrate.target import chunk_fence
+from migrate.target import chunk_fence, exact
 from migrate.target.plan import Plan, PlannedTable, connect_database
 
 _CHANGING = "changing"  # in place of a rule's hash: every command refuses until an init has ended
@@ -95,12 +96,14 @@ def _fit(settings: Settings, planned: PlannedTable, number: int) -> int:
         chunk_fence.supersede(target, settings.name, planned.table)
         for place in planned.places:
             if place.database == database:
-                deleted += _delete_others(target, settings.name, planned, place.table)
+                deleted += delete_others(target, settings.name, planned, place.table)
     return deleted
 
 
-def _delete_others(target: Connection, migration: str, planned: PlannedTable, place: str) -> int:
-    """Fenced: the stream the other way would take the deletes for an application's, and carry them to the source."""
+def delete_others(target: Connection, migration: str, planned: PlannedTable, place: str) -> int:
+    """Delete the rows of a place that do not meet the table's conditions; returns how many. Raises the driver's error.
+
+    Fenced: the stream the other way would take the deletes for an application's, and carry them to the source."""
     if planned.rows is None:
         return 0
     meets, values = and_rows("TRUE", [], planned.rows)
@@ -109,6 +112,6 @@ def _delete_others(target: Connection, migration: str, planned: PlannedTable, pl
     while count:
         with target.transaction():
             chunk_fence.touch(target, migration, planned.table)
-            count = target.execute(statement, values)
+            count = exact.delete(target, planned.table, partial(target.execute, statement, values), _BATCH)
         deleted += count
     return deleted

@@ -17,7 +17,7 @@ from migrate.model.errors import StopError
 from migrate.model.table import Column, Kind, Table
 from migrate.mysql.connection import Connection, Warned
 from migrate.mysql.errors import OF_A_ROW, number
-from migrate.mysql.keys import Condition, among
+from migrate.mysql.keys import among
 from migrate.mysql.quoting import quote
 from migrate.mysql.typed_json import JsonValue
 from migrate.mysql.values import Parameter, compared, from_server, parameter, selected
@@ -46,14 +46,9 @@ def write(connection: Connection, send: Callable[[], int], holds: Callable[[], b
         raise refusal
 
 
-def delete(connection: Connection, table: Table, name: str, condition: Condition, most: int) -> int:
-    """Delete rows by key, at most so many; returns how many. Both servers compute generated columns and keys on
-    expressions of a row that goes, and MySQL refuses it, MariaDB warns, as they do of one that comes."""
-    where, arguments = condition
-
-    def send() -> int:
-        return connection.execute(f"DELETE FROM {quote(name)} WHERE {where}", arguments)
-
+def delete(connection: Connection, table: Table, send: Callable[[], int], most: int) -> int:
+    """Delete rows of a table by `send`, at most so many; returns how many. Both servers compute generated columns and
+    keys on expressions of a row that goes, and MySQL refuses it, MariaDB warns, as they do of one that comes."""
     refusal: pymysql.MySQLError | StopError
     try:
         return send()

@@ -149,8 +149,12 @@ class PlaceWriter:
         """Delete what is there of these keys; returns how many rows."""
         deleted = 0
         for part in slices(keys, self._lookup_keys):
-            deleted += exact.delete(connection, self.table, self.name, among(self.table, part), len(part))
+            deleted += exact.delete(connection, self.table, partial(self._delete, connection, part), len(part))
         return deleted
+
+    def _delete(self, connection: Connection, keys: Sequence[Key]) -> int:
+        where, arguments = among(self.table, keys)
+        return connection.execute(f"DELETE FROM {quote(self.name)} WHERE {where}", arguments)
 
     def key_of(self, row: Row) -> Key:
         return tuple(str(row[name]) for name in self.table.key)

@@ -65,6 +65,7 @@ def replayed(replay: Replay) -> Seen:
         replay.write("early")
         migration.do("copy")
         migration.do("refresh", f"{replay.source}.lt", "1")
+        migration.do("refresh", f"{replay.source}.fd", "3")
         replay.as_application(
             "locks_left",
             "SET SESSION innodb_lock_wait_timeout = 5, lock_wait_timeout = 5",
@@ -79,10 +80,14 @@ def replayed(replay: Replay) -> Seen:
             "INSERT INTO ek VALUES (1, 'a', 1)",
             "UPDATE es SET v = 99 WHERE id = 1",
             "DELETE FROM es WHERE id = 2",
+            "UPDATE fd SET v = 1, w = 1 WHERE id = 2",
+            "SET SESSION sql_mode = ''",
+            "DELETE FROM lg WHERE id = 3",
+            "UPDATE lv SET a = 1 WHERE id = 3",
         )
         found.wrong = migration.ask("verify", "--repair", accept=(0, 1))
         migration.ask("drain", "--timeout", "60")
-        by_hand = ("enum_in_composite_key", "enum_key_seen")
+        by_hand = ("enum_in_composite_key", "enum_key_seen", "float_digits", "lax_generated")
         found.repaired = {name: replay.differences(by_name[name]) for name in by_hand}
     return found
 
@@ -111,5 +116,8 @@ def test_rows_that_are_changed_by_hand_are_named_and_then_mended(
     assert {name: sorted(keys) for name, keys in named.items() if keys} == {
         "ek": [["1", "1"]],
         "es": [["1", "1"], ["1", "2"], ["2", "1"], ["2", "2"]],
+        "fd": [["2"]],
+        "lg": [["3"]],
+        "lv": [["3"]],
     }
     assert set(map(tuple, seen.repaired.values())) == {()}

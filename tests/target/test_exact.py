@@ -11,10 +11,11 @@ import pytest
 from migrate.model.message import Row
 from migrate.mysql.connection import Connection, Warned
 from migrate.mysql.values import from_server, parameter, selected
+from migrate.ops.conditions import delete_others
 from migrate.target.rows import PlaceWriter
 from sandbox.settings import Flavour
 from sandbox.stack import Sandbox
-from tests.helpers import catalog_table, scratch, session
+from tests.helpers import catalog_table, make_settings, plan_of, scratch, service_tables, session
 
 Write = Callable[[PlaceWriter, Connection, list[Row]], None]
 _GENERATED = (
@@ -104,6 +105,16 @@ def test_rows_of_a_lax_source_are_deleted(box: Sandbox) -> None:
         writer.insert(connection, [row(1, "1", "x"), row(2, "2abc", "x"), row(3, "3abc", "xyz"), row(4, "4", "")])
         assert writer.delete(connection, [("1",), ("2",), ("3",), ("9",)]) == 3
         assert connection.query("SELECT id FROM t") == [(4,)]
+
+
+def test_rows_of_a_lax_source_that_other_conditions_leave_out_are_deleted(box: Sandbox) -> None:
+    with place(box, _GENERATED) as (connection, writer):
+        box.targets[0].execute(*service_tables("m"), database=writer.table.database)
+        writer.insert(connection, [row(1, "1", "x"), row(2, "2abc", "x"), row(3, "3abc", "xyz"), row(4, "4", "")])
+        one = {"name": writer.table.full_name, "rows": [{"column": "id", "below": 2}], "sharding": {"nodes": "ds_0.t"}}
+        planned = plan_of(writer.table, settings=make_settings(tables=[one])).tables[writer.table.id]
+        assert delete_others(connection, "m", planned, "t") == 3
+        assert connection.query("SELECT id FROM t") == [(1,)]
 
 
 @writes
