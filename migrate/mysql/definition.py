@@ -8,15 +8,17 @@ Names of check constraints go too: MySQL wants them unique in a schema.
 from __future__ import annotations
 
 import re
+from typing import Any
 
 from migrate.model.errors import StopError
+from migrate.mysql import unprinted
 from migrate.mysql.connection import Connection
 from migrate.mysql.quoting import quote, table
 
 _FOREIGN_KEY = re.compile(r"^\s*CONSTRAINT `(?:[^`]|``)+` FOREIGN KEY ")
 _CHECK = re.compile(r"^(\s*)CONSTRAINT `(?:[^`]|``)+` CHECK ")
 _AUTO_INCREMENT = re.compile(r" AUTO_INCREMENT=\d+")
-_QUOTED = re.compile(rb"`(?:[^`]|``)+`|'((?:[^'\\]|\\.|'')*)'", re.S)
+_QUOTED = re.compile(rb"`(?:[^`]|``)+`|(_[a-z0-9]+)?'((?:[^'\\]|\\.|'')*)'", re.S)
 _ESCAPED = re.compile(rb"\\(.)|''", re.S)
 _ESCAPES = {b"0": b"\0", b"b": b"\b", b"n": b"\n", b"r": b"\r", b"t": b"\t", b"Z": b"\x1a", b"%": b"\\%", b"_": b"\\_"}
 """MySQL manual, "String Literals", table 11.1; any other character stands for itself."""
@@ -32,16 +34,31 @@ def printed(connection: Connection, database: str, name: str) -> str:
 
     Raises: StopError when it cannot be read; the driver's error.
     """
-    rows = connection.query_bytes(f"SHOW CREATE TABLE {table(database, name)}")
+    rows = _as_stored(connection, f"SHOW CREATE TABLE {table(database, name)}")
     if not rows:
         raise StopError(f"{connection.name}: no definition of {database}.{name}", hint="is it a table?")
     try:
-        return readable(bytes(rows[0][1]))
+        text = readable(bytes(rows[0][1]))
     except UnicodeDecodeError as error:
         raise StopError(
             f"{connection.name}: the definition of {database}.{name} is not UTF-8 ({error.reason})",
             hint="leave the table out, or give names, comments and expressions without such bytes",
         ) from None
+    return unprinted.restored(connection, database, name, text)
+
+
+def _as_stored(connection: Connection, statement: str) -> list[tuple[Any, ...]]:
+    """MySQL prints the literals of expressions in their own character sets, and converts all of it for the session:
+    what is not UTF-8 there, or has four bytes, becomes question marks."""
+    (before,) = connection.one("SELECT @@SESSION.character_set_results") or (None,)
+    if connection.flavour != "mysql" or before is None:
+        return connection.query_bytes(statement)
+    connection.execute("SET SESSION character_set_results = NULL")
+    try:
+        return connection.query_bytes(statement)
+    finally:
+        if connection.open:
+            connection.execute("SET SESSION character_set_results = %s", [before])
 
 
 def readable(statement: bytes) -> str:
@@ -53,12 +70,13 @@ def readable(statement: bytes) -> str:
 
 
 def _hexadecimal(quoted: re.Match[bytes]) -> bytes:
-    literal = quoted.group(1)
+    introducer, literal = quoted.group(1) or b"", quoted.group(2)
     try:
         quoted.group().decode("utf-8")
     except UnicodeDecodeError:
         if literal is not None:
-            return b"X'%s'" % _ESCAPED.sub(_meant, literal).hex().encode()
+            space = b" " if introducer else b""  # else it would be a part of the name
+            return introducer + space + b"X'%s'" % _ESCAPED.sub(_meant, literal).hex().encode()
     return quoted.group()
 
 

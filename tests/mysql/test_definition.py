@@ -301,3 +301,42 @@ def test_generated_columns_are_told_from_columns_with_an_expression_as_default(
     name = made(source, f"(a INT PRIMARY KEY, {default}, g INT AS (a + 1) STORED, h INT AS (a + 2) VIRTUAL)")
     table = load_table(source[0], "s", source[1], name)
     assert {column.name: column.generated for column in table.columns} == {"a": False, "b": False, "g": True, "h": True}
+
+
+def test_characters_that_are_printed_as_question_marks_are_made_as_they_are(source: tuple[Connection, str]) -> None:
+    """Lost: a label, a default, or a literal of an expression became '?' at the targets, and rows were equal by
+    number."""
+    connection, database = source
+    name, copy = unique("t"), unique("copy")
+    connection.execute(
+        f"CREATE TABLE {name} (id INT PRIMARY KEY, e ENUM('?','😀','it''s 😀?','订') CHARACTER SET utf8mb4,"
+        " s SET('x','\U0001f600 y') CHARACTER SET utf8mb4, d VARCHAR(9) CHARACTER SET utf8mb4 DEFAULT 'a😀?',"
+        " l VARCHAR(9) CHARACTER SET latin1, g INT AS (IF(l = 'é', 1, 2)) STORED, m VARCHAR(9) CHARACTER SET utf8mb4,"
+        " h INT AS (IF(m = '😀', 1, 2)) STORED, CHECK (m <> '😀😀'))"
+    )
+    connection.execute(create_as(show_create(connection, database, name), copy))
+    seen = []
+    for each in (name, copy):
+        rows = "(1, 1, 1, 'é', 'é'), (2, 2, 2, 'x', '😀'), (3, 3, 3, 'e', 'e'), (4, 4, 0, '?', '?')"
+        connection.execute(f"INSERT INTO {each} (id, e, s, l, m) VALUES {rows}")
+        with pytest.raises(pymysql.MySQLError, match=r"CONSTRAINT|constraint"):
+            connection.execute(f"INSERT INTO {each} (id, m) VALUES (5, '😀😀')")
+        seen.append(connection.query(f"SELECT id, HEX(e), HEX(s), HEX(d), g, h FROM {each} ORDER BY id"))
+    assert seen[0] == seen[1]
+    assert seen[0][2][1] == "it's 😀?".encode().hex().upper()
+    again = [show_create(connection, database, each).split("(", 1)[1] for each in (name, copy)]
+    assert again[0] == again[1]
+
+
+@pytest.mark.parametrize("flavour", [Flavour.MARIADB], indirect=True)
+def test_a_default_that_nobody_says_is_refused(source: tuple[Connection, str]) -> None:
+    """MariaDB: of a column that is NOT NULL, and no row is there to ask by."""
+    connection, database = source
+    name = unique("t")
+    connection.execute(
+        f"CREATE TABLE {name} (id INT PRIMARY KEY, d VARCHAR(9) CHARACTER SET utf8mb4 NOT NULL DEFAULT '😀')"
+    )
+    with pytest.raises(StopError, match=r"column `d` of .* as a question mark"):
+        show_create(connection, database, name)
+    connection.execute(f"INSERT INTO {name} (id) VALUES (1)")
+    assert "DEFAULT '😀'" in show_create(connection, database, name)

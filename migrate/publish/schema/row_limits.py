@@ -10,6 +10,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
+from migrate.publish.schema.session import codec_of
 from migrate.publish.schema.sqltext import Token, tokens
 
 _ALL_VERSIONS: Final = 999999
@@ -49,13 +50,18 @@ def _checks(found: Sequence[Token]) -> list[tuple[str, ...]]:
 
 def _condition(found: Sequence[Token]) -> tuple[str, ...]:
     """A condition's tokens without what MySQL prints otherwise after the next ALTER of any kind: it converts literals
-    to the column's character set, and _utf8mb4'é' becomes _latin1'?'."""
+    to the column's character set, and _utf8mb4'é' becomes _latin1 X'e9' (`definition.readable`)."""
     kept: list[str] = []
     for token in found:
         if token.kind == "string":
+            text = token.text
+            if len(kept) > 1 and kept[-1] == "X" and kept[-2].startswith("_"):
+                kept.pop()
+                coded = bytes.fromhex(text[1:-1])
+                text = f"'{coded.decode(codec_of(kept[-1][1:]), 'replace')}'"
             if kept and kept[-1].startswith("_"):
                 kept.pop()
-            kept.append(_CONVERTED.sub("?", token.text))
+            kept.append(_CONVERTED.sub("?", text))
         else:
             kept.append(token.text)
     return tuple(kept)
