@@ -7,7 +7,7 @@ FLAVOUR ?= mariadb
 N       ?= 10
 KILLS   ?= 200
 MINUTES ?= 60
-JOBS    ?= 3
+JOBS    ?= 4
 PREFIX  ?= /opt/migrate
 COMPILED := build/compiled
 ORDER    := --no-loadscope-reorder
@@ -22,7 +22,7 @@ help: ## list the tasks
 	@echo
 	@echo "  make demo FLAVOUR=mysql     the demo on MySQL instead of MariaDB"
 	@echo "  make test FLAVOURS=mariadb  the suite on one database server only"
-	@echo "  make test JOBS=4            the suite in four processes, each with servers of its own (3)"
+	@echo "  make test JOBS=2            the suite in two processes, each with servers of its own (4)"
 	@echo "  make install PREFIX=DIR     somewhere else than /opt/migrate"
 
 setup: $(VENV)/.done ## make .venv from requirements.lock

@@ -176,7 +176,7 @@ def run(
                 with state.begin() as connection:
                     now = Bound.now(connection, settings, every, lock=True)
                     _refuse_lost(connection, settings, verification.started(connection, stood.number))
-                    found = bound(found, together, begun, now)
+                    found = bound(found, together, begun, now, every=tables is None)
                     paper = _paper(settings, stood, after, found, flavours)
                     paper["added"] = begun.added(now)
                     paper["all_tables"] = tables is None and not paper["added"]

@@ -124,7 +124,8 @@ class Beginning:
 
         def look(connection: sa.Connection) -> bool:
             noted = reached.lost_since(connection, self._settings.name, None)
-            return any(one.what == where and one.start <= start and low <= one.end for one in noted)
+            of_targets = [one for one in noted if one.what == where and one.database != reached.BROKER]
+            return any(one.start <= start and low <= one.end for one in of_targets)
 
         return self._in_state(look)
 

@@ -23,7 +23,7 @@ from migrate.cutover.reverse import reversed_settings
 from migrate.cutover.server import Server, Session
 from migrate.cutover.sides import Written
 from migrate.model.errors import CutoverAborted, MigrateError, PreflightError, ServerError
-from migrate.ops import checking, foreign, readiness
+from migrate.ops import checking, firing, foreign, readiness
 from migrate.ops.runtime import stored_plan
 from migrate.publish.start import SourceEnd
 from migrate.settings import Settings
@@ -281,6 +281,8 @@ class Cutover:
         if not self._without:
             foreign.compare(self._settings, self._state)
         common = self._settings, self._state, self._direction
+        if not self._without:  # after a rollback the forward stream writes where applications have triggers by now
+            firing.refuse_triggers(self._state, streams if self._direction is Direction.THERE else streams[:1])
         checking.refuse_unready(*common, streams, self._plan, self._servers, self._without)
         sides.refuse_lacking(self._written)
         sides.align(self._written, self._state)
@@ -310,8 +312,11 @@ class Cutover:
                 for session in sessions:
                     self._say(f"{self._side} '{server.name}': ended {session}, which held on to the tables")
 
+            with self._state.connect() as connection:
+                before = position.load(connection, self._stream.name, server.name)
             wait = min(self._settings.cutover.wait_seconds, self._left())
             end = self._ends[server.name] = server.lock(tables, wait, self._left() + budget.GRACE, ended)
+            end.refuse_earlier(server.name, before)
             self._report.ends[server.name] = f"{end.at.file}:{end.at.pos}"
 
     def _drain(self, seconds: float, ends: Mapping[str, SourceEnd] | None = None) -> Passing:

@@ -39,13 +39,14 @@ def check_target(connection: Connection, existing: Existing, *, way_back: bool =
     so that nothing may be dropped; an event there goes on, and what it does after the switch arrives at the other side.
     """
     return [
-        *_triggers(connection, existing, way_back=way_back),
+        *of_tables(connection, existing, way_back=way_back),
         *_events(connection, existing, way_back=way_back),
         *_hidden(connection, existing, way_back=way_back),
     ]
 
 
-def _triggers(connection: Connection, existing: Existing, *, way_back: bool) -> list[Result]:
+def of_tables(connection: Connection, existing: Existing, *, way_back: bool = False) -> list[Result]:
+    """As `check_target`, of triggers alone."""
     rows = connection.query(
         "SELECT TRIGGER_NAME, EVENT_OBJECT_TABLE, ACTION_TIMING, EVENT_MANIPULATION, ACTION_STATEMENT"
         " FROM information_schema.TRIGGERS WHERE EVENT_OBJECT_SCHEMA = %s ORDER BY TRIGGER_NAME",

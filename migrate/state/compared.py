@@ -18,6 +18,10 @@ table = sa.Table(
     sa.Column("next_offset", sa.BigInteger),
 )
 
+forgotten = sa.Table(
+    "forgotten", metadata, sa.Column("migration", sa.String(48), primary_key=True), sa.Column("times", sa.BigInteger)
+)
+
 FORGOTTEN = (
     "rows came by another way than the stream, columns changed, a server was replaced, or the stream from the other"
     " side began"
@@ -36,7 +40,7 @@ def load(connection: sa.Connection, migration: str, *, lock: bool = False) -> di
 
 def note(connection: sa.Connection, migration: str, offsets: Mapping[Partition, int]) -> None:
     """Everything that was changed before these offsets is equal."""
-    forget(connection, migration)
+    connection.execute(sa.delete(table).where(table.c.migration == migration))
     rows = [{**partition.row, "next_offset": offset} for partition, offset in offsets.items()]
     put_all(connection, "compared", rows, {"next_offset": "{next_offset}"})
 
@@ -64,5 +68,15 @@ def advance(
 
 
 def forget(connection: sa.Connection, *migrations: str) -> None:
-    """Nothing is known to be equal any more (`FORGOTTEN`)."""
+    """Nothing is known to be equal any more (`FORGOTTEN`), nor will be by a verification that has begun."""
+    rows = [{"migration": name, "times": 1} for name in sorted(migrations)]
+    put_all(connection, "forgotten", rows, {"times": "forgotten.times + 1"})
     connection.execute(sa.delete(table).where(table.c.migration.in_(migrations)))
+
+
+def times_forgotten(connection: sa.Connection, migration: str, *, lock: bool = False) -> int:
+    """How often that was. lock: nor is it once more until the transaction ends."""
+    if lock:
+        put_all(connection, "forgotten", [{"migration": migration, "times": 0}], {"times": "forgotten.times"})
+    wanted = sa.select(forgotten.c.times).where(forgotten.c.migration == migration)
+    return int(connection.execute(wanted).scalar() or 0)

@@ -56,6 +56,7 @@ class Version:
     at: when that was, by its header, seconds since 1970; 0: before the log was read.
     renames: whether values may stand under other columns' names than before it.
     role: of SIDE alone: active, standby or frozen.
+    unequal: whether values may be others than before without events; not stored.
     """
 
     table: Table | None
@@ -68,6 +69,7 @@ class Version:
     at: int = 0
     renames: bool = False
     role: str = ""
+    unequal: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,11 +10,11 @@ import sqlalchemy as sa
 
 from migrate.model.table import Table, TableId
 from migrate.settings import Settings
+from migrate.state import compared, phase, schema_history
 from migrate.state import migration as migrations
-from migrate.state import phase, schema_history
 from migrate.state.phase import UNKNOWN, TablePhase
 from migrate.target.plan import PlannedTable
-from migrate.verify.resume import read_at, read_there
+from migrate.verify.resume import read_at
 from migrate.verify.verified import TableVerified
 
 
@@ -26,7 +26,7 @@ class Bound:
     definitions: Mapping[TableId, Table]
     others: Mapping[TableId, Table]  # of the stream the other way: what it reads is what is written here
     servers: Mapping[str, list[Any]]
-    there: Mapping[str, list[Any]]  # as `resume.read_there`
+    forgotten: int  # how often what was known to be equal was
 
     @classmethod
     def now(
@@ -36,8 +36,11 @@ class Bound:
         name = settings.name
         stages = phase.stages(connection, name, lock=lock)
         others = schema_history.latest(connection, migrations.other_way(connection, name))
-        servers, there = read_at(connection, settings, tables), read_there(connection, name)
-        return cls(stages, schema_history.latest(connection, name), others, servers, there)
+        servers, forgotten = (
+            read_at(connection, settings, tables),
+            compared.times_forgotten(connection, name, lock=lock),
+        )
+        return cls(stages, schema_history.latest(connection, name), others, servers, forgotten)
 
     def changed(self, now: Bound, id_: TableId) -> str:
         """Why what was compared of a table says nothing of it now; "" when it does."""
@@ -55,12 +58,14 @@ class Bound:
         return ""
 
     def changed_there(self, now: Bound) -> str:
-        """As `changed`, of what concerns every table: the other side's definitions, and what is read there."""
+        """As `changed`, of what concerns every table: the other side's definitions."""
         if any(now.others.get(id_, table) != table for id_, table in self.others.items()):
             return "a table of the other side was altered while it was compared"
-        if self.there != now.there:
-            return "the stream from the other side began, or came to another server, while it was compared"
         return ""
+
+    def forgotten_since(self, now: Bound) -> str:
+        """As `changed_there`, of a verification of all tables: what else it cannot have seen."""
+        return f"while it was compared {compared.FORGOTTEN}" if self.forgotten != now.forgotten else ""
 
     def added(self, now: Bound) -> list[str]:
         """Tables that are of the migration since, by their full names."""
@@ -68,11 +73,16 @@ class Bound:
 
 
 def bound(
-    found: Sequence[TableVerified], together: Sequence[Sequence[PlannedTable]], before: Bound, now: Bound
+    found: Sequence[TableVerified],
+    together: Sequence[Sequence[PlannedTable]],
+    before: Bound,
+    now: Bound,
+    *,
+    every: bool = False,
 ) -> list[TableVerified]:
     """What was found of tables that are compared together; of one that changed meanwhile the reason counts as a
-    difference."""
-    there = before.changed_there(now)
+    difference. every: they are all tables, so that a cutover may go by it."""
+    there = before.changed_there(now) or (before.forgotten_since(now) if every else "")
     return [_bound(table, tables, before, now, there) for table, tables in zip(found, together, strict=True)]
 
 

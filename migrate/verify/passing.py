@@ -68,8 +68,7 @@ class Passing:
         return False
 
     def _published(self) -> bool:
-        with self._state.connect() as connection:
-            stored = {name: position.load(connection, self._settings.name, name) for name in self._ends}
+        stored = self._positions(self._ends)
         for name, end in self._ends.items():
             where = stored[name]
             if where is not None and (where.server_id, where.server_uuid) != end.server:
@@ -83,8 +82,15 @@ class Passing:
         return True
 
     def _source_ends(self) -> dict[str, SourceEnd]:
-        now = position.where_read(self._state, self._settings)
-        return {source.name: source_end(source) for source in now.sources if source.name in self._sources}
+        now, before = position.where_read(self._state, self._settings), self._positions(self._sources)
+        ends = {source.name: source_end(source) for source in now.sources if source.name in self._sources}
+        for name, end in ends.items():
+            end.refuse_earlier(name, before[name])
+        return ends
+
+    def _positions(self, names: Collection[str]) -> dict[str, position.Position | None]:
+        with self._state.connect() as connection:
+            return {name: position.load(connection, self._settings.name, name) for name in names}
 
     def _read_topics(self) -> dict[Partition, int]:
         with self._state.connect() as connection:

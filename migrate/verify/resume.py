@@ -15,8 +15,7 @@ import structlog
 from migrate.model.errors import PreflightError
 from migrate.mysql.connection import connect
 from migrate.settings import Settings
-from migrate.state import membership, phase, position, reached, verification_progress
-from migrate.state import migration as migrations
+from migrate.state import compared, phase, position, reached, verification_progress
 from migrate.state.verification_progress import Unfinished
 from migrate.target.plan import PlannedTable
 from migrate.verify import certificate
@@ -28,7 +27,7 @@ _TOLD = {
     "targets": "an address of a target",
     "json_types": "verify.json_types",
     "repair": "--repair",
-    "read_there": "what the stream from the other side reads",
+    "forgotten": "what was known to be equal",
     "method": "the way of comparing",
 }
 
@@ -44,7 +43,7 @@ def asked(
         "targets": {target.name: f"{target.host}:{target.port}" for target in settings.targets},
         "json_types": settings.verify.json_types,
         "repair": repair,
-        "read_there": read_there(connection, settings.name),
+        "forgotten": compared.times_forgotten(connection, settings.name),
         "method": certificate.METHOD,
     }
 
@@ -62,20 +61,6 @@ def read_at(connection: sa.Connection, settings: Settings, tables: Sequence[Plan
     for name in names(tables):
         at, address = position.load(connection, settings.name, name), settings.source(name).address
         found[name] = [address, at.server_id, at.server_uuid, at.incarnation] if at else [address]
-    return found
-
-
-def read_there(connection: sa.Connection, migration: str) -> dict[str, list[Any]]:
-    """What the stream the other way reads, and since when: its sources, and tables that joined later. What somebody
-    writes at a standby side before, or wrote at a server that takes its place, is in no list."""
-    other = migrations.other_way(connection, migration)
-    found: dict[str, list[Any]] = {}
-    for source in position.sources(connection, other):
-        if (at := position.load(connection, other, source)) is not None:
-            found[source] = [at.server_id, at.server_uuid, at.incarnation]
-    for id_, member in membership.every(connection, other).items():
-        if member.file:
-            found["/".join(id_)] = [member.incarnation, member.file, member.pos]
     return found
 
 

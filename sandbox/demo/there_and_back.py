@@ -90,7 +90,7 @@ class ThereAndBack:
         if not self._back.running:
             raise SandboxError(f"`migrate --reverse run` has ended; see {self._back.log}")
         now = self._migration.ask("status")
-        return now["stage"] == "ready" or now["next"] == "migrate verify"
+        return bool(now["stage"] == "ready" or now["next"] == "migrate verify")
 
     def go(self, commands: Sequence[str] = ("cutover", "rollback", "cutover")) -> Moves:
         """There, back, and there, while the application writes; then both sides are compared."""

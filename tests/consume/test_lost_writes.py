@@ -107,23 +107,23 @@ def test_what_the_broker_no_longer_has_is_named_and_the_rest_applied(world: Worl
     )
 
 
-@pytest.mark.parametrize("noted", [False, True])
+@pytest.mark.parametrize("noted", [None, reached.BROKER, DATABASE])
 def test_what_the_broker_deleted_before_it_was_read_stops_unless_it_is_read_again_for_a_loss(
-    world: World, partition: Partition, noted: bool
+    world: World, partition: Partition, noted: DatabaseName | None
 ) -> None:
     """Lost without a word: one database had come further than what all of them had, and the others went on behind the
     messages that they never got."""
     with world.state.begin() as connection:
         record.set_back(connection, partition, 2)
         connection.execute(sa.delete(record.table).where(record.table.c.topic_id == partition.topic_id))
-        if noted:
-            reached.note_lost(connection, world.name, reached.Lost(DATABASE, f"{world.name} [0]", 2, 5, 2))
+        if noted is not None:
+            reached.note_lost(connection, world.name, reached.Lost(noted, f"{world.name} [0]", 2, 5, 2))
     admin = AdminClient({"bootstrap.servers": world.kafka.bootstrap})
     for done in admin.delete_records([TopicPartition(world.name, 0, 4)]).values():
         done.result()
     writer = FakeWriter()
     process = Process(world, writer)
-    if noted:
+    if noted == DATABASE:
         until(lambda: world.consumed(0) == 5)
         assert writer.offsets == [(0, 4)]
     else:

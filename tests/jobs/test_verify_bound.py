@@ -30,15 +30,11 @@ OF_THE_OTHER_STREAM = (
     "INSERT INTO schema_history (migration, source, table_schema, table_name, incarnation, file_no, tx, definition)"
     f" SELECT CONCAT(migration, '-reverse'), 't0', 'd', 't_0', {{}}, 9, 9, {{}} FROM schema_history {SAME} LIMIT 1"
 )
-THE_OTHER_STREAM_BEGINS = (
-    "INSERT INTO position (migration, source, address, server_id, server_uuid, replica_id, incarnation, file, pos,"
-    " gtid_set) SELECT CONCAT(migration, '-reverse'), 't0', 'h', 1, '', 1, 1, file, pos, '' FROM position"
-    " WHERE migration = 'NAME'"
-)
+FORGOTTEN = "INSERT INTO forgotten VALUES ('NAME', 1) ON DUPLICATE KEY UPDATE times = times + 1"
 CHANGES = {
     f"UPDATE phase SET attempt = attempt + 1 {SAME}": "t: it was copied again while it was compared",
     "UPDATE position SET incarnation = incarnation + 1": "was read at another server, or was gone back in",
-    THE_OTHER_STREAM_BEGINS: "the stream from the other side began",
+    FORGOTTEN: "or the stream from the other side began",
     f"UPDATE phase SET rule_hash = REVERSE(rule_hash) {SAME}": "t: its rule changed while it was compared",
     OF_THE_OTHER_STREAM.format(1, """REPLACE(definition, '"v"', '"w"')"""): "the other side was altered while",
     ANOTHER.format("table_name", 1, """REPLACE(definition, '"v"', '"w"')"""): "t: it was altered while it was compared",

@@ -5,16 +5,18 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
 from publishing import Publishing
 
-from migrate.model.errors import StopError
+from migrate.model.errors import ServerError, StopError
 from migrate.model.place import Place, parse_place
 from migrate.mysql.connection import connect
 from migrate.mysql.readable import BinlogPosition
 from migrate.publish.begin import Finder
+from migrate.publish.start import source_end
 from sandbox.broker import KafkaBroker
 from sandbox.settings import Flavour
 from sandbox.stack import Sandbox
@@ -177,6 +179,18 @@ def test_a_start_by_time(main: Publishing) -> None:
     begin_at(main, datetime.fromtimestamp(wanted, UTC).isoformat())
     main.publish(2)
     assert main.keys() == [2]
+
+
+def test_a_log_that_ends_before_what_was_published_is_another_one(main: Publishing) -> None:
+    """Lost: rows of a log that was reset in a cutover counted as published, as the old position is behind its end."""
+    main.publish()
+    assert main.position is not None
+    end = source_end(main.settings.sources[0])
+    end.refuse_earlier("main", main.position)
+    end.refuse_earlier("main", None)
+    with pytest.raises(ServerError, match="it is another log by now"):
+        end.refuse_earlier("main", replace(main.position, file="binlog.999999"))
+    end.refuse_earlier("main", replace(main.position, file="binlog.999999", server_id=7))
 
 
 def test_a_start_ahead_of_the_log_stops(main: Publishing) -> None:

@@ -64,6 +64,28 @@ def test_a_statement_that_changes_columns_is_to_be_verified_one_that_changes_non
     assert not equal(main)
 
 
+def test_a_statement_that_leaves_the_definition_as_it_was_and_other_values_is_to_be_verified(main: Publishing) -> None:
+    """Lost: `ddl: ignore` followed it with a warning, and only definitions were compared."""
+    main.sql("ALTER TABLE t DROP COLUMN v, ADD COLUMN v VARCHAR(20)", "INSERT INTO t VALUES (1, 'a')")
+    main.publish(1)
+    assert not equal(main)
+
+
+def test_a_table_that_takes_the_place_of_another_is_to_be_verified(main: Publishing) -> None:
+    """Lost: that rows were purged by a swap, as by pt-online-schema-change --where: they came back at the switch."""
+    main.sql("INSERT INTO t VALUES (1, 'a'), (2, 'b')")
+    main.publish(2)
+    assert equal(main)
+    main.sql(
+        "CREATE TABLE _t_new LIKE t",
+        "INSERT INTO _t_new SELECT * FROM t WHERE id = 2",
+        "RENAME TABLE t TO _t_old, _t_new TO t",
+        "INSERT INTO t VALUES (3, 'c')",
+    )
+    main.publish(3)
+    assert not equal(main)
+
+
 def test_another_server_behind_the_address_is_to_be_verified(main: Publishing) -> None:
     main.sql("INSERT INTO t VALUES (1, 'a')")
     main.publish(1)

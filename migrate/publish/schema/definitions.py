@@ -169,15 +169,16 @@ class Definitions:
         if not moved:
             return False
         self._store(moved)
-        self.versions |= moved
+        self.versions |= {name: replace(version, unequal=False) for name, version in moved.items()}
         self._arrange()
         return True
 
     def _has(self, name: Name, version: Version) -> bool:
         before = self.versions.get(name)
-        if before is None or (version.renames and before.since != version.since):
+        if before is None or ((version.renames or version.unequal) and before.since != version.since):
             return False
-        return replace(before, since=version.since, gtid=version.gtid, at=version.at) == version
+        of_now = replace(before, since=version.since, gtid=version.gtid, at=version.at, unequal=version.unequal)
+        return of_now == version
 
 
 def _listed(column: Column) -> bool:

@@ -176,15 +176,16 @@ class History:
             connection.close()
 
     def _store(self, versions: Versions) -> None:
-        """A statement that changes columns gives values without events, which may be others at a target: nothing counts
-        as equal until a verification."""
+        """A statement that changes columns gives values without events, which may be others at a target, and so may a
+        table that takes another one's place: nothing counts as equal until a verification."""
         name, source = self._settings.name, self._source.name
         tables = {(source, *place): one.table for place, one in versions.items() if place != schema_history.SIDE}
 
         def put(connection: sa.Connection) -> None:
             self._leases.still_ours(connection, self._held)
             known = schema_history.latest(connection, name) if tables else {}  # a role is noted in a freeze
-            if any(_columns(table) != _columns(known.get(id_, table)) for id_, table in tables.items()):
+            altered = any(_columns(table) != _columns(known.get(id_, table)) for id_, table in tables.items())
+            if altered or any(version.unequal or version.renames for version in versions.values()):
                 compared.forget(connection, *migrations.both_ways(connection, name))
             for place, version in versions.items():
                 schema_history.put(connection, name, source, place, version, self._server)

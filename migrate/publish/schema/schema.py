@@ -286,7 +286,9 @@ class Schema:
         if version is None:
             version = Version(None, unsure=f"{full(came_from)} was made before this service looked")
         after = replace(version, table=_named(version.table, name), holds=None, since=step.since)
-        return self._judge(step, name, before, after, harmless=not altered or ddls.leaves_values(step.does or step.ddl))
+        after = self._judge(step, name, before, after, not altered or ddls.leaves_values(step.does or step.ddl))
+        # Nobody says that all rows were copied into it: a purge is done the same way.
+        return after if returns else replace(after, unequal=True)
 
     # -- judging
 
@@ -296,7 +298,7 @@ class Schema:
             raise step.stop(name, after.unsure, COPY_AGAIN)
         if after.table is None:
             self._policy(step, name, f"what it makes of the table is not known: {after.unsure}")
-            return replace(after, table=before.table)
+            return replace(after, table=before.table, unequal=True)
         if before.table is not None:
             self.known.keep_order(name, before.table, after.table, _text(step.statement))
         same = before.table is not None and replace(after.table, database=name[0], name=name[1]) == replace(
@@ -305,9 +307,9 @@ class Schema:
         lifted = row_limits.lifted(before.create, after.create, mariadb=self._dialect.mariadb)
         if same and harmless and not lifted and _generated(before.create) == _generated(after.create):
             log.info("a statement changes no columns", table=full(name), statement=_text(step.statement))
-        else:
-            self._policy(step, name, lifted)
-        return after
+            return after
+        self._policy(step, name, lifted)
+        return replace(after, unequal=True)
 
     def _policy(self, step: _Step, name: Name, why: str) -> None:
         if not self._selected[name].follows:
