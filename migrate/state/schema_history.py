@@ -259,6 +259,14 @@ def first(connection: sa.Connection, migration: str) -> dict[TableId, Table]:
     return _members(connection, migration, found)
 
 
+def first_created(connection: sa.Connection, migration: str, source: str) -> dict[Name, str]:
+    """The CREATE TABLE statements that init noted of a source's tables: what the target tables were made by."""
+    rows = connection.execute(
+        _versions(migration).where(table.c.incarnation == BEGINNING.incarnation, table.c.source == source)
+    )
+    return {(row.table_schema, row.table_name): str(json.loads(row.definition).get("create", "")) for row in rows}
+
+
 def _members(connection: sa.Connection, migration: str, found: dict[TableId, Table]) -> dict[TableId, Table]:
     removed = {id_ for id_, one in membership.every(connection, migration).items() if one.stage is Stage.REMOVED}
     return {id_: definition for id_, definition in found.items() if id_ not in removed}

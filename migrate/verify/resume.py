@@ -93,7 +93,7 @@ def find(
     A run that was heard of lately is watched for `lease.seconds`. Raises PreflightError when it has a process.
     """
     while (found := _newest(settings, state)) is not None:
-        if reason := _otherwise(found, wanted, servers) or _lost(settings, state, found):
+        if reason := _lost(settings, state, found) or _otherwise(found, wanted, servers):
             log.info("begins anew", unfinished=found.id, reason=reason)
             return None
         if not _fell_silent(settings, state, found, sleep):

@@ -116,6 +116,7 @@ class History:
         at, self._server, executed = _place(position)
         with self._state.connect() as state:
             found = schema_history.in_force(state, self._settings.name, self._source.name, at, self._server, executed)
+            made = schema_history.first_created(state, self._settings.name, self._source.name)
         found.pop(schema_history.SIDE, None)
         connection = connect(self._source, self._name)
         try:
@@ -129,7 +130,7 @@ class History:
         finally:
             connection.close()
         selected = {name: one for name, one in self._selected.items() if name not in without}
-        known = Definitions(selected, versions, charsets, self._current, self._store)
+        known = Definitions(selected, versions, charsets, self._current, self._store, made)
         flavour = "mariadb" if dialect.mariadb else "mysql"
         shadow = Shadow(self._settings.state, self._settings.name, self._source.name, flavour)
         return Schema(known, dialect, shadow)

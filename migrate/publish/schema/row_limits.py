@@ -19,20 +19,20 @@ _REST: Final = ("MAXVALUE", "DEFAULT", ",")
 """What the bounds of a partition consist of that takes what the others do not; DEFAULT is MariaDB's, of LIST."""
 
 
-def lifted(before: str, after: str, *, mariadb: bool) -> str:
-    """What of the first definition kept out rows that the second may take; "" for nothing.
+def lifted(before: str, after: str, made: str, *, mariadb: bool) -> str:
+    """What of the first definition kept out rows that the second may take, and the targets do not; "" for nothing.
 
-    The texts of SHOW CREATE TABLE; unknown ("") keeps out nothing.
+    The texts of SHOW CREATE TABLE; unknown ("") keeps out nothing. made: what the target tables were made by.
     """
     if before == after:
         return ""
     try:
-        old, new = (tokens(one, 0, _ALL_VERSIONS, mariadb=mariadb) for one in (before, after))
+        old, new, there = (tokens(one, 0, _ALL_VERSIONS, mariadb=mariadb) for one in (before, after, made))
     except ValueError as error:
         return f"which rows it takes cannot be read: {error}"
-    if set(_checks(old)) - set(_checks(new)):
+    if set(_checks(old)) & set(_checks(there)) - set(_checks(new)):
         return "a CHECK that the target tables have is lifted"
-    bounds = _bounds(old)
+    bounds = _bounds(old) if _bounds(there) else ()
     return "its partitions take other rows than those of the target tables" if bounds and bounds != _bounds(new) else ""
 
 

@@ -304,7 +304,7 @@ class Schema:
         same = before.table is not None and replace(after.table, database=name[0], name=name[1]) == replace(
             before.table, database=name[0], name=name[1]
         )
-        lifted = row_limits.lifted(before.create, after.create, mariadb=self._dialect.mariadb)
+        lifted = row_limits.lifted(before.create, after.create, self.known.made(name), mariadb=self._dialect.mariadb)
         if same and harmless and not lifted and _generated(before.create) == _generated(after.create):
             log.info("a statement changes no columns", table=full(name), statement=_text(step.statement))
             return after
