@@ -14,7 +14,7 @@ ORDER    := --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
 .PHONY: help setup install servers demo test test-long test-all coverage compiled test-compiled types soak-failover fuzz mutations times chaos chaos-switch
-.PHONY: model model-broken
+.PHONY: model model-broken models
 .PHONY: lint typecheck bench-capture bench-apply bench-copy bench-verify bench-many clean distclean lock
 
 help: ## list the tasks
@@ -104,6 +104,9 @@ model: servers ## search the protocol's models in docs/model to their end with s
 
 model-broken: servers ## take each rule out of the models, and print how a row is lost without it
 	$(BIN)/python -m tests.model_checker --broken
+
+models: servers ## both at once, each on one core
+	@$(MAKE) --jobs=2 --output-sync=target model model-broken
 
 lint: setup ## check style (ruff)
 	$(BIN)/ruff check .
