@@ -121,6 +121,7 @@ def switched(box: Sandbox, kafka: KafkaBroker, tmp_path: Path, more: str = MORE,
                 server.execute("SET GLOBAL read_only = 0")
 
 
+@pytest.mark.long
 @pytest.mark.timeout(600)
 def test_there_and_back_and_there_again_loses_no_write(box: Sandbox, kafka: KafkaBroker, tmp_path: Path) -> None:
     with switched(box, kafka, tmp_path, lease=30) as one:  # its consumer stands still for some commands

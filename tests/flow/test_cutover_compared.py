@@ -65,6 +65,7 @@ def journal(one: Switched) -> list[tuple[str, str, str]]:
     return [(step, stage, detail or "") for step, stage, detail in rows]
 
 
+@pytest.mark.long
 @pytest.mark.timeout(600)
 def test_a_row_that_differs_is_found_before_the_freeze_or_in_it_and_nothing_switches(
     box: Sandbox, kafka: KafkaBroker, tmp_path: Path

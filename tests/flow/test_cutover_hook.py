@@ -33,6 +33,7 @@ for port, user, password in {servers}[side]:
 """
 
 
+@pytest.mark.long
 @pytest.mark.timeout(600)
 def test_a_hook_stops_writes_and_one_that_fails_gives_them_back(
     box: Sandbox, kafka: KafkaBroker, tmp_path: Path

@@ -33,6 +33,7 @@ class Refused:
         assert any(told in line for line in held), held
 
 
+@pytest.mark.long
 @pytest.mark.timeout(600)
 def test_what_holds_a_cutover_back_and_moves_out_of_order_are_named_and_begin_nothing(
     box: Sandbox, kafka: KafkaBroker, tmp_path: Path

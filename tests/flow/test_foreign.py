@@ -32,6 +32,7 @@ def listed(one: Switched, count: int) -> list[dict[str, Any]]:
     return told
 
 
+@pytest.mark.long
 @pytest.mark.timeout(600)
 def test_a_write_by_hand_at_a_standby_side_changes_nothing_at_the_active_one_and_holds_the_switch_back(
     box: Sandbox, kafka: KafkaBroker, tmp_path: Path
