@@ -61,6 +61,7 @@ def standing_in_the_way(
     lag = _lag(now, without)
     found = [f"{one['process']} stands still: {one['reason']}" for one in now.halted if one["process"] not in halting]
     found += [f"source '{one.name}': {one.problem}" for one in sources if one.problem]
+    found += [f"no publisher has begun with source '{one.name}'" for one in sources if not one.published]
     found += [f"topic {name} is not at the broker" for name in sorted(now.gone)]
     found += now.unanswered
     found += [

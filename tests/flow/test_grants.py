@@ -78,7 +78,9 @@ def there_and_back(box: Sandbox, migration: Migration, name: str) -> None:
     back = Child("the way back", migration.directory / "reverse.log", Path.cwd())
     back.start(migration.command("--reverse", "run"), migration.environment)
     try:
-        migration.wait(lambda: migration.ask("status")["stage"] == "ready", 120, "the way back to run")
+        migration.wait(lambda: migration.ask("status")["next"] == "migrate verify", 120, "the way back to run")
+        migration.do("verify")
+        migration.wait(lambda: migration.ask("status")["stage"] == "ready", 120, "nothing to hold it back")
         migration.do("cutover")
         box.targets[0].execute("INSERT INTO orders_0 (id, user_id) VALUES (20, 20)", database=f"{name}_0")
         migration.do("rollback")
