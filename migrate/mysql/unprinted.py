@@ -30,7 +30,7 @@ def restored(connection: Connection, database: str, name: str, statement: str) -
     """
     if _LOST not in statement:
         return statement
-    where = table(database, name)
+    where = table(database, name).replace("%", "%%")  # for the driver, as are columns below
 
     def labels(found: re.Match[str]) -> str:
         printed = _QUOTED.findall(found[3])
@@ -45,7 +45,8 @@ def restored(connection: Connection, database: str, name: str, statement: str) -
     def default(found: re.Match[str]) -> str:
         if _LOST not in found[2]:
             return found[0]
-        text = _default(connection, where, found[1])
+        if (text := _default(connection, where, found[1])) is None:
+            return found[0]  # nobody says: most often it is a question mark
         start = found.start(2) - found.start()
         return found[0][:start] + _filled(connection, where, found[1], found[2], text)
 
@@ -62,7 +63,7 @@ def _labels(connection: Connection, where: str, column: str, numbers: Sequence[i
     """The labels of these numbers, in their order."""
     wanted = " UNION ALL ".join(f"SELECT {number} AS number" for number in numbers)
     rows = connection.query(
-        f"WITH RECURSIVE made (label, number) AS (SELECT t.{column}, 0 {_one_row(where)}"
+        f"WITH RECURSIVE made (label, number) AS (SELECT t.{column.replace('%', '%%')}, 0 {_one_row(where)}"
         f" UNION ALL SELECT one.number, one.number FROM made JOIN ({wanted}) AS one ON made.number = 0)"
         " SELECT number, CONVERT(label USING utf8mb4) FROM made WHERE number > 0"
     )
@@ -73,7 +74,9 @@ def _labels(connection: Connection, where: str, column: str, numbers: Sequence[i
 def _default(connection: Connection, where: str, column: str) -> str | None:
     """None where there is no row to ask by, of a column that is NOT NULL."""
     for rows in (f"FROM {where} AS t LIMIT 1", _one_row(where)):
-        for (value,) in connection.query(f"SELECT CONVERT(DEFAULT(t.{column}) USING utf8mb4) {rows}"):
+        for (value,) in connection.query(
+            f"SELECT CONVERT(DEFAULT(t.{column.replace('%', '%%')}) USING utf8mb4) {rows}"
+        ):
             if value is not None:
                 return _text(value)
     return None
@@ -89,9 +92,9 @@ def _one_row(where: str) -> str:
     return f"FROM (SELECT 1 AS x) AS one_row LEFT JOIN {where} AS t ON FALSE"
 
 
-def _filled(connection: Connection, where: str, column: str, printed: str, exact: str | None) -> str:
+def _filled(connection: Connection, where: str, column: str, printed: str, exact: str) -> str:
     """A literal as it is printed, its question marks by what they stand for."""
-    marks = [sign for sign in exact or "" if sign == _LOST or ord(sign) > _BASIC]
+    marks = [sign for sign in exact if sign == _LOST or ord(sign) > _BASIC]
     if printed.count(_LOST) != len(marks):
         raise StopError(
             f"{connection.name}: SHOW CREATE TABLE prints a character of column {column} of {where} as a question mark,"

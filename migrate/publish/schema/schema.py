@@ -305,11 +305,12 @@ class Schema:
             before.table, database=name[0], name=name[1]
         )
         lifted = row_limits.lifted(before.create, after.create, self.known.made(name), mariadb=self._dialect.mariadb)
-        if same and harmless and not lifted and _generated(before.create) == _generated(after.create):
+        keeps = same and harmless and _generated(before.create) == _generated(after.create)
+        if keeps and not lifted:
             log.info("a statement changes no columns", table=full(name), statement=_text(step.statement))
             return after
         self._policy(step, name, lifted)
-        return replace(after, unequal=True)
+        return replace(after, unequal=not keeps)
 
     def _policy(self, step: _Step, name: Name, why: str) -> None:
         if not self._selected[name].follows:
