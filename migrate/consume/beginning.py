@@ -102,11 +102,12 @@ class Beginning:
             raise ServerError("the migration has other topics or partitions now", hint="this process starts again")
         start = found or 0
         low, high = self._reader.bounds(*tenure.where)
-        where = f"{tenure.topic} [{partition.number}]"
-        if start < low and self._is_set_back(where, start, low):
+        if start < low and self._is_set_back(tenure.named, start, low):
             start = low
         if start < low:
-            raise StopError(f"{where}: reading goes on at offset {start}, the broker has {low} to {high}", hint=DELETED)
+            raise StopError(
+                f"{tenure.named}: reading goes on at offset {start}, the broker has {low} to {high}", hint=DELETED
+            )
         is_other = start > high or tenure.is_cut
         if is_other:
             self._refuse_another_topic(tenure)
@@ -124,7 +125,7 @@ class Beginning:
 
         def look(connection: sa.Connection) -> bool:
             noted = reached.lost_since(connection, self._settings.name, None)
-            of_targets = [one for one in noted if one.what == where and one.database != reached.BROKER]
+            of_targets = [one for one in noted if one.what == where and one.database != BROKER]
             return any(one.start <= start and low <= one.end for one in of_targets)
 
         return self._in_state(look)
@@ -159,7 +160,7 @@ class Beginning:
         """The broker lost messages that were consumed, and may have others in their places: all that it has is read
         once more, and what the targets have of it is a repeat."""
         partition = tenure.partition
-        found = Lost(BROKER, f"{tenure.topic} [{partition.number}]", min(start, high), start, low)
+        found = Lost(BROKER, tenure.named, min(start, high), start, low)
 
         def note(connection: sa.Connection) -> None:
             self._leases.still_ours(connection, tenure.held)
@@ -177,7 +178,7 @@ class Beginning:
         by a verification (rule "fence compares"). So is all that a database lost in which applications write: older
         changes would come over newer rows there.
         """
-        partition, where = tenure.partition, f"{tenure.topic} [{tenure.partition.number}]"
+        partition, where = tenure.partition, tenure.named
         given_up = {database for database, (has, _) in behind.items() if has.active}
         start = max(low, min([start, *(has.offset for has, _ in behind.values() if not has.active)]))
         found = [

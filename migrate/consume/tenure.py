@@ -54,6 +54,11 @@ class Tenure:
     is_cut: bool = False  # the broker has other messages than were consumed
 
     @property
+    def named(self) -> str:
+        """For people, and in `Lost`."""
+        return f"{self.topic} [{self.partition.number}]"
+
+    @property
     def where(self) -> tuple[str, int]:
         """As the broker names it."""
         return self.topic, self.partition.number

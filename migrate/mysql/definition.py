@@ -50,8 +50,10 @@ def printed(connection: Connection, database: str, name: str) -> str:
 def _as_stored(connection: Connection, statement: str) -> list[tuple[Any, ...]]:
     """MySQL prints the literals of expressions in their own character sets, and converts all of it for the session:
     what is not UTF-8 there, or has four bytes, becomes question marks."""
+    if connection.flavour != "mysql":
+        return connection.query_bytes(statement)
     (before,) = connection.one("SELECT @@SESSION.character_set_results") or (None,)
-    if connection.flavour != "mysql" or before is None:
+    if before is None:
         return connection.query_bytes(statement)
     connection.execute("SET SESSION character_set_results = NULL")
     try:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import Any
 
 from migrate.model.errors import StopError
 from migrate.mysql.connection import Connection
@@ -30,7 +31,7 @@ def restored(connection: Connection, database: str, name: str, statement: str) -
     """
     if _LOST not in statement:
         return statement
-    where = table(database, name).replace("%", "%%")  # for the driver, as are columns below
+    where = table(database, name)
 
     def labels(found: re.Match[str]) -> str:
         printed = _QUOTED.findall(found[3])
@@ -62,10 +63,11 @@ def _number(kind: str, place: int) -> int:
 def _labels(connection: Connection, where: str, column: str, numbers: Sequence[int]) -> list[str]:
     """The labels of these numbers, in their order."""
     wanted = " UNION ALL ".join(f"SELECT {number} AS number" for number in numbers)
-    rows = connection.query(
-        f"WITH RECURSIVE made (label, number) AS (SELECT t.{column.replace('%', '%%')}, 0 {_one_row(where)}"
+    rows = _asked(
+        connection,
+        f"WITH RECURSIVE made (label, number) AS (SELECT t.{column}, 0 {_one_row(where)}"
         f" UNION ALL SELECT one.number, one.number FROM made JOIN ({wanted}) AS one ON made.number = 0)"
-        " SELECT number, CONVERT(label USING utf8mb4) FROM made WHERE number > 0"
+        " SELECT number, CONVERT(label USING utf8mb4) FROM made WHERE number > 0",
     )
     found = {int(number): _text(label) for number, label in rows}
     return [found[number] for number in numbers]
@@ -74,12 +76,15 @@ def _labels(connection: Connection, where: str, column: str, numbers: Sequence[i
 def _default(connection: Connection, where: str, column: str) -> str | None:
     """None where there is no row to ask by, of a column that is NOT NULL."""
     for rows in (f"FROM {where} AS t LIMIT 1", _one_row(where)):
-        for (value,) in connection.query(
-            f"SELECT CONVERT(DEFAULT(t.{column.replace('%', '%%')}) USING utf8mb4) {rows}"
-        ):
+        for (value,) in _asked(connection, f"SELECT CONVERT(DEFAULT(t.{column}) USING utf8mb4) {rows}"):
             if value is not None:
                 return _text(value)
     return None
+
+
+def _asked(connection: Connection, sql: str) -> list[tuple[Any, ...]]:
+    """A statement without parameters, whose names may have the driver's mark of one."""
+    return connection.query(sql.replace("%", "%%"))
 
 
 def _text(value: str | bytes) -> str:

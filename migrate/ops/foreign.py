@@ -206,7 +206,7 @@ def carry(
     write is the active one by now, where a row changes meanwhile, or in a cutover; StopError, ServerError.
     """
     leader, wanted = _leader(settings, state), _keyed(wanted)
-    compare(settings, state)
+    count = compare(settings, state)
     wanted = _left(state, wanted)
     for stream, one in wanted:
         if stream.name == leader.name:
@@ -215,7 +215,7 @@ def carry(
                 hint="`migrate foreign discard` gives the standby side the row as it is there",
             )
     if not wanted:
-        return compare(settings, state)
+        return count
     with ExitStack() as until:
         carriers = {name: until.enter_context(closing(_Carrier(one, state))) for name, one in _by_name(wanted).items()}
         for name, carrier in carriers.items():
@@ -285,11 +285,12 @@ class _Carrier:
                 planner.add_found(share, planned, rows.read_group(members, keys), asked)
             else:
                 planner.add_refreshed(share, planned, rows.read(planned, keys))
+        version = leading.version(state, stream.name)
         for database, part in share.parts.items():
             connection = self._sessions.targets.get(database)
             with explained(connection.name):
                 roles.set_right(state, connection, stream.name)
-                self._write(connection, planned, database, part, leading.version(state, stream.name))
+                self._write(connection, planned, database, part, version)
 
     def _write(
         self, connection: Connection, planned: PlannedTable, database: TargetDatabase, part: Part, version: int

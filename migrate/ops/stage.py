@@ -137,9 +137,8 @@ def _ending(now: Status, opened: list[str]) -> Whole:
 
 def _before_ready(now: Status, problems: list[str], unverified: str, back: WayBack) -> Whole | None:
     """What is to be done until everything is known to be equal; None when it is. unverified: why it is not, or ""."""
-    if unread := [f"'{source.name}'" for source in now.sources if not source.published]:
-        told = f"no publisher has begun with source {', '.join(unread)}"
-        return Whole(Stage.CREATED, [told, *problems], missing(now, behind=False) or WATCH)
+    if any(not source.published for source in now.sources):
+        return Whole(Stage.CREATED, problems, missing(now, behind=False) or WATCH)
     stages = now.tables
     waiting = [name for name, stage in stages.items() if stage == status.WAITING]
     joining = [name for name, stage in stages.items() if stage == status.JOINING]
@@ -162,7 +161,7 @@ def _before_ready(now: Status, problems: list[str], unverified: str, back: WayBa
         return Whole(Stage.COPYING if begun else Stage.CAPTURING, [*held, *problems], next_)
     if problems:
         return Whole(Stage.CATCHING_UP, problems, mend(now, problems))
-    if unverified and back.next in BEGIN:  # a verification from before the way back reads would not count
+    if unverified and back.next in BEGIN:  # a verification from before that stream reads would not count
         return Whole(Stage.CATCHING_UP, [unverified, *back.held], back.next)
     if unverified:
         return Whole(Stage.CATCHING_UP, [unverified], "migrate verify")

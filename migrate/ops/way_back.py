@@ -21,7 +21,7 @@ from migrate.state.phase import Phase
 
 INIT, RUN = "migrate --reverse init", "migrate --reverse run"
 BEGIN = (INIT, RUN)
-"""What makes the way back begin to read."""
+"""What makes the reverse stream begin to read."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,8 +17,8 @@ from migrate.model.table import Column, Kind, Table
 from migrate.mysql.connection import Connection
 from migrate.mysql.errors import number, passes, text
 from migrate.mysql.expressions import Expression
+from migrate.mysql.generated import kept
 from migrate.mysql.keys import order
-from migrate.mysql.made_up import decimal_of
 from migrate.mysql.quoting import quote, quote_all
 from migrate.mysql.quoting import table as full_name
 from migrate.preflight.limits import TOO_LONG, limited
@@ -94,9 +94,9 @@ def _same(column: Column, value: str) -> str:
     name, kind = quote(column.name), column.kind
     length = found[1] if (found := _LENGTH.search(column.type)) else ""
     if kind is Kind.INT:
-        return f"{name} <=> {_cast_whole(column, value)} OR {name} <=> {_clamped(column, f'ROUND({value})')}"
+        return f"{name} <=> {kept(column, value)} OR {name} <=> {_clamped(column, f'ROUND({value})')}"
     if kind is Kind.DECIMAL:
-        cast = f"CAST({value} AS {decimal_of(column)})"
+        cast = kept(column, value)
         return f"{name} <=> {f'GREATEST({cast}, 0)' if 'unsigned' in column.type.lower() else cast}"
     if kind is Kind.DOUBLE or (kind is Kind.FLOAT and not length and "," not in column.type):
         return f"{name} <=> {value} OR ABS({name} - {value}) <= ABS({name}) * 1e-5"
@@ -109,20 +109,16 @@ def _same(column: Column, value: str) -> str:
         cast = f"CAST({value} AS {type_}{f'({length})' if length else ''})"
         return f"{name} <=> {cast} OR ({cast} IS NULL AND {value} IS NOT NULL)"
     if kind in (Kind.TEXT, Kind.RAWTEXT):
-        kept = f"CONVERT({value} USING {column.charset})"
-        kept = f"LEFT({kept}, {length})" if length else kept
+        stored = f"CONVERT({value} USING {column.charset})"
+        stored = f"LEFT({stored}, {length})" if length else stored
         if column.type.lower().startswith("char"):
-            name, kept = f"RTRIM({name})", f"RTRIM({kept})"
-        return f"CAST({name} AS BINARY) <=> CAST({kept} AS BINARY)"
+            name, stored = f"RTRIM({name})", f"RTRIM({stored})"
+        return f"CAST({name} AS BINARY) <=> CAST({stored} AS BINARY)"
     if kind is Kind.BINARY:
         fixed = column.type.lower().startswith("binary")
         cast = f"CAST({value} AS BINARY{f'({length})' if fixed else ''})"
         return f"{name} <=> {f'LEFT({cast}, {length})' if length and not fixed else cast}"
     return f"CAST({name} AS CHAR) <=> CAST(CAST({value} AS JSON) AS CHAR)" if kind is Kind.JSON else ""
-
-
-def _cast_whole(column: Column, value: str) -> str:
-    return f"CAST({value} AS {'UNSIGNED' if 'unsigned' in column.type.lower() else 'SIGNED'})"
 
 
 def _clamped(column: Column, value: str) -> str:

@@ -45,7 +45,7 @@ def check_target(connection: Connection, existing: Existing, *, way_back: bool =
     ]
 
 
-def of_tables(connection: Connection, existing: Existing, *, way_back: bool = False) -> list[Result]:
+def of_tables(connection: Connection, existing: Existing, *, way_back: bool) -> list[Result]:
     """As `check_target`, of triggers alone."""
     rows = connection.query(
         "SELECT TRIGGER_NAME, EVENT_OBJECT_TABLE, ACTION_TIMING, EVENT_MANIPULATION, ACTION_STATEMENT"

@@ -24,7 +24,6 @@ from migrate.mysql.readable import readable_end
 from migrate.publish import start
 from migrate.publish.log.gtid import GtidSet, parse
 from migrate.state import compared, membership, schema_history
-from migrate.state import migration as migrations
 from migrate.state.database import in_transaction
 from migrate.state.lease import Held, Leases
 from migrate.state.membership import Member, Stage
@@ -77,7 +76,7 @@ class Joining:
 
         def store(state: sa.Connection) -> None:
             self._leases.still_ours(state, self._held)
-            compared.forget(state, *migrations.both_ways(state, self._migration))  # as where a stream begins
+            compared.forget_both_ways(state, self._migration)  # as where a stream begins
             for name, version in versions.items():
                 server = f"{place.server_id}/{place.server_uuid}"
                 membership.put(state, self._migration, (self._source, *name), place)

@@ -31,20 +31,21 @@ class SourceEnd:
 
     def reached_by(self, where: Position) -> bool:
         """Whether a position is at this end, or behind it; elsewhere the files are others."""
-        return self._of(where) and in_log(where.file, where.pos) >= in_log(self.at.file, self.at.pos)
+        return self.is_of(where) and in_log(where.file, where.pos) >= in_log(self.at.file, self.at.pos)
 
     def refuse_earlier(self, source: str, before: Position | None) -> None:
         """before: a position from before this end was asked for. Raises ServerError where it is behind the end: the
         log is another one by now (RESET BINARY LOGS AND GTIDS), and that position says nothing of it."""
         at = self.at
-        if before and self._of(before) and in_log(before.file, before.pos) > in_log(at.file, at.pos):
+        if before and self.is_of(before) and in_log(before.file, before.pos) > in_log(at.file, at.pos):
             raise ServerError(
                 f"the log of source '{source}' ends at {at.file}:{at.pos}, and was published up to"
                 f" {before.file}:{before.pos}: it is another log by now",
                 hint="`migrate status` says more",
             )
 
-    def _of(self, where: Position) -> bool:
+    def is_of(self, where: Position) -> bool:
+        """Whether a position is in the log of the same server."""
         return (where.server_id, where.server_uuid) == self.server
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import sqlalchemy as sa
 
 from migrate.model.partition import Partition
+from migrate.state import migration as migrations
 from migrate.state.database import metadata, put_all
 
 table = sa.Table(
@@ -67,11 +68,16 @@ def advance(
     return True
 
 
-def forget(connection: sa.Connection, *migrations: str) -> None:
+def forget(connection: sa.Connection, *names: str) -> None:
     """Nothing is known to be equal any more (`FORGOTTEN`), nor will be by a verification that has begun."""
-    rows = [{"migration": name, "times": 1} for name in sorted(migrations)]
+    rows = [{"migration": name, "times": 1} for name in sorted(names)]
     put_all(connection, "forgotten", rows, {"times": "forgotten.times + 1"})
-    connection.execute(sa.delete(table).where(table.c.migration.in_(migrations)))
+    connection.execute(sa.delete(table).where(table.c.migration.in_(names)))
+
+
+def forget_both_ways(connection: sa.Connection, migration: str) -> None:
+    """As `forget`, of a migration or its reverse stream and of the other one of the two."""
+    forget(connection, *migrations.both_ways(connection, migration))
 
 
 def times_forgotten(connection: sa.Connection, migration: str, *, lock: bool = False) -> int:

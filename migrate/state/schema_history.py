@@ -259,12 +259,13 @@ def first(connection: sa.Connection, migration: str) -> dict[TableId, Table]:
     return _members(connection, migration, found)
 
 
-def first_created(connection: sa.Connection, migration: str, source: str) -> dict[Name, str]:
-    """The CREATE TABLE statements that init noted of a source's tables: what the target tables were made by."""
-    rows = connection.execute(
-        _versions(migration).where(table.c.incarnation == BEGINNING.incarnation, table.c.source == source)
+def first_created(connection: sa.Connection, migration: str, id_: TableId) -> str:
+    """The CREATE TABLE statement that init noted of a table, by which the target tables were made; "" for none."""
+    wanted = sa.select(table.c.definition).where(
+        *is_table(table, migration, id_), table.c.incarnation == BEGINNING.incarnation
     )
-    return {(row.table_schema, row.table_name): str(json.loads(row.definition).get("create", "")) for row in rows}
+    found = connection.execute(wanted).scalar()
+    return str(json.loads(found).get("create", "")) if found else ""
 
 
 def _members(connection: sa.Connection, migration: str, found: dict[TableId, Table]) -> dict[TableId, Table]:

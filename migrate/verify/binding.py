@@ -36,10 +36,8 @@ class Bound:
         name = settings.name
         stages = phase.stages(connection, name, lock=lock)
         others = schema_history.latest(connection, migrations.other_way(connection, name))
-        servers, forgotten = (
-            read_at(connection, settings, tables),
-            compared.times_forgotten(connection, name, lock=lock),
-        )
+        servers = read_at(connection, settings, tables)
+        forgotten = compared.times_forgotten(connection, name, lock=lock)
         return cls(stages, schema_history.latest(connection, name), others, servers, forgotten)
 
     def changed(self, now: Bound, id_: TableId) -> str:

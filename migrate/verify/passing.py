@@ -71,7 +71,7 @@ class Passing:
         stored = self._positions(self._ends)
         for name, end in self._ends.items():
             where = stored[name]
-            if where is not None and (where.server_id, where.server_uuid) != end.server:
+            if where is not None and not end.is_of(where):
                 if self._fixed:
                     told = f"the publisher of source '{name}' reads another server by now"
                     raise ServerError(told, hint="`migrate verify`, and again")

@@ -161,23 +161,20 @@ def test_values_that_no_session_of_ours_computes_are_found_among_the_rows(box: S
     assert found(box, columns, many, one.replace("'xyz'", "'b'")) == {}
 
 
-def test_a_mode_of_the_writers_session_alone_is_found_by_its_rows(mysql_box: Sandbox) -> None:
-    columns = (
-        "id INT PRIMARY KEY, c CHAR(9), fixed INT AS (id * 2) STORED, n INT AS (CHAR_LENGTH(c)) STORED,"
-        " t VARCHAR(20) AS (CONCAT(c, '|')) STORED"
-    )
-    padded = "SET SESSION sql_mode = 'PAD_CHAR_TO_FULL_LENGTH'"
-    rows = "INSERT INTO t (id, c) VALUES (1, 'a'), (2, '123456789')"
-    seen = "1 of 2 rows looked at"
-    assert found(mysql_box, columns, padded, rows) == {"n": seen, "t": seen}
-    assert found(mysql_box, columns, rows) == {}
-
-
-def test_what_an_index_holds_of_a_virtual_column_is_looked_at(mysql_box: Sandbox) -> None:
-    columns = (
-        "id INT PRIMARY KEY, c CHAR(9), n INT AS (CHAR_LENGTH(c)) VIRTUAL, free INT AS (CHAR_LENGTH(c)) VIRTUAL,"
+_PADDED = {
+    "its rows": (
+        "fixed INT AS (id * 2) STORED, n INT AS (CHAR_LENGTH(c)) STORED, t VARCHAR(20) AS (CONCAT(c, '|')) STORED"
+    ),
+    "what an index holds of a virtual column": (
+        "n INT AS (CHAR_LENGTH(c)) VIRTUAL, free INT AS (CHAR_LENGTH(c)) VIRTUAL,"
         " t VARCHAR(20) AS (CONCAT(c, '|')) VIRTUAL, x INT, KEY odd (x, n), UNIQUE KEY (t), KEY (t(3))"
-    )
+    ),
+}
+
+
+@pytest.mark.parametrize("by", _PADDED)
+def test_a_mode_of_the_writers_session_alone_is_found(mysql_box: Sandbox, by: str) -> None:
+    columns = f"id INT PRIMARY KEY, c CHAR(9), {_PADDED[by]}"
     padded = "SET SESSION sql_mode = 'PAD_CHAR_TO_FULL_LENGTH'"
     rows = "INSERT INTO t (id, c) VALUES (1, 'a'), (2, '123456789')"
     seen = "1 of 2 rows looked at"

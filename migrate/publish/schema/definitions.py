@@ -36,7 +36,7 @@ class Definitions:
         charsets: character set by collation id.
         current: a selected table as it is at the source now; None where nobody can tell.
         store: keeps versions, before anything behind their coordinate is published.
-        made: the CREATE TABLE statements that the target tables were made by.
+        made: the CREATE TABLE statement that a table's target tables were made by; "" where it is not known.
     """
 
     def __init__(
@@ -46,11 +46,11 @@ class Definitions:
         charsets: Mapping[int, str],
         current: Callable[[Name], Shape] | None = None,
         store: Callable[[Versions], None] = lambda _versions: None,
-        made: Mapping[Name, str] | None = None,
+        made: Callable[[Name], str] = lambda _name: "",
     ) -> None:
         self.selected = selected
         self.versions = dict(versions)
-        self._made = {name: version.create for name, version in versions.items()} | {**(made or {})}
+        self._made, self._first = made, {name: version.create for name, version in versions.items()}
         self._charsets = charsets
         self._current = current
         self._store = store
@@ -87,7 +87,7 @@ class Definitions:
 
     def made(self, name: Name) -> str:
         """What the target tables of a table were made by; "" where it is not known."""
-        return self._made.get(name, "")
+        return self._made(name) or self._first.get(name, "")
 
     def foreign_keys_now(self, name: Name) -> Sequence[ForeignKey]:
         """Those that a table has at the source now: where the history does not tell, or by other names."""

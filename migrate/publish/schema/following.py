@@ -116,7 +116,6 @@ class History:
         at, self._server, executed = _place(position)
         with self._state.connect() as state:
             found = schema_history.in_force(state, self._settings.name, self._source.name, at, self._server, executed)
-            made = schema_history.first_created(state, self._settings.name, self._source.name)
         found.pop(schema_history.SIDE, None)
         connection = connect(self._source, self._name)
         try:
@@ -130,7 +129,7 @@ class History:
         finally:
             connection.close()
         selected = {name: one for name, one in self._selected.items() if name not in without}
-        known = Definitions(selected, versions, charsets, self._current, self._store, made)
+        known = Definitions(selected, versions, charsets, self._current, self._store, self._made)
         flavour = "mariadb" if dialect.mariadb else "mysql"
         shadow = Shadow(self._settings.state, self._settings.name, self._source.name, flavour)
         return Schema(known, dialect, shadow)
@@ -176,6 +175,10 @@ class History:
         finally:
             connection.close()
 
+    def _made(self, name: Name) -> str:
+        with self._state.connect() as state:
+            return schema_history.first_created(state, self._settings.name, (self._source.name, *name))
+
     def _store(self, versions: Versions) -> None:
         """A statement that changes columns gives values without events, which may be others at a target, and so may a
         table that takes another one's place: nothing counts as equal until a verification."""
@@ -187,7 +190,7 @@ class History:
             known = schema_history.latest(connection, name) if tables else {}  # a role is noted in a freeze
             altered = any(_columns(table) != _columns(known.get(id_, table)) for id_, table in tables.items())
             if altered or any(version.unequal or version.renames for version in versions.values()):
-                compared.forget(connection, *migrations.both_ways(connection, name))
+                compared.forget_both_ways(connection, name)
             for place, version in versions.items():
                 schema_history.put(connection, name, source, place, version, self._server)
 

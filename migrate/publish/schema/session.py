@@ -37,14 +37,13 @@ _ALMOST: Final = {
 }  # fmt: skip
 """Those in which some characters are others: good enough to see where a quote ends, not for names."""
 
+_IGNORED_MODES: Final = 0x1003FF00
+"""Bits of sql_mode that MySQL 8 knows from older logs and no session may have (sql/sql_const.h, MODE_IGNORED_MASK)."""
+
 
 def codec_of(charset: str) -> str:
     """Python's name for what reads a server's character set; of those that it has not, one that reads any bytes."""
     return _EXACT.get(charset) or _ALMOST.get(charset) or "latin-1"
-
-
-_IGNORED_MODES: Final = 0x1003FF00
-"""Bits of sql_mode that MySQL 8 knows from older logs and no session may have (sql/sql_const.h, MODE_IGNORED_MASK)."""
 
 
 @dataclass(frozen=True, slots=True)
