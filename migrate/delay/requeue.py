@@ -8,6 +8,7 @@ which the ledger recognises.
 from __future__ import annotations
 
 import threading
+import time
 from collections import deque
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
@@ -16,8 +17,9 @@ import structlog
 
 from migrate.delay.markers import SECONDS as MARKERS_SECONDS
 from migrate.delay.markers import Markers
+from migrate.kafka.admin import NEW
 from migrate.kafka.producer import OrderedProducer
-from migrate.kafka.reader import PartitionReader
+from migrate.kafka.reader import NoSuchTopic, PartitionReader
 from migrate.kafka.watch import TopicWatch
 from migrate.model.errors import ServerError, StopError
 from migrate.model.message import decode
@@ -28,6 +30,7 @@ from migrate.state.migration import Migration
 
 log = structlog.get_logger("migrate.requeue")
 LEASE = "requeue"
+_PAUSE = 0.2
 _BUFFERED = 1000
 """Messages held of one partition before it is paused. Their due times rise, so the head decides; where they do not, as
 the state server's clock was set back, those behind it come late by as much."""
@@ -72,7 +75,7 @@ class Requeue:
         try:
             self._check_topics()
             for topic, number in self._waiting:
-                low, high = self._reader.bounds(topic, number)
+                low, high = self._bounds(topic, number)
                 start = self._reader.committed(topic, number)
                 if start is not None and not low <= start <= high:
                     raise StopError(
@@ -88,6 +91,19 @@ class Requeue:
                 self._markers.send_ready(self._producer)
         finally:
             self._reader.close()
+
+    def _bounds(self, topic: str, number: int) -> tuple[int, int]:
+        """As PartitionReader.bounds. Raises TopicGone when the broker goes on to have no such topic: it was deleted
+        after it was looked for."""
+        ends = time.monotonic() + NEW
+        while True:
+            try:
+                return self._reader.bounds(topic, number)
+            except NoSuchTopic as error:
+                if time.monotonic() >= ends:
+                    raise self._topics.deleted(topic) from error
+                if self._stop.wait(_PAUSE):
+                    raise
 
     def _check_topics(self) -> None:
         for gone in self._topics.gone().values():

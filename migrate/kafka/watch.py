@@ -55,7 +55,7 @@ class TopicWatch:
         self._asked: dict[str, Future[Any]] = {}
         self._next = time.monotonic()
         self._unknown = dict.fromkeys(self._ids, 0)  # answers in a row
-        self._gone = {name: self._deleted(name) for name in self._ids if name in gone}
+        self._gone = {name: self.deleted(name) for name in self._ids if name in gone}
 
     def gone(self) -> Mapping[str, TopicGone]:
         """What there is to say of each topic that was deleted, as far as is known by now. Does not wait."""
@@ -75,7 +75,7 @@ class TopicWatch:
             unknown = error_code(error) == KafkaError.UNKNOWN_TOPIC_OR_PART
             self._unknown[name] = self._unknown[name] + 1 if unknown else 0  # anything else: the broker is away
             if self._unknown[name] >= _SURE and self._ids[name]:
-                self._gone[name] = self._deleted(name)
+                self._gone[name] = self.deleted(name)
             self._lost = self._lost or error_code(error) in _AWAY
             return
         self._unknown[name] = 0
@@ -92,7 +92,8 @@ class TopicWatch:
             apart.drop(self._admin)
             self._admin, self._lost = AdminClient(client_options(self._settings)), False
 
-    def _deleted(self, name: str) -> TopicGone:
+    def deleted(self, name: str) -> TopicGone:
+        """What there is to say of a topic that the broker does not have."""
         known = self._ids[name]
         return self._say(name, f"was deleted at the broker (id {known})" if known else "was deleted at the broker")
 
