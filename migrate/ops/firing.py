@@ -3,7 +3,7 @@ nobody reads as an application's, and no message names those rows (docs/decision
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Sequence
 from contextlib import closing
 
 import sqlalchemy as sa
@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from migrate.model.errors import PreflightError
 from migrate.mysql.errors import explained
 from migrate.ops.runtime import stored_plan
-from migrate.preflight import existing, triggers
+from migrate.preflight import existing, grants, triggers
 from migrate.preflight.result import Result, Verdict
 from migrate.settings import Settings
 from migrate.state import compared
@@ -21,22 +21,36 @@ from migrate.target.plan import Plan, TargetPool
 
 def refuse_triggers(state: sa.Engine, streams: Iterable[Settings]) -> None:
     """Raise PreflightError where a trigger fires for what one of these streams writes: what was compared counts no
-    more, as it may have done so already. ServerError."""
+    more, as it may have done so already; and where an account cannot see whether there is one. ServerError."""
     for stream in streams:
         with state.connect() as connection:
             is_reverse = bool(migrations.reverse_of(connection, stream.name))
-        if (found := next(_firing(stream, stored_plan(stream, state), is_reverse), None)) is None:
-            continue
-        with state.begin() as connection:
-            compared.forget_both_ways(connection, stream.name)
-        raise PreflightError(f"not ready: {found.message}", hint=f"{found.mend}; then `migrate verify`, all tables")
+        unseen, firing = _looked(stream, stored_plan(stream, state), is_reverse=is_reverse)
+        if firing:
+            with state.begin() as connection:
+                compared.forget_both_ways(connection, stream.name)
+            raise _refusal(firing, "; then `migrate verify`, all tables")
+        if unseen:
+            raise _refusal(unseen, " (docs/grants.md): triggers may fire for what a stream writes there")
 
 
-def _firing(stream: Settings, plan: Plan, is_reverse: bool) -> Iterator[Result]:
+def _refusal(found: Sequence[Result], hint: str) -> PreflightError:
+    told, mends = ("\n  - ".join(one.message for one in found), "; ".join(one.mend for one in found))
+    return PreflightError(f"not ready: {told}", hint=f"{mends}{hint}")
+
+
+def _looked(stream: Settings, plan: Plan, *, is_reverse: bool) -> tuple[list[Result], list[Result]]:
+    """The databases whose triggers this account cannot see, and the triggers that would fire."""
+    unseen, firing = [], []
     with closing(TargetPool(stream)) as pool:
         for target in dict.fromkeys(database.target for database in plan.used_databases):
             server = pool.server(target)
             with explained(server.name):
                 for there in existing.find(server, plan, target):
-                    found = triggers.of_tables(server, there, way_back=is_reverse)
-                    yield from (one for one in found if one.verdict is Verdict.PROBLEM)
+                    unseen += grants.check(server, grants.of_triggers([there.database]), "")
+                    firing += triggers.of_tables(server, there, way_back=is_reverse)
+    return _problems(unseen), _problems(firing)
+
+
+def _problems(found: Iterable[Result]) -> list[Result]:
+    return [one for one in found if one.verdict is Verdict.PROBLEM]

@@ -16,6 +16,7 @@ from migrate.preflight.result import Result, Verdict
 ROWS = ("SELECT", "INSERT", "UPDATE", "DELETE")
 SHADOW = ("CREATE", "ALTER", "DROP", "INDEX", "SELECT", "INSERT", "REFERENCES")
 _LOCK = "LOCK TABLES"
+_SEES = "TRIGGER"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,16 +42,21 @@ def of_source(flavour: str, databases: Iterable[str]) -> Needs:
 
 
 def of_cutover(flavour: str, databases: Collection[str], stop: str) -> Needs:
-    """To stop writes at a side, to end who holds on, and to lock its tables; there the other way writes then.
-    stop: as `cutover.stop`."""
+    """To stop writes at a side, to end who holds on, to lock its tables, and to see the triggers that fire for what the
+    other way writes there then. stop: as `cutover.stop`."""
     mariadb = flavour == "mariadb"
     everywhere = ["PROCESS", "CONNECTION ADMIN" if mariadb else "CONNECTION_ADMIN"]
-    needed: dict[str, tuple[str, ...]] = dict.fromkeys(databases, (_LOCK,))
+    needed: dict[str, tuple[str, ...]] = dict.fromkeys(databases, (_LOCK, _SEES))
     if stop == "read_only":
         everywhere.append("READ ONLY ADMIN" if mariadb else "SYSTEM_VARIABLES_ADMIN")
     elif stop == "revoke":
-        needed = {**dict.fromkeys(databases, (_LOCK, *ROWS[1:], OPTION)), "mysql": ("SELECT",)}
+        needed = {**dict.fromkeys(databases, (_LOCK, _SEES, *ROWS[1:], OPTION)), "mysql": ("SELECT",)}
     return Needs(tuple(everywhere), needed)
+
+
+def of_triggers(databases: Collection[str]) -> Needs:
+    """To see the triggers of these databases: the servers show them to nobody else."""
+    return Needs(databases=dict.fromkeys(databases, (_SEES,)))
 
 
 def check(connection: Connection, needs: Needs, told: str) -> list[Result]:

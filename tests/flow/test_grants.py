@@ -81,6 +81,13 @@ def there_and_back(box: Sandbox, migration: Migration, name: str) -> None:
         migration.wait(lambda: migration.ask("status")["next"] == "migrate verify", 120, "the way back to run")
         migration.do("verify")
         migration.wait(lambda: migration.ask("status")["stage"] == "ready", 120, "nothing to hold it back")
+        sees = f"TRIGGER ON `{name}\\_0`.*".replace(name, name.replace("_", r"\_"))
+        box.targets[0].execute(f"REVOKE {sees} FROM '{name}_target'@'%'")
+        refused = migration.run("cutover")
+        assert refused.returncode == 3
+        assert f"'{name}_target'@'%' lacks TRIGGER on database {name}_0" in refused.stderr, "blind to what fires"
+        assert f"GRANT {sees} TO '{name}_target'@'%' (docs/grants.md)" in refused.stderr
+        box.targets[0].execute(f"GRANT {sees} TO '{name}_target'@'%'")
         migration.do("cutover")
         box.targets[0].execute("INSERT INTO orders_0 (id, user_id) VALUES (20, 20)", database=f"{name}_0")
         migration.do("rollback")

@@ -137,7 +137,7 @@ def test_what_a_cutover_needs_is_named_all_at_once_and_given_by_what_is_advised(
     needs = grants.of_source(flavour, [database]) | grants.of_cutover(flavour, [database], "read_only")
     everywhere, locks = lacking(target, needs)
     assert everywhere.mend == f"GRANT {', '.join(needs.everywhere)} ON *.* TO '{target.user}'@'%'"
-    assert f"lacks LOCK TABLES on database {database}" in locks.message
+    assert f"lacks LOCK TABLES, TRIGGER on database {database}" in locks.message
     given("Cutover at the targets")
     assert lacking(target, needs) == []
     for privilege in needs.everywhere:
@@ -184,5 +184,5 @@ def test_a_way_back_that_is_not_begun_needs_create_for_the_services_own_tables(
     server.execute(f"REVOKE CREATE ON `{pattern}`.* FROM '{target.user}'@'%'")
     results = run(parse(raw, {}), services=True, way_back=True).results
     (found,) = [one for one in results if one.check == "grants" and one.subject == f"target 'x', {name}_0"]
-    assert found.message.endswith(f"lacks CREATE, LOCK TABLES on database {name}_0")
+    assert found.message.endswith(f"lacks CREATE, LOCK TABLES, TRIGGER on database {name}_0")
     server.execute(f"DROP DATABASE {name}_0")

@@ -25,7 +25,7 @@ from migrate.publish.schema.row_statements import RowStatements
 from migrate.publish.schema.session import UNREADABLE, legible
 from migrate.publish.schema.shadow import NotReplayedError, Shape
 from migrate.publish.schema.sqltext import Token, tokens
-from migrate.publish.schema.statement import Statement, behind_settings, concerned
+from migrate.publish.schema.statement import Statement, behind_settings, concerned, fires_for
 from migrate.state.schema_history import Version
 
 log = structlog.get_logger("migrate.publish")
@@ -103,7 +103,10 @@ class Schema:
         except ValueError as error:
             return self._doubt(statement, f"it cannot be read: {error}", since)
         if ddl is None or any(UNREADABLE in legible("".join(name), exact=statement.exact) for name in ddl.names):
-            return self._doubt(behind_settings(statement, found), "", since)
+            behind = behind_settings(statement, found)
+            if made := self._trigger(behind, since):
+                return self.known.move(made, gtid, at)
+            return self._doubt(behind, "", since)
         if not ddl.tables:
             return False
         ddl = self._resolved(ddl)
@@ -156,6 +159,15 @@ class Schema:
                     f"a statement may change {full(holds)}, which is named {full(name)} now: {text}", hint=COPY_AGAIN
                 )
         return self.known.move({name: _forgotten(since) for name in lost})
+
+    def _trigger(self, statement: Statement, since: Coordinate) -> Versions:
+        """A trigger changes rows in the transactions of a stream, which nobody reads as an application's: equal no more
+        (docs/decisions/0034)."""
+        there = {name: version for name, version in self.known.versions.items() if not version.gone}
+        names = fires_for(statement, there)
+        if names:
+            log.warning("a trigger was made", tables=[full(name) for name in names], statement=_text(statement))
+        return {name: replace(there[name], unequal=True, renames=False, since=since) for name in names}
 
     def _refuse_loss(self, step: _Step, name: Name) -> None:
         """Its rows go without events, if the table is there."""

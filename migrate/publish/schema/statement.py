@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from migrate.model.errors import StopError
@@ -158,19 +158,16 @@ def concerned(statement: Statement, tables: Collection[tuple[str, str]]) -> tupl
     if not words or _is_harmless(words):
         return None
     first = words[0][0].upper()
-    used = {word.lower() for word, _ in words}
-    doubt = any(UNREADABLE in word for word in used)
+    doubt = _in_doubt(words)
     if first in ("CREATE", "ALTER") and not doubt and (made := _NAMED_TABLE.match(sql)) is not None:
         database, table = _unquoted(made, statement.database)
         if (database, table) in {(one.lower(), other.lower()) for one, other in tables}:
             return next(pair for pair in tables if (pair[0].lower(), pair[1].lower()) == (database, table))
-        if not {"rename", "exchange"} & used:
+        if not {"rename", "exchange"} & {word.lower() for word, _ in words}:
             return None
     whole_database = first in ("DROP", "ALTER", "CREATE") and _object(words) in ("DATABASE", "SCHEMA")
 
-    def may_mean(name: str) -> bool:
-        return name.lower() in used or (doubt and not name.isascii())
-
+    may_mean = _may_mean(words)
     for database, table in tables:
         if whole_database and first == "DROP" and may_mean(database):
             return database, table
@@ -178,6 +175,18 @@ def concerned(statement: Statement, tables: Collection[tuple[str, str]]) -> tupl
         if not whole_database and named and may_mean(table):
             return database, table
     return None
+
+
+def fires_for(statement: Statement, tables: Collection[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Those (database, table) whose name a CREATE TRIGGER may contain: it is on one of them; none for any other
+    statement."""
+    words = list(_words(_without_comments(statement.legible)))
+    makes = next((word.upper() for word, _ in words if not word.isdecimal()), "") == "CREATE"  # `/*!50003 CREATE*/ …`
+    if not makes or _object(words) != "TRIGGER":
+        return []
+    may_mean = _may_mean(words)
+    here = statement.database.lower()
+    return [(one, table) for one, table in tables if (one.lower() == here or may_mean(one)) and may_mean(table)]
 
 
 def behind_settings(statement: Statement, found: Sequence[Token]) -> Statement:
@@ -203,6 +212,17 @@ def _words(sql: str) -> Iterator[tuple[str, bool]]:
             yield _name(quoted), True
         if unended or quoted.startswith('"') or "\\'" in text:
             yield from ((word, True) for word in re.findall(_PLAIN, unended or quoted or text))
+
+
+def _in_doubt(words: Iterable[tuple[str, bool]]) -> bool:
+    """Whether some of these have characters that cannot be read."""
+    return any(UNREADABLE in word for word, _ in words)
+
+
+def _may_mean(words: Collection[tuple[str, bool]]) -> Callable[[str], bool]:
+    """Whether a name may be among these words."""
+    used, doubt = {word.lower() for word, _ in words}, _in_doubt(words)
+    return lambda name: name.lower() in used or (doubt and not name.isascii())
 
 
 def _is_harmless(words: list[tuple[str, bool]]) -> bool:
