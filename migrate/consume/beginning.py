@@ -18,10 +18,10 @@ from migrate.kafka.watch import BEGIN_ANEW
 from migrate.model.coordinate import Coordinate
 from migrate.model.errors import ServerError, StopError
 from migrate.settings import Settings
+from migrate.state import compared, reached, record
 from migrate.state import migration as migrations
-from migrate.state import reached, record
 from migrate.state.database import in_transaction
-from migrate.state.lease import Leases
+from migrate.state.lease import Held, Leases
 from migrate.state.migration import Migration
 from migrate.state.reached import BROKER, DatabaseName, Lost
 from migrate.state.record import Partition
@@ -126,7 +126,7 @@ class Beginning:
         def look(connection: sa.Connection) -> bool:
             noted = reached.lost_since(connection, self._settings.name, None)
             of_targets = [one for one in noted if one.what == where and one.database != BROKER]
-            return any(one.start <= start and low <= one.end for one in of_targets)
+            return any(one.start <= start and low <= one.consumed for one in of_targets)
 
         return self._in_state(look)
 
@@ -142,10 +142,14 @@ class Beginning:
             try:
                 return self._owner.take(claim, watermark, had, at_most)
             except StateBehind as error:
-                lease, known = tenure.partition.lease, error.epoch
-                later = self._in_state(partial(self._leases.raise_above, lease, known))
+                later = self._in_state(partial(self._raised_above, tenure.partition.lease, error.epoch))
                 self._leases.raised(tenure.held, later)
                 tenure.held = later
+
+    def _raised_above(self, lease: str, epoch: int, connection: sa.Connection) -> Held:
+        """The state was put back: with it went what had made everything found equal count no more."""
+        compared.forget(connection, self._settings.name)
+        return self._leases.raise_above(lease, epoch, connection)
 
     def _refuse_another_topic(self, tenure: Tenure) -> None:
         """Offsets of a topic that was re-created say nothing. Raises StopError, also where the broker does not say."""
@@ -179,10 +183,11 @@ class Beginning:
         changes would come over newer rows there.
         """
         partition, where = tenure.partition, tenure.named
+        consumed = start
         given_up = {database for database, (has, _) in behind.items() if has.active}
         start = max(low, min([start, *(has.offset for has, _ in behind.values() if not has.active)]))
         found = [
-            Lost(database, where, has.offset, end, end if has.active else start)
+            Lost(database, where, has.offset, end, end if has.active else start, consumed)
             for database, (has, end) in behind.items()
         ]
 

@@ -61,11 +61,6 @@ class Merged(Protocol):
 class Writer(Owner, Protocol):
     """Turns batches into rows at the target; the merger."""
 
-    @property
-    def follows(self) -> bool:
-        """Whether rows of any table are changed by foreign keys, outside of the log."""
-        ...
-
     def rounds(self, batch: Sequence[Received]) -> Iterable[Sequence[Received]]:
         """A batch in pieces, each to be merged and marked before the next."""
         ...
@@ -289,9 +284,9 @@ class Consumer:
         return {partition: PutBack() for partition in back}
 
     def _forget_compared(self) -> None:
-        """Markers of foreign keys went with the state: only a verification finds what they would have changed."""
-        if self._writer.follows:
-            self._in_state(lambda connection: compared.forget(connection, self._settings.name))
+        """Markers of foreign keys went with the state, and what had made everything found equal count no more: only a
+        verification finds what differs."""
+        self._in_state(lambda connection: compared.forget(connection, self._settings.name))
 
     def _merge_once(self) -> None:
         self._merged = time.monotonic()

@@ -108,11 +108,6 @@ class Layouts:
         """Incarnation and newest file that a source's publisher may have published."""
         return self._history.reach(source) if self._history is not None else None
 
-    @property
-    def follows(self) -> bool:
-        """Whether a source changes rows of any table by itself."""
-        return bool(self._children)
-
     def has_children(self, id_: TableId) -> bool:
         """Whether the server changes rows of others by itself where rows of this table change."""
         return id_ in self._children

@@ -132,11 +132,6 @@ class Merger:
             lanes.close()
         self._source_rows.close()
 
-    @property
-    def follows(self) -> bool:
-        """Whether rows of any table are changed by foreign keys, outside of the log."""
-        return self._planner.layouts.follows
-
     def rounds(self, batch: Sequence[Received]) -> Iterable[Sequence[Received]]:
         """A batch in pieces, each to be merged and marked before the next."""
         if self._cascades is None or not any(item.message.cascade for item in batch):

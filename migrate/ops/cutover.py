@@ -358,11 +358,11 @@ class Cutover:
             switch.put(connection, name, self._side.other, Writes.CLOSED if held else Writes.OPEN)
             refuse_copied_since(connection, self._stream.name, self._plan, comparing)
             cutover.came_to(connection, name, self._report.run, Outcome.SWITCHED)
-            for settings in (self._stream, self._other):
-                if self._without:
-                    compared.forget(connection, settings.name)
-                else:
-                    compared.note(connection, settings.name, record.prefixes(connection, settings.name))
+            if self._without:
+                compared.forget(connection, name)
+            else:
+                for one in (self._stream.name, self._other.name):
+                    compared.note(connection, one, record.prefixes(connection, one))
             for server, upto in gone.delivered(connection, self._stream, self._without).items():
                 cutover.write(connection, name, self._report.run, f"without {server}", Stage.DONE, upto)
             self._switching = True

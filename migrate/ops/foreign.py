@@ -8,38 +8,28 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack, closing, suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass
 
 import sqlalchemy as sa
 
 from migrate.cutover.comparing import pass_up_to
 from migrate.cutover.reverse import reversed_settings
-from migrate.merge.planner import Owned, Planner, Share
 from migrate.model.change import Key, key_json
 from migrate.model.errors import ConfigError, PreflightError, StopError
-from migrate.model.partition import Partition
-from migrate.model.table import TableId
 from migrate.model.times import in_utc
-from migrate.mysql.connection import Connection
 from migrate.mysql.errors import explained
+from migrate.ops.carrying import Carrier
 from migrate.ops.runtime import stored_plan
 from migrate.ops.typed import typed_keys
-from migrate.scroll.lookup import Seen, lock_digest, look_up
+from migrate.scroll.lookup import look_up
 from migrate.scroll.sessions import Sessions
 from migrate.settings import Settings
 from migrate.state import foreign, leading, position
 from migrate.state import migration as migrations
 from migrate.state.foreign import Foreign
-from migrate.state.record import Consumed
-from migrate.target import roles
 from migrate.target.asking import bring
-from migrate.target.part import Part
-from migrate.target.place import Aftermath, PlaceStep
-from migrate.target.plan import Place, Plan, PlannedTable, TargetDatabase
-from migrate.target.reached import Claim
-from migrate.target.refresh import SourceRows
-from migrate.target.roles import Role
+from migrate.target.plan import Plan, PlannedTable
 from migrate.verify.kinds import judge
 from migrate.verify.looks import hurrier
 from migrate.verify.passing import Passing
@@ -216,26 +206,28 @@ def carry(
             )
     if not wanted:
         return count
-    with ExitStack() as until:
-        carriers = {name: until.enter_context(closing(_Carrier(one, state))) for name, one in _by_name(wanted).items()}
-        for name, carrier in carriers.items():
-            carrier.look([one for stream, one in wanted if stream.name == name])
+    stream = wanted[0][0]  # the one that does not lead
+    with closing(Carrier(stream.settings, stream.plan, state)) as carrier:
+        carrier.look(_tables(stream, wanted))
         _let_pass(leader, state, timeout_seconds)
         compare(settings, state)
-        left = _left(state, wanted)
-        for name, carrier in carriers.items():
-            carrier.carry([one for stream, one in left if stream.name == name])
+        carrier.carry(_tables(stream, _left(state, wanted)))
     return compare(settings, state)
 
 
-def _by_name(wanted: Sequence[tuple[Stream, Foreign]]) -> dict[str, Stream]:
-    return {stream.name: stream for stream, _ in wanted}
+def _tables(stream: Stream, wanted: Sequence[tuple[Stream, Foreign]]) -> list[tuple[PlannedTable, list[Key]]]:
+    """The keys by table."""
+    return [(planned, [_key(one) for one in some]) for planned, some in _by_table(stream, [one for _, one in wanted])]
 
 
 def _left(state: sa.Engine, wanted: Sequence[tuple[Stream, Foreign]]) -> list[tuple[Stream, Foreign]]:
     """Those that are listed still."""
     with state.connect() as connection:
-        left = {(name, one.id, one.key) for name in _by_name(wanted) for one in foreign.every(connection, name)}
+        left = {
+            (name, one.id, one.key)
+            for name in {stream.name for stream, _ in wanted}
+            for one in foreign.every(connection, name)
+        }
     return [(stream, one) for stream, one in wanted if (stream.name, one.id, one.key) in left]
 
 
@@ -244,83 +236,6 @@ def _let_pass(leader: Stream, state: sa.Engine, seconds: float) -> None:
     passing = Passing(leader.settings, state, [source.name for source in leader.settings.sources])
     hurrier(leader.settings, state)(seconds)
     pass_up_to(passing, seconds, f"the stream from the {leader.side}s")
-
-
-class _Carrier:
-    """Writes rows of one stream's source at its targets. For one thread; close it."""
-
-    def __init__(self, stream: Stream, state: sa.Engine) -> None:
-        self._stream = stream
-        self._state = state
-        self._sessions = Sessions(stream.settings)
-        self._seen: dict[tuple[TableId, Key], Seen] = {}
-
-    def close(self) -> None:
-        self._sessions.close()
-
-    def look(self, some: Sequence[Foreign]) -> None:
-        """What the active side has in these rows."""
-        with explained("a look at the rows to be carried"):
-            for planned, of_table in _by_table(self._stream, some):
-                members = tuple(self._stream.plan.members(planned))
-                seen = look_up(self._sessions, members, [_key(one) for one in of_table])
-                self._seen.update({(planned.table.id, key): found for key, found in seen.items()})
-
-    def carry(self, some: Sequence[Foreign]) -> None:
-        name = self._stream.name
-        with self._state.begin() as connection:  # no cutover begins meanwhile
-            leading.hold(connection, name)
-            leading.refuse_in_cutover(connection, name)
-            for planned, of_table in _by_table(self._stream, some):
-                self._carry(connection, planned, [_key(one) for one in of_table])
-
-    def _carry(self, state: sa.Connection, planned: PlannedTable, keys: Sequence[Key]) -> None:
-        stream = self._stream
-        planner, nobody = Planner(stream.plan), Partition(stream.name, "", 0)
-        share = Share(Owned(Claim(nobody, 0, ""), {}), {}, Consumed(nobody, 0, {}, 0, 0, 0, 0), {})
-        asked = dict.fromkeys(keys)
-        with closing(SourceRows(stream.settings)) as rows:
-            if planned.group:
-                members = [*stream.plan.members(planned)]
-                planner.add_found(share, planned, rows.read_group(members, keys), asked)
-            else:
-                planner.add_refreshed(share, planned, rows.read(planned, keys))
-        version = leading.version(state, stream.name)
-        for database, part in share.parts.items():
-            connection = self._sessions.targets.get(database)
-            with explained(connection.name):
-                roles.set_right(state, connection, stream.name)
-                self._write(connection, planned, database, part, version)
-
-    def _write(
-        self, connection: Connection, planned: PlannedTable, database: TargetDatabase, part: Part, version: int
-    ) -> None:
-        mixed = self._sessions.mixed(tuple(self._stream.plan.members(planned)))
-        connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")  # locks the gap where a row is absent
-        with connection.transaction():
-            held = roles.read(connection, self._stream.name)
-            if held.role is not Role.ACTIVE or held.version != version:
-                raise PreflightError(
-                    f"{connection.name} is {held.role}: nothing is carried there", hint="see `migrate status`"
-                )
-            left = Aftermath()
-            for work in part.work:
-                place = planned.places.index(Place(database, work.writer.name))
-                for intent in work.refreshed:
-                    had = self._seen[planned.table.id, intent.key].targets.get(place)
-                    if lock_digest(connection, planned, place, intent.key, mixed) != had:
-                        raise PreflightError(
-                            f"a row of {planned.table.full_name} was changed at the active side meanwhile",
-                            hint="nothing of it was written; `migrate foreign compare`, and again",
-                        )
-                step = PlaceStep(connection, self._stream.name, work.writer, False, False, False, lambda _: left)
-                step.refresh(work.refreshed)
-                if left:
-                    raise StopError(
-                        f"a row of {work.writer.table.full_name} would take the values of a unique key from another"
-                        " row",
-                        hint="change that row at the active side first, or `migrate foreign discard`",
-                    )
 
 
 def _leader(settings: Settings, state: sa.Engine) -> Stream:

@@ -76,7 +76,7 @@ class Joining:
 
         def store(state: sa.Connection) -> None:
             self._leases.still_ours(state, self._held)
-            compared.forget_both_ways(state, self._migration)  # as where a stream begins
+            compared.forget(state, self._migration)  # as where a stream begins
             for name, version in versions.items():
                 server = f"{place.server_id}/{place.server_uuid}"
                 membership.put(state, self._migration, (self._source, *name), place)

@@ -59,7 +59,7 @@ def note(connection: sa.Connection, migration: str, before: Position, after: Pos
         raise ServerError(f"{why.message}; a cutover is under way", hint="it is tried again")
     if leading.leads(connection, migration):
         raise why
-    compared.forget_both_ways(connection, migration)
+    compared.forget(connection, migration)
     place = after.coordinate
     # What was noted stands in a log, under GTIDs, that are no more: all of it holds here.
     for name, version in schema_history.in_force(connection, migration, after.source, place, "").items():

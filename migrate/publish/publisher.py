@@ -161,7 +161,7 @@ class Publisher:
         """An init that adds tables locks the same row; what it adds once we have a position, it notes as added. What
         was written by hand at a standby side before it was read, is in no list: the two sides count as unequal."""
         migrations.lock(connection, self._settings.name)
-        compared.forget_both_ways(connection, self._settings.name)
+        compared.forget(connection, self._settings.name)
         known = schema_history.latest(connection, self._settings.name)
         if {key[1:] for key in known if key[0] == self._source.name} != self._tables.keys():
             raise ServerError(f"source '{self._source.name}': its tables changed meanwhile", hint="start again")
@@ -415,7 +415,7 @@ class Publisher:
                 failovers.note(connection, self._settings.name, note)
                 # A refresh or a copy may have read what the new server never had, and no message names those rows. It
                 # may also have had rows of its own, at a side that is written to.
-                compared.forget_both_ways(connection, self._settings.name)
+                compared.forget(connection, self._settings.name)
                 if back := reached.by_time is not None:
                     since, apart = reached.by_time.since, self._settings.failover.back_seconds
                     leading.refuse_replay(connection, self._settings.name, note.source, since, apart)

@@ -68,16 +68,14 @@ def advance(
     return True
 
 
-def forget(connection: sa.Connection, *names: str) -> None:
-    """Nothing is known to be equal any more (`FORGOTTEN`), nor will be by a verification that has begun."""
-    rows = [{"migration": name, "times": 1} for name in sorted(names)]
-    put_all(connection, "forgotten", rows, {"times": "forgotten.times + 1"})
+def forget(connection: sa.Connection, migration: str) -> None:
+    """Nothing is known to be equal any more (`FORGOTTEN`), nor will be by a verification that has begun: of a migration
+    or its reverse stream, and of the other one of the two."""
+    names = sorted(migrations.both_ways(connection, migration))
+    put_all(
+        connection, "forgotten", [{"migration": name, "times": 1} for name in names], {"times": "forgotten.times + 1"}
+    )
     connection.execute(sa.delete(table).where(table.c.migration.in_(names)))
-
-
-def forget_both_ways(connection: sa.Connection, migration: str) -> None:
-    """As `forget`, of a migration or its reverse stream and of the other one of the two."""
-    forget(connection, *migrations.both_ways(connection, migration))
 
 
 def times_forgotten(connection: sa.Connection, migration: str, *, lock: bool = False) -> int:

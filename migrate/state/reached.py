@@ -34,6 +34,7 @@ lost = sa.Table(
     sa.Column("from_offset", sa.BigInteger),
     sa.Column("to_offset", sa.BigInteger),
     sa.Column("kept_from", sa.BigInteger),
+    sa.Column("consumed", sa.BigInteger),
     sa.Column("found", sa.DateTime),
 )
 DatabaseName = tuple[str, str]
@@ -49,7 +50,8 @@ _AT_ONCE = 500
 class Lost:
     """What a database no longer had of a partition: messages from `start` to before `end`.
 
-    kept: the first of them that the broker still has; those before it are applied nowhere.
+    kept: the first of them that the broker still has; those before it are applied nowhere. consumed: up to where all
+    databases had the partition by then; 0 where nobody noted it.
     """
 
     database: DatabaseName
@@ -57,6 +59,7 @@ class Lost:
     start: int
     end: int
     kept: int
+    consumed: int = 0
     found: datetime | None = None
 
     @property
@@ -137,12 +140,13 @@ def note_lost(connection: sa.Connection, migration: str, found: Lost) -> None:
     more = {
         "from_offset": sa.func.least(lost.c.from_offset, found.start),
         "kept_from": sa.func.greatest(lost.c.kept_from, found.kept),
+        "consumed": sa.func.greatest(lost.c.consumed, found.consumed),
         "found": now,
     }
     if connection.execute(again.values(more)).rowcount:
         return
-    row = {"migration": migration, **values, "from_offset": found.start, "kept_from": found.kept}
-    connection.execute(sa.insert(lost).values(row))
+    new = {"from_offset": found.start, "kept_from": found.kept, "consumed": found.consumed}
+    connection.execute(sa.insert(lost).values({"migration": migration, **values, **new}))
 
 
 def lost_since(connection: sa.Connection, migration: str, moment: datetime | None) -> list[Lost]:
@@ -156,6 +160,7 @@ def lost_since(connection: sa.Connection, migration: str, moment: datetime | Non
             int(row["from_offset"]),
             int(row["to_offset"]),
             int(row["kept_from"]),
+            int(row["consumed"]),
             row["found"],
         )
         for row in rows

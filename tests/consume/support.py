@@ -63,8 +63,6 @@ class FakeWriter:
     def find_behind(self) -> dict[Partition, MigrateError]:
         return {}
 
-    follows = False
-
     def rounds(self, batch: Sequence[Received]) -> Sequence[Sequence[Received]]:
         return (batch,)
 

@@ -101,15 +101,19 @@ def test_what_the_broker_no_longer_has_is_named_and_the_rest_applied(world: Worl
     assert (writer.offsets, lost(world)) == ([(0, 4)], [(2, 5, False)])
     with world.state.connect() as connection:
         (found,) = reached.lost_since(connection, world.name, None)
+    assert found.consumed == 5
     assert (
         str(found)
         == f"t/shop_0 lost what it had of {world.name} [0] from offset 2 to 5, and the broker has it from 4 on"
     )
 
 
-@pytest.mark.parametrize("noted", [None, reached.BROKER, DATABASE])
-def test_what_the_broker_deleted_before_it_was_read_stops_unless_it_is_read_again_for_a_loss(
-    world: World, partition: Partition, noted: DatabaseName | None
+@pytest.mark.parametrize(
+    ("noted", "consumed", "goes_on"),
+    [(None, 0, False), (reached.BROKER, 5, False), (DATABASE, 4, True), (DATABASE, 3, False)],
+)
+def test_what_the_broker_deleted_before_it_was_read_stops_unless_all_but_the_one_that_lost_it_have_it(
+    world: World, partition: Partition, noted: DatabaseName | None, consumed: int, goes_on: bool
 ) -> None:
     """Lost without a word: one database had come further than what all of them had, and the others went on behind the
     messages that they never got."""
@@ -117,13 +121,14 @@ def test_what_the_broker_deleted_before_it_was_read_stops_unless_it_is_read_agai
         record.set_back(connection, partition, 2)
         connection.execute(sa.delete(record.table).where(record.table.c.topic_id == partition.topic_id))
         if noted is not None:
-            reached.note_lost(connection, world.name, reached.Lost(noted, f"{world.name} [0]", 2, 5, 2))
+            found = reached.Lost(noted, f"{world.name} [0]", 2, 5, 2, consumed)
+            reached.note_lost(connection, world.name, found)
     admin = AdminClient({"bootstrap.servers": world.kafka.bootstrap})
     for done in admin.delete_records([TopicPartition(world.name, 0, 4)]).values():
         done.result()
     writer = FakeWriter()
     process = Process(world, writer)
-    if noted == DATABASE:
+    if goes_on:
         until(lambda: world.consumed(0) == 5)
         assert writer.offsets == [(0, 4)]
     else:
@@ -159,6 +164,7 @@ def test_where_a_target_knows_a_later_epoch_the_lease_gets_one_above(world: Worl
     with world.state.connect() as connection:
         epochs = sa.select(lease.table.c.epoch).where(lease.table.c.name == partition.lease)
         assert connection.execute(epochs.where(lease.table.c.migration == world.name)).scalar() == 8
+        assert compared.load(connection, world.name) == {}, "what was forgotten since then went with the state"
     process.end()
 
 
@@ -246,3 +252,5 @@ def test_a_state_that_is_put_back_under_a_running_consumer_begins_its_partition_
     process.end()
     assert writer.offsets == [(0, 5), (0, 3), (0, 4), (0, 5)]
     assert world.states(0)[0] == 0
+    with world.state.connect() as connection:
+        assert compared.load(connection, world.name) == {}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -75,6 +77,7 @@ def test_a_write_by_hand_at_a_standby_side_changes_nothing_at_the_active_one_and
         made = f"INSERT INTO _migrate_role VALUES ('{flow.name}-reverse', 'active', {version}, 0)"
         box.source.execute(made, database=flow.database)
         ask("cutover")
+        carried_whole(one)
         late(one, kafka)
         ask("--reverse", "verify")
         ask("rollback")
@@ -102,23 +105,69 @@ def carried_without_an_applications_write(one: Switched, table: str, key: str) -
     by_hand = f"UPDATE orders_0 SET value = -5 WHERE id = {key}"
     one.write_at_target(0, by_hand)
     listed(one, 1)
-    held = flow.directory / "held-carry"
-    child = Child("carry", flow.directory / "carry.log", Path.cwd())
-    command = launcher.command(flow.migration, "hold-after", "migrate.ops.foreign:pass_up_to", 1, *carry)
-    child.start(command, {**flow.migration.environment, "HELD_AT": str(held)})
-    wait(held.exists, "the stream to have passed")
-    consumer.stop(SLOW)
-    one.write_at_source(of_application.format("second", key))
-    held.unlink()
-    assert child.wait(SLOW)
-    said = child.log.read_text("utf-8")
-    assert (child.returncode, "was changed at the active side meanwhile" in said) == (3, True), said
+    with carrying(one, *carry) as said:
+        consumer.stop(SLOW)
+        one.write_at_source(of_application.format("second", key))
+    assert "was changed at the active side meanwhile" in said[0]
     assert history() == "second"
-    flow.child("consume-once-more", "consume")
+    consumer = flow.child("consume-once-more", "consume")
+    flow.drain()
+    one.write_at_target(0, by_hand)
+    listed(one, 1)
+    with carrying(one, *carry) as said:  # and what came to the standby side, when the active one has left it again
+        one.write_at_source(of_application.format("third", key))
+        flow.drain()
+        consumer.stop(SLOW)
+        one.write_at_source(of_application.format("second", key))
+    assert "was changed at the standby side meanwhile" in said[0]
+    assert history() == "second"
+    flow.child("consume-at-last", "consume")
     flow.drain()
     one.write_at_target(0, by_hand)
     listed(one, 1)
     flow.migration.do(*carry)
+
+
+@contextmanager
+def carrying(one: Switched, *carry: str) -> Iterator[list[str]]:
+    """What `migrate foreign carry` refuses by, for what is done between its looks at the two sides."""
+    held, said = one.flow.directory / "held-carry", list[str]()
+    child = Child("carry", one.flow.directory / "carry.log", Path.cwd())
+    command = launcher.command(one.flow.migration, "hold-after", "migrate.ops.foreign:pass_up_to", 1, *carry)
+    child.start(command, {**one.flow.migration.environment, "HELD_AT": str(held)})
+    wait(held.exists, "the stream to have passed")
+    yield said
+    held.unlink()
+    assert child.wait(SLOW)
+    said.append(child.log.read_text("utf-8"))
+    assert child.returncode == 3, said
+
+
+def carried_whole(one: Switched) -> None:
+    """Lost: a row that moves to another database: deleted in the first one, and the second refused."""
+    flow, box = one.flow, one.box
+    carry = ("foreign", "carry", f"{flow.database}.orders", "104")
+    moved = "UPDATE orders SET user_id = user_id + 1 WHERE id = 104"
+
+    def at_targets() -> list[int]:
+        asked = "SELECT user_id FROM {}_{}.orders_0 WHERE id = 104"
+        found = [box.targets[number].query(asked.format(flow.name, number)) for number in (0, 1)]
+        return [row[0] for rows in found for row in rows]
+
+    box.source.execute(moved, database=flow.database)
+    listed(one, 1)
+    with carrying(one, *carry) as said:
+        flow.children("back-consume")[0].stop(SLOW)
+        one.write_at_target(1, "INSERT INTO orders_0 VALUES (104, 7, 0, 'of an application')")
+    assert "was changed at the active side meanwhile" in said[0]
+    assert at_targets() == [52, 7]
+    one.write_at_target(1, "DELETE FROM orders_0 WHERE id = 104")
+    flow.child("back-consume-again", "--reverse", "consume")
+    flow.migration.ask("--reverse", "drain", "--timeout", str(SLOW))
+    box.source.execute("UPDATE orders SET user_id = 53 WHERE id = 104", database=flow.database)
+    listed(one, 1)
+    flow.migration.do(*carry)
+    assert at_targets() == [53]
 
 
 def cleaned_up(one: Switched) -> None:
@@ -127,7 +176,7 @@ def cleaned_up(one: Switched) -> None:
     flow, box = one.flow, one.box
     before = flow.source_rows(box.source)
     flow.drain()
-    for label in ("publish", "consume-once-more", "commit", "requeue"):
+    for label in ("publish", "consume-at-last", "commit", "requeue"):
         for child in flow.children(label):
             child.stop(SLOW)
     written = flow.migration.config.read_text("utf-8")

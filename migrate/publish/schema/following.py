@@ -190,7 +190,7 @@ class History:
             known = schema_history.latest(connection, name) if tables else {}  # a role is noted in a freeze
             altered = any(_columns(table) != _columns(known.get(id_, table)) for id_, table in tables.items())
             if altered or any(version.unequal or version.renames for version in versions.values()):
-                compared.forget_both_ways(connection, name)
+                compared.forget(connection, name)
             for place, version in versions.items():
                 schema_history.put(connection, name, source, place, version, self._server)
 
