@@ -33,10 +33,16 @@ class Server:
     port: int
     user: str
     password: str
+    tls: bool = True  # where the server has it
 
     def connect(self, database: str) -> Any:
         return pymysql.connect(
-            host=self.host, port=self.port, user=self.user, password=self.password, database=database, autocommit=False
+            host=self.host,
+            port=self.port,
+            user=self.user,
+            password=self.password,
+            database=database,
+            ssl_disabled=not self.tls,
         )
 
 

@@ -38,7 +38,7 @@ class Working(threading.Thread):
     def run(self) -> None:
         chosen = random.Random(self._keys.start)
         try:
-            while not self._ended.wait(0.005):
+            while not self._ended.wait(0.025):
                 key, value = chosen.choice(self._keys), self.done
                 if chosen.random() < 0.2:
                     self._application.do(partial(_deleted, key))
@@ -138,4 +138,4 @@ class Shop:
 
 
 def _server(server: DatabaseServer) -> Server:
-    return Server(server.host, server.port, server.user, server.password)
+    return Server(server.host, server.port, server.user, server.password, tls=False)

@@ -147,7 +147,7 @@ class Switches:
             server.execute(f"GRANT SELECT, INSERT, UPDATE, DELETE ON {database}.* TO '{user}'@'%'")
 
         def at(server: DatabaseServer) -> Server:
-            return Server(server.host, server.port, user, "App-secret-1")
+            return Server(server.host, server.port, user, "App-secret-1", tls=False)
 
         # It warns of a state that is put back, or read-only for a moment.
         logging.getLogger("application").setLevel(logging.ERROR)

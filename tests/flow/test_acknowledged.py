@@ -36,7 +36,7 @@ def test_who_has_not_acknowledged_in_time_is_named_and_a_version_from_elsewhere_
             f" VALUES ('{flow.name}', 'late-1', 1), ('{flow.name}', 'kept-1', 99)"
         )
         at = box.targets[0]
-        server, database = Server(at.host, at.port, at.user, at.password), f"{flow.name}_state"
+        server, database = Server(at.host, at.port, at.user, at.password, tls=False), f"{flow.name}_state"
         with closing(Switch(server, database, flow.name, "follows-1")) as follows:
             wait(lambda: len(ask("switch")["applications"]) == 3, "it to say what it goes by")
             late = flow.child("late", "cutover")

@@ -71,7 +71,7 @@ class Applications:
         self.alone = Working(Application(second, Nowhere(), shards), range(200_000, 200_060))
 
     def _at(self, server: DatabaseServer) -> Server:
-        return Server(server.host, server.port, self._user, "App-secret-1")
+        return Server(server.host, server.port, self._user, "App-secret-1", tls=False)
 
     @property
     def account(self) -> str:
@@ -146,7 +146,7 @@ def test_a_switch_that_is_not_there_yet_is_named_once_and_followed_as_soon_as_it
     def told(text: str) -> int:
         return sum(text in line for line in caplog.messages)
 
-    reached = Server(server.host, server.port, server.user, server.password)
+    reached = Server(server.host, server.port, server.user, server.password, tls=False)
     with closing(Switch(reached, database, "shop", "web-1", seconds=0.01)) as follower:
         wait(lambda: told(database), "what the server says")  # no such database
         tables(server, database)
@@ -163,7 +163,7 @@ def test_a_process_is_waited_for_once_an_earlier_one_of_its_name_has_ended(maria
     server, database = mariadb_box.targets[0], unique("named")
     tables(server, database)
     server.execute("INSERT INTO application_switch VALUES ('shop', 7, 'source', 'open')", database=database)
-    reached = Server(server.host, server.port, server.user, server.password)
+    reached = Server(server.host, server.port, server.user, server.password, tls=False)
 
     def known() -> list[int]:
         return [row[0] for row in server.query(f"SELECT version FROM {database}.application WHERE instance = 'web-1'")]

@@ -43,7 +43,13 @@ def account(server: DatabaseServer, name: str, database: str) -> dict[str, str]:
 def connected(server: DatabaseServer, database: str, account: dict[str, str]) -> Any:
     user, password = account["user"], account["password"]
     return pymysql.connect(
-        host=server.host, port=server.port, database=database, user=user, password=password, autocommit=True
+        host=server.host,
+        port=server.port,
+        database=database,
+        user=user,
+        password=password,
+        autocommit=True,
+        ssl_disabled=True,
     )
 
 
