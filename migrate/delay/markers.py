@@ -13,15 +13,18 @@ import time
 import sqlalchemy as sa
 import structlog
 
-from migrate.kafka.producer import OrderedProducer
+from migrate.kafka.producer import AcknowledgedLost, Ends, OrderedProducer
+from migrate.kafka.reader import PartitionReader
 from migrate.model.coordinate import Coordinate
 from migrate.model.errors import ServerError
+from migrate.model.partition import Partition
 from migrate.model.table import TableId
 from migrate.settings import Settings
-from migrate.state import phase, position, replay, waiting
+from migrate.state import acknowledged, phase, position, reached, replay, waiting
 from migrate.state.database import in_transaction
 from migrate.state.migration import Migration
 from migrate.state.phase import Phase
+from migrate.state.reached import BROKER, Lost
 from migrate.state.waiting import Waiting
 from migrate.target.plan import Plan, PlannedTable
 from migrate.target.refresh import REFRESHED
@@ -30,6 +33,8 @@ log = structlog.get_logger("migrate.requeue")
 SECONDS = 0.3
 """Between two looks into the state: a grandchild waits so long."""
 _AT_ONCE = 1_000
+SENDER = "(requeue)"
+"""In a source's place, among what was acknowledged."""
 
 
 class Markers:
@@ -45,6 +50,36 @@ class Markers:
         self._topics = {topic.name: topic for topic in migration.topics}
         self._stop = stop
         self._next = 0.0
+        with state.connect() as connection:
+            found = acknowledged.load(connection, settings.name, SENDER)
+        names = {topic.id: topic.name for topic in migration.topics}
+        self.ends = Ends(
+            {(names[one.topic_id], one.number): end for one, end in found.items() if one.topic_id in names}
+        )
+        """For the producer: up to where the broker acknowledged what this process sent."""
+
+    def look(self, reader: PartitionReader) -> None:
+        """A partition that ends before that lost markers, perhaps, which nobody sends again: only a verification finds
+        what they would have changed (rule "fence compares"). Raises ServerError."""
+        for (topic, number), end in self.ends.all.items():
+            if (high := reader.bounds(topic, number)[1]) < end:
+                self.lost(AcknowledgedLost(topic, number, high, end))
+
+    def lost(self, error: AcknowledgedLost) -> None:
+        """Note it, and take the partition as it is from here on."""
+        part = self._partition(error.topic, error.partition)
+        found = Lost(BROKER, f"{error.topic} [{error.partition}]", error.end, error.had, error.had)
+
+        def note(connection: sa.Connection) -> None:
+            reached.note_lost(connection, self._settings.name, found)
+            acknowledged.put(connection, SENDER, {part: error.end})
+
+        in_transaction(self._state, note, self._stop)
+        self.ends.all[error.topic, error.partition] = error.end
+        log.error("the broker lost acknowledged messages", lost=str(found))
+
+    def _partition(self, topic: str, number: int) -> Partition:
+        return Partition(self._settings.name, self._topics[topic].id, number)
 
     def send_ready(self, producer: OrderedProducer) -> None:
         """Send what need not wait any more, and note it once the broker has it; a crash in between sends it twice, and
@@ -62,8 +97,13 @@ class Markers:
             return
         if not producer.flush(30.0):
             raise ServerError("Kafka did not confirm markers within 30 s", hint="they are sent again after a restart")
-        name = self._settings.name
-        in_transaction(self._state, lambda connection: waiting.sent(connection, name, ready), self._stop)
+        ends = {self._partition(*place): end for place, end in self.ends.changed().items()}
+
+        def sent(connection: sa.Connection) -> None:
+            waiting.sent(connection, self._settings.name, ready)
+            acknowledged.put(connection, SENDER, ends)
+
+        in_transaction(self._state, sent, self._stop)
         log.info("markers sent", count=len(ready))
 
     def _ready(self, connection: sa.Connection) -> tuple[list[Waiting], dict[int, str]]:

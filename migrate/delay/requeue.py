@@ -18,7 +18,7 @@ import structlog
 from migrate.delay.markers import SECONDS as MARKERS_SECONDS
 from migrate.delay.markers import Markers
 from migrate.kafka.admin import NEW
-from migrate.kafka.producer import OrderedProducer
+from migrate.kafka.producer import AcknowledgedLost, OrderedProducer
 from migrate.kafka.reader import NoSuchTopic, PartitionReader
 from migrate.kafka.watch import TopicWatch
 from migrate.model.errors import ServerError, StopError
@@ -60,7 +60,7 @@ class Requeue:
         self._stop = stop
         self._markers = markers
         self._reader = PartitionReader(settings.kafka, f"{settings.group}.delay")
-        self._producer = OrderedProducer(settings.kafka)
+        self._producer = OrderedProducer(settings.kafka, ends=markers.ends)
         self._back_to = {name: topic.name for topic in migration.topics for name in settings.delay_topics(topic.name)}
         self._topics = TopicWatch(settings.kafka, {}, self._back_to, gone)
         self._waiting = {
@@ -74,6 +74,7 @@ class Requeue:
         """Requeue until stopped. Raises StopError, OwnershipLost, ServerError."""
         try:
             self._check_topics()
+            self._markers.look(self._reader)
             for topic, number in self._waiting:
                 low, high = self._bounds(topic, number)
                 start = self._reader.committed(topic, number)
@@ -89,6 +90,9 @@ class Requeue:
                 self._read()
                 self._send_due()
                 self._markers.send_ready(self._producer)
+        except AcknowledgedLost as error:
+            self._markers.lost(error)
+            raise ServerError(error.message, hint="this process starts again") from error
         finally:
             self._reader.close()
 

@@ -20,6 +20,7 @@ from migrate.mysql.connection import Connection
 from migrate.mysql.errors import ACCESS_DENIED, explained, number
 from migrate.mysql.quoting import quote
 from migrate.mysql.quoting import table as full_name
+from migrate.ops.read_on import read_on
 from migrate.ops.readiness import foreign_listed
 from migrate.ops.runtime import stored_plan
 from migrate.settings import Settings, Source, Target
@@ -74,7 +75,8 @@ def finish(
     abandon: it is given up, with applications at the sources. unread: although changes of the sources never came to the
     targets; Kafka is not asked. do: without it nothing is changed. without: servers that
     are gone for good, at which nothing is looked at or cleaned.
-    Raises: PreflightError where it must not end yet, ServerError when a server does not answer: then again.
+    Raises: PreflightError where it must not end yet, ServerError when a server does not answer: then again; StopError
+    where a source's log cannot be read to its end.
     """
     servers: tuple[Source | Target, ...] = (*settings.sources, *settings.targets)
     if unknown := set(without) - {one.name for one in servers}:
@@ -99,6 +101,7 @@ def finish(
     if begun is None and not abandon:
         _refuse_parked(ways[0])
         if not unread:
+            _read_on(settings, state, without)
             _refuse_unread(ways[0], state)
             _refuse_foreign(state, settings.name)
         plans = replace(plans, parked=sum(count for way in ways[1:] for _, count in _parked(way)))
@@ -185,6 +188,13 @@ def _parked(way: _Way) -> Iterator[tuple[TargetDatabase, int]]:
     for used in way.databases:
         with closing(connect_database(way.settings, used)) as connection, explained(f"target '{used.target}'"):
             yield used, parked.count(connection, way.settings.name) if _present(connection) else 0
+
+
+def _read_on(settings: Settings, state: sa.Engine, without: Collection[str]) -> None:
+    """What somebody wrote at a source since its publisher was stopped is in no topic yet."""
+    for source in settings.sources:
+        if source.name not in without:
+            read_on(settings, state, source.name)
 
 
 def _refuse_unread(there: _Way, state: sa.Engine) -> None:

@@ -20,7 +20,7 @@ from migrate.publish.log.gtid import parse
 from migrate.publish.publisher import lease_name
 from migrate.publish.schema.following import begin_incarnation
 from migrate.settings import Settings
-from migrate.state import acknowledged, leading, outstanding
+from migrate.state import acknowledged, compared, leading, outstanding
 from migrate.state import position as positions
 from migrate.state import rewind as rewinds
 from migrate.state.lease import Held, Leases
@@ -39,7 +39,7 @@ def rewind(
     Args: confirm: asked with the old and the new position; nothing is changed when it says no.
     Raises: ConfigError for what is no place, PreflightError when the publisher runs, never ran, would skip changes, or
     nobody confirmed, when the other stream leads, and while a cutover is under way; StopError when the source's log
-    does not have the place.
+    does not have the place, or applications left the source and came back behind it.
     """
     try:
         place = parse_place(asked)
@@ -76,6 +76,7 @@ def rewind(
             positions.save(connection, settings.name, after)
             rewinds.note(connection, settings.name, before, after, asked)
             acknowledged.forget(connection, settings.name, source)
+            compared.forget(connection, settings.name)  # rows may come back that no message takes away again
             begin_incarnation(connection, settings.name, after, None, back=True)
     log.warning("rewound by hand", source=source, incarnation=after.incarnation, file=after.file, pos=after.pos)
     return after

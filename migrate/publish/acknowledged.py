@@ -18,6 +18,7 @@ from migrate.model.coordinate import Coordinate
 from migrate.model.errors import StopError
 from migrate.model.message import Message, decode
 from migrate.model.partition import Partition
+from migrate.publish.schema.following import active_again
 from migrate.settings import Settings
 from migrate.state import acknowledged, reached
 from migrate.state.database import in_transaction
@@ -93,7 +94,11 @@ class Acknowledged:
         again = f"`migrate publish --source {self._source} --from …`, then a verification"
         known = [place for place in places if place is not None]
         if len(known) == len(places):
+            with self._state.connect() as connection:
+                again_active = active_again(connection, self._settings.name, self._source)
             first = min(known)
+            if again_active is not None and again_active.incarnation == first.incarnation:
+                first = max(first, again_active)  # what was before it had come to the targets
             again = again.replace("…", f"{position.file.rpartition('.')[0]}.{first.file:06}:{first.transaction}")
             return f"publish again what they held: {again}"
         return (

@@ -186,6 +186,15 @@ def carry_over(
     return behind
 
 
+def roles(connection: sa.Connection, migration: str, source: str) -> list[tuple[str, Coordinate]]:
+    """Which roles a side had from where on, oldest first."""
+    of_side = (table.c.source == source, table.c.table_schema == SIDE[0], table.c.table_name == SIDE[1])
+    return [
+        (json.loads(row.definition).get("role", ""), Coordinate(row.incarnation, row.file_no, row.tx, 0))
+        for row in connection.execute(_versions(migration).where(*of_side))
+    ]
+
+
 def _judged(
     connection: sa.Connection,
     migration: str,

@@ -9,10 +9,13 @@ import pytest
 import sqlalchemy as sa
 
 from migrate.delay import requeue
-from migrate.delay.markers import Markers
+from migrate.delay.markers import SENDER, Markers
 from migrate.delay.requeue import Requeue
 from migrate.kafka import admin
 from migrate.kafka.watch import TopicGone
+from migrate.model.partition import Partition
+from migrate.state import acknowledged, compared, reached
+from migrate.state import migration as migrations
 from migrate.state.clock import StateClock
 from migrate.state.lease import Leases
 from migrate.state.migration import Migration, Topic
@@ -30,9 +33,37 @@ def test_a_delay_topic_that_goes_after_it_was_looked_for_is_named_with_its_way_o
     first, *others = settings.delay_topics(name)
     admin.create_topic(settings.kafka, first, 1)
     there = Migration(name, (Topic(name, "of the topic", 1),))
-    markers = Markers(settings, state, plan_of(plain_table(), settings=settings), there, stop)
+    sends = Markers(settings, state, plan_of(plain_table(), settings=settings), there, stop)
     with closing(Leases(state, name, 60.0)) as leases:
-        waits = Requeue(settings, there, leases, StateClock(state), stop, markers)
+        waits = Requeue(settings, there, leases, StateClock(state), stop, sends)
         with pytest.raises(TopicGone, match=f"delay topic {others[0]} was deleted at the broker") as caught:
             waits.run()
     assert "`migrate init` makes it again" in caught.value.hint
+
+
+def test_markers_that_the_broker_lost_are_noted_and_nothing_counts_as_compared(
+    kafka: KafkaBroker, state: sa.Engine
+) -> None:
+    """Lost: rows that a grandchild's marker would have taken: it was acknowledged, sent by nobody again, and no message
+    named them. Costs 3 s."""
+    name, stop = unique("requeue"), threading.Event()
+    settings = make_settings(name=name, kafka={"bootstrap": kafka.bootstrap, "topic": name, "group": name})
+    for topic in (name, *settings.delay_topics(name)):
+        admin.create_topic(settings.kafka, topic, 1)
+    found = admin.require(settings.kafka, name)
+    there = Migration(name, (Topic(name, found.id, 1),))
+    part = Partition(name, found.id, 0)
+    with state.begin() as connection:
+        migrations.create(connection, there, "")
+        compared.note(connection, name, {part: 0})
+        acknowledged.put(connection, SENDER, {part: 5})
+
+    stop.set()  # it looks before its first round
+    sends = Markers(settings, state, plan_of(plain_table(), settings=settings), there, stop)
+    with closing(Leases(state, name, 60.0)) as leases:
+        Requeue(settings, there, leases, StateClock(state), stop, sends).run()
+    with state.connect() as connection:
+        assert compared.load(connection, name) == {}
+        (lost,) = reached.lost_since(connection, name, None)
+        assert str(lost) == f"Kafka lost acknowledged messages of {name} [0], from offset 0 or before to 5"
+        assert acknowledged.load(connection, name, SENDER) == {part: 0}

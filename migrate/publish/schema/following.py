@@ -46,7 +46,8 @@ def begin_incarnation(
 
     Args: how the place was found, if by time; back: whether what is behind it was published before; role: another one
     than was noted.
-    Raises: StopError when rows would come again whose values have other names at the targets by now.
+    Raises: StopError when rows would come again whose values have other names at the targets by now, or which the other
+    side has written since.
     """
     at, server, executed = _place(position)
     behind = schema_history.carry_over(connection, migration, position.source, at, server, executed, by_time)
@@ -56,6 +57,7 @@ def begin_incarnation(
     if not back:
         return
     holding = schema_history.in_force(connection, migration, position.source, at, server)
+    _refuse_former(connection, migration, position, holding.get(schema_history.SIDE), behind)
     for _, *name in schema_history.first(connection, migration):
         table = (name[0], name[1])
         begins = holding[table].table if table in holding else None
@@ -65,6 +67,37 @@ def begin_incarnation(
                 f" statement that may have given columns of {full(table)} other names, which the targets have by now",
                 hint=f"only a place behind that statement can be gone on from; else {COPY_AGAIN}",
             )
+
+
+def _refuse_former(
+    connection: sa.Connection,
+    migration: str,
+    position: Position,
+    begins: schema_history.Version | None,
+    behind: Sequence[tuple[Name, schema_history.Version]],
+) -> None:
+    """Raise StopError when changes of an earlier time as the active side would come again: the stream from the other
+    side has written to those rows since, and what it writes here is not published."""
+    roles = {version.role for name, version in behind if name == schema_history.SIDE}
+    if begins is None or begins.role != Role.ACTIVE or Role.STANDBY not in roles:
+        return
+    since = active_again(connection, migration, position.source)
+    place = "" if since is None else f", from {position.file.rpartition('.')[0]}.{since.file:06}:{since.transaction} on"
+    raise StopError(
+        f"source '{position.source}' would be published again from {position.file}:{position.pos}, before applications"
+        " left it and came back: the rows of then would come over what they wrote at the other side",
+        hint=f"it may begin behind that switch{place}; what was before it came to the targets before the switch",
+    )
+
+
+def active_again(connection: sa.Connection, migration: str, source: str) -> Coordinate | None:
+    """Where applications came back to a source last; None where they never left it and came back."""
+    found, away = None, False
+    for role, since in schema_history.roles(connection, migration, source):
+        if role == Role.ACTIVE and away:
+            found = since
+        away = role == Role.STANDBY or (away and role != Role.ACTIVE)
+    return found
 
 
 def _renames(begins: Table | None, behind: Sequence[schema_history.Version]) -> bool:

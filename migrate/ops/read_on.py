@@ -1,0 +1,78 @@
+"""What stands in a source's log and was not read, as nothing runs any more: it is published before a migration ends."""
+
+from __future__ import annotations
+
+import threading
+import time
+from contextlib import closing
+
+import sqlalchemy as sa
+
+from migrate.model.coordinate import in_log
+from migrate.model.errors import PreflightError, ServerError
+from migrate.mysql.connection import connect
+from migrate.mysql.errors import explained
+from migrate.mysql.readable import log_end
+from migrate.ops.runtime import stored_plan
+from migrate.publish.publisher import Publisher, lease_name
+from migrate.settings import Settings
+from migrate.state import position
+from migrate.state.lease import Held, Leases
+
+_SECONDS = 300.0
+_LOOKS_SECONDS = 0.1
+
+
+def read_on(settings: Settings, state: sa.Engine, source: str) -> None:
+    """Publish what a source's log has up to now, as its publisher would. One that never ran reads nothing.
+
+    Raises: PreflightError where its publisher runs; ServerError where this
+    takes longer than five minutes, or the server does not answer; and whatever stops a publisher.
+    """
+    with state.connect() as connection:
+        if position.load(connection, settings.name, source) is None:
+            return
+    name = f"source '{source}'"
+    with closing(connect(position.where_read(state, settings).source(source), name)) as server, explained(name):
+        end = log_end(server)
+    with closing(Leases(state, settings.name, settings.lease.seconds, quiet=True).start()) as leases:
+        held = leases.acquire(lease_name(source))
+        if held is None:
+            raise PreflightError(f"the publisher of {name} runs", hint="stop `migrate run`, and again")
+        _publish(settings, state, source, leases, held, in_log(end.file, end.pos))
+
+
+def _publish(
+    settings: Settings, state: sa.Engine, source: str, leases: Leases, held: Held, end: tuple[int, int]
+) -> None:
+    tables = {key[1:]: one for key, one in stored_plan(settings, state).tables.items() if key[0] == source}
+    stop, failed = threading.Event(), list[BaseException]()
+
+    def run() -> None:
+        try:
+            Publisher(settings, source, tables, state, leases, held, stop).run()
+        except BaseException as error:
+            failed.append(error)
+
+    thread = threading.Thread(target=run, name="reads on")
+    thread.start()
+    until = time.monotonic() + _SECONDS
+    try:
+        while thread.is_alive() and not _reached(settings, state, source, end):
+            if time.monotonic() > until:
+                raise ServerError(
+                    f"the log of source '{source}' was not read to its end within {_SECONDS:g} s",
+                    hint="`migrate run`, `migrate drain`, stop it, and again",
+                )
+            thread.join(_LOOKS_SECONDS)
+    finally:
+        stop.set()
+        thread.join()
+    if failed:
+        raise failed[0]
+
+
+def _reached(settings: Settings, state: sa.Engine, source: str, end: tuple[int, int]) -> bool:
+    with state.connect() as connection:
+        now = position.load(connection, settings.name, source)
+    return now is not None and in_log(now.file, now.pos) >= end
