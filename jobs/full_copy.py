@@ -40,6 +40,7 @@ from migrate.settings import Settings, load
 from migrate.state import database, leading, position
 from migrate.state.detail import Counts
 from migrate.target.plan import PlannedTable
+from migrate.terminal import printable
 
 _LOOK = 1.0  # seconds to wait for a wave before the load is looked at again
 _IDLE = 0.1  # and where nothing is begun
@@ -221,14 +222,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         result = run(load(options.config), options.table, _say, Again(options.restart, options.where))
     except MigrateError as error:
-        sys.stderr.write(f"error: {error}\n")
+        sys.stderr.write(printable(f"error: {error}\n"))
         return error.exit_code
     sys.stdout.write(f"{result.rows_read} rows read in {result.seconds:.1f} s, {result.rows_per_second:.0f} rows/s\n")
     return 0
 
 
 def _say(progress: CopyProgress) -> None:
-    sys.stderr.write(f"{progress.table}: {progress.told()}\n")
+    sys.stderr.write(printable(f"{progress.table}: {progress.told()}\n"))
 
 
 if __name__ == "__main__":

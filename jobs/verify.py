@@ -37,6 +37,7 @@ from migrate.state import compared, database, failover, leading, position, reach
 from migrate.state.clock import StateClock
 from migrate.target.groups import check_groups
 from migrate.target.plan import PlannedTable
+from migrate.terminal import printable
 from migrate.verify import certificate as certificates
 from migrate.verify.binding import Bound, bound
 from migrate.verify.certificate import SourcePoint
@@ -285,7 +286,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.write(result.summary())
         result.raise_first()
     except MigrateError as error:
-        sys.stderr.write(f"error: {error}\n")
+        sys.stderr.write(printable(f"error: {error}\n"))
         return error.exit_code
     return 0
 

@@ -37,6 +37,7 @@ from migrate.publish.compiled import compiled
 from migrate.settings import Settings, load_with_text
 from migrate.state import database, leading
 from migrate.state.position import Position
+from migrate.terminal import printable
 
 _INTERRUPTED = 130
 """Typer's exit code where Ctrl-C ends a command that has nothing to finish first."""
@@ -302,7 +303,7 @@ def main(arguments: list[str] | None = None) -> None:
     except MigrateError as error:
         sys.stdout.flush()
         hint = _typed[-1].meant(error.way_out) if _typed else error.way_out
-        sys.stderr.write(f"migrate: {error.message}\n  hint: {hint}\n")
+        sys.stderr.write(printable(f"migrate: {error.message}\n  hint: {hint}\n"))
         raise SystemExit(error.exit_code) from None
     except SystemExit as ended:
         if ended.code == _INTERRUPTED:

@@ -7,9 +7,10 @@ import sys
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 
-out = Console(highlight=False, soft_wrap=True)
+from migrate.terminal import console, printable
+
+out = console(highlight=False, soft_wrap=True)
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 Table = Annotated[str, typer.Argument(help="The table at the source, as database.table.")]
 Tables = Annotated[list[str] | None, typer.Option("--table", help="Only this table (database.table); may be repeated.")]
@@ -18,4 +19,4 @@ Timeout = Annotated[float, typer.Option(help="Seconds to wait at most.")]
 
 
 def print_json(value: Any) -> None:
-    sys.stdout.write(json.dumps(value, indent=2, default=str, ensure_ascii=False) + "\n")
+    sys.stdout.write(printable(json.dumps(value, indent=2, default=str, ensure_ascii=False)) + "\n")

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import sqlalchemy as sa
 import typer
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
@@ -25,6 +25,7 @@ from migrate.ops.stage import Stage, Whole, whole
 from migrate.ops.status import Status
 from migrate.settings import Settings
 from migrate.state import cutover, database, finished, verification
+from migrate.terminal import Printable, console
 
 _SECONDS = 2.0
 
@@ -95,15 +96,15 @@ def _told_ended(about: dict[str, Any]) -> str:
 
 def _watch(settings: Settings, state: sa.Engine, asked: Any) -> None:
     """Redraws until the migration is finished; servers that are away for a while are told, and asked again."""
-    with Live(console=Console(highlight=False), auto_refresh=False) as live:
+    with Live(console=console(highlight=False), auto_refresh=False) as live:
         while True:
             try:
                 ended = _ended(settings, state)
-                live.update(_frame(settings, state, ended, asked), refresh=True)
+                live.update(Printable(_frame(settings, state, ended, asked)), refresh=True)
                 if ended is not None and not ended["next"]:
                     return
             except MigrateError as error:
-                live.update(Text(f"{error.message}\n  {error.way_out}"), refresh=True)
+                live.update(Printable(Text(f"{error.message}\n  {error.way_out}")), refresh=True)
             time.sleep(_SECONDS)
 
 

@@ -32,6 +32,7 @@ from rows of the table by a foreign key; `sql` says by which rule."""
 _LARGEST = 2**63 - 1
 _HIGHEST_INCARNATION = 2**31 - 1
 _LONGEST_SOURCE = 48  # characters
+_LONGEST_NAME = 64  # characters (MySQL manual, "Identifier Length Limits")
 
 
 class Op(StrEnum):
@@ -256,7 +257,7 @@ def decode(raw: bytes, where: str, offset: int) -> Message:
 def _decode(body: dict[str, Any], offset: int) -> Message:
     data = tuple(_row(row) for row in body.get("data") or ())
     old = body.get("old")
-    kind = _text(body["type"], "type")
+    kind = _short(body["type"], "type", _LONGEST_NAME)
     if old is not None and kind in (Op.UPDATE, CASCADE) and len(old) != len(data):
         raise ValueError("old and data differ in length")
     pos = body.get("pos")
@@ -267,12 +268,12 @@ def _decode(body: dict[str, Any], offset: int) -> Message:
         raise ValueError("pos.rows and data differ in length")
     delay = body.get("delay")
     return Message(
-        database=_text(body["database"] if data else body["database"] or "", "database"),
-        table=_text(body["table"] if data else body["table"] or "", "table"),  # a statement may be about no table
+        database=_short(body["database"] if data else body["database"] or "", "database", _LONGEST_NAME),
+        table=_short(body["table"] if data else body["table"] or "", "table", _LONGEST_NAME),  # none of some statements
         type=kind,
         data=data,
         old=tuple(_row(row) for row in old) if old is not None else None,
-        source=_short(pos["source"], "pos.source"),
+        source=_short(pos["source"], "pos.source", _LONGEST_SOURCE),
         incarnation=_number(pos["inc"], "pos.inc", _HIGHEST_INCARNATION),
         file=_number(pos["file"], "pos.file"),
         transaction=_number(pos["tx"], "pos.tx"),
@@ -313,9 +314,9 @@ def _text(value: Any, name: str) -> str:
     return value
 
 
-def _short(value: Any, name: str) -> str:
-    if len(_text(value, name)) > _LONGEST_SOURCE:
-        raise ValueError(f"{name} is longer than {_LONGEST_SOURCE} characters")
+def _short(value: Any, name: str, most: int) -> str:
+    if len(_text(value, name)) > most:
+        raise ValueError(f"{name} is longer than {most} characters")
     return str(value)
 
 

@@ -20,6 +20,7 @@ from migrate.model.errors import MigrateError
 from migrate.ops import logs, switching
 from migrate.settings import Settings, load
 from migrate.state import database
+from migrate.terminal import printable
 
 log = structlog.get_logger("migrate.cutover")
 _PATIENCE = 600.0  # seconds that servers may be away
@@ -75,7 +76,7 @@ def main(config: str) -> int:
     try:
         watch(settings)
     except MigrateError as error:
-        sys.stderr.write(f"migrate: {error.message}\n")
+        sys.stderr.write(printable(f"migrate: {error.message}\n"))
         return error.exit_code
     return 0
 

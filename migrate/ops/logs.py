@@ -12,6 +12,7 @@ import structlog
 from migrate.model.errors import defect
 from migrate.mysql.connection import log_statements
 from migrate.settings import Logging
+from migrate.terminal import printable
 
 
 def configure(settings: Logging, process: str) -> None:
@@ -31,6 +32,7 @@ def configure(settings: Logging, process: str) -> None:
             _logger_name,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             _without_values,
+            _printable,
             renderer,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelName(settings.level)),
@@ -69,6 +71,10 @@ def _without_values(_logger: object, _method: str, event: structlog.typing.Event
         event["error"] = defect(error)
         event["traceback"] = "".join(traceback.format_tb(error.__traceback__))
     return event
+
+
+def _printable(_logger: object, _method: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:
+    return {name: printable(value) if isinstance(value, str) else value for name, value in event.items()}
 
 
 def _logger_name(logger: object, _method: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:

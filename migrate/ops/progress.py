@@ -6,8 +6,9 @@ import sys
 import time
 from types import TracebackType
 
-from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeRemainingColumn
+
+from migrate.terminal import console
 
 _LINE_EVERY = 5.0
 
@@ -16,7 +17,7 @@ class Waiting:
     """Says on stderr what is waited for: a line every few seconds, and none where it is soon over."""
 
     def __init__(self) -> None:
-        self._console = Console(stderr=True, highlight=False)
+        self._console = console(stderr=True, highlight=False)
         self._next = time.monotonic() + _LINE_EVERY
 
     def say(self, line: str) -> None:
@@ -30,7 +31,7 @@ class RowsBar:
 
     def __init__(self, verb: str) -> None:
         self._verb = verb
-        self._console = Console(stderr=True, highlight=False)
+        self._console = console(stderr=True, highlight=False)
         self._bar: Progress | None = None
         self._tasks: dict[str, TaskID] = {}
         self._said: dict[str, float] = {}

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import sqlalchemy as sa
 
+from migrate.model.errors import MigrateError
 from migrate.model.table import TableId
 
 
@@ -28,6 +29,14 @@ def how_many(connection: sa.Connection, table: sa.Table, where: Sequence[sa.Colu
 def table_row(migration: str, id_: TableId) -> dict[str, str]:
     """The values of `of_table` for one (source, database, table)."""
     return dict(zip(("migration", "source", "table_schema", "table_name"), (migration, *id_), strict=True))
+
+
+_LONGEST = 15_000  # characters, which are up to 60,000 bytes of a TEXT; what is longer came from a message
+
+
+def told(error: MigrateError) -> dict[str, str]:
+    """Why, and the way out, as `reason` and `hint` of a table have them."""
+    return {"reason": error.message[:_LONGEST], "hint": error.way_out[:_LONGEST]}
 
 
 def of_partition() -> list[sa.Column[str] | sa.Column[int]]:

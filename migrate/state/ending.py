@@ -9,6 +9,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects.mysql import insert
 
 from migrate.model.errors import MigrateError
+from migrate.state import columns
 from migrate.state.database import metadata, now
 
 table = sa.Table(
@@ -32,7 +33,7 @@ class Ending(NamedTuple):
 
 
 def note(connection: sa.Connection, migration: str, process: str, error: MigrateError) -> None:
-    values = {"reason": error.message, "hint": error.way_out, "at": now}
+    values = {**columns.told(error), "at": now}
     statement = insert(table).values(migration=migration, process=process, **values)
     connection.execute(statement.on_duplicate_key_update(values))
 

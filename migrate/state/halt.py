@@ -9,6 +9,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects.mysql import insert
 
 from migrate.model.errors import MigrateError
+from migrate.state import columns
 from migrate.state import migration as migrations
 from migrate.state.database import metadata, now
 
@@ -46,7 +47,7 @@ def is_partition(process: str) -> bool:
 
 
 def note(connection: sa.Connection, migration: str, process: str, error: MigrateError) -> None:
-    values = {"reason": error.message, "hint": error.way_out, "at": now}
+    values = {**columns.told(error), "at": now}
     row = {"migration": migration, "process": process, **values, "since": now}
     connection.execute(insert(table).values(row).on_duplicate_key_update(values))
 

@@ -115,6 +115,17 @@ def test_a_message_that_is_none_stops_the_reading_there_and_what_stands_before_i
     assert world.halted().keys() == {1}
 
 
+def test_a_message_whose_reason_to_stop_is_longer_than_the_state_takes_stops_its_partition_alone(world: World) -> None:
+    """Every consumer ended in a loop of restarts. Costs 1 s."""
+    refused = FakeWriter(failing={1: StopError("é" * 70_000, hint="é" * 70_000)})
+    world.send(1, 1)
+    world.send(0, 1)
+    process = Process(world, refused)
+    until(lambda: world.consumed(0) == 1 and 1 in world.halted())
+    process.end()
+    assert world.halted()[1] == "é" * 15_000
+
+
 def test_a_full_queue_is_merged_at_once_and_holds_back_the_reading(world: World) -> None:
     world.send(0, 400)
     writer = FakeWriter()

@@ -52,8 +52,8 @@ def messages(draw: st.DrawFn) -> Message:
     pairs = st.lists(ROWS, min_size=len(data), max_size=len(data)).map(tuple)
     delay = st.builds(Delay, st.integers(0, 7), NUMBERS, st.text(min_size=1), st.text(min_size=1))
     return Message(
-        database=draw(st.text()),
-        table=draw(st.text()),
+        database=draw(st.text(max_size=64)),
+        table=draw(st.text(max_size=64)),
         type=str(kind),
         data=data,
         old=draw(st.none() | pairs) if kind is not Op.DELETE else None,
@@ -163,6 +163,9 @@ def changed(path: str, value: Any) -> bytes:
         pytest.param(changed("pos.inc", 2**31), id="incarnation above 31 bits"),
         pytest.param(changed("pos.source", None), id="source null"),
         pytest.param(changed("pos.source", "m" * 49), id="source longer than a name"),
+        pytest.param(changed("database", "d" * 65), id="database longer than a name"),
+        pytest.param(changed("table", "t" * 65), id="table longer than a name"),
+        pytest.param(changed("type", "U" * 65), id="type longer than a name"),
         pytest.param(changed("delay.tier", "one"), id="tier a text"),
         pytest.param(changed("delay.tier", -1), id="tier below zero"),
         pytest.param(changed("delay.due", ...), id="no due time"),

@@ -10,7 +10,7 @@ import pytest
 
 from migrate.publish.schema.ddl import parse
 from migrate.publish.schema.sqltext import tokens
-from migrate.publish.schema.statement import Statement, concerned, first_word, savepoint_of
+from migrate.publish.schema.statement import Statement, behind_settings, concerned, fires_for, first_word, savepoint_of
 
 HEADS = ("CREATE PROCEDURE scratch.p() SELECT ", "ALTER TABLE t ADD ", "SAVEPOINT a", "")
 UNITS = (
@@ -34,6 +34,8 @@ UNITS = (
     "a.",
     "1",
     "é",
+    "SET STATEMENT a = 1 FOR ",
+    "CREATE TRIGGER ",
 )
 ENDS = ("", "x", "'")
 
@@ -48,6 +50,15 @@ def is_parsed(sql: str) -> None:
             parse(sql, tokens(sql, mode, 101106, mariadb=mariadb), "shop")
 
 
+def is_behind_settings(sql: str) -> None:
+    with suppress(ValueError):
+        behind_settings(Statement("shop", sql), tokens(sql, 0, 101106, mariadb=True))
+
+
+def is_made_for(sql: str) -> None:
+    fires_for(Statement("shop", sql), [("shop", "orders")])
+
+
 def seconds(read: Callable[[str], object], sql: str) -> float:
     """Of this process, at best."""
     found = []
@@ -59,7 +70,15 @@ def seconds(read: Callable[[str], object], sql: str) -> float:
 
 
 @pytest.mark.parametrize(
-    ("read", "count"), [(is_concerned, 3_000), (is_parsed, 400), (first_word, 3_000), (savepoint_of, 3_000)]
+    ("read", "count"),
+    [
+        (is_concerned, 3_000),
+        (is_parsed, 400),
+        (first_word, 3_000),
+        (savepoint_of, 3_000),
+        (is_behind_settings, 400),
+        (is_made_for, 3_000),
+    ],
 )
 def test_a_text_of_four_times_the_length_takes_no_more_than_ten_times_as_long(
     read: Callable[[str], object], count: int

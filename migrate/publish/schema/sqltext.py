@@ -108,9 +108,10 @@ def without_last_semicolon(found: Sequence[Token]) -> Sequence[Token]:
 
 def without_settings(found: Sequence[Token]) -> Sequence[Token]:
     """Without MariaDB's SET STATEMENT variable = value, … FOR in front, which may stand there again and again."""
-    while len(found) > 1 and found[0].is_word("SET") and found[1].is_word("STATEMENT"):
-        end = next(
-            (at for at, one in enumerate(found) if one.is_word("FOR") and one.depth == found[0].depth), len(found)
-        )
-        found = found[end + 1 :]
-    return found
+    at = 0
+    while at + 1 < len(found) and found[at].is_word("SET") and found[at + 1].is_word("STATEMENT"):
+        depth = found[at].depth
+        at = next((no for no in range(at, len(found)) if found[no].is_word("FOR") and found[no].depth == depth), at) + 1
+        if not found[at - 1].is_word("FOR"):
+            return ()
+    return found[at:] if at else found
