@@ -155,6 +155,7 @@ def _source(settings: Settings, source: Source, report: Report, looks: Looks, *,
     needs = grants.of_source(looks.flavour, databases)
     needs |= grants.of_cutover(looks.flavour, databases, settings.cutover.stop) if way_back else grants.Needs()
     looks.at("grants", partial(grants.check, needs=needs, told="the user may replicate"))
+    looks.at("grants", grants.check_prepared)
     looks.at("binlog", partial(binlog.check_left_out, databases=databases))
     for one in wanted:
         looks.at("table", partial(_table, report, source.name, one), one.name)

@@ -8,8 +8,12 @@ from functools import partial
 from typing import NamedTuple
 
 from migrate.kafka.producer import OrderedProducer
+from migrate.model.errors import StopError
 from migrate.publish.batches import Batch, Batches, Boundary, Messages
+from migrate.publish.savepoints import HINT_SIZE
 from migrate.settings import Publish
+
+_TOO_LARGE = "an XA transaction on selected tables, which may yet be rolled back, is above publish.transaction_rows"
 
 
 class _Mark(NamedTuple):
@@ -39,6 +43,7 @@ class Outbox:
         self._rows = self._bytes = 0
         self._whole_rows = self._whole_bytes = 0  # of those: of transactions that have ended
         self._pieces = 0
+        self._is_whole = False  # the transaction that is being read goes whole or not at all
         self._marks: dict[str, _Mark] = {}
 
     def add(self, topic: str, key: bytes, messages: Iterable[tuple[int, bytes]], rows: int) -> None:
@@ -49,8 +54,15 @@ class Outbox:
             self._bytes += len(value)
         self._rows += rows
         if self._rows - self._whole_rows > self._most_rows or self._bytes - self._whole_bytes >= self._most_bytes:
+            if self._is_whole:
+                raise StopError(_TOO_LARGE, hint=f"{HINT_SIZE} and start again")
             self._pieces += 1
             self._hand_over()
+
+    def begin(self, *, whole: bool) -> None:
+        """A transaction begins. whole: of it nothing may go before its end says that it is committed."""
+        self._is_whole = whole
+        self.mark("")
 
     def mark(self, name: str) -> None:
         """Where `undo` may come back to: a savepoint in the transaction that is being read, "" for its beginning."""

@@ -279,9 +279,9 @@ class Publisher:
 
     # -- the sink of TransactionReader
 
-    def begin(self) -> None:
+    def begin(self, *, whole: bool) -> None:
         self._begun = True
-        self._outbox.mark("")
+        self._outbox.begin(whole=whole)
 
     def savepoint(self, name: str) -> None:
         self._outbox.mark(name)

@@ -39,12 +39,16 @@ _SET_ROW = (
 _KNOWN = 4096
 _UNUSUAL = binlog.FLAG_ARTIFICIAL | binlog.FLAG_IGNORABLE
 _STANDALONE = 1  # MariaDB: a GTID whose event has no terminating commit
+_PREPARED_XA = 64  # and one of an XA transaction that ends with XA PREPARE (MariaDB, "GTID_EVENT")
 
 
 class Sink(savepoints.Rows, Protocol):
     """What happens with what is read."""
 
-    def begin(self) -> None: ...
+    def begin(self, *, whole: bool) -> None:
+        """whole: an XA transaction, of which its end alone says whether it is committed."""
+        ...
+
     def rows(self, table: Table, transaction: Transaction, event: int, rows: RowEvent) -> None: ...
     def role(self, role: str, since: Coordinate, gtid: str, at: int) -> None:
         """The side has this role from a coordinate on. gtid, at (seconds since 1970): of the transaction."""
@@ -121,7 +125,7 @@ class TransactionReader:
         self._ours = False
         self._selected = False  # rows of a selected table were met
         self._savepoints = savepoints.Savepoints(sink)
-        self._begun = False
+        self._begun = self._is_xa = False
 
     def follow(self, events: Iterable[Event]) -> None:
         """Take in events one after the other, to the end of them."""
@@ -206,7 +210,8 @@ class TransactionReader:
                 raise StopError(f"{self._at(event)}: a transaction begins inside another one")
             self._reset(None)
         self._start = event.end - event.size
-        self._block = event.type == binlog.MARIADB_GTID and not event.body[12] & _STANDALONE
+        flags = event.body[12] if event.type == binlog.MARIADB_GTID else _STANDALONE
+        self._block, self._is_xa = not flags & _STANDALONE, bool(flags & _PREPARED_XA)
         self._gtid = gtid_of(event.type, event.server_id, event.body)
 
     def _reset(self, start: int | None) -> None:
@@ -215,7 +220,7 @@ class TransactionReader:
         self._transaction_ = None
         self._event = 0
         self._gtid = ""
-        self._ours = self._selected = self._begun = self._block = False
+        self._ours = self._selected = self._begun = self._block = self._is_xa = False
         self._savepoints.clear()
 
     def _close(self, event: Event) -> None:
@@ -284,7 +289,7 @@ class TransactionReader:
         table, decoder = found
         if not self._begun:
             self._begun = True
-            self._sink.begin()
+            self._sink.begin(whole=self._is_xa)
         self._selected = True
         self._sink.rows(table, self._transaction(event), number, RowEvent(decoder, event.type, event.body))
 
@@ -320,6 +325,7 @@ class TransactionReader:
         word = first_word(statement.sql)
         if word == "BEGIN" or statement.sql.upper().startswith("XA START"):
             self._begin_block(event)
+            self._is_xa = word == "XA"
             return
         name = savepoint_of(statement.sql) if word in ("SAVEPOINT", "ROLLBACK") else ""
         if word in ("SAVEPOINT", "ROLLBACK") and not self._savepoints.met(word, name, selected=self._selected):

@@ -5,10 +5,8 @@ from __future__ import annotations
 
 from typing import Protocol
 
-HINT = (
-    "raise publish.transaction_rows and publish.outstanding_bytes above it and start again; when that is drained,"
-    " `migrate verify --repair` finds and mends what was written of it"
-)
+HINT_SIZE = "raise publish.transaction_rows and publish.outstanding_bytes above it"
+HINT = f"{HINT_SIZE} and start again; when that is drained, `migrate verify --repair` mends what was written of it"
 
 
 class Rows(Protocol):

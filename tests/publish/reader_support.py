@@ -37,7 +37,7 @@ class Collected:
     marks: dict[str, int] = field(default_factory=dict)
     whole: bool = True  # nothing of a transaction goes on before its end
 
-    def begin(self) -> None:
+    def begin(self, *, whole: bool) -> None:
         self.begun += 1
         self.marks = {"": len(self.rows_)}
 

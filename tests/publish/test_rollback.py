@@ -1,9 +1,10 @@
-"""A message that Kafka refuses: rolled back, and published again from the last acknowledged position."""
+"""What is not published, or not yet: a message that Kafka refuses, an XA transaction that is not committed."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from contextlib import closing
 
 import pytest
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # they are there
@@ -15,6 +16,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # they are th
 )
 from publishing import Publishing
 
+from migrate.model.errors import StopError
 from sandbox.broker import KafkaBroker
 from sandbox.stack import Sandbox
 
@@ -73,3 +75,21 @@ def test_transactions_that_wait_for_each_other_arrive_in_order(box: Sandbox, kaf
         assert main.coordinates() == sorted(set(main.coordinates()))
     finally:
         main.close()
+
+
+@pytest.mark.parametrize("rows", [2, 40])
+def test_nothing_of_an_xa_transaction_is_published_before_it_is_committed(
+    box: Sandbox, kafka: KafkaBroker, rows: int
+) -> None:
+    """Lost: that it was rolled back. Above publish.transaction_rows it went in pieces, before its end was read."""
+    main = Publishing(box.source, box.targets[0], kafka, transaction_rows=8)
+    with closing(main):
+        main.publish()
+        main.sql("XA START 'x'", many(1, rows), "XA END 'x'", "XA PREPARE 'x'")
+        try:
+            with pytest.raises(StopError, match="an XA transaction on selected tables") as caught, main.running():
+                main.until(lambda: False, "it to stop")
+            assert ("publish.transaction_rows" in caught.value.hint) is (rows == 40)
+            assert main.keys() == []
+        finally:
+            main.sql("XA ROLLBACK 'x'")
