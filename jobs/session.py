@@ -30,6 +30,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 import migrate
 from jobs.bundle import ZIP, from_archive, zip_to
 from jobs.frames import map_in_arrow, untouched
+from migrate import private
 from migrate.model.errors import PreflightError
 from migrate.scroll.outcome import End, Problem
 from migrate.settings import Settings, secrets_of
@@ -143,7 +144,7 @@ def _start(settings: Settings, master: str, sockets: str) -> SparkSession:
     began = time.monotonic()
     _reach(master)
     try:
-        directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+        private.directory(private.directory(settings.run_dir) / "spark")
         options = _options(settings, master, directory, sockets)
         with _not_inherited(secrets_of(settings)):
             session = started(f"migrate {settings.name}", options, directory)
@@ -277,9 +278,9 @@ def own_machine(master: str, directory: Path, sockets: str, java: str) -> dict[s
     os.environ["PYSPARK_PYTHON"] = sys.executable if local else os.environ.get("PYSPARK_PYTHON", sys.executable)
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     scratch = _scratch(directory)
-    scratch.mkdir(mode=0o700, parents=True, exist_ok=True)  # the JVM makes none for its libraries
+    private.directory(scratch)  # the JVM makes none for its libraries
     log4j = directory / "log4j2.properties"
-    log4j.write_text(_LOG4J, encoding="utf-8")
+    private.write(log4j, _LOG4J.encode("utf-8"))
     options = {
         "spark.master": master,
         "spark.driver.memory": "1g",
@@ -323,7 +324,7 @@ def _stderr_to(path: Path) -> Iterator[None]:
     """Point file descriptor 2 at a file while the JVM starts, which keeps it: its own words go there for good."""
     sys.stderr.flush()
     before = os.dup(2)
-    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    file = private.opened(path, os.O_APPEND)
     try:
         os.dup2(file, 2)
         yield

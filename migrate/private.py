@@ -27,13 +27,14 @@ def directory(path: Path) -> Path:
     return path
 
 
-def opened(path: Path) -> int:
+def opened(path: Path, flags: int = 0) -> int:
     """Open a file of ours to write it, made or as it is; nobody else may read it. Returns its number.
 
-    Raises: ConfigError for a link, and for what is no file of ours; OSError as `open` does.
+    flags: of `os.open`, besides those that this needs. Raises: ConfigError for a link, and for what is no file of ours;
+    OSError as `open` does.
     """
     try:
-        number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK, 0o600)
+        number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK | flags, 0o600)
     except OSError as error:
         if error.errno in (errno.ELOOP, errno.ENXIO):
             raise _not_ours(path) from error

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from jobs import session
 from migrate import private
 from migrate.model.errors import ConfigError
 
@@ -29,6 +30,19 @@ def test_links_pipes_and_directories_are_not_written_to(tmp_path: Path) -> None:
             private.write(path, b"nothing")
     with pytest.raises(IsADirectoryError):
         private.write(tmp_path, b"nothing")
+    assert precious.read_text() == "all of it"
+
+
+@pytest.mark.parametrize("name", ["log4j2.properties", "spark.log"])
+def test_what_spark_is_started_by_leads_nowhere_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setattr(os, "environ", dict(os.environ))
+    precious = tmp_path / "precious"
+    precious.write_text("all of it")
+    (tmp_path / name).symlink_to(precious)
+    with pytest.raises(ConfigError, match="is a link, or no file of this user"):
+        session.started("of a test", session.own_machine("local[1]", tmp_path, str(tmp_path), ""), tmp_path)
     assert precious.read_text() == "all of it"
 
 

@@ -26,6 +26,9 @@ class Database(Section):
     database: str = Field(min_length=1, max_length=64)
 
 
+_LOADING = frozenset({"ssl.engine.location", "ssl.providers"})
+
+
 class Kafka(Section):
     bootstrap: str
     topic: TopicName | None = None
@@ -46,6 +49,8 @@ class Kafka(Section):
         for key, option in value.items():
             if not key.startswith(("security.", "sasl.", "ssl.")):
                 raise ValueError(f"'{key}' is not a security.*, sasl.* or ssl.* option")
+            if key in _LOADING:
+                raise ValueError(f"'{key}' loads a library, which no config file may name")
             if is_secret(key):
                 option = option if isinstance(option, SecretStr) else SecretStr(option)
                 refuse_sample(option.get_secret_value(), key)

@@ -52,6 +52,13 @@ def test_what_holds_a_cutover_back_and_moves_out_of_order_are_named_and_begin_no
         refused.says("hint: the other direction is `migrate verify`", "--reverse", "verify")
         refused.says("applications are at the sources", "finish", "--yes")
 
+        config = flow.migration.config.read_text("utf-8")
+        young = config.replace("cutover: {", "cutover: {verified_within_hours: 0.000001, ")
+        flow.migration.config.write_text(young, "utf-8")
+        refused.holds_back("began more than 1e-06 h ago")
+        assert one.stage()[1] == "migrate verify"
+        flow.migration.config.write_text(config, "utf-8")
+
         flow.children("consume")[0].stop(SLOW)
         refused.holds_back("no consumer works on 2 partitions")
         assert one.stage() == ("catching up", "migrate consume"), "no drain would end"

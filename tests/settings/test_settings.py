@@ -83,6 +83,7 @@ def test_a_missing_key_is_named(path: str) -> None:
         ("kafka.partitions", 2.5, "valid integer"),
         ("kafka.max_message_bytes", 10, "greater than or equal to 10000"),
         ("kafka.security", {"group.id": "x"}, "'group.id' is not a security.*, sasl.* or ssl.* option"),
+        ("kafka.security", {"ssl.engine.location": "engine.so"}, "'ssl.engine.location' loads a library"),
         ("spark_conf", {"executor.memory": "1g"}, "'executor.memory' is no option of Spark"),
         ("spark_conf", {"spark.speculation": True}, "'spark.speculation' cannot be set here"),
         ("spark_conf", {"spark.authenticate.secret": "x-long"}, "would be seen in the list of processes"),
