@@ -3,7 +3,7 @@ verification nobody would see."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from migrate.cutover.server import Server
 from migrate.model.errors import ServerError
@@ -19,10 +19,11 @@ def left_out(servers: Sequence[Server], plan: Plan, settings: Cutover) -> list[s
     answer, as that does by itself. Raises ServerError."""
     if settings.cascades == "unused":
         return []
+    unused = frozenset(settings.cascades) if isinstance(settings.cascades, tuple) else frozenset()
     found: list[str] = []
     for server in servers:
         try:
-            there = _unfollowed(server, plan)
+            there = _unfollowed(server, plan, unused)
         except ServerError as error:
             if not unreachable(error.__cause__):
                 raise
@@ -31,7 +32,8 @@ def left_out(servers: Sequence[Server], plan: Plan, settings: Cutover) -> list[s
     return found
 
 
-def _unfollowed(server: Server, plan: Plan) -> list[tuple[str, str]]:
+def _unfollowed(server: Server, plan: Plan, unused: Collection[str]) -> list[tuple[str, str]]:
+    """unused: tables, as database.table, of which nothing is said."""
     selected = {
         id_[1:]: {one.column.name for one in planned.rows.conditions} if planned.rows is not None else set()
         for id_, planned in plan.tables.items()
@@ -40,4 +42,5 @@ def _unfollowed(server: Server, plan: Plan) -> list[tuple[str, str]]:
     with explained(f"'{server.name}'"):
         if logs_cascades(server.acts):
             return []
-        return [one for name in selected for one in cascades.unfollowed(server.acts, selected, name)]
+        asked = [name for name in selected if ".".join(name) not in unused]
+        return [one for name in asked for one in cascades.unfollowed(server.acts, selected, name)]

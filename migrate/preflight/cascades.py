@@ -17,7 +17,7 @@ Selected = Mapping[Name, Collection[str]]
 _TOLD = "rows that this foreign key changes by itself are in no log, and cannot be followed"
 _HOW = (
     "drop the cascade, and change such child rows by statements of your own; or, where applications never delete or"
-    " change the parents while the migration runs, say cutover.cascades: unused, as a cutover refuses without"
+    " change the parents while the migration runs, say cutover.cascades: [{table}], as a cutover refuses without"
 )
 
 
@@ -26,7 +26,7 @@ def unfollowed(connection: Connection, tables: Selected, name: Name) -> list[tup
     not have what foreign keys change."""
     table, keys = ".".join(name), foreign_keys(printed(connection, *name), name[0])
     return [
-        (f"{table}: {_TOLD}: {key.name} ({key.rules}): {why[0]}", f"{why[1]}{_HOW}")
+        (f"{table}: {_TOLD}: {key.name} ({key.rules}): {why[0]}", f"{why[1]}{_HOW.format(table=table)}")
         for key in keys
         if key.cascades and (why := _why_not(connection, key, tables, tables[name]))
     ]

@@ -39,9 +39,9 @@ class Cutover(Section):
     """Keys that changed since the last verification and are compared before the freeze."""
     max_keys_frozen: Positive = 5_000
     """As many may be left to compare inside it."""
-    cascades: Literal["refuse", "unused"] = "refuse"
+    cascades: Literal["refuse", "unused"] | tuple[str, ...] = "refuse"
     """What foreign keys change outside the binlog and no marker follows is compared by nobody: such tables are refused,
-    unless applications are said to cause none."""
+    but for those, as database.table, whose parents applications are said not to change; `unused`: all."""
     hooks: Hooks = Hooks()
 
     @model_validator(mode="after")

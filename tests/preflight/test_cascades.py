@@ -106,9 +106,10 @@ def test_a_parent_outside_the_migration_is_noted_and_keeps_a_cutover_from_leavin
     assert case.noted() == [told]
     (left,) = case.left_out()
     assert left.startswith(f"{told}; add d.parent to 'tables'; or drop the cascade, ")
-    assert left.endswith("say cutover.cascades: unused, as a cutover refuses without")
-    case.raw["cutover"] = {"cascades": "unused"}
-    assert case.left_out() == []
+    assert left.endswith("say cutover.cascades: [d.child], as a cutover refuses without")
+    for unused, says in (([f"{database}.plain"], [left]), ([f"{database}.child"], []), ("unused", [])):
+        case.raw["cutover"] = {"cascades": unused}
+        assert case.left_out() == says
 
 
 def test_a_condition_on_a_column_that_becomes_null_and_a_child_outside_are_noted(box: Sandbox, database: str) -> None:
