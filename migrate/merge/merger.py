@@ -31,6 +31,7 @@ from migrate.state.record import Consumed, Partition
 from migrate.state.skip import Skips
 from migrate.state.waiting import Waits
 from migrate.target import roles
+from migrate.target.alike import Alike
 from migrate.target.lanes import Lanes
 from migrate.target.parked import SetAside
 from migrate.target.part import Part, Send, apply, find_refused
@@ -75,7 +76,8 @@ class Merger:
         """sides: asked where a database is not standby, and told what is carried nowhere; without it that is tried
         again for ever. waits: keeps markers of foreign keys for later; without it there are none."""
         self._sides = sides
-        self._planner = Planner(plan, history, skips, left_out)
+        alike = Alike(where_read if where_read is not None else lambda: plan.settings)
+        self._planner = Planner(plan, history, skips, left_out, alike)
         self._settings = plan.settings
         self._keep = plan.settings.consume.keep_decisions_seconds > 0
         self._last_tier = len(plan.settings.delay.tiers_seconds) - 1

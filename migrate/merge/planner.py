@@ -24,6 +24,7 @@ from migrate.state.foreign import Foreign, Kind
 from migrate.state.left_out import Reasons
 from migrate.state.record import Consumed, Partition
 from migrate.state.skip import Skips
+from migrate.target.alike import Alike
 from migrate.target.decide import Intent
 from migrate.target.groups import name_of
 from migrate.target.part import Part, Work
@@ -122,7 +123,9 @@ class Planner:
         history: History | None = None,
         skips: Skips | None = None,
         left_out: Reasons | None = None,
+        alike: Alike | None = None,
     ) -> None:
+        self._alike = alike
         self._plan = plan
         self._skips = skips
         self._left_out = left_out
@@ -386,7 +389,14 @@ class Planner:
             consume = self._settings.consume
             members = [one.table.id for one in self._plan.members(planned)]
             self._writers[key] = PlaceWriter(
-                planned.table, place.table, consume.lookup_keys, consume.write_rows, planned.noted_as, members, kept
+                planned.table,
+                place.table,
+                consume.lookup_keys,
+                consume.write_rows,
+                planned.noted_as,
+                members,
+                kept,
+                self._alike,
             )
         return self._writers[key]
 

@@ -120,7 +120,11 @@ def _lock(connection: Connection, tables: list[tuple[str, str]], stop: threading
                 raise
         log.warning("cannot begin while transactions are open that wrote selected tables", source=connection.name)
         if stop.wait(_BETWEEN_LOCKS):
-            raise ServerError(f"{connection.name}: stopped while transactions on selected tables were open")
+            raise ServerError(
+                f"{connection.name}: stopped while transactions on selected tables were open",
+                hint="wait for them, or end them; `XA RECOVER` shows those that are prepared, `XA COMMIT` and"
+                " `XA ROLLBACK` end them",
+            )
 
 
 def log_end(connection: Connection) -> BinlogPosition:

@@ -24,6 +24,7 @@ from migrate.mysql.quoting import quote, quote_all
 from migrate.mysql.typed_json import JsonValue
 from migrate.mysql.values import Parameter, compared, from_server, parameter, placeholder
 from migrate.target import exact, holders, literals
+from migrate.target.alike import Alike, is_translated
 from migrate.target.literals import RowLiterals
 
 log = structlog.get_logger("migrate.target")
@@ -47,8 +48,10 @@ class PlaceWriter:
         noted_as: Table | None = None,
         members: Iterable[TableId] = (),
         kept: Iterable[str] = (),
+        alike: Alike | None = None,
     ) -> None:
-        """kept: columns that are returned with the key of a row whose unique value another one takes."""
+        """kept: columns that are returned with the key of a row whose unique value another one takes. alike: asked
+        where the target's collations are not the source's; without it they count as the same."""
         self._kept = tuple(table.by_name[name] for name in sorted({*kept} - {*table.key}) if name in table.by_name)
         self.table = table
         self.noted_as = noted_as or table
@@ -57,16 +60,23 @@ class PlaceWriter:
         self._lookup_keys = lookup_keys
         self._write_rows = write_rows
         self._literals: dict[str, RowLiterals] = {}  # by flavour
+        self._alike = alike
 
     # -- reading
 
     def present(self, connection: Connection, keys: Sequence[Key]) -> set[Key]:
-        """Which of these keys are there, their rows locked; looked up `lookup_keys` at a time."""
+        """Which of these keys are there, their rows locked; looked up `lookup_keys` at a time.
+
+        Raises StopError where a key finds the row of another one.
+        """
+        alike = self._alike if self._alike is not None and is_translated(self.table, connection.flavour) else None
         found: set[Key] = set()
         for part in slices(keys, self._lookup_keys):
             there = self._keys(connection, *among(self.table, part))
             if not self.table.key_is_exact:
                 found.update(part[:1] if there else ())  # looked up one by one: the server's equality decides
+                if alike is not None and there and there[0] != part[0]:
+                    alike.refuse_others(self.table, part[0], there[0])
                 continue
             found.update(there)
         return found

@@ -23,9 +23,9 @@ def source_of(box: Sandbox, **more: Any) -> Source:
 
 
 @pytest.fixture
-def prepared(mariadb_box: Sandbox) -> Any:
+def prepared(box: Sandbox) -> Any:
     """A database whose `t` has a row of a transaction that is prepared, and what ends that."""
-    box, xid = mariadb_box, unique("xa")
+    xid = unique("xa")
     with scratch(box.source, "prepared") as database:
         box.source.execute("CREATE TABLE t (id INT PRIMARY KEY)", database=database)
         with closing(box.source.connect(database)) as session, session.cursor() as cursor:
@@ -48,7 +48,7 @@ def prepared(mariadb_box: Sandbox) -> Any:
 
 
 def test_a_position_is_given_once_what_was_prepared_before_it_can_be_read(prepared: Any) -> None:
-    """Its rows were lost: before the position in the log, and committed after the copy had read their chunk."""
+    """Lost: its rows, before the position in the log, and committed after the copy had read their chunk."""
     box, database, xid, end = prepared
     found: list[BinlogPosition] = []
     rows: list[Any] = []
@@ -61,12 +61,13 @@ def test_a_position_is_given_once_what_was_prepared_before_it_can_be_read(prepar
     with capture_logs() as logs:
         thread = threading.Thread(target=begin, daemon=True)
         thread.start()
-        wait(lambda: [one for one in logs if "xids" in one], "the transaction to be named")
+        wait(lambda: logs, "it to be told")  # MySQL's lock waits for it, as long as the server runs
         assert found == []
         end("COMMIT")
         thread.join(SLOW)
     assert (len(found), rows) == (1, [(1,)])
-    assert f"X'{xid.encode().hex()}',X'',1" in logs[0]["xids"]
+    if box.flavour == "mariadb":
+        assert f"X'{xid.encode().hex()}',X'',1" in logs[0]["xids"]
 
 
 def test_who_stops_waiting_is_told_which_and_how_to_end_them(prepared: Any) -> None:
@@ -75,5 +76,5 @@ def test_who_stops_waiting_is_told_which_and_how_to_end_them(prepared: Any) -> N
     stop.set()
     with closing(connect(source_of(box), "source 'main'")) as connection, pytest.raises(ServerError) as told:
         visible_position(connection, [(database, "t")], stop)
-    assert xid.encode().hex() in told.value.message
+    assert (xid.encode().hex() in told.value.message) is (box.flavour == "mariadb")
     assert "`XA COMMIT`" in told.value.hint
