@@ -12,6 +12,9 @@ PREFIX  ?= /opt/migrate
 COMPILED := build/compiled
 ORDER    := --no-loadscope-reorder
 
+# Where it is set, each of some thousand processes would compile every module again.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help setup install servers demo test test-long test-all coverage compiled test-compiled types soak-failover fuzz mutations times chaos chaos-switch
 .PHONY: model model-broken models
