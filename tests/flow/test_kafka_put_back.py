@@ -26,6 +26,7 @@ def put(flow: Flow, *keys: int) -> None:
 def test_a_topic_that_ends_before_what_was_acknowledged_is_named_and_published_and_read_again(
     mariadb_box: Sandbox, tmp_path: Path
 ) -> None:
+    """Lost: changes that the broker had acknowledged, as nobody compares where a partition ends."""
     broker, aside = KafkaBroker(tmp_path / "broker"), tmp_path / "aside"
     broker.start()
     with closing(Flow(mariadb_box, broker, tmp_path, unique("cut"), mariadb_box.source)) as flow:

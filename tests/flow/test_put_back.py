@@ -30,6 +30,7 @@ def lost(flow: Flow, *options: str) -> Any:
 def test_a_target_that_comes_back_with_less_gets_it_again_in_the_copy_the_stream_and_the_way_back(
     box: Sandbox, kafka: KafkaBroker, tmp_path: Path
 ) -> None:
+    """Lost: rows that a target had committed before it was put back: the next batch raised its fence over the hole."""
     faulty, aside = box.targets[1], tmp_path / "aside"
     with closing(Flow(box, kafka, tmp_path, unique("back"), box.source, more=COPY, consume=COMPARED)) as flow:
         flow.fill(box.source, ROWS)
@@ -172,7 +173,7 @@ class KeptState:
 def test_a_state_database_that_is_put_back_lets_no_holder_of_the_same_epoch_write_and_loses_nothing(
     box: Sandbox, kafka: KafkaBroker, tmp_path: Path
 ) -> None:
-    """A consumer that hangs has the epoch that its successor gets again."""
+    """Lost: newer rows, by a consumer that hangs and has the epoch that its successor gets again."""
     with closing(Flow(box, kafka, tmp_path, unique("state"), box.source)) as flow:
         flow.migration.do("init")
         flow.child("publish", "publish")

@@ -366,7 +366,7 @@ def test_a_lost_partition_leaves_the_others_alone(side: Side) -> None:
 def test_a_defect_stops_the_partition_that_meets_it_by_table_key_and_coordinate_and_no_other(
     side: Side, monkeypatch: pytest.MonkeyPatch, where: str
 ) -> None:
-    """The consumer died, and with it all of its partitions, at each start anew."""
+    """Lost: the consumer, and all of its partitions, at each start anew, by a KeyError of one row."""
 
     owner, name = (Fold, "add") if where == "fold" else (PlaceStep, "apply")
     whole: Callable[..., object] = getattr(owner, name)

@@ -332,7 +332,7 @@ def test_a_refresh_stands_behind_changes_of_older_columns_that_came_later_by_a_r
 def test_a_message_from_beyond_what_its_publisher_stored_is_refused_and_moves_no_mark(
     more: dict[str, Any], why: str
 ) -> None:
-    """It made a repeat of every real change behind it."""
+    """Lost: every real change behind it, of which it made a repeat."""
     told = Told((at(0, 0), plain_table()))
     planner = Planner(PLAN, told)
     planner.layouts.refresh()
