@@ -51,6 +51,7 @@ def lost(world: World) -> list[tuple[int, int, bool]]:
 def test_what_a_database_lost_is_applied_again_and_nothing_counts_as_compared(
     world: World, partition: Partition
 ) -> None:
+    """Lost: what a target had committed before it came back with less."""
     writer = FakeWriter(behind={DATABASE: 2})
     process = Process(world, writer)
     until(lambda: world.consumed(0) == 5 and len(writer.offsets) == 3)
@@ -155,6 +156,7 @@ class KnowsMore(FakeWriter):
 
 
 def test_where_a_target_knows_a_later_epoch_the_lease_gets_one_above(world: World, partition: Partition) -> None:
+    """Lost: newer rows, by a holder of an epoch that a state that was put back gave again."""
     writer = KnowsMore()
     process = Process(world, writer)
     until(lambda: len(writer.taken) == 2)
@@ -171,7 +173,7 @@ def test_where_a_target_knows_a_later_epoch_the_lease_gets_one_above(world: Worl
 def test_where_the_broker_has_another_message_than_was_consumed_all_that_it_has_is_read_once_more(
     world: World, partition: Partition
 ) -> None:
-    """It lost messages, and others came in their places before anybody looked."""
+    """Lost: messages that came in the places of others before anybody looked."""
     with world.state.begin() as connection:
         table = record.last_consumed
         connection.execute(sa.update(table).where(table.c.topic_id == partition.topic_id).values(tx=table.c.tx + 1))
@@ -239,7 +241,7 @@ def test_what_a_database_lost_in_which_applications_write_is_named_and_not_appli
 def test_a_state_that_is_put_back_under_a_running_consumer_begins_its_partition_again(
     world: World, partition: Partition
 ) -> None:
-    """Records that were new then stayed so for ever, and no offset behind them was committed."""
+    """Lost: that offsets are committed: records that were new then stayed so for ever."""
     writer = FakeWriter()
     process = Process(world, writer)
     until(lambda: bool(writer.taken))

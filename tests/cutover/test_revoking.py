@@ -195,7 +195,7 @@ def test_an_account_of_the_same_name_at_another_host_is_named_before_the_freeze(
 
 
 def test_writes_to_databases_with_any_name_are_taken_and_given_back(box: Sandbox) -> None:
-    """Of a name with a blank or a backtick no grant was seen, and applications wrote on through the freeze."""
+    """Lost: what applications wrote through the freeze, as of a name with a blank or a backtick no grant was seen."""
     server, user = box.source, unique("any")[:30]
     names = [f"{user} {end}" for end in ("my shop", "a`b", "dot.dot", "x ON `y`.* TO z", "per%cent", "ünder_line")]
     quoted = [f"`{name.replace('`', '``')}`" for name in names]

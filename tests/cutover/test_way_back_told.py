@@ -12,7 +12,7 @@ from tests.helpers import make_settings, plain_table, plan_of, unique
 def test_what_can_have_no_reverse_stream_leads_to_the_preflight_that_names_it(
     state: sa.Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """`migrate --reverse init`, which was named, always refuses it."""
+    """Lost: the way on, as `migrate --reverse init` was named, which always refuses it."""
     settings = make_settings(name=f"{unique('long')}_{'x' * 40}"[:45])
     monkeypatch.setattr(way_back, "stored_plan", lambda *_: plan_of(plain_table(), settings=settings))
     found = way_back.look(settings, state)

@@ -83,6 +83,7 @@ def _state(flow: Flow) -> str:
 @pytest.mark.long
 @pytest.mark.timeout(300)
 def test_no_value_and_no_password_is_told_anywhere(flow: Flow) -> None:
+    """Lost to whoever reads a log or a page: values of rows, by the servers' messages."""
     told: dict[str, str] = {}
 
     def say(*arguments: str) -> str:

@@ -76,6 +76,7 @@ def in_state(laid: Laid, statement: str) -> None:
 
 
 def test_a_table_that_changes_while_it_is_compared_is_not_certified(laid: Laid) -> None:
+    """Lost: rows of a table that was copied again or altered while it was compared: the certificate armed a cutover."""
     in_state(laid, OF_THE_OTHER_STREAM.format(0, "definition"))
     for meanwhile, why in CHANGES.items():
         result = verified(laid, meanwhile)
@@ -88,6 +89,7 @@ def test_a_table_that_changes_while_it_is_compared_is_not_certified(laid: Laid) 
 
 
 def test_a_verification_has_an_age_and_speaks_for_no_table_that_was_added_meanwhile(laid: Laid) -> None:
+    """Lost: rows of a table that was added meanwhile, by a certificate that did not know it."""
     name = laid.settings.name
     assert verified(laid).clean
     with laid.state().begin() as connection:

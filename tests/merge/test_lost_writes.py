@@ -186,6 +186,7 @@ def test_what_is_read_again_as_the_broker_has_other_messages_is_no_loss_of_a_dat
 
 
 def test_a_lost_delayed_delete_is_noticed_though_it_has_no_coordinate_of_its_own(side: Side) -> None:
+    """Lost: a delete that had come back, and was in a target before that was put back."""
     (changed,) = batch(("1", "0", "a"), transaction=5, first=2)
     message = replace(changed.message, type="DELETE", delay=Delay(0, 0, "ds_0", "t_0"))
     returned = replace(changed, message=message)
@@ -198,7 +199,7 @@ def test_a_lost_delayed_delete_is_noticed_though_it_has_no_coordinate_of_its_own
 
 
 def test_an_epoch_that_the_state_gave_twice_lets_one_of_its_holders_write(side: Side) -> None:
-    """The state database was put back: a process that hangs in a retry has the epoch that another one got again."""
+    """Lost: newer rows, by a process that hangs in a retry and has the epoch that another one got again."""
     with closing(side.merger()) as old, closing(Merger(side.plan, NoDelays(), side.stop)) as new:  # type: ignore[arg-type]
         old.merge(FIRST)
         with pytest.raises(StateBehind) as known:
