@@ -275,7 +275,7 @@ def _keyed(wanted: Sequence[tuple[Stream, Foreign]]) -> list[tuple[Stream, Forei
 def _key(one: Foreign) -> Key:
     if one.key is None:
         raise PreflightError(
-            f"more than {foreign.MOST:,} keys of {one.id[1]}.{one.id[2]} were written: they are not listed one by one",
+            f"all of {one.id[1]}.{one.id[2]} counts as written: by TRUNCATE, or in more than {foreign.MOST:,} keys",
             hint="`migrate verify --repair`, all tables, gives the standby side the rows as the active one has them",
         )
     return one.key

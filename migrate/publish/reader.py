@@ -354,7 +354,7 @@ class TransactionReader:
             return
         start = self._start if self._start is not None else event.end - event.size
         since = Coordinate(self._incarnation, file_number(self._file), start, 0)
-        if self._schema.statement(statement, since, self._gtid, event.timestamp):
+        if self._schema.statement(statement, since, self._gtid, event.timestamp, standby=self._role == STANDBY):
             self._decoders.clear()
             self._maps.clear()
 

@@ -56,7 +56,8 @@ class Version:
     at: when that was, by its header, seconds since 1970; 0: before the log was read.
     renames: whether values may stand under other columns' names than before it.
     role: of SIDE alone: active, standby or frozen.
-    unequal: whether values may be others than before without events; not stored.
+    unequal: whether values may be others than before without events; emptied: whether all rows went so, at a standby
+    side. Neither is stored.
     """
 
     table: Table | None
@@ -70,6 +71,7 @@ class Version:
     renames: bool = False
     role: str = ""
     unequal: bool = False
+    emptied: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from migrate.model.partition import Partition
 from migrate.ops.init import initialise
 from migrate.ops.rewind import rewind
 from migrate.ops.runtime import stored_plan
-from migrate.state import compared, migration, switch
+from migrate.state import compared, foreign, migration, switch
 from migrate.state.switch import Side, Writes
 from migrate.target.roles import ROLE
 from sandbox.broker import KafkaBroker
@@ -92,3 +92,20 @@ def test_what_is_published_again_is_to_be_verified(main: Publishing) -> None:
     gone_back(main, before)
     with main.state.connect() as connection:
         assert compared.load(connection, main.name) == {}
+
+
+def test_a_standby_table_that_is_emptied_by_hand_is_listed_as_a_whole_and_stops_nobody(main: Publishing) -> None:
+    """Lost: the reverse stream, which asked for a new migration; a DELETE of every row was listed and settled."""
+    with main.running():
+        main.until(lambda: main.position is not None, "the first position")
+        switched(main, Side.TARGET, "frozen", "standby")
+        main.sql("INSERT INTO t VALUES (1, 'of the stream')", "TRUNCATE t", "INSERT INTO t VALUES (2, 'by hand')")
+        main.until(lambda: main.keys() == [1, 2], "what was written by hand")
+        main.until_at_end()
+    with main.state.connect() as connection:
+        ((id_, key),) = [(one.id, one.key) for one in foreign.every(connection, main.name)]
+    assert (id_, key) == (("main", main.database, "t"), None)
+    switched(main, Side.SOURCE, "frozen", "active")
+    main.sql("TRUNCATE t")
+    with pytest.raises(StopError, match="its rows come or go without events"), main.running():
+        main.until(lambda: False, "it to stop")

@@ -176,7 +176,7 @@ class Definitions:
         if not moved:
             return False
         self._store(moved)
-        self.versions |= {name: replace(version, unequal=False) for name, version in moved.items()}
+        self.versions |= {name: replace(version, unequal=False, emptied=False) for name, version in moved.items()}
         self._arrange()
         return True
 

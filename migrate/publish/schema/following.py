@@ -23,9 +23,10 @@ from migrate.publish.schema.definitions import COPY_AGAIN, Definitions, Selected
 from migrate.publish.schema.schema import Dialect, Schema
 from migrate.publish.schema.shadow import Shadow, Shape
 from migrate.settings import Settings, Source
-from migrate.state import compared, leading, schema_history
+from migrate.state import compared, foreign, leading, schema_history
 from migrate.state import migration as migrations
 from migrate.state.database import in_transaction
+from migrate.state.foreign import Foreign, Kind
 from migrate.state.lease import Held, Leases
 from migrate.state.position import Position
 from migrate.state.schema_history import ByTime
@@ -217,6 +218,11 @@ class History:
         table that takes another one's place: nothing counts as equal until a verification."""
         name, source = self._settings.name, self._source.name
         tables = {(source, *place): one.table for place, one in versions.items() if place != schema_history.SIDE}
+        emptied = [
+            Foreign((source, *(version.holds or place)), None, Kind.FOREIGN, version.since)
+            for place, version in versions.items()
+            if version.emptied
+        ]
 
         def put(connection: sa.Connection) -> None:
             self._leases.still_ours(connection, self._held)
@@ -224,6 +230,8 @@ class History:
             altered = any(_columns(table) != _columns(known.get(id_, table)) for id_, table in tables.items())
             if altered or any(version.unequal or version.renames for version in versions.values()):
                 compared.forget(connection, name)
+            if emptied:
+                foreign.note(connection, name, emptied)
             for place, version in versions.items():
                 schema_history.put(connection, name, source, place, version, self._server)
 

@@ -90,10 +90,12 @@ class Schema:
         versions = {name: Version(table) for name, table in tables.items()}
         return cls(Definitions(selected, versions, charsets), Dialect(mariadb, 999999))
 
-    def statement(self, statement: Statement, since: Coordinate, gtid: str = "", at: int = 0) -> bool:
+    def statement(
+        self, statement: Statement, since: Coordinate, gtid: str = "", at: int = 0, *, standby: bool = False
+    ) -> bool:
         """Whether the statement changed what is known. Raises StopError where the policy or doubt says so.
 
-        at: seconds since 1970, by its header.
+        at: seconds since 1970, by its header. standby: the side's role there.
         """
         if statement.is_part:
             return False
@@ -114,6 +116,8 @@ class Schema:
         step = _Step(ddl, statement, since)
         if ddl.verb is Verb.CREATE:
             moved = self._create(step)
+        elif ddl.verb is Verb.TRUNCATE and standby:
+            moved = self._emptied(step, with_rows)
         elif ddl.verb in (Verb.DROP, Verb.TRUNCATE):
             for name in with_rows:
                 self._refuse_loss(step, name)
@@ -168,6 +172,16 @@ class Schema:
         if names:
             log.warning("a trigger was made", tables=[full(name) for name in names], statement=_text(statement))
         return {name: replace(there[name], unequal=True, renames=False, since=since) for name in names}
+
+    def _emptied(self, step: _Step, names: Collection[Name]) -> Versions:
+        """At a standby side nothing is carried: every row of it may have been written by hand."""
+        log.warning("emptied at a standby side", tables=[full(name) for name in names], statement=_text(step.statement))
+        there = {name: self.known.there(name) for name in names}
+        return {
+            name: replace(version, unequal=True, emptied=True, renames=False, since=step.since)
+            for name, version in there.items()
+            if version is not None
+        }
 
     def _refuse_loss(self, step: _Step, name: Name) -> None:
         """Its rows go without events, if the table is there."""
