@@ -49,7 +49,7 @@ def foreign_list(context: typer.Context, as_json: Json = False) -> None:
         print_json({"count": total, "listed": found})
         return
     for one in found:
-        key = "more keys than are listed" if one["key"] is None else f"key {key_json(one['key'])}"  # type: ignore[arg-type]
+        key = "every key" if one["key"] is None else f"key {key_json(one['key'])}"  # type: ignore[arg-type]
         kind = "written there while it was standby" if one["kind"] == "foreign" else "came after the switch"
         out.print(f"{one['side']} '{one['server']}' {one['table']} {key}: {kind}, at {one['coordinate']}", markup=False)
     if total > len(found):
@@ -77,11 +77,14 @@ def foreign_discard(
     all_: All = False,
     timeout: Timeout = 60.0,
 ) -> None:
-    """Give the standby side these rows as the active side has them. The stream that leads must run."""
+    """Give the standby side these rows as the active side has them. The stream that leads must run.
+
+    Exit code 1 when one of them differs still.
+    """
     settings = _settings(context)
     with database.opened(settings.state) as state:
         wanted = foreign_writes.chosen(settings, state, *_asked(table, keys, server, all_))
-        _tell(foreign_writes.discard(settings, state, wanted, timeout))
+        _done(foreign_writes.discard(settings, state, wanted, timeout), foreign_writes.left(state, wanted), wanted)
 
 
 @foreign.command("carry")
@@ -96,12 +99,12 @@ def foreign_carry(
     """Write these rows at the active side as the standby side has them, as an application would.
 
     What the active side has in these rows comes to the standby side first, and must not change until the write: the
-    stream that leads must run.
+    stream that leads must run. Exit code 1 when one of them differs still.
     """
     settings = _settings(context)
     with database.opened(settings.state) as state:
         wanted = foreign_writes.chosen(settings, state, *_asked(table, keys, server, all_))
-        _tell(foreign_writes.carry(settings, state, wanted, timeout))
+        _done(foreign_writes.carry(settings, state, wanted, timeout), foreign_writes.left(state, wanted), wanted)
 
 
 def _settings(context: typer.Context) -> Settings:
@@ -119,6 +122,14 @@ def _asked(
             "say which rows", hint="a table as `migrate foreign list` names it, with keys or without; or --all"
         )
     return table, keys or [], server
+
+
+def _done(listed: int, left: Sequence[object], wanted: Sequence[object]) -> None:
+    """listed: rows in all; left: those of the wanted ones that differ still."""
+    if left:
+        _tell(listed)
+    more = f"; {counted(listed, 'other row')} listed, `migrate foreign list`" if listed else ""
+    out.print(f"{counted(len(wanted), 'row')} equal at both sides now{more}")
 
 
 def _tell(left: int) -> None:

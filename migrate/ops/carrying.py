@@ -2,36 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from contextlib import ExitStack, closing
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 
+import pymysql
 import sqlalchemy as sa
 
-from migrate.merge.planner import Owned, Planner, Share
 from migrate.model.change import Key
 from migrate.model.errors import PreflightError, StopError
-from migrate.model.partition import Partition
+from migrate.model.message import Row
 from migrate.model.table import TableId
 from migrate.mysql.connection import Connection
-from migrate.mysql.errors import explained
+from migrate.mysql.errors import explained, number
 from migrate.scroll.lookup import Seen, lock_digest, look_up
 from migrate.scroll.sessions import Sessions
 from migrate.settings import Settings
 from migrate.state import leading
-from migrate.state.record import Consumed
 from migrate.target import roles
-from migrate.target.part import Part, Work
-from migrate.target.place import Aftermath, PlaceStep
-from migrate.target.plan import Place, Plan, PlannedTable, TargetDatabase
-from migrate.target.reached import Claim
+from migrate.target.alike import Alike
+from migrate.target.plan import Place, Plan, PlannedTable, TargetDatabase, connect_database
 from migrate.target.refresh import SourceRows
 from migrate.target.roles import Role
+from migrate.target.rows import PlaceWriter
 
 Wanted = Iterable[tuple[PlannedTable, Sequence[Key]]]
+_AS_APPLICATIONS = "SET SESSION foreign_key_checks = 1, innodb_lock_wait_timeout = 5"
+"""Their foreign keys hold for this row too; and nobody waits long behind it."""
 
 
 class Carrier:
-    """Writes rows of a stream's source, which is standby, at its targets. For one thread; close it."""
+    """Writes rows of a stream's source, which is standby, at its targets. For one thread; close it.
+
+    A row that goes to another database is written there and committed before it is deleted where it was: whatever ends
+    in between leaves two of it, which every comparison names.
+    """
 
     def __init__(self, settings: Settings, plan: Plan, state: sa.Engine) -> None:
         """settings, plan: of the stream that does not lead."""
@@ -39,21 +43,30 @@ class Carrier:
         self._plan = plan
         self._state = state
         self._sessions = Sessions(settings)
+        self._rows = SourceRows(settings)
+        self._alike = Alike(lambda: settings)
+        self._open: dict[TargetDatabase, Connection] = {}
         self._seen: dict[TableId, dict[Key, Seen]] = {}
 
     def close(self) -> None:
+        while self._open:
+            self._open.popitem()[1].close()
+        self._rows.close()
         self._sessions.close()
 
     def look(self, wanted: Wanted) -> None:
         """What both sides have in these rows: `carry` writes nothing else, and over nothing else."""
+        for planned, keys in wanted:
+            self._seen[planned.table.id] = self._look(planned, keys)
+
+    def _look(self, planned: PlannedTable, keys: Sequence[Key]) -> dict[Key, Seen]:
         with explained("a look at the rows to be carried"):
-            for planned, keys in wanted:
-                self._seen[planned.table.id] = look_up(self._sessions, tuple(self._plan.members(planned)), keys)
+            return look_up(self._sessions, tuple(self._plan.members(planned)), keys)
 
     def carry(self, wanted: Wanted) -> None:
-        """Write them, a table at a time: all of its rows or none.
+        """Write them, one after the other.
 
-        Raises: PreflightError where either side has other rows by now, or in a cutover; StopError, ServerError.
+        Raises: PreflightError where either side has another row by now, or in a cutover; StopError, ServerError.
         """
         name = self._settings.name
         with self._state.begin() as connection:  # no cutover begins meanwhile
@@ -61,79 +74,95 @@ class Carrier:
             leading.refuse_in_cutover(connection, name)
             version = leading.version(connection, name)
             for planned, keys in wanted:
-                parts = self._parts(planned, keys)
-                for database in parts:
-                    roles.set_right(connection, self._sessions.targets.get(database), name)
-                self._write(planned, parts, version)
+                for database in planned.databases:
+                    with explained(database.target):
+                        roles.set_right(connection, self._session(database), name)
+                for key in keys:
+                    self._carry(planned, key, version)
 
-    def _parts(self, planned: PlannedTable, keys: Sequence[Key]) -> dict[TargetDatabase, Part]:
-        """What there is to write in each database."""
-        planner, nobody = Planner(self._plan), Partition(self._settings.name, "", 0)
-        share = Share(Owned(Claim(nobody, 0, ""), {}), {}, Consumed(nobody, 0, {}, 0, 0, 0, 0), {})
-        with closing(SourceRows(self._settings)) as rows:
-            if planned.group:
-                found = rows.read_group([*self._plan.members(planned)], keys)
-                planner.add_found(share, planned, found, dict.fromkeys(keys))
-            else:
-                planner.add_refreshed(share, planned, rows.read(planned, keys))
-        return share.parts
+    def _carry(self, planned: PlannedTable, key: Key, version: int) -> None:
+        seen, now = self._seen[planned.table.id][key], self._look(planned, [key])[key]
+        holder, row = self._row(planned, key)
+        home = None if row is None else planned.places.index(holder.route(row))
+        if now.source != seen.source or home != (None if seen.source is None else seen.source[0]):
+            raise _changed(planned, "standby")
+        if now.targets != seen.targets:
+            raise _changed(planned, "active")
+        if row is not None and home is not None and seen.source is not None:
+            place, had = planned.places[home], seen.targets.get(home)
+            with self._writing(planned, place, key, had, version) as connection:
+                self._put(connection, holder, place, row, is_there=had is not None)
+                if self._digest(connection, planned, home, key) != seen.source[1]:
+                    raise _changed(planned, "standby")
+        for index, had in seen.targets.items():
+            if index != home:
+                place = planned.places[index]
+                with self._writing(planned, place, key, had, version) as connection:
+                    self._writer(planned, place).delete(connection, [key])
 
-    def _write(self, planned: PlannedTable, parts: dict[TargetDatabase, Part], version: int) -> None:
-        """In one transaction for each database, of which none ends before all are known to be right: a row that moves
-        is in one of them before, and in another one behind it."""
-        with ExitStack() as open_:
-            works: list[tuple[Connection, TargetDatabase, Work]] = []
-            for database, part in parts.items():
-                connection = self._sessions.targets.get(database)
-                open_.enter_context(explained(connection.name))
-                connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")  # locks gaps where rows are not
-                open_.enter_context(connection.transaction())
-                self._refuse_other_role(connection, version)
-                works += [(connection, database, work) for work in part.work]
-            for connection, database, work in works:
-                self._refuse_other_rows(connection, planned, database, work)
-            for connection, _, work in works:
-                self._refresh(connection, work)
-            for connection, database, work in works:
-                self._refuse_other_rows(connection, planned, database, work, written=True)
-
-    def _refuse_other_role(self, connection: Connection, version: int) -> None:
-        held = roles.read(connection, self._settings.name)
-        if held.role is not Role.ACTIVE or held.version != version:
-            raise PreflightError(
-                f"{connection.name} is {held.role}: nothing is carried there", hint="see `migrate status`"
-            )
-
-    def _refuse_other_rows(
-        self,
-        connection: Connection,
-        planned: PlannedTable,
-        database: TargetDatabase,
-        work: Work,
-        *,
-        written: bool = False,
-    ) -> None:
-        """Lock the rows, and raise PreflightError where they are not what was seen: at this side before they are
-        written, and then at the other one, from which they are by now."""
-        mixed = self._sessions.mixed(tuple(self._plan.members(planned)))
-        place = planned.places.index(Place(database, work.writer.name))
-        for intent in work.refreshed:
-            seen = self._seen[planned.table.id][intent.key]
-            expected = dict([seen.source] if seen.source is not None else []) if written else seen.targets
-            if lock_digest(connection, planned, place, intent.key, mixed) != expected.get(place):
-                side = "standby" if written else "active"
-                raise PreflightError(
-                    f"a row of {planned.table.full_name} was changed at the {side} side meanwhile",
-                    hint="nothing of the table was written; `migrate foreign compare`, and again",
-                )
-
-    def _refresh(self, connection: Connection, work: Work) -> None:
-        left = Aftermath()
-        PlaceStep(connection, self._settings.name, work.writer, False, False, False, lambda _: left).refresh(
-            work.refreshed
-        )
-        if left:
+    def _row(self, planned: PlannedTable, key: Key) -> tuple[PlannedTable, Row | None]:
+        """The row as the standby side has it, and the table that has it. Raises StopError."""
+        if not planned.group:
+            return planned, self._rows.read(planned, [key])[key]
+        held = self._rows.read_group([*self._plan.members(planned)], [key])[key]
+        if len(held) > 1:
             raise StopError(
-                f"a row of {work.writer.table.full_name} would take the values of a unique key from another row",
-                hint="change that row at the active side first, or `migrate foreign discard`",
+                f"a row of {planned.table.full_name} is in several tables of group '{planned.group}'",
+                hint="delete it where it does not belong, and again",
             )
+        return held[0] if held else (planned, None)
+
+    def _session(self, database: TargetDatabase) -> Connection:
+        """Those of a pool are a server's, and take a database after the other."""
+        if database not in self._open:
+            connection = self._open[database] = connect_database(self._settings, database)
+            connection.execute(_AS_APPLICATIONS)
+        return self._open[database]
+
+    @contextmanager
+    def _writing(
+        self, planned: PlannedTable, place: Place, key: Key, had: str | None, version: int
+    ) -> Iterator[Connection]:
+        """A transaction in a place's database, in which the row there is locked, and is the one that was seen."""
+        connection = self._session(place.database)
+        with explained(connection.name):
+            connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")  # locks the gap where no row is
+            with connection.transaction():
+                held = roles.read(connection, self._settings.name)
+                if held.role is not Role.ACTIVE or held.version != version:
+                    raise PreflightError(
+                        f"{connection.name} is {held.role}: nothing is carried there", hint="see `migrate status`"
+                    )
+                self._writer(planned, place).present(connection, [key])  # refuses the row of another key
+                if self._digest(connection, planned, planned.places.index(place), key) != had:
+                    raise _changed(planned, "active")
+                try:
+                    yield connection
+                except pymysql.err.IntegrityError as error:
+                    raise StopError(
+                        f"the active side refuses a row of {planned.table.full_name} (error {number(error)}): a unique"
+                        " value is another row's, or a foreign key does not hold",
+                        hint="carry or change that other row first, or `migrate foreign discard`",
+                    ) from error
+
+    def _digest(self, connection: Connection, planned: PlannedTable, place: int, key: Key) -> str | None:
+        mixed = self._sessions.mixed(tuple(self._plan.members(planned)))
+        return lock_digest(connection, planned, place, key, mixed)
+
+    def _writer(self, planned: PlannedTable, place: Place) -> PlaceWriter:
+        return PlaceWriter(planned.table, place.table, alike=self._alike)
+
+    def _put(self, connection: Connection, holder: PlannedTable, place: Place, row: Row, *, is_there: bool) -> None:
+        """As one statement: a row that is deleted and inserted would take what refers to it along."""
+        writer = self._writer(holder, place)
+        if is_there:
+            writer.change(connection, row)
+        else:
+            writer.insert(connection, [row])
+
+
+def _changed(planned: PlannedTable, side: str) -> PreflightError:
+    return PreflightError(
+        f"a row of {planned.table.full_name} was changed at the {side} side meanwhile",
+        hint="it was not written; `migrate foreign compare`, and again",
+    )

@@ -280,10 +280,10 @@ class Cutover:
         streams = self._stream, self._other
         if not self._without:
             foreign.compare(self._settings, self._state)
-        common = self._settings, self._state, self._direction
-        checking.refuse_unready(*common, streams, self._plan, self._servers, self._without)
         if not self._without:  # after a rollback the forward stream writes where applications have triggers by now
             firing.refuse_triggers(self._state, streams if self._direction is Direction.THERE else streams[:1])
+        common = self._settings, self._state, self._direction
+        checking.refuse_unready(*common, streams, self._plan, self._servers, self._without)
         sides.refuse_lacking(self._written)
         sides.align(self._written, self._state)
         self._refuse_closed()

@@ -14,7 +14,7 @@ from migrate.cutover.alone import LEASE, alone
 from migrate.cutover.reverse import SUFFIX, reversed_settings
 from migrate.kafka import admin
 from migrate.kafka.reader import NoSuchTopic, PartitionReader
-from migrate.model.errors import PreflightError
+from migrate.model.errors import PreflightError, ServerError, StopError
 from migrate.model.words import counted
 from migrate.mysql.connection import Connection
 from migrate.mysql.errors import ACCESS_DENIED, explained, number
@@ -101,7 +101,8 @@ def finish(
     if begun is None and not abandon:
         _refuse_parked(ways[0])
         if not unread:
-            _read_on(settings, state, without)
+            if do:
+                _read_on(settings, state, without)
             _refuse_unread(ways[0], state)
             _refuse_foreign(state, settings.name)
         plans = replace(plans, parked=sum(count for way in ways[1:] for _, count in _parked(way)))
@@ -193,8 +194,15 @@ def _parked(way: _Way) -> Iterator[tuple[TargetDatabase, int]]:
 def _read_on(settings: Settings, state: sa.Engine, without: Collection[str]) -> None:
     """What somebody wrote at a source since its publisher was stopped is in no topic yet."""
     for source in settings.sources:
-        if source.name not in without:
+        if source.name in without:
+            continue
+        try:
             read_on(settings, state, source.name)
+        except (StopError, ServerError) as error:
+            raise PreflightError(
+                f"the log of source '{source.name}' is not read to its end: {error.message}",
+                hint="mend that, and again; or, where nobody wrote there since its publisher stopped, with --unread",
+            ) from error
 
 
 def _refuse_unread(there: _Way, state: sa.Engine) -> None:

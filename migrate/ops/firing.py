@@ -47,10 +47,7 @@ def _looked(stream: Settings, plan: Plan, *, is_reverse: bool) -> tuple[list[Res
             server = pool.server(target)
             with explained(server.name):
                 for there in existing.find(server, plan, target):
-                    unseen += grants.check(server, grants.of_triggers([there.database]), "")
+                    held = grants.check(server, grants.of_triggers([there.database]), "")
+                    unseen += [one for one in held if one.verdict is not Verdict.PASS]  # seen, not supposed
                     firing += triggers.of_tables(server, there, way_back=is_reverse)
-    return _problems(unseen), _problems(firing)
-
-
-def _problems(found: Iterable[Result]) -> list[Result]:
-    return [one for one in found if one.verdict is Verdict.PROBLEM]
+    return unseen, [one for one in firing if one.verdict is Verdict.PROBLEM]

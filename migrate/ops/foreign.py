@@ -197,7 +197,7 @@ def carry(
     """
     leader, wanted = _leader(settings, state), _keyed(wanted)
     count = compare(settings, state)
-    wanted = _left(state, wanted)
+    wanted = left(state, wanted)
     for stream, one in wanted:
         if stream.name == leader.name:
             raise PreflightError(
@@ -211,7 +211,7 @@ def carry(
         carrier.look(_tables(stream, wanted))
         _let_pass(leader, state, timeout_seconds)
         compare(settings, state)
-        carrier.carry(_tables(stream, _left(state, wanted)))
+        carrier.carry(_tables(stream, left(state, wanted)))
     return compare(settings, state)
 
 
@@ -220,7 +220,7 @@ def _tables(stream: Stream, wanted: Sequence[tuple[Stream, Foreign]]) -> list[tu
     return [(planned, [_key(one) for one in some]) for planned, some in _by_table(stream, [one for _, one in wanted])]
 
 
-def _left(state: sa.Engine, wanted: Sequence[tuple[Stream, Foreign]]) -> list[tuple[Stream, Foreign]]:
+def left(state: sa.Engine, wanted: Sequence[tuple[Stream, Foreign]]) -> list[tuple[Stream, Foreign]]:
     """Those that are listed still."""
     with state.connect() as connection:
         left = {

@@ -8,13 +8,10 @@ from contextlib import closing
 
 import sqlalchemy as sa
 
-from migrate.model.coordinate import in_log
 from migrate.model.errors import PreflightError, ServerError
-from migrate.mysql.connection import connect
-from migrate.mysql.errors import explained
-from migrate.mysql.readable import log_end
 from migrate.ops.runtime import stored_plan
 from migrate.publish.publisher import Publisher, lease_name
+from migrate.publish.start import SourceEnd, source_end
 from migrate.settings import Settings
 from migrate.state import position
 from migrate.state.lease import Held, Leases
@@ -30,21 +27,19 @@ def read_on(settings: Settings, state: sa.Engine, source: str) -> None:
     takes longer than five minutes, or the server does not answer; and whatever stops a publisher.
     """
     with state.connect() as connection:
-        if position.load(connection, settings.name, source) is None:
-            return
-    name = f"source '{source}'"
-    with closing(connect(position.where_read(state, settings).source(source), name)) as server, explained(name):
-        end = log_end(server)
+        before = position.load(connection, settings.name, source)
+    if before is None:
+        return
+    name, end = f"source '{source}'", source_end(position.where_read(state, settings).source(source))
+    end.refuse_earlier(source, before)
     with closing(Leases(state, settings.name, settings.lease.seconds, quiet=True).start()) as leases:
         held = leases.acquire(lease_name(source))
         if held is None:
             raise PreflightError(f"the publisher of {name} runs", hint="stop `migrate run`, and again")
-        _publish(settings, state, source, leases, held, in_log(end.file, end.pos))
+        _publish(settings, state, source, leases, held, end)
 
 
-def _publish(
-    settings: Settings, state: sa.Engine, source: str, leases: Leases, held: Held, end: tuple[int, int]
-) -> None:
+def _publish(settings: Settings, state: sa.Engine, source: str, leases: Leases, held: Held, end: SourceEnd) -> None:
     tables = {key[1:]: one for key, one in stored_plan(settings, state).tables.items() if key[0] == source}
     stop, failed = threading.Event(), list[BaseException]()
 
@@ -72,7 +67,7 @@ def _publish(
         raise failed[0]
 
 
-def _reached(settings: Settings, state: sa.Engine, source: str, end: tuple[int, int]) -> bool:
+def _reached(settings: Settings, state: sa.Engine, source: str, end: SourceEnd) -> bool:
     with state.connect() as connection:
         now = position.load(connection, settings.name, source)
-    return now is not None and in_log(now.file, now.pos) >= end
+    return now is not None and end.reached_by(now)

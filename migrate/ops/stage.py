@@ -92,6 +92,8 @@ def _at_target(settings: Settings, state: sa.Engine, now: Status) -> Whole:
     stopped = followed and not running[1]  # as whoever ends it does first
     if back.next and not stopped:
         return Whole(Stage.SWITCHED, held, back.next)
+    if not followed and now.foreign:
+        return Whole(Stage.SWITCHED, held, FOREIGN)
     if not followed:
         told = "not known to be equal since the switch: whether the sources follow, as a rollback needs"
         return Whole(Stage.SWITCHED, [*held, told], "migrate --reverse verify")

@@ -95,7 +95,7 @@ class Acknowledged:
         known = [place for place in places if place is not None]
         if len(known) == len(places):
             with self._state.connect() as connection:
-                again_active = active_again(connection, self._settings.name, self._source)
+                again_active = active_again(connection, self._settings.name, self._source, position.server)
             first = min(known)
             if again_active is not None and again_active.incarnation == first.incarnation:
                 first = max(first, again_active)  # what was before it had come to the targets

@@ -188,13 +188,15 @@ def carry_over(
     return behind
 
 
-def roles(connection: sa.Connection, migration: str, source: str) -> list[tuple[str, Coordinate]]:
-    """Which roles a side had from where on, oldest first."""
+def roles(connection: sa.Connection, migration: str, source: str) -> list[tuple[str, Coordinate, str]]:
+    """Which roles a side had, from where on, and in which server's log, oldest first."""
     of_side = (table.c.source == source, table.c.table_schema == SIDE[0], table.c.table_name == SIDE[1])
-    return [
-        (json.loads(row.definition).get("role", ""), Coordinate(row.incarnation, row.file_no, row.tx, 0))
-        for row in connection.execute(_versions(migration).where(*of_side))
-    ]
+    found = []
+    for row in connection.execute(_versions(migration).where(*of_side)):
+        raw = json.loads(row.definition)
+        since = Coordinate(row.incarnation, row.file_no, row.tx, 0)
+        found.append((raw.get("role", ""), since, raw.get("server", "")))
+    return found
 
 
 def _judged(

@@ -22,6 +22,8 @@ from migrate.mysql.flavours import collation_on
 from migrate.mysql.quoting import quote
 from migrate.settings import Settings
 
+_KNOWN = 10_000
+
 
 def is_translated(table: Table, flavour: str) -> bool:
     """Whether a server of this flavour compares a table's keys by other collations than the source."""
@@ -35,22 +37,24 @@ class Alike:
         """where_read: the settings with each source where its publisher reads it."""
         self._where_read = where_read
         self._lock = threading.Lock()
-        self._known: dict[tuple[str, Key, Key], bool] = {}
+        self._known: dict[tuple[object, Key, Key], bool] = {}
 
     def refuse_others(self, table: Table, key: Key, stored: Key) -> None:
         """Raise StopError when the row that the target has for a key is another one's; also when the source does not
         say."""
-        asked = (table.source, key, stored)
+        asked = ((table.id, table.key_columns), key, stored)
         with self._lock:
+            if len(self._known) >= _KNOWN:
+                self._known.clear()
             if asked not in self._known:
                 self._known[asked] = self._ask(table, key, stored)
             if self._known[asked]:
                 return
         raise StopError(
             f"{table.full_name}: the target takes key {key_json(key)} and key {key_json(stored)} for one, and source"
-            f" '{table.source}' for two: their collations come from different servers",
-            hint="change one of the two keys at the source, or give the column a collation that both servers have, such"
-            " as utf8mb4_bin or utf8mb4_unicode_520_ci; this goes on by itself",
+            f" '{table.source}' for two: their collations come from different servers; give the column of the target"
+            " table a collation that tells them apart, such as utf8mb4_bin, or `migrate parked skip`",
+            hint="it goes on by itself once the target tells them apart",
         )
 
     def _ask(self, table: Table, key: Key, stored: Key) -> bool:

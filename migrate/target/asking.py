@@ -82,6 +82,7 @@ def _wait(
                 raise StopError(f"{process} stands still: {reason}", hint=hint)
         if time.monotonic() > deadline:
             raise ServerError(
-                "the request is in the topic and was not consumed in time", hint="is `migrate run` running?"
+                "the request is in the topic and was not consumed in time",
+                hint="it is done once the stream from the side where applications write runs: see `migrate status`",
             )
         sleep(_POLL)

@@ -172,4 +172,5 @@ def set_to(there: Connection, migration: str, role: Role, version: int) -> None:
             )
         if found.role is not role:
             put(there, migration, role, version)
-            log.warning("role set right", where=there.name, role=role.value, was=found.role.value)
+            told = log.info if found.role is Role.FROZEN else log.warning  # as a switch leaves it for a moment
+            told("role set right", where=there.name, role=role.value, was=found.role.value)

@@ -155,6 +155,20 @@ class PlaceWriter:
             return
         self._write_rows_of(connection, rows, self._upsert(connection.flavour))
 
+    def change(self, connection: Connection, row: Row) -> None:
+        """Change a row whose key is present and locked, by an UPDATE.
+
+        Raises the driver's IntegrityError when a unique value is another row's, or a foreign key does not hold.
+        """
+        sets = ", ".join(f"{quote(column.name)} = {placeholder(column)}" for column in self.table.stored)
+        where, arguments = among(self.table, [self.key_of(row)])
+        values = self._values(row)
+        exact.write(
+            connection,
+            lambda: connection.execute(f"UPDATE {quote(self.name)} SET {sets} WHERE {where}", [*values, *arguments]),
+            lambda: self._holds(connection, [values]),
+        )
+
     def delete(self, connection: Connection, keys: Sequence[Key]) -> int:
         """Delete what is there of these keys; returns how many rows."""
         deleted = 0

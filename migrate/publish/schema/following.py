@@ -58,7 +58,7 @@ def begin_incarnation(
     if not back:
         return
     holding = schema_history.in_force(connection, migration, position.source, at, server)
-    _refuse_former(connection, migration, position, holding.get(schema_history.SIDE), behind)
+    _refuse_former(connection, migration, position, holding.get(schema_history.SIDE), behind, by_time is not None)
     for _, *name in schema_history.first(connection, migration):
         table = (name[0], name[1])
         begins = holding[table].table if table in holding else None
@@ -76,27 +76,34 @@ def _refuse_former(
     position: Position,
     begins: schema_history.Version | None,
     behind: Sequence[tuple[Name, schema_history.Version]],
+    is_failover: bool,
 ) -> None:
     """Raise StopError when changes of an earlier time as the active side would come again: the stream from the other
-    side has written to those rows since, and what it writes here is not published."""
+    side has written to those rows since, and what it writes here is not published. Where nothing was noted yet
+    applications wrote."""
     roles = {version.role for name, version in behind if name == schema_history.SIDE}
-    if begins is None or begins.role != Role.ACTIVE or Role.STANDBY not in roles:
+    begun = begins.role if begins is not None else ""
+    if begun in (Role.STANDBY, Role.FROZEN) or Role.STANDBY not in roles:
         return
-    since = active_again(connection, migration, position.source)
+    since = active_again(connection, migration, position.source, position.server)
     place = "" if since is None else f", from {position.file.rpartition('.')[0]}.{since.file:06}:{since.transaction} on"
+    hint = f"it may begin behind that switch{place}; what was before it came to the targets before the switch"
+    if is_failover:
+        hint = "bring the old server back; or, where the clocks agree, lower failover.back_seconds"
     raise StopError(
         f"source '{position.source}' would be published again from {position.file}:{position.pos}, before applications"
         " left it and came back: the rows of then would come over what they wrote at the other side",
-        hint=f"it may begin behind that switch{place}; what was before it came to the targets before the switch",
+        hint=hint,
     )
 
 
-def active_again(connection: sa.Connection, migration: str, source: str) -> Coordinate | None:
-    """Where applications came back to a source last; None where they never left it and came back."""
+def active_again(connection: sa.Connection, migration: str, source: str, server: str) -> Coordinate | None:
+    """Where applications came back to a source last; None where they never left it and came back, or its log was
+    another server's."""
     found, away = None, False
-    for role, since in schema_history.roles(connection, migration, source):
+    for role, since, wrote in schema_history.roles(connection, migration, source):
         if role == Role.ACTIVE and away:
-            found = since
+            found = since if wrote == server else None
         away = role == Role.STANDBY or (away and role != Role.ACTIVE)
     return found
 

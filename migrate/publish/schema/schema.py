@@ -171,14 +171,29 @@ class Schema:
         names = fires_for(statement, there)
         if names:
             log.warning("a trigger was made", tables=[full(name) for name in names], statement=_text(statement))
-        return {name: replace(there[name], unequal=True, renames=False, since=since) for name in names}
+        return {
+            name: replace(there[name], unequal=True, renames=self._renames_still(name, there[name]), since=since)
+            for name in names
+        }
+
+    def _renames_still(self, name: Name, version: Version) -> bool:
+        """A table that may take a selected one's place is as it was made, with other names, until it does."""
+        return version.renames and name not in self._selected
 
     def _emptied(self, step: _Step, names: Collection[Name]) -> Versions:
         """At a standby side nothing is carried: every row of it may have been written by hand."""
-        log.warning("emptied at a standby side", tables=[full(name) for name in names], statement=_text(step.statement))
+        if names:
+            told = [full(name) for name in names]
+            log.warning("emptied at a standby side", tables=told, statement=_text(step.statement))
         there = {name: self.known.there(name) for name in names}
         return {
-            name: replace(version, unequal=True, emptied=True, renames=False, since=step.since)
+            name: replace(
+                version,
+                unequal=True,
+                emptied=True,
+                renames=self._renames_still(name, version),
+                since=step.since,
+            )
             for name, version in there.items()
             if version is not None
         }
