@@ -3,19 +3,23 @@ their characters."""
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any
 
 from rich.console import Console, ConsoleOptions, ConsoleRenderable, RenderableType, RenderHook, RenderResult
 from rich.segment import Segment
 
-_OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff]")
+_OBEYED = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff"
+    "\U000e0000-\U000e007f]"
+)
 """Control characters but for tab and line feed, marks of direction, what has no width, and halves of characters."""
 
 
 def printable(text: str) -> str:
-    r"""With `\uNNNN`, as JSON has it, for what a terminal would obey or not show."""
-    return _OBEYED.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    r"""With `\uNNNN` or `\r`, as JSON has it, for what a terminal would obey or not show."""
+    return _OBEYED.sub(lambda found: json.dumps(found[0])[1:-1], text)
 
 
 class Printable:

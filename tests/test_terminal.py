@@ -19,8 +19,8 @@ from migrate.ops import logs
 from migrate.settings import Logging
 from migrate.terminal import Printable, console, printable
 
-OBEYED = "\x1b]0;owned\x07\x9b2J\r\u202e\u200d\ud800"
-SHOWN = r"\u001b]0;owned\u0007\u009b2J\u000d\u202e\u200d\ud800"
+OBEYED = "\x1b]0;owned\x07\x9b2J\r\u202e\u061c\u200d\ud800\U000e0041"
+SHOWN = r"\u001b]0;owned\u0007\u009b2J\r\u202e\u061c\u200d\ud800\udb40\udc41"
 
 
 def test_text_keeps_its_lines_tabs_and_letters() -> None:

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import threading
 import time
+from contextlib import suppress
 
 import sqlalchemy as sa
 import structlog
 
 from migrate.kafka.producer import AcknowledgedLost, Ends, OrderedProducer
-from migrate.kafka.reader import PartitionReader
+from migrate.kafka.reader import NoSuchTopic, PartitionReader
 from migrate.model.coordinate import Coordinate
 from migrate.model.errors import ServerError
 from migrate.model.partition import Partition
@@ -62,8 +63,9 @@ class Markers:
         """A partition that ends before that lost markers, perhaps, which nobody sends again: only a verification finds
         what they would have changed (rule "fence compares"). Raises ServerError."""
         for (topic, number), end in self.ends.all.items():
-            if (high := reader.bounds(topic, number)[1]) < end:
-                self.lost(AcknowledgedLost(topic, number, high, end))
+            with suppress(NoSuchTopic):  # told where topics are looked at
+                if (high := reader.bounds(topic, number)[1]) < end:
+                    self.lost(AcknowledgedLost(topic, number, high, end))
 
     def lost(self, error: AcknowledgedLost) -> None:
         """Note it, and take the partition as it is from here on."""

@@ -8,7 +8,7 @@ from contextlib import closing
 
 import sqlalchemy as sa
 
-from migrate.model.errors import PreflightError
+from migrate.model.errors import MigrateError, PreflightError
 from migrate.mysql.errors import explained
 from migrate.ops.runtime import stored_plan
 from migrate.preflight import existing, grants, triggers
@@ -32,6 +32,14 @@ def refuse_triggers(state: sa.Engine, streams: Iterable[Settings]) -> None:
             raise _refusal(firing, "; then `migrate verify`, all tables")
         if unseen:
             raise _refusal(unseen, " (docs/grants.md): triggers may fire for what a stream writes there")
+
+
+def named(state: sa.Engine, stream: Settings) -> list[str]:
+    """The triggers that would fire for what a stream to targets writes; none where a server does not say."""
+    try:
+        return [one.message for one in _looked(stream, stored_plan(stream, state), is_reverse=False)[1]]
+    except MigrateError:
+        return []
 
 
 def _refusal(found: Sequence[Result], hint: str) -> PreflightError:

@@ -11,7 +11,7 @@ from migrate.cutover import holding
 from migrate.cutover.alone import LEASE
 from migrate.cutover.reverse import SUFFIX
 from migrate.model.words import counted
-from migrate.ops import status, way_back
+from migrate.ops import firing, status, way_back
 from migrate.ops.checking import too_old
 from migrate.ops.mending import FOREIGN, WATCH, mend, missing, tables, typed
 from migrate.ops.readiness import foreign_listed, standing_in_the_way
@@ -39,6 +39,7 @@ class Stage(StrEnum):
 
 
 _UNVERIFIED = f"no verification of all tables was clean since {compared.FORGOTTEN}"
+_VERIFIES = ("migrate verify", "migrate verify --repair")
 _ON = (
     "it still runs, for as long as a rollback may be wanted; to end the migration, stop `migrate run` and"
     " `migrate --reverse run` first"
@@ -110,6 +111,8 @@ def _at_source(settings: Settings, state: sa.Engine, now: Status) -> Whole:
     unverified = old if verified else _UNVERIFIED
     back = way_back.look(settings, state)
     stands = _before_ready(now, standing_in_the_way(settings, now), unverified, back)
+    if stands is not None and stands.next in _VERIFIES and (fires := firing.named(state, settings)):
+        stands = Whole(stands.stage, [*fires, *stands.holds_back], "migrate preflight")  # or it would differ again
     if done is not None and done.direction is Direction.BACK:
         opened = holding.ended(settings, state, Side.TARGET)
         if stands is not None:
