@@ -138,6 +138,6 @@ def _tell(left: int) -> None:
             f"{counted(left, 'row')} listed and not equal at both sides",
             hint="`migrate foreign list` names them; `migrate foreign discard` gives the standby side the active side's"
             " rows, `migrate foreign carry` the active side the standby side's; a clean verification of all tables"
-            " settles rows that keep changing",
+            " settles rows that keep changing, and whole tables",
         )
     out.print("both sides are equal in every row that was listed")

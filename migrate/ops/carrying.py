@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import pymysql
@@ -14,6 +14,8 @@ from migrate.model.message import Row
 from migrate.model.table import TableId
 from migrate.mysql.connection import Connection
 from migrate.mysql.errors import explained, number
+from migrate.mysql.keys import among
+from migrate.mysql.quoting import quote, quote_all
 from migrate.scroll.lookup import Seen, lock_digest, look_up
 from migrate.scroll.sessions import Sessions
 from migrate.settings import Settings
@@ -25,16 +27,24 @@ from migrate.target.refresh import SourceRows
 from migrate.target.roles import Role
 from migrate.target.rows import PlaceWriter
 
-Wanted = Iterable[tuple[PlannedTable, Sequence[Key]]]
-_AS_APPLICATIONS = "SET SESSION foreign_key_checks = 1, innodb_lock_wait_timeout = 5"
+Wanted = Sequence[tuple[PlannedTable, Key]]
+_AS_APPLICATIONS = "SET SESSION foreign_key_checks = 1, innodb_lock_wait_timeout = 5, wait_timeout = 3600"
 """Their foreign keys hold for this row too; and nobody waits long behind it."""
+_ACTING = (
+    "SELECT one.TABLE_NAME, one.CONSTRAINT_NAME, many.COLUMN_NAME, many.REFERENCED_COLUMN_NAME"
+    " FROM information_schema.REFERENTIAL_CONSTRAINTS one JOIN information_schema.KEY_COLUMN_USAGE many"
+    " ON many.CONSTRAINT_SCHEMA = one.CONSTRAINT_SCHEMA AND many.CONSTRAINT_NAME = one.CONSTRAINT_NAME"
+    " AND many.TABLE_NAME = one.TABLE_NAME WHERE one.CONSTRAINT_SCHEMA = DATABASE()"
+    " AND one.UNIQUE_CONSTRAINT_SCHEMA = DATABASE() AND one.REFERENCED_TABLE_NAME = %s"
+    " AND one.DELETE_RULE NOT IN ('RESTRICT', 'NO ACTION') ORDER BY 1, 2, many.ORDINAL_POSITION"
+)
 
 
 class Carrier:
     """Writes rows of a stream's source, which is standby, at its targets. For one thread; close it.
 
-    A row that goes to another database is written there and committed before it is deleted where it was: whatever ends
-    in between leaves two of it, which every comparison names.
+    Rows are written in the order in which they were changed, each in its place and committed; then they are deleted
+    where they were, in the opposite order: whatever ends in between leaves two of a row, which every comparison names.
     """
 
     def __init__(self, settings: Settings, plan: Plan, state: sa.Engine) -> None:
@@ -46,7 +56,7 @@ class Carrier:
         self._rows = SourceRows(settings)
         self._alike = Alike(lambda: settings)
         self._open: dict[TargetDatabase, Connection] = {}
-        self._seen: dict[TableId, dict[Key, Seen]] = {}
+        self._seen: dict[tuple[TableId, Key], Seen] = {}
 
     def close(self) -> None:
         while self._open:
@@ -56,15 +66,16 @@ class Carrier:
 
     def look(self, wanted: Wanted) -> None:
         """What both sides have in these rows: `carry` writes nothing else, and over nothing else."""
-        for planned, keys in wanted:
-            self._seen[planned.table.id] = self._look(planned, keys)
+        for planned in {planned.table.id: planned for planned, _ in wanted}.values():
+            keys = [key for one, key in wanted if one.table.id == planned.table.id]
+            self._seen |= {(planned.table.id, key): seen for key, seen in self._look(planned, keys).items()}
 
     def _look(self, planned: PlannedTable, keys: Sequence[Key]) -> dict[Key, Seen]:
         with explained("a look at the rows to be carried"):
             return look_up(self._sessions, tuple(self._plan.members(planned)), keys)
 
     def carry(self, wanted: Wanted) -> None:
-        """Write them, one after the other.
+        """Write them, one after the other; wanted: a row of a group once.
 
         Raises: PreflightError where either side has another row by now, or in a cutover; StopError, ServerError.
         """
@@ -73,15 +84,20 @@ class Carrier:
             leading.hold(connection, name)
             leading.refuse_in_cutover(connection, name)
             version = leading.version(connection, name)
-            for planned, keys in wanted:
-                for database in planned.databases:
-                    with explained(database.target):
-                        roles.set_right(connection, self._session(database), name)
-                for key in keys:
-                    self._carry(planned, key, version)
+            for database in {used for planned, _ in wanted for used in planned.databases}:
+                with explained(database.target):
+                    roles.set_right(connection, self._session(database), name)
+            written: list[tuple[PlannedTable, Key, int | None]] = []
+            try:
+                for planned, key in wanted:
+                    written.append((planned, key, self._write(planned, key, version)))
+            finally:
+                for planned, key, home in reversed(written):
+                    self._leave(planned, key, home, version)
 
-    def _carry(self, planned: PlannedTable, key: Key, version: int) -> None:
-        seen, now = self._seen[planned.table.id][key], self._look(planned, [key])[key]
+    def _write(self, planned: PlannedTable, key: Key, version: int) -> int | None:
+        """Write a row in its place, which is returned; None where it is to be in none."""
+        seen, now = self._seen[planned.table.id, key], self._look(planned, [key])[key]
         holder, row = self._row(planned, key)
         home = None if row is None else planned.places.index(holder.route(row))
         if now.source != seen.source or home != (None if seen.source is None else seen.source[0]):
@@ -94,11 +110,33 @@ class Carrier:
                 self._put(connection, holder, place, row, is_there=had is not None)
                 if self._digest(connection, planned, home, key) != seen.source[1]:
                     raise _changed(planned, "standby")
-        for index, had in seen.targets.items():
+        return home
+
+    def _leave(self, planned: PlannedTable, key: Key, home: int | None, version: int) -> None:
+        """Delete a row where it was, and is not to be."""
+        for index, had in self._seen[planned.table.id, key].targets.items():
             if index != home:
                 place = planned.places[index]
                 with self._writing(planned, place, key, had, version) as connection:
+                    self._refuse_children(connection, planned, place, key)
                     self._writer(planned, place).delete(connection, [key])
+
+    def _refuse_children(self, connection: Connection, planned: PlannedTable, place: Place, key: Key) -> None:
+        """Raise StopError where a foreign key would take other rows along, which nobody asked for."""
+        acting: dict[tuple[str, str], list[tuple[str, str]]] = {}
+        for table, name, column, referenced in connection.query(_ACTING, [place.table]):
+            acting.setdefault((str(table), str(name)), []).append((str(column), str(referenced)))
+        where, arguments = among(planned.table, [key])
+        for (table, name), columns in acting.items():
+            mine = quote_all(column for column, _ in columns)
+            theirs = quote_all(referenced for _, referenced in columns)
+            parent = f"SELECT {theirs} FROM {quote(place.table)} WHERE {where}"
+            if connection.query(f"SELECT 1 FROM {quote(table)} WHERE ({mine}) IN ({parent}) LIMIT 1", arguments):
+                raise StopError(
+                    f"rows of {place.database.database}.{table} go or change with a row of {planned.table.full_name}"
+                    f" that is to leave that database, by foreign key {name}",
+                    hint="carry those rows too, or move them first, and again",
+                )
 
     def _row(self, planned: PlannedTable, key: Key) -> tuple[PlannedTable, Row | None]:
         """The row as the standby side has it, and the table that has it. Raises StopError."""
@@ -129,7 +167,7 @@ class Carrier:
             connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")  # locks the gap where no row is
             with connection.transaction():
                 held = roles.read(connection, self._settings.name)
-                if held.role is not Role.ACTIVE or held.version != version:
+                if held.role is not Role.ACTIVE or held.version > version:
                     raise PreflightError(
                         f"{connection.name} is {held.role}: nothing is carried there", hint="see `migrate status`"
                     )

@@ -14,7 +14,7 @@ from migrate.ops.runtime import stored_plan
 from migrate.preflight import existing, grants, triggers
 from migrate.preflight.result import Result, Verdict
 from migrate.settings import Settings
-from migrate.state import compared
+from migrate.state import compared, leading
 from migrate.state import migration as migrations
 from migrate.target.plan import Plan, TargetPool
 
@@ -28,7 +28,8 @@ def refuse_triggers(state: sa.Engine, streams: Iterable[Settings]) -> None:
         unseen, firing = _looked(stream, stored_plan(stream, state), is_reverse=is_reverse)
         if firing:
             with state.begin() as connection:
-                compared.forget(connection, stream.name)
+                if leading.leads(connection, stream.name):  # the other one has written nothing since it was compared
+                    compared.forget(connection, stream.name)
             raise _refusal(firing, "; then `migrate verify`, all tables")
         if unseen:
             raise _refusal(unseen, " (docs/grants.md): triggers may fire for what a stream writes there")

@@ -208,16 +208,21 @@ def carry(
         return count
     stream = wanted[0][0]  # the one that does not lead
     with closing(Carrier(stream.settings, stream.plan, state)) as carrier:
-        carrier.look(_tables(stream, wanted))
+        carrier.look(_rows(stream, wanted))
         _let_pass(leader, state, timeout_seconds)
         compare(settings, state)
-        carrier.carry(_tables(stream, left(state, wanted)))
+        listed = {(planned.table.id, key) for planned, key in _rows(stream, left(state, wanted))}
+        carrier.carry([row for row in _rows(stream, wanted) if (row[0].table.id, row[1]) in listed])
     return compare(settings, state)
 
 
-def _tables(stream: Stream, wanted: Sequence[tuple[Stream, Foreign]]) -> list[tuple[PlannedTable, list[Key]]]:
-    """The keys by table."""
-    return [(planned, [_key(one) for one in some]) for planned, some in _by_table(stream, [one for _, one in wanted])]
+def _rows(stream: Stream, wanted: Sequence[tuple[Stream, Foreign]]) -> list[tuple[PlannedTable, Key]]:
+    """Each row once, in the order of its changes: a row that two tables of a group list, or two places, is one."""
+    found: dict[tuple[object, Key], tuple[PlannedTable, Key]] = {}
+    for _, one in sorted(wanted, key=lambda pair: (pair[1].id[0], pair[1].coordinate)):
+        planned, key = stream.plan.tables[one.id], _key(one)
+        found.setdefault((planned.group or one.id, key), (planned, key))
+    return list(found.values())
 
 
 def left(state: sa.Engine, wanted: Sequence[tuple[Stream, Foreign]]) -> list[tuple[Stream, Foreign]]:

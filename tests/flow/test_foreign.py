@@ -43,6 +43,7 @@ def test_a_write_by_hand_at_a_standby_side_changes_nothing_at_the_active_one_and
     with switched(box, kafka, tmp_path) as one:
         flow, ask = one.flow, one.flow.migration.ask
         ask("verify")
+        ask("cutover", "--rehearse", "--freeze")  # the switch's version is above the roles' from here on
         before = flow.source_rows(box.source)
         one.write_at_target(0, "DELETE FROM orders_0 WHERE id = 24")
         one.write_at_target(0, "UPDATE orders_0 SET value = -5 WHERE id = 44")
@@ -167,6 +168,15 @@ def carried_whole(one: Switched) -> None:
     flow.migration.ask("--reverse", "drain", "--timeout", str(SLOW))
     box.source.execute("UPDATE orders SET user_id = 53 WHERE id = 104", database=flow.database)
     listed(one, 1)
+    box.targets[0].execute(
+        "CREATE TABLE order_lines SELECT 1 AS id, id AS of_order FROM orders_0 WHERE id = 104",
+        "ALTER TABLE order_lines ADD FOREIGN KEY (of_order) REFERENCES orders_0 (id) ON DELETE CASCADE",
+        database=f"{flow.name}_0",
+    )
+    told = flow.refused(*carry, code=5)
+    assert f"rows of {flow.name}_0.order_lines go or change with a row of" in told, "lost: what the key took along"
+    assert at_targets() == [52, 53], "both, which every comparison names"
+    box.targets[0].execute("DROP TABLE order_lines", database=f"{flow.name}_0")
     flow.migration.do(*carry)
     assert at_targets() == [53]
 

@@ -67,6 +67,12 @@ def test_a_stream_that_leads_again_does_not_go_back_behind_the_last_two_switches
     named = caught.value.hint.partition(", from ")[2].partition(" on;")[0]
     gone_back(main, named)
     main.publish(1, 2, 2, 2)
+    switched(main, Side.TARGET, "frozen", "standby")
+    switched(main, Side.SOURCE, "frozen", "active")
+    main.sql("INSERT INTO t VALUES (3, 'of the third')")
+    main.publish(2, 3)
+    with pytest.raises(StopError, match="before applications left it and came back"):
+        gone_back(main, meanwhile)  # where it was standby itself, and led again, and was left again
 
 
 def test_a_cutover_that_gave_writes_back_is_no_switch(main: Publishing) -> None:

@@ -81,9 +81,10 @@ def _refuse_former(
     """Raise StopError when changes of an earlier time as the active side would come again: the stream from the other
     side has written to those rows since, and what it writes here is not published. Where nothing was noted yet
     applications wrote."""
-    roles = {version.role for name, version in behind if name == schema_history.SIDE}
-    begun = begins.role if begins is not None else ""
-    if begun in (Role.STANDBY, Role.FROZEN) or Role.STANDBY not in roles:
+    first = Role.STANDBY if migrations.reverse_of(connection, migration) else Role.ACTIVE
+    roles = [(begins.role if begins is not None else "") or first]
+    roles += [version.role for name, version in behind if name == schema_history.SIDE]
+    if Role.STANDBY not in roles[roles.index(Role.ACTIVE) if Role.ACTIVE in roles else len(roles) :]:
         return
     since = active_again(connection, migration, position.source, position.server)
     place = "" if since is None else f", from {position.file.rpartition('.')[0]}.{since.file:06}:{since.transaction} on"
