@@ -8,8 +8,8 @@ from contextlib import closing
 
 import sqlalchemy as sa
 
-from migrate.model.errors import MigrateError, PreflightError
-from migrate.mysql.errors import explained
+from migrate.model.errors import MigrateError, PreflightError, ServerError
+from migrate.mysql.errors import explained, unreachable
 from migrate.ops.runtime import stored_plan
 from migrate.preflight import existing, grants, triggers
 from migrate.preflight.result import Result, Verdict
@@ -21,7 +21,8 @@ from migrate.target.plan import Plan, TargetPool
 
 def refuse_triggers(state: sa.Engine, streams: Iterable[Settings]) -> None:
     """Raise PreflightError where a trigger fires for what one of these streams writes: what was compared counts no
-    more, as it may have done so already; and where an account cannot see whether there is one. ServerError."""
+    more, as it may have done so already; and where an account cannot see whether there is one. A server that does not
+    answer is passed over. ServerError."""
     for stream in streams:
         with state.connect() as connection:
             is_reverse = bool(migrations.reverse_of(connection, stream.name))
@@ -53,7 +54,12 @@ def _looked(stream: Settings, plan: Plan, *, is_reverse: bool) -> tuple[list[Res
     unseen, firing = [], []
     with closing(TargetPool(stream)) as pool:
         for target in dict.fromkeys(database.target for database in plan.used_databases):
-            server = pool.server(target)
+            try:
+                server = pool.server(target)
+            except ServerError as error:
+                if not unreachable(error.__cause__):
+                    raise
+                continue  # what is not ready is named by itself
             with explained(server.name):
                 for there in existing.find(server, plan, target):
                     held = grants.check(server, grants.of_triggers([there.database]), "")

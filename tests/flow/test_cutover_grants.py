@@ -17,7 +17,7 @@ from tests.flow import launcher
 from tests.flow.test_cutover import Switched, connected, switched
 from tests.forked import Child
 
-WRITES = "SELECT, INSERT, UPDATE, DELETE, LOCK TABLES, CREATE"
+WRITES = "SELECT, INSERT, UPDATE, DELETE, LOCK TABLES, CREATE, TRIGGER"
 
 
 class Service:
