@@ -86,25 +86,6 @@ def test_a_table_that_takes_the_place_of_another_is_to_be_verified(main: Publish
     assert not equal(main)
 
 
-@pytest.mark.parametrize(
-    "statement",
-    [
-        "CREATE TRIGGER r AFTER INSERT ON t FOR EACH ROW SET @a = 1",
-        "/*!50003 CREATE*/ /*!50003 TRIGGER r BEFORE DELETE ON `t` FOR EACH ROW SET @a = 1 */",
-    ],
-)
-def test_a_trigger_that_is_made_is_to_be_verified_though_it_is_dropped_again(main: Publishing, statement: str) -> None:
-    """Lost: rows that it changed in a stream's transactions; a cutover looked for the triggers that are there then,
-    and an account without TRIGGER saw none."""
-    main.sql("CREATE TABLE u (id INT)", "CREATE TRIGGER other AFTER INSERT ON u FOR EACH ROW SET @a = 1")
-    main.sql("INSERT INTO t VALUES (1, 'a')")
-    main.publish(1)
-    assert equal(main)
-    main.sql(statement, "DROP TRIGGER r", "INSERT INTO t VALUES (2, 'a')")
-    main.publish(2)
-    assert not equal(main)
-
-
 def test_another_server_behind_the_address_is_to_be_verified(main: Publishing) -> None:
     main.sql("INSERT INTO t VALUES (1, 'a')")
     main.publish(1)

@@ -106,7 +106,7 @@ class Schema:
             return self._doubt(statement, f"it cannot be read: {error}", since)
         if ddl is None or any(UNREADABLE in legible("".join(name), exact=statement.exact) for name in ddl.names):
             behind = behind_settings(statement, found)
-            if made := self._trigger(behind, since):
+            if standby and (made := self._trigger(behind, since)):
                 return self.known.move(made, gtid, at)
             return self._doubt(behind, "", since)
         if not ddl.tables:
@@ -165,12 +165,14 @@ class Schema:
         return self.known.move({name: _forgotten(since) for name in lost})
 
     def _trigger(self, statement: Statement, since: Coordinate) -> Versions:
-        """A trigger changes rows in the transactions of a stream, which nobody reads as an application's: equal no more
-        (docs/decisions/0034)."""
+        """A trigger of a standby side changes rows in the transactions of a stream, which nobody reads as an
+        application's, until it is dropped: equal no more (docs/decisions/0034)."""
         there = {name: version for name, version in self.known.versions.items() if not version.gone}
         names = fires_for(statement, there)
         if names:
-            log.warning("a trigger was made", tables=[full(name) for name in names], statement=_text(statement))
+            log.warning(
+                "a trigger was made or dropped", tables=[full(name) for name in names], statement=_text(statement)
+            )
         return {
             name: replace(there[name], unequal=True, renames=self._renames_still(name, there[name]), since=since)
             for name in names

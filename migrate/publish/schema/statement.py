@@ -178,15 +178,16 @@ def concerned(statement: Statement, tables: Collection[tuple[str, str]]) -> tupl
 
 
 def fires_for(statement: Statement, tables: Collection[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Those (database, table) whose name a CREATE TRIGGER may contain: it is on one of them; none for any other
-    statement."""
+    """Those (database, table) that a trigger may be on: whose name a CREATE TRIGGER may contain, or whose database a
+    DROP TRIGGER may be of; none for any other statement."""
     words = list(_words(_without_comments(statement.legible)))
-    makes = next((word.upper() for word, _ in words if not word.isdecimal()), "") == "CREATE"  # `/*!50003 CREATE*/ …`
-    if not makes or _object(words) != "TRIGGER":
+    first = next((word.upper() for word, _ in words if not word.isdecimal()), "")  # `/*!50003 CREATE*/ …`
+    if first not in ("CREATE", "DROP") or _object(words) != "TRIGGER":
         return []
     may_mean = _may_mean(words)
     here = statement.database.lower()
-    return [(one, table) for one, table in tables if (one.lower() == here or may_mean(one)) and may_mean(table)]
+    there = [(one, table) for one, table in tables if one.lower() == here or may_mean(one)]
+    return there if first == "DROP" else [(one, table) for one, table in there if may_mean(table)]
 
 
 def behind_settings(statement: Statement, found: Sequence[Token]) -> Statement:
