@@ -20,6 +20,7 @@ from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory, gettempdir
+from typing import Any
 
 import structlog
 from py4j.protocol import Py4JError
@@ -234,16 +235,27 @@ def _not_inherited(secrets: Collection[str]) -> Iterator[None]:
 
 @contextmanager
 def _interrupts_later() -> Iterator[None]:
-    """Ctrl-C only after the block: a JVM whose launch is broken off stays, for good, without its parent."""
+    """Ctrl-C only after the block: a JVM whose launch is broken off stays, for good, without its parent. PySpark sets a
+    handler of its own near the end of its start, which asks Java in the middle of another question and may wait for
+    ever: it is not set.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
     came: list[int] = []
-    before = signal.signal(signal.SIGINT, lambda number, _: came.append(number))
+    set_handler = signal.signal
+    before = set_handler(signal.SIGINT, lambda number, _: came.append(number))
+
+    def without_sparks(number: int, handler: Any) -> Any:
+        """The JVM is still told to ignore it."""
+        return before if number == signal.SIGINT and callable(handler) else set_handler(number, handler)
+
     try:
+        signal.signal = without_sparks  # type: ignore[assignment]  # of the same use
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        signal.signal = set_handler
+        set_handler(signal.SIGINT, before)
     if came:
         signal.raise_signal(signal.SIGINT)
 
