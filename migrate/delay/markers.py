@@ -53,10 +53,9 @@ class Markers:
         self._next = 0.0
         with state.connect() as connection:
             found = acknowledged.load(connection, settings.name, SENDER)
-        names = {topic.id: topic.name for topic in migration.topics}
-        self.ends = Ends(
-            {(names[one.topic_id], one.number): end for one, end in found.items() if one.topic_id in names}
-        )
+        names = migration.topic_names
+        known = {part: end for part, end in found.items() if part.topic_id in names}
+        self.ends = Ends({(names[part.topic_id], part.number): end for part, end in known.items()})
         """For the producer: up to where the broker acknowledged what this process sent."""
 
     def look(self, reader: PartitionReader) -> None:

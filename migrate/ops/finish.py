@@ -75,8 +75,8 @@ def finish(
     abandon: it is given up, with applications at the sources. unread: although changes of the sources never came to the
     targets; Kafka is not asked. do: without it nothing is changed. without: servers that
     are gone for good, at which nothing is looked at or cleaned.
-    Raises: PreflightError where it must not end yet, ServerError when a server does not answer: then again; StopError
-    where a source's log cannot be read to its end.
+    Raises: PreflightError where it must not end yet, or a source's log cannot be read to its end; ServerError when a
+    server does not answer: then again.
     """
     servers: tuple[Source | Target, ...] = (*settings.sources, *settings.targets)
     if unknown := set(without) - {one.name for one in servers}:

@@ -23,8 +23,8 @@ _LOOKS_SECONDS = 0.1
 def read_on(settings: Settings, state: sa.Engine, source: str) -> None:
     """Publish what a source's log has up to now, as its publisher would. One that never ran reads nothing.
 
-    Raises: PreflightError where its publisher runs; ServerError where this
-    takes longer than five minutes, or the server does not answer; and whatever stops a publisher.
+    Raises: PreflightError where its publisher runs; ServerError where this takes longer than five minutes, or the
+    server does not answer; and whatever stops a publisher.
     """
     with state.connect() as connection:
         before = position.load(connection, settings.name, source)

@@ -69,14 +69,13 @@ class PlaceWriter:
 
         Raises StopError where a key finds the row of another one.
         """
-        alike = self._alike if self._alike is not None and is_translated(self.table, connection.flavour) else None
         found: set[Key] = set()
         for part in slices(keys, self._lookup_keys):
             there = self._keys(connection, *among(self.table, part))
             if not self.table.key_is_exact:
                 found.update(part[:1] if there else ())  # looked up one by one: the server's equality decides
-                if alike is not None and there and there[0] != part[0]:
-                    alike.refuse_others(self.table, part[0], there[0])
+                if there and there[0] != part[0] and self._alike and is_translated(self.table, connection.flavour):
+                    self._alike.refuse_others(self.table, part[0], there[0])
                 continue
             found.update(there)
         return found

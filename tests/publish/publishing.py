@@ -15,6 +15,7 @@ from typing import Any
 import sqlalchemy as sa
 from confluent_kafka import Consumer, TopicPartition
 
+from migrate.cutover.reverse import reversed_settings
 from migrate.ops.init import initialise
 from migrate.ops.runtime import stored_plan
 from migrate.publish.publisher import Publisher, lease_name
@@ -169,3 +170,10 @@ class Publishing:
     def scalar(self, sql: str) -> Any:
         with self.state.connect() as connection:
             return connection.execute(sa.text(sql)).scalar()
+
+
+def with_way_back(source: DatabaseServer, other: DatabaseServer, kafka: KafkaBroker) -> Publishing:
+    """Of a migration that has a reverse stream; its publisher never ran."""
+    made = Publishing(source, other, kafka)
+    initialise(reversed_settings(made.settings, stored_plan(made.settings, made.state)), reverse_of=made.name)
+    return made

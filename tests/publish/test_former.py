@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from publishing import Publishing
+from publishing import Publishing, with_way_back
 
-from migrate.cutover.reverse import reversed_settings
 from migrate.model.errors import StopError
 from migrate.model.partition import Partition
-from migrate.ops.init import initialise
 from migrate.ops.rewind import rewind
-from migrate.ops.runtime import stored_plan
 from migrate.state import compared, foreign, migration, switch
 from migrate.state.switch import Side, Writes
 from migrate.target.roles import ROLE
@@ -23,8 +20,7 @@ from sandbox.stack import Sandbox
 @pytest.fixture
 def main(mysql_box: Sandbox, kafka: KafkaBroker) -> Iterator[Publishing]:
     """Of a migration with a way back."""
-    made = Publishing(mysql_box.source, mysql_box.targets[0], kafka)
-    initialise(reversed_settings(made.settings, stored_plan(made.settings, made.state)), reverse_of=made.name)
+    made = with_way_back(mysql_box.source, mysql_box.targets[0], kafka)
     yield made
     made.close()
 

@@ -7,11 +7,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
-from publishing import Publishing
+from publishing import Publishing, with_way_back
 
-from migrate.cutover.reverse import reversed_settings
-from migrate.ops.init import initialise
-from migrate.ops.runtime import stored_plan
 from migrate.state import schema_history, switch
 from migrate.state.switch import Side, Writes
 from migrate.target.roles import ROLE, Role
@@ -22,8 +19,7 @@ from sandbox.stack import Sandbox
 @pytest.fixture
 def main(mysql_box: Sandbox, kafka: KafkaBroker) -> Iterator[Publishing]:
     """A publisher that never ran, of a migration with a way back; on MySQL, which logs what it replicates as it is."""
-    made = Publishing(mysql_box.source, mysql_box.targets[0], kafka)
-    initialise(reversed_settings(made.settings, stored_plan(made.settings, made.state)), reverse_of=made.name)
+    made = with_way_back(mysql_box.source, mysql_box.targets[0], kafka)
     yield made
     made.close()
 

@@ -173,14 +173,12 @@ class Schema:
             log.warning(
                 "a trigger was made or dropped", tables=[full(name) for name in names], statement=_text(statement)
             )
-        return {
-            name: replace(there[name], unequal=True, renames=self._renames_still(name, there[name]), since=since)
-            for name in names
-        }
+        return {name: self._unequal(name, there[name], since) for name in names}
 
-    def _renames_still(self, name: Name, version: Version) -> bool:
-        """A table that may take a selected one's place is as it was made, with other names, until it does."""
-        return version.renames and name not in self._selected
+    def _unequal(self, name: Name, version: Version, since: Coordinate) -> Version:
+        """As it was, with other values from here on. A table that may take a selected one's place is as it was made,
+        with other names, until it does."""
+        return replace(version, unequal=True, renames=version.renames and name not in self._selected, since=since)
 
     def _emptied(self, step: _Step, names: Collection[Name]) -> Versions:
         """At a standby side nothing is carried: every row of it may have been written by hand."""
@@ -189,13 +187,7 @@ class Schema:
             log.warning("emptied at a standby side", tables=told, statement=_text(step.statement))
         there = {name: self.known.there(name) for name in names}
         return {
-            name: replace(
-                version,
-                unequal=True,
-                emptied=True,
-                renames=self._renames_still(name, version),
-                since=step.since,
-            )
+            name: replace(self._unequal(name, version, step.since), emptied=True)
             for name, version in there.items()
             if version is not None
         }
