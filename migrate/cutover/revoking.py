@@ -33,20 +33,27 @@ def revocations(server: Server, accounts: Sequence[str], databases: Collection[s
 
 def refuse_open(server: Server, accounts: Sequence[str], databases: Collection[str]) -> None:
     """Once writes were taken: by the server's own word nobody who was to be stopped has any left, also none that was
-    given since the check. Raises PreflightError, ServerError."""
+    given since the check; by its grants as it shows them, and by the tables that it goes by. Raises PreflightError,
+    ServerError."""
     taken, _ = grants(server, accounts, databases)
     if taken:
         raise PreflightError(
             f"'{server.name}': writes were given back while they were taken: {'; '.join(taken)} is to be done again",
             hint="see who changes these accounts, and try again",
         )
-    refuse_others(server, accounts, databases)
+    comers = refuse_others(server, accounts, databases)
+    if left := server.may_write({*comers, *server.roles_of(comers), *server.roles_of_all()}, databases):
+        raise PreflightError(
+            f"'{server.name}': who is to be stopped may write all the same, by the server's tables of privileges:"
+            f" {'; '.join(left)}",
+            hint="take that from them by hand, or use cutover.stop: read_only",
+        )
 
 
-def refuse_others(server: Server, accounts: Sequence[str], databases: Collection[str]) -> None:
+def refuse_others(server: Server, accounts: Sequence[str], databases: Collection[str]) -> set[tuple[str, str]]:
     """Raise PreflightError when who is to be stopped may write all the same once the named accounts may not: by a role
     that is not named or that all accounts have, or by coming as an account of the same name at another host. Raises
-    ServerError."""
+    ServerError. Returns who comes as one of them, as (user, host)."""
     known = {named(text) for text in accounts}
     comers = known | {*server.members([*known])}
     comers |= server.alike(user for user, _ in comers)
@@ -69,6 +76,7 @@ def refuse_others(server: Server, accounts: Sequence[str], databases: Collection
             f"'{server.name}': " + "\n  - ".join(told for told, _ in problems),
             hint="; ".join(way for _, way in problems) + "; or use cutover.stop: read_only",
         )
+    return comers
 
 
 def grants(server: Server, accounts: Sequence[str], databases: Collection[str]) -> Statements:

@@ -209,6 +209,28 @@ class Server:
             of = {*more}
         return found
 
+    def may_write(self, accounts: Collection[tuple[str, str]], databases: Collection[str]) -> list[str]:
+        """What these accounts and roles, as (user, host), may write in databases, "'user'@'host' on WHAT", by the
+        tables in which the server keeps its privileges: no grant is read as text, the server matches the names.
+
+        MySQL manual and MariaDB knowledge base, "INFORMATION_SCHEMA SCHEMA_PRIVILEGES Table" and those beside it. Shows
+        others' privileges to who may read the database `mysql`.
+        """
+        names_of = ", ".join("'" + _escaped(f"'{user}'@'{host}'") + "'" for user, host in sorted(accounts))
+        names = [f"'{_escaped(name)}'" for name in sorted(databases)]
+        like = " OR ".join(f"{name} LIKE TABLE_SCHEMA" for name in names)
+        of = f"GRANTEE IN ({names_of}) AND PRIVILEGE_TYPE IN ('INSERT', 'UPDATE', 'DELETE')"
+        single = f"{of} AND TABLE_SCHEMA IN ({', '.join(names)})"
+        rows = self.query(
+            f"SELECT GRANTEE, '*.*' FROM information_schema.USER_PRIVILEGES WHERE {of}"
+            f" UNION SELECT GRANTEE, TABLE_SCHEMA FROM information_schema.SCHEMA_PRIVILEGES WHERE {of} AND ({like})"
+            f" UNION SELECT GRANTEE, CONCAT_WS('.', TABLE_SCHEMA, TABLE_NAME) FROM"
+            f" information_schema.TABLE_PRIVILEGES WHERE {single}"
+            f" UNION SELECT GRANTEE, CONCAT_WS('.', TABLE_SCHEMA, TABLE_NAME) FROM"
+            f" information_schema.COLUMN_PRIVILEGES WHERE {single}"
+        )
+        return sorted(f"{holder} on {what}" for holder, what in rows)
+
     def end_statement(self, statement: str) -> None:
         """End sessions that run exactly this statement, and wait until none does. Raises ServerError."""
         waiting = (

@@ -105,24 +105,22 @@ class Actor:
 class Crew:
     """All of them."""
 
-    def __init__(
-        self,
-        migration: Migration,
-        choice: Random,
-        say: Say,
-        processes: Mapping[str, tuple[str, ...]] = PROCESSES,
-        *,
-        twice: bool = True,
-    ) -> None:
+    def __init__(self, migration: Migration, choice: Random, say: Say) -> None:
         self._migration = migration
         self._choice = choice
         self._say = say
-        self.actors = [
-            Actor(f"{name}-{number}", arguments, migration)
-            for name, arguments in processes.items()
-            for number in ((1, 2) if twice else (1,))
-        ]
+        self.actors: list[Actor] = []
         self.kills: Counter[str] = Counter()  # by process
+
+    def start(self, processes: Mapping[str, tuple[str, ...]]) -> None:
+        """Two of each."""
+        new = [
+            Actor(f"{name}-{number}", arguments, self._migration)
+            for name, arguments in processes.items()
+            for number in (1, 2)
+        ]
+        self.actors += new
+        self.tend()
 
     def add(self, name: str, *arguments: str) -> Actor:
         """One more, that ends by itself."""

@@ -43,8 +43,9 @@ class Faults:
         self._failure: BaseException | None = None
         self._stop = threading.Event()
         self.counts: Counter[str] = Counter()
-        self.copied = False
-        """Whether the copy is done: what a target lost of it, only a person has copied again."""
+        self.may_lose = False
+        """Whether a target may come back with less: not before the copy is done, as what it lost of that only a person
+        has copied again, and not while an application writes there."""
         for server in box.targets:
             self._tune(server)
 
@@ -89,11 +90,15 @@ class Faults:
             self._freeze_server: 2,
             self._restart_target: 2,
             self._restart_broker: 1,
-            **({self._put_back: 2} if self.copied else {}),
+            **({self._put_back: 2} if self.may_lose else {}),
         }
         self._choice.choices(list(kinds), list(kinds.values()))[0]()
 
-    def end(self) -> None:
+    def servers_are_back(self) -> bool:
+        """Whether nothing is done to a server any more."""
+        return self._server is None or not self._server.is_alive()
+
+    def calm(self) -> None:
         """Undo everything: nothing is frozen, locked or down any more."""
         self._stop.set()
         for thread in self._threads:
@@ -104,6 +109,7 @@ class Faults:
             action()
         self._later.clear()
         self.due()
+        self._stop.clear()
 
     # -- processes
 

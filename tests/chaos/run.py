@@ -1,9 +1,11 @@
-"""A chaos run: a whole migration under load and faults, then silence, and the comparison of everything."""
+"""A chaos run: a whole migration under load and faults, with cutovers and rollbacks; then everything is compared."""
 
 from __future__ import annotations
 
+import logging
 import sys
 import time
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -13,12 +15,15 @@ from typing import Any
 
 import pymysql
 
+from examples.application import Server, Switch
 from sandbox.broker import KafkaBroker
+from sandbox.database import DatabaseServer
 from sandbox.errors import SandboxError
 from sandbox.stack import Sandbox
-from tests.chaos.crew import Actor, Crew, Failure
+from tests.chaos.crew import PROCESSES, Actor, Crew, Failure
 from tests.chaos.faults import Faults
 from tests.chaos.oracle import Finding, Oracle
+from tests.chaos.switching import Switching
 from tests.chaos.tables import TABLES, cold_keys
 from tests.chaos.writer import Writer
 from tests.forked import Migration
@@ -28,15 +33,17 @@ LEASE = 3.0  # seconds
 _TICK = 0.05
 _KILLS_AT_MOST = 6  # while nothing arrives: a busy machine would see nothing but starts
 _ROWS_AT_LEAST = 100
+_BEFORE = 0.6  # of the kills happen before the first switch
+_PASSWORD = "App-secret-1"  # of the applications' account
 
 
 @dataclass(frozen=True)
 class Plan:
-    """`kills`: of processes, spread over about `seconds`; the run goes on until they are done."""
+    """`kills`: of processes, one each `gap` seconds before the first switch; the run goes on until they are done."""
 
     seed: int
-    seconds: float
     kills: int
+    gap: float = 3.0
     pause: float = 0.15  # seconds between two transactions of a writer, on average
     fill: float = 1.0  # how many rows there are before the start
     patience: float = 900.0  # seconds that everything may take to arrive once the faults are over, and before
@@ -54,9 +61,11 @@ class Chaos:
         self.migration = Migration(box, directory, self._config(directory))
         self.oracle = Oracle(box, name)
         self.crew = Crew(self.migration, self._choice, self.note)
+        self._user = f"{name}_app"[-32:]
         self.writers = [
             Writer(
-                lambda: box.source.connect(f"{name}_src", read_timeout=60),
+                self._databases,
+                lambda number=number: self._switch(number),  # type: ignore[misc]
                 number,
                 WRITERS,
                 plan.seed,
@@ -65,8 +74,11 @@ class Chaos:
             )
             for number in range(WRITERS)
         ]
-        self.summary = ""
-        self.put_back = False  # a target came back with less: what it lost was a difference until it came again
+        # The example warns of a state that is away for a moment; here it often is.
+        logging.getLogger("application").setLevel(logging.ERROR)
+        self._faults: Faults | None = None
+        self._switching: Switching | None = None
+        self.wrong: list[str] = []
 
     def note(self, line: str) -> None:
         """A line of the journal, with the seconds since the start."""
@@ -77,39 +89,79 @@ class Chaos:
             writer.end()
         self.crew.close()
         self._journal.close()
+        for server in self._box.databases:  # a switch that was not made to its end may have left one so
+            server.execute("SET GLOBAL read_only = 0")
+
+    @property
+    def summary(self) -> str:
+        """What was done so far."""
+        kills, counts = Counter(self.crew.kills), Counter(self._faults.counts if self._faults else {})
+        if self._switching is not None:
+            counts += self._switching.counts
+            kills["command"] = counts.pop("command killed", 0)
+        of_kills = ", ".join(f"{name} {count}" for name, count in sorted(kills.items()))
+        others = ", ".join(f"{name} {count}" for name, count in sorted(counts.items()))
+        changes = sum(writer.changes for writer in self.writers)
+        done = sum(writer.transactions for writer in self.writers)
+        at_targets = sum(writer.at_targets for writer in self.writers)
+        return (
+            f"{sum(kills.values())} kills ({of_kills}); {others}; {changes} changes in {done} transactions,"
+            f" {at_targets} of them at the targets"
+        )
 
     # -- steps
 
     def storm(self) -> None:
-        """Start everything, write, and break things until the kills are done. Raises Failure."""
+        """Start everything, write, and break things until most kills are done. Raises Failure."""
         self._create()
         self.migration.do("init")
+        self._let_applications_in()
         for writer in self.writers:
             writer.start()
         faults = Faults(self._box, self._kafka, self.crew, self._name, LEASE, self._choice, self.note)
-        self.crew.tend()
+        self._faults = faults
+        self.crew.start(PROCESSES)
         self._until(lambda: self._published(), "the publisher to begin", 120)
         copy = self.crew.add("copy", "copy")
         try:
             self._break_things(faults, copy)
         finally:
-            faults.end()
-        kills = ", ".join(f"{name} {count}" for name, count in sorted(self.crew.kills.items()))
-        self.put_back = bool(faults.counts["put back"])
-        others = ", ".join(f"{name} {count}" for name, count in sorted(faults.counts.items()))
-        self.summary = f"{sum(self.crew.kills.values())} kills ({kills}); {others}; {self._applied()} changes applied"
+            faults.calm()
+        self._until(lambda: copy.done, "the end of the copy", self._plan.patience)
+        if not faults.counts["put back"]:  # what is lost is a difference until it comes again
+            self.wrong += self._false_alarms()
+
+    def switches(self) -> None:
+        """Cutovers and rollbacks beside faults until all kills are done. Raises Failure."""
+        assert self._faults is not None
+        self._switching = Switching(
+            self._box,
+            self.migration,
+            self._name,
+            self.crew,
+            self._faults,
+            self._choice,
+            self.note,
+            self._written,
+        )
+        self._switching.begin()
+        try:
+            self._switching.there_and_back(self._plan.kills)
+        finally:
+            self._faults.calm()
+        self._switching.settle()
 
     def _break_things(self, faults: Faults, copy: Actor) -> None:
         """Kills and other faults, at random moments; after every few kills only once rows have arrived since.
 
         Most of it happens after the copy, which reads what is there and so makes good what was lost before.
         """
-        gap = self._plan.seconds / self._plan.kills
+        gap, enough = self._plan.gap, int(self._plan.kills * _BEFORE)
         next_kill = next_other = began = time.monotonic()
         seen = checked = 0
-        while (kills := sum(self.crew.kills.values())) < self._plan.kills:
+        while (kills := sum(self.crew.kills.values())) < enough:
             now = time.monotonic()
-            if kills >= self._plan.kills // 3 and not copy.done:
+            if kills >= enough // 2 and not copy.done:
                 if now > began + self._plan.patience:
                     raise Failure(f"the copy did not end within {self._plan.patience:.0f} s: {self._status()}")
             elif kills >= checked + _KILLS_AT_MOST:
@@ -124,11 +176,12 @@ class Chaos:
                 if now >= next_kill:
                     faults.kill()
                     next_kill = now + self._choice.expovariate(1 / gap)
-                faults.copied = copy.done
+                faults.may_lose = copy.done
                 if now >= next_other:
                     faults.other()
                     next_other = now + self._choice.expovariate(1 / max(1.0, min(gap, 4.0)))
             faults.due()
+            self._written()
             self.crew.tend()
             time.sleep(_TICK)
 
@@ -147,19 +200,19 @@ class Chaos:
         """No more writes; everything arrives. Returns the seconds that took. Raises Failure when it does not."""
         for writer in self.writers:
             writer.stop()
-        changes = sum(writer.changes for writer in self.writers)
-        transactions = sum(writer.transactions for writer in self.writers)
-        self.summary += f"; in all {changes} changes in {transactions} transactions"
         began = time.monotonic()
-        drain = self.crew.add("drain", "drain", "--timeout", str(self._plan.patience))
-        self._until(lambda: drain.done, "everything to arrive", self._plan.patience)
+        for way in ((), ("--reverse",)):
+            drain = self.crew.add(f"drain{''.join(way)}", *way, "drain", "--timeout", str(self._plan.patience))
+            self._until(lambda drain=drain: drain.done, "everything to arrive", self._plan.patience)
+        if self._switching is not None:
+            self.wrong += self._switching.written_by_hand()
         return time.monotonic() - began
 
     def findings(self) -> list[Finding]:
         """What the oracle finds, broken record states included."""
         return sorted([*self.oracle.findings(self.writers), *self._broken_records()])
 
-    def false_alarms(self) -> list[str]:
+    def _false_alarms(self) -> list[str]:
         """What the scheduled check called a difference, while everything was on its way and none had been planted."""
         logs = sorted((self.migration.directory / "logs").glob("check-*.log"))
         lines = [line for log in logs for line in log.read_text("utf-8", "replace").splitlines()]
@@ -191,6 +244,45 @@ class Chaos:
                 columns = f"id, {'user_id, ' if user else ''}note, stamp"
                 values = ", ".join(rows[start : start + 500])
                 self._box.source.execute(f"INSERT INTO {spec.name} ({columns}) VALUES {values}", database=database)
+
+    def _written(self) -> int:
+        """Transactions that were acknowledged. Raises Failure when a writer has lost one, or ended."""
+        for writer in self.writers:
+            writer.check()
+        return sum(writer.transactions for writer in self.writers)
+
+    def _let_applications_in(self) -> None:
+        """An account whom `read_only` stops, with rights on rows alone."""
+        name, targets = self._name, self._box.targets
+        places = [(self._box.source, f"{name}_src"), (targets[0], f"{name}_0"), (targets[1], f"{name}_1")]
+        for server, database in [*places, (targets[0], f"{name}_state")]:
+            server.execute(f"CREATE USER IF NOT EXISTS '{self._user}'@'%' IDENTIFIED BY '{_PASSWORD}'")
+            server.execute(f"GRANT SELECT, INSERT, UPDATE, DELETE ON {database}.* TO '{self._user}'@'%'")
+
+    def _databases(self, side: str) -> list[Any]:
+        """Connections of an application to the databases of a side."""
+
+        def connect(server: DatabaseServer, database: str) -> Any:
+            return pymysql.connect(
+                host=server.host,
+                port=server.port,
+                user=self._user,
+                password=_PASSWORD,
+                database=f"{self._name}_{database}",
+                charset="utf8mb4",
+                ssl_disabled=True,
+                connect_timeout=5,
+                read_timeout=60,
+            )
+
+        if side == "source":
+            return [connect(self._box.source, "src")]
+        return [connect(server, str(number)) for number, server in enumerate(self._box.targets)]
+
+    def _switch(self, number: int) -> Switch:
+        at = self._box.targets[0]
+        state = Server(at.host, at.port, self._user, _PASSWORD, tls=False)
+        return Switch(state, f"{self._name}_state", self._name, f"writer-{number}")
 
     def _published(self) -> bool:
         sql = "SELECT COUNT(*) FROM position"
@@ -225,7 +317,7 @@ class Chaos:
             )
 
         name, targets = self._name, self._box.targets
-        tables = "".join(f"  - name: {name}_src.{spec.name}\n    sharding:\n{spec.sharding()}" for spec in TABLES)
+        tables = "".join(spec.config(f"{name}_src") for spec in TABLES)
         return (
             f"name: {name}\n"
             f"state: {{{server(targets[0])}, database: {name}_state}}\n"
@@ -238,7 +330,9 @@ class Chaos:
             " retry_seconds: 0.2, retry_max_seconds: 2}\n"
             "commit: {idle_seconds: 0.5, cleanup_interval_seconds: 2, cleanup_age_seconds: 2}\n"
             "delay: {tiers_seconds: [0.5, 2]}\ncopy: {chunk_rows: 500, chunks_at_once: 2}\n"
-            "verify: {recheck_seconds: 0.5, rechecks: 3}\ncheck: {interval_seconds: 2, wait_seconds: 10}\n"
+            "verify: {recheck_seconds: 0.5, rechecks: 5, master: 'local[2]'}\n"
+            "check: {interval_seconds: 2, wait_seconds: 10}\n"
+            "cutover: {stop: read_only, wait_seconds: 1, freeze_seconds: 10}\n"
             f"lease: {{seconds: {LEASE}}}\nrun_dir: {directory / 'run'}\ntables:\n{tables}"
         )
 
@@ -253,12 +347,13 @@ def run(
     with closing(Chaos(box, kafka, directory, name, plan)) as chaos:
         try:
             chaos.storm()
+            chaos.switches()
             seconds = chaos.settle()
             found = chaos.findings()
-            wrong = _told(chaos, found, kafka) + ([] if chaos.put_back else chaos.false_alarms())
+            wrong = _told(chaos, found, kafka) + chaos.wrong
             if not found:
                 planted = chaos.oracle.plant() if control else []
-                wrong += _control(planted, chaos.findings()) if control else []
+                wrong += _control(planted, chaos.oracle.findings(chaos.writers)) if control else []
                 verified = chaos.verified()
                 if verified != {(one.table, _KINDS[one.kind]) for one in planted}:
                     wrong.append(f"`migrate verify` names {sorted(verified)}, and must name {planted}")

@@ -35,16 +35,20 @@ class TableSpec:
     unique: str = ""  # a column with a unique key, whose values swap
     slot: Callable[[Mapping[str, str]], int | None] = lambda row: _slot(row["id"])  # back from a row; None: nobody's
 
-    def sharding(self) -> str:
+    def config(self, database: str) -> str:
         """Its part of the config file."""
         column, name = self.shard_column, self.name
+        head = f"  - name: {database}.{name}\n"
+        if self.unique:
+            head += "    unique_apart: true\n"  # each writer keeps its values unique over the target tables
+        head += "    sharding:\n"
         if self.databases == 1:
             return (
-                f'      nodes: "ds_0.{name}_${{0..3}}"\n'
+                f'{head}      nodes: "ds_0.{name}_${{0..3}}"\n'
                 f"      table: {{column: {column}, algorithm: MOD, props: {{sharding-count: 4}}}}\n"
             )
         return (
-            f'      nodes: "ds_${{0..1}}.{name}_${{0..1}}"\n'
+            f'{head}      nodes: "ds_${{0..1}}.{name}_${{0..1}}"\n'
             f"      database: {{column: {column}, algorithm: INLINE,"
             f' props: {{algorithm-expression: "ds_${{{column} % 2}}"}}}}\n'
             f"      table: {{column: {column}, algorithm: INLINE,"

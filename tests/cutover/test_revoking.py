@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ import pytest
 from migrate.cutover.revoking import grants
 from migrate.cutover.server import Server
 from migrate.model.errors import PreflightError, ServerError
+from migrate.mysql.grants import GRANT
 from migrate.settings import Source
 from sandbox.stack import Sandbox
 from tests.cutover.test_blocking import Case
@@ -139,6 +141,21 @@ def test_who_may_write_all_the_same_once_the_block_stands_is_named_and_writes_ar
             case.box.source.execute(f"DROP ROLE '{user}_late'")
 
 
+def test_a_right_that_was_not_read_from_the_grants_is_found_in_the_tables_of_privileges(
+    case: Case, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Lost: what an application wrote through the freeze by a grant that was read wrongly."""
+    with application(case, wait_seconds=1) as user:
+        case.box.source.execute(f"GRANT DELETE ON {case.database}.`t` TO '{user}'@'%'")
+        readable = GRANT.pattern.replace("(?P<table>", "(?!`t`)(?P<table>")
+        monkeypatch.setattr("migrate.cutover.revoking.GRANT", re.compile(readable, GRANT.flags))
+        with pytest.raises(PreflightError) as caught:
+            case.stop()
+        assert f"'{user}'@'%' on {case.database}.t" in caught.value.message
+        case.give_back()
+        assert may_write(case, user) == [True, True]
+
+
 def test_a_role_that_every_account_has_is_named_before_the_freeze(case: Case) -> None:
     mysql, server, role = case.box.flavour == "mysql", case.servers["b"], f"{case.name[-20:]}_all"
     written = f"'{role}'@'10.%'" if mysql else f"`{role}`"
@@ -209,7 +226,9 @@ def test_writes_to_databases_with_any_name_are_taken_and_given_back(box: Sandbox
         with closing(Server(Source.model_validate({"name": "main", **address(server)}), "source")) as ours:
             taken, back = grants(ours, [f"{user}@%"], names)
             assert len(taken) == len(back) == len(names) + 1
+            assert len(ours.may_write([(user, "%")], names)) == len(names) + 1
             server.execute(*taken)
+            assert ours.may_write([(user, "%")], names) == []
             left = " ".join(str(line) for (line,) in server.query(f"SHOW GRANTS FOR '{user}'@'%'"))
             assert not any(word in left for word in ("INSERT", "UPDATE", "DELETE")), left
             server.execute(*back)
