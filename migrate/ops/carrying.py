@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from typing import Any, NamedTuple
 
 import pymysql
 import sqlalchemy as sa
+import structlog
 
 from migrate.model.change import Key
-from migrate.model.errors import PreflightError, StopError
+from migrate.model.errors import MigrateError, PreflightError, StopError
 from migrate.model.message import Row
 from migrate.model.table import TableId
 from migrate.mysql.connection import Connection
 from migrate.mysql.errors import explained, number
 from migrate.mysql.keys import among
 from migrate.mysql.quoting import quote, quote_all
+from migrate.mysql.quoting import table as quoted
 from migrate.scroll.lookup import Seen, lock_digest, look_up
 from migrate.scroll.sessions import Sessions
 from migrate.settings import Settings
@@ -27,17 +30,28 @@ from migrate.target.refresh import SourceRows
 from migrate.target.roles import Role
 from migrate.target.rows import PlaceWriter
 
+log = structlog.get_logger("migrate.foreign")
 Wanted = Sequence[tuple[PlannedTable, Key]]
 _AS_APPLICATIONS = "SET SESSION foreign_key_checks = 1, innodb_lock_wait_timeout = 5, wait_timeout = 3600"
 """Their foreign keys hold for this row too; and nobody waits long behind it."""
 _ACTING = (
-    "SELECT one.TABLE_NAME, one.CONSTRAINT_NAME, many.COLUMN_NAME, many.REFERENCED_COLUMN_NAME"
+    "SELECT one.CONSTRAINT_SCHEMA, one.TABLE_NAME, one.CONSTRAINT_NAME, many.COLUMN_NAME, many.REFERENCED_COLUMN_NAME"
     " FROM information_schema.REFERENTIAL_CONSTRAINTS one JOIN information_schema.KEY_COLUMN_USAGE many"
     " ON many.CONSTRAINT_SCHEMA = one.CONSTRAINT_SCHEMA AND many.CONSTRAINT_NAME = one.CONSTRAINT_NAME"
-    " AND many.TABLE_NAME = one.TABLE_NAME WHERE one.CONSTRAINT_SCHEMA = DATABASE()"
-    " AND one.UNIQUE_CONSTRAINT_SCHEMA = DATABASE() AND one.REFERENCED_TABLE_NAME = %s"
-    " AND one.DELETE_RULE NOT IN ('RESTRICT', 'NO ACTION') ORDER BY 1, 2, many.ORDINAL_POSITION"
+    " AND many.TABLE_NAME = one.TABLE_NAME WHERE one.UNIQUE_CONSTRAINT_SCHEMA = DATABASE()"
+    " AND one.REFERENCED_TABLE_NAME = %s AND one.{rule} NOT IN ('RESTRICT', 'NO ACTION')"
+    " ORDER BY 1, 2, 3, many.ORDINAL_POSITION"
 )
+"""Foreign keys that change rows along with a table's, in every database that the account may see."""
+
+
+class _Child(NamedTuple):
+    """Rows that a foreign key changes along with the row that is written."""
+
+    table: str
+    key: str  # the foreign key's name
+    referenced: str  # columns of the parent, quoted
+    values: tuple[Any, ...] | None  # of the parent's row in these columns
 
 
 class Carrier:
@@ -88,12 +102,26 @@ class Carrier:
                 with explained(database.target):
                     roles.set_right(connection, self._session(database), name)
             written: list[tuple[PlannedTable, Key, int | None]] = []
+            failed: list[MigrateError] = []
             try:
                 for planned, key in wanted:
+                    leading.hold(connection, name)  # it is ended where it says nothing for long, and its lock with it
                     written.append((planned, key, self._write(planned, key, version)))
+            except MigrateError as error:
+                failed.append(error)
             finally:
                 for planned, key, home in reversed(written):
-                    self._leave(planned, key, home, version)
+                    with suppress(sa.exc.SQLAlchemyError):  # rows leave all the same; the commit tells of it
+                        leading.hold(connection, name)
+                    try:
+                        self._leave(planned, key, home, version)
+                    except MigrateError as error:  # the others are to leave all the same
+                        log.warning(
+                            "a row is twice at the active side", table=planned.table.full_name, reason=error.message
+                        )
+                        failed.append(error)
+            if failed:
+                raise failed[0]
 
     def _write(self, planned: PlannedTable, key: Key, version: int) -> int | None:
         """Write a row in its place, which is returned; None where it is to be in none."""
@@ -107,7 +135,11 @@ class Carrier:
         if row is not None and home is not None and seen.source is not None:
             place, had = planned.places[home], seen.targets.get(home)
             with self._writing(planned, place, key, had, version) as connection:
+                children = self._children(connection, planned, place, key, "UPDATE_RULE") if had is not None else []
                 self._put(connection, holder, place, row, is_there=had is not None)
+                for child in children:
+                    if self._values(connection, planned, place, key, child.referenced) != child.values:
+                        raise _taken_along(planned, child, "is to change")  # and nothing is committed
                 if self._digest(connection, planned, home, key) != seen.source[1]:
                     raise _changed(planned, "standby")
         return home
@@ -118,25 +150,34 @@ class Carrier:
             if index != home:
                 place = planned.places[index]
                 with self._writing(planned, place, key, had, version) as connection:
-                    self._refuse_children(connection, planned, place, key)
+                    for child in self._children(connection, planned, place, key, "DELETE_RULE"):
+                        raise _taken_along(planned, child, "is to leave that database")
                     self._writer(planned, place).delete(connection, [key])
 
-    def _refuse_children(self, connection: Connection, planned: PlannedTable, place: Place, key: Key) -> None:
-        """Raise StopError where a foreign key would take other rows along, which nobody asked for."""
-        acting: dict[tuple[str, str], list[tuple[str, str]]] = {}
-        for table, name, column, referenced in connection.query(_ACTING, [place.table]):
-            acting.setdefault((str(table), str(name)), []).append((str(column), str(referenced)))
+    def _children(
+        self, connection: Connection, planned: PlannedTable, place: Place, key: Key, rule: str
+    ) -> list[_Child]:
+        """Those that there are of the row in a place. rule: DELETE_RULE, or UPDATE_RULE."""
+        acting: dict[tuple[str, str, str], list[tuple[str, str]]] = {}
+        for schema, table, name, column, referenced in connection.query(_ACTING.format(rule=rule), [place.table]):
+            acting.setdefault((str(schema), str(table), str(name)), []).append((str(column), str(referenced)))
+        found = []
         where, arguments = among(planned.table, [key])
-        for (table, name), columns in acting.items():
+        for (schema, table, name), columns in acting.items():
             mine = quote_all(column for column, _ in columns)
             theirs = quote_all(referenced for _, referenced in columns)
             parent = f"SELECT {theirs} FROM {quote(place.table)} WHERE {where}"
-            if connection.query(f"SELECT 1 FROM {quote(table)} WHERE ({mine}) IN ({parent}) LIMIT 1", arguments):
-                raise StopError(
-                    f"rows of {place.database.database}.{table} go or change with a row of {planned.table.full_name}"
-                    f" that is to leave that database, by foreign key {name}",
-                    hint="carry those rows too, or move them first, and again",
-                )
+            child = quoted(schema, table)
+            if connection.query(f"SELECT 1 FROM {child} WHERE ({mine}) IN ({parent}) LIMIT 1", arguments):
+                values = self._values(connection, planned, place, key, theirs)
+                found.append(_Child(f"{schema}.{table}", name, theirs, values))
+        return found
+
+    def _values(
+        self, connection: Connection, planned: PlannedTable, place: Place, key: Key, columns: str
+    ) -> tuple[Any, ...] | None:
+        where, arguments = among(planned.table, [key])
+        return connection.one(f"SELECT {columns} FROM {quote(place.table)} WHERE {where}", arguments)
 
     def _row(self, planned: PlannedTable, key: Key) -> tuple[PlannedTable, Row | None]:
         """The row as the standby side has it, and the table that has it. Raises StopError."""
@@ -197,6 +238,14 @@ class Carrier:
             writer.change(connection, row)
         else:
             writer.insert(connection, [row])
+
+
+def _taken_along(planned: PlannedTable, child: _Child, what: str) -> StopError:
+    return StopError(
+        f"rows of {child.table} go or change with a row of {planned.table.full_name} that {what},"
+        f" by foreign key {child.key}",
+        hint="carry those rows too, or move them first, and again",
+    )
 
 
 def _changed(planned: PlannedTable, side: str) -> PreflightError:

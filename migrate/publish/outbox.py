@@ -114,6 +114,8 @@ class Outbox:
         batch = self._batches.pass_on(self._rows, self._bytes, self._ends)
         self._ends = []
         self._rows = self._bytes = self._whole_rows = self._whole_bytes = 0
+        # A transaction of which nothing is here goes on behind an emptied list. Of one in pieces no mark counts.
+        self._marks = {name: _Mark(mark.pieces, {}, 0, 0) for name, mark in self._marks.items()}
         self._send(batch, self._messages)
 
     def _put(self) -> None:

@@ -232,3 +232,25 @@ def test_a_part_that_was_handed_over_is_not_taken_back(line: Line) -> None:
     line.rows((0, b"y"))
     assert not line.outbox.undo("")
     assert line.outbox.undo("s")
+
+
+@pytest.mark.parametrize("back_to", ["", "s"])
+def test_what_is_rolled_back_behind_a_pause_is_taken_back_too(
+    line: Line, kafka_settings: Settings, back_to: str
+) -> None:
+    """Lost: a rollback, where all before it had been taken back and earlier transactions went to Kafka meanwhile."""
+    line.rows((0, b"a"), (0, b"b"))
+    line.end(100)
+    line.outbox.begin(whole=False)
+    line.outbox.mark("s")
+    line.rows((0, b"gone"))
+    assert line.outbox.undo(back_to)
+    line.outbox.pause()
+    assert line.handed_over() == [[100]]
+    line.rows((0, b"gone too"))
+    assert line.outbox.undo(back_to)
+    line.rows((0, b"c"))
+    line.end(200)
+    line.outbox.flush()
+    assert line.confirmed() == 200
+    assert values(kafka_settings, 0) == [b"a", b"b", b"c"]
