@@ -16,7 +16,7 @@ ORDER    := --no-loadscope-reorder
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup install servers demo test test-long test-all coverage compiled test-compiled types soak-failover fuzz mutations times chaos chaos-switch
+.PHONY: help setup install servers demo test test-long test-all coverage compiled test-compiled types soak-failover fuzz mutations times chaos
 .PHONY: model model-broken models
 .PHONY: lint typecheck bench-capture bench-apply bench-copy bench-verify bench-many clean distclean lock
 
@@ -96,11 +96,8 @@ times: servers ## run the suite and print where its time goes: by file, and by w
 	MEASURE=.sandbox/times $(BIN)/python -m pytest -p tests.measure -n $(JOBS) --dist loadfile $(ORDER) -q -m "not long"
 	$(BIN)/python -m tests.measure .sandbox/times
 
-chaos: servers ## a whole migration under random kills and faults, then everything compared; FLAVOUR, KILLS=200, SEED
+chaos: servers ## a migration, cutovers and rollbacks under random kills and faults, then everything compared; FLAVOUR, KILLS=200, SEED
 	$(BIN)/python -m tests.chaos --flavour $(FLAVOUR) --kills $(KILLS) $(if $(SEED),--seed $(SEED))
-
-chaos-switch: servers ## cutovers and rollbacks under random kills and faults, then both sides compared; as chaos
-	$(BIN)/python -m tests.chaos --switches --flavour $(FLAVOUR) --kills $(KILLS) $(if $(SEED),--seed $(SEED))
 
 model: servers ## search the protocol's models in docs/model to their end with spin; about a minute
 	$(BIN)/python -m tests.model_checker

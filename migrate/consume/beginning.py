@@ -25,7 +25,7 @@ from migrate.state.lease import Held, Leases
 from migrate.state.migration import Migration
 from migrate.state.reached import BROKER, DatabaseName, Lost
 from migrate.state.record import Partition
-from migrate.target.reached import Claim, Has, StateBehind
+from migrate.target.reached import Claim, Had, Has, StateBehind
 
 log = structlog.get_logger("migrate.consume")
 T = TypeVar("T")
@@ -40,8 +40,8 @@ class Owner(Protocol):
         watermark: Mapping[str, Coordinate],
         had: Mapping[DatabaseName, int],
         at_most: int | None = None,
-    ) -> Mapping[DatabaseName, Has]:
-        """had: the offset that each target database had come to. Returns those that have less.
+    ) -> Had:
+        """had: the offset that each target database had come to.
 
         at_most: the offset from which on the broker has other messages by now, if it has.
         """
@@ -111,7 +111,9 @@ class Beginning:
         is_other = start > high or tenure.is_cut
         if is_other:
             self._refuse_another_topic(tenure)
-        behind = self._take(tenure, watermark, had, low if is_other else None)
+        behind, most = self._take(tenure, watermark, had, low if is_other else None)
+        if most > max(start, tenure.recorded + 1) and not is_other:
+            self._in_state(self._forget_compared)  # records come before rows: the state was put back
         if is_other:  # noted behind that: who is killed in between finds it again
             self._read_again(tenure, start, low, high)
             start = low
@@ -136,7 +138,7 @@ class Beginning:
         watermark: Mapping[str, Coordinate],
         had: Mapping[DatabaseName, int],
         at_most: int | None,
-    ) -> Mapping[DatabaseName, Has]:
+    ) -> Had:
         while True:
             claim = Claim(tenure.partition, tenure.held.epoch, self._leases.holder)
             try:
@@ -147,9 +149,12 @@ class Beginning:
                 tenure.held = later
 
     def _raised_above(self, lease: str, epoch: int, connection: sa.Connection) -> Held:
+        self._forget_compared(connection)
+        return self._leases.raise_above(lease, epoch, connection)
+
+    def _forget_compared(self, connection: sa.Connection) -> None:
         """The state was put back: with it went what had made everything found equal count no more."""
         compared.forget(connection, self._settings.name)
-        return self._leases.raise_above(lease, epoch, connection)
 
     def _refuse_another_topic(self, tenure: Tenure) -> None:
         """Offsets of a topic that was re-created say nothing. Raises StopError, also where the broker does not say."""

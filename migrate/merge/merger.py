@@ -37,7 +37,7 @@ from migrate.target.parked import SetAside
 from migrate.target.part import Part, Send, apply, find_refused
 from migrate.target.place import Aftermath, Done
 from migrate.target.plan import Plan, PlannedTable, TargetDatabase, TargetPool
-from migrate.target.reached import Behind, Claim, Has
+from migrate.target.reached import Behind, Claim, Had
 from migrate.target.refresh import SourceRows
 from migrate.target.requeue import AftermathSender
 from migrate.target.roles import NotStandby
@@ -103,10 +103,10 @@ class Merger:
         watermark: Mapping[str, Coordinate],
         had: Mapping[DatabaseName, int],
         at_most: int | None = None,
-    ) -> Mapping[DatabaseName, Has]:
+    ) -> Had:
         """Become the writer of a partition: raise the fence in every target database (rule 8).
 
-        had: the offset that each database had come to. Returns those that have less now; where no applications write,
+        had: the offset that each database had come to. Where one has less now, and no applications write there,
         messages from there on are to be given here again. at_most: the offset from which on the broker has other
         messages than were applied, if it has. Raises: StateBehind where a database knows a later epoch; ServerError
         when `migrate init` changed the plan while others had the partition, or when stopping.

@@ -18,7 +18,7 @@ from migrate.state.record import Partition
 from migrate.target import reached
 from migrate.target.lanes import Lanes
 from migrate.target.plan import TargetDatabase, TargetPool
-from migrate.target.reached import NOTHING, Behind, Claim, Has, Taken
+from migrate.target.reached import NOTHING, Behind, Claim, Had, Has, Taken
 
 
 def named(database: TargetDatabase) -> DatabaseName:
@@ -48,9 +48,9 @@ class Taking:
         watermark: Mapping[str, Coordinate],
         had: Mapping[DatabaseName, int],
         at_most: int | None,
-    ) -> tuple[Owned, Mapping[DatabaseName, Has]]:
+    ) -> tuple[Owned, Had]:
         """As `Merger.take`: what is owned from now on too."""
-        owned, found = Owned(claim, dict(watermark)), dict[DatabaseName, Has]()
+        owned, found, most = Owned(claim, dict(watermark)), dict[DatabaseName, Has](), NOTHING
         for database in self.databases:
             with self.lanes[database.target].one() as pool:
                 raise_fence = partial(_raise_fence, pool, database, claim, self.sources, at_most)
@@ -58,6 +58,7 @@ class Taking:
                 for source, coordinate in marks.items():
                     owned.applied.setdefault(source, {})[database] = coordinate
                 owned.reached[database] = offset if at_most is None else min(offset, at_most)
+                most = max(most, offset)
                 if owned.reached[database] > had.get(named(database), NOTHING):
                     owned.found.add(database)
                 end = had.get(named(database), offset)
@@ -74,7 +75,7 @@ class Taking:
         if at_most is not None:  # its messages are ordered by their offsets, which come again
             owned.watermark.pop(CANAL, None)
             owned.applied[CANAL] = dict.fromkeys(self.databases)
-        return owned, found
+        return owned, Had(found, most)
 
     def _is_active(self, pool: TargetPool, database: TargetDatabase) -> bool:
         """Whether applications write in a database, as the state says: its own row may have been lost too."""

@@ -52,9 +52,8 @@ class Alike:
                 return
         raise StopError(
             f"{table.full_name}: the target takes key {key_json(key)} and key {key_json(stored)} for one, and source"
-            f" '{table.source}' for two: their collations come from different servers; give the column of the target"
-            " table a collation that tells them apart, such as utf8mb4_bin, or `migrate parked skip`",
-            hint="it goes on by itself once the target tells them apart",
+            f" '{table.source}' for two: their collations come from different servers, and the target can hold one row",
+            hint="give one of them another key at the source; then `migrate parked skip`, and `migrate verify --repair`",
         )
 
     def _ask(self, table: Table, key: Key, stored: Key) -> bool:

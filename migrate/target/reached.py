@@ -8,7 +8,7 @@ later epoch whom the state does not know, that the state database did. Nothing i
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 import pymysql
@@ -19,6 +19,7 @@ from migrate.model.message import CANAL
 from migrate.model.partition import Partition
 from migrate.mysql.connection import Connection
 from migrate.mysql.errors import NO_SUCH_TABLE, number
+from migrate.state.reached import DatabaseName
 from migrate.target import fence
 from migrate.target.roles import missing
 
@@ -46,6 +47,13 @@ class Has(NamedTuple):
 
     offset: int  # what it gets of the messages before, it has
     active: bool  # whether applications write there
+
+
+class Had(NamedTuple):
+    """What the target databases have of a partition that is taken."""
+
+    behind: Mapping[DatabaseName, Has]  # those that have less than they had
+    most: int  # the offset that the foremost has come to; NOTHING where none was ever written
 
 
 class Behind(ServerError):  # noqa: N818 - it says what is so

@@ -25,7 +25,7 @@ from migrate.state.migration import Migration, Topic
 from migrate.state.reached import DatabaseName
 from migrate.state.record import Consumed, Partition
 from migrate.target.place import Done
-from migrate.target.reached import Claim, Has
+from migrate.target.reached import NOTHING, Claim, Had, Has
 from sandbox.broker import KafkaBroker
 from tests.helpers import make_settings, unique
 
@@ -43,6 +43,7 @@ class FakeWriter:
     failing: dict[int, MigrateError] = field(default_factory=dict)
     behind: dict[DatabaseName, int] = field(default_factory=dict)  # what these databases have of each partition
     active: bool = False  # whether applications write there
+    most: dict[int, int] = field(default_factory=dict)  # what the foremost database has of a partition
 
     def __post_init__(self) -> None:
         self.gate.set()
@@ -53,9 +54,10 @@ class FakeWriter:
         watermark: Mapping[str, Coordinate],
         had: Mapping[DatabaseName, int],
         at_most: int | None = None,
-    ) -> Mapping[DatabaseName, Has]:
+    ) -> Had:
         self.taken.append((claim.partition.number, claim.epoch, watermark))
-        return {one: Has(has, self.active) for one, has in self.behind.items() if has < had.get(one, 0)}
+        behind = {one: Has(has, self.active) for one, has in self.behind.items() if has < had.get(one, 0)}
+        return Had(behind, self.most.get(claim.partition.number, NOTHING))
 
     def drop(self, partition: Partition) -> None:
         self.dropped.append(partition.number)

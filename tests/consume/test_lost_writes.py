@@ -16,7 +16,7 @@ from migrate.model.partition import Partition
 from migrate.settings import State
 from migrate.state import compared, lease, reached, record
 from migrate.state.reached import DatabaseName
-from migrate.target.reached import Behind, Claim, Has, StateBehind
+from migrate.target.reached import Behind, Claim, Had, StateBehind
 from sandbox.broker import KafkaBroker
 from tests.consume.support import FakeWriter, Process, World, until
 
@@ -149,7 +149,7 @@ class KnowsMore(FakeWriter):
         watermark: Mapping[str, Coordinate],
         had: Mapping[DatabaseName, int],
         at_most: int | None = None,
-    ) -> Mapping[DatabaseName, Has]:
+    ) -> Had:
         if claim.epoch <= self.known:
             raise StateBehind(claim, "there", self.known)
         return super().take(claim, watermark, had)
@@ -236,6 +236,21 @@ def test_what_a_database_lost_in_which_applications_write_is_named_and_not_appli
     assert (writer.offsets, lost(world)) == ([(0, 5)], [(2, 5, False)])
     with world.state.connect() as connection:
         assert reached.load(connection, partition) == {DATABASE: 2}
+
+
+@pytest.mark.parametrize(("most", "counts"), [(5, True), (6, False)])
+def test_a_state_that_was_put_back_while_nothing_ran_is_known_by_what_the_targets_have(
+    world: World, partition: Partition, most: int, counts: bool
+) -> None:
+    """Lost: markers of foreign keys that went with the state, under a certificate from before. No target can have more
+    than has a record; epochs are in their order where all processes were stopped for the restore."""
+    process = Process(world, FakeWriter(most={0: most}))
+    until(lambda: world.consumed(0) == 5)
+    world.send(0, 1)
+    until(lambda: world.consumed(0) == 6)
+    process.end()
+    with world.state.connect() as connection:
+        assert bool(compared.load(connection, world.name)) == counts
 
 
 def test_a_state_that_is_put_back_under_a_running_consumer_begins_its_partition_again(

@@ -16,7 +16,7 @@ from migrate.model.errors import OwnershipLost
 from migrate.model.message import Delay, Received
 from migrate.target.place import Done
 from migrate.target.plan import PlannedTable
-from migrate.target.reached import Behind, Claim, Has, StateBehind
+from migrate.target.reached import Behind, Claim, Had, Has, StateBehind
 from migrate.target.refresh import refresh_message
 from sandbox.database import DatabaseServer
 from sandbox.stack import Sandbox
@@ -101,12 +101,12 @@ def test_a_database_that_lost_writes_while_it_is_written_refuses_and_gets_them_a
             assert merger.find_behind().keys() == {PARTITION}
             assert isinstance(refused(merger, THIRD), Behind)
         assert side.rows(0) == [(1, "a")]
-        assert merger.take(CLAIM, consumed.highest, had(side, 4, 4)) == {("t0", side.names[0]): Has(2, False)}
+        assert merger.take(CLAIM, consumed.highest, had(side, 4, 4)).behind == {("t0", side.names[0]): Has(2, False)}
         again = merger.merge([*SECOND, *THIRD])
         assert again.written == Done(inserted=2)  # nothing of it at the other database, which has it
         assert again.consumed[0].reached == had(side, 5)
         assert (side.rows(0), side.rows(1)) == ([(1, "a"), (3, "c"), (5, "e")], [(2, "b"), (4, "d")])
-        assert merger.take(CLAIM, again.consumed[0].highest, had(side, 5, 4)) == {}
+        assert merger.take(CLAIM, again.consumed[0].highest, had(side, 5, 4)).behind == {}
 
 
 def test_a_database_that_lost_writes_while_nobody_wrote_is_found_by_the_next_owner(side: Side) -> None:
@@ -117,7 +117,8 @@ def test_a_database_that_lost_writes_while_nobody_wrote_is_found_by_the_next_own
             before.put_back()
     with closing(Merger(side.plan, NoDelays(), side.stop)) as later:  # type: ignore[arg-type]
         highest = merged.consumed[0].highest
-        assert later.take(Claim(PARTITION, 2, "i"), highest, had(side, 4, 4)) == {("t0", side.names[0]): Has(2, False)}
+        has = later.take(Claim(PARTITION, 2, "i"), highest, had(side, 4, 4))
+        assert has == Had({("t0", side.names[0]): Has(2, False)}, 4)
         later.merge(SECOND)
         assert side.rows(0) == [(1, "a"), (3, "c")]
 
@@ -127,7 +128,7 @@ def test_what_a_predecessor_wrote_and_had_not_recorded_is_recorded_with_the_mess
     with closing(side.merger()) as killed:
         killed.merge(FIRST)
     with closing(Merger(side.plan, NoDelays(), side.stop)) as later:  # type: ignore[arg-type]
-        assert later.take(Claim(PARTITION, 2, "i"), {}, {}) == {}
+        assert later.take(Claim(PARTITION, 2, "i"), {}, {}).behind == {}
         again = later.merge(FIRST)
         assert (again.written, again.consumed[0].reached) == (Done(), had(side, 2, 2))
         assert later.merge(THIRD).consumed[0].reached == had(side, 5)
@@ -138,7 +139,8 @@ def test_what_a_database_lost_before_it_had_a_fence_is_asked_for_from_the_first_
         merged = merger.merge(FIRST)
         before.put_back()
         assert isinstance(refused(merger, SECOND), Behind)
-        assert merger.take(CLAIM, merged.consumed[0].highest, had(side, 2, 2)) == {("t0", side.names[0]): Has(0, False)}
+        has = merger.take(CLAIM, merged.consumed[0].highest, had(side, 2, 2))
+        assert has.behind == {("t0", side.names[0]): Has(0, False)}
         merger.merge([*FIRST, *SECOND])
         assert side.rows(0) == [(1, "a"), (3, "c")]
 
@@ -153,9 +155,10 @@ def test_a_database_has_come_to_where_it_was_though_what_it_gets_again_ends_befo
             before.put_back()
         merger.take(CLAIM, merged.consumed[0].highest, had(side, 5, 5))
         assert merger.merge(SECOND).consumed[0].reached == had(side, 4)
-        assert merger.take(CLAIM, merged.consumed[0].highest, had(side, 5, 5)) == {("t0", side.names[0]): Has(4, False)}
+        has = merger.take(CLAIM, merged.consumed[0].highest, had(side, 5, 5))
+        assert has.behind == {("t0", side.names[0]): Has(4, False)}
         assert merger.merge(longer[2:]).consumed[0].reached == had(side, 5)
-        assert merger.take(CLAIM, merged.consumed[0].highest, had(side, 5, 5)) == {}
+        assert merger.take(CLAIM, merged.consumed[0].highest, had(side, 5, 5)).behind == {}
 
 
 def test_a_batch_of_which_a_database_lost_the_first_writes_before_its_last_ones_is_written_again(
@@ -171,7 +174,7 @@ def test_a_batch_of_which_a_database_lost_the_first_writes_before_its_last_ones_
             assert isinstance(refused(merger, [*SECOND, refresh]), Behind)
             assert side.rows(0) == [(1, "a")]
             monkeypatch.setattr(merger, "_cascades", Between(lambda: None))
-            assert merger.take(CLAIM, {}, had(side, 2, 2)) == {}
+            assert merger.take(CLAIM, {}, had(side, 2, 2)).behind == {}
             assert merger.merge([*FIRST, *SECOND, refresh]).consumed[0].reached == had(side, 5, 5)
     assert (side.rows(0), side.rows(1)) == ([(1, "a"), (3, "c")], [(2, "b"), (4, "d")])
 
@@ -181,7 +184,7 @@ def test_what_is_read_again_as_the_broker_has_other_messages_is_no_loss_of_a_dat
     with closing(side.merger()) as merger:
         merger.merge([*FIRST, *SECOND])
         for _ in range(2):
-            assert merger.take(CLAIM, {}, had(side, 4, 4), 2) == {}
+            assert merger.take(CLAIM, {}, had(side, 4, 4), 2).behind == {}
         assert merger.merge(THIRD).consumed[0].reached == had(side, 5)
 
 
