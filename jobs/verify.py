@@ -176,7 +176,7 @@ def run(
                 flavours, after = set(map(sessions.flavours, together)), binlog_ends(settings, chosen)
                 with state.begin() as connection:
                     now = Bound.now(connection, settings, every, lock=True)
-                    _refuse_lost(connection, settings, verification.started(connection, stood.number))
+                    _refuse_lost(connection, settings, stood.number)
                     found = bound(found, together, begun, now, every=tables is None)
                     paper = _paper(settings, stood, after, found, flavours)
                     paper["added"] = begun.added(now)
@@ -238,9 +238,9 @@ def _refuse_replays(settings: Settings, state: sa.Engine, tables: Sequence[Plann
         )
 
 
-def _refuse_lost(connection: sa.Connection, settings: Settings, since: datetime) -> None:
+def _refuse_lost(connection: sa.Connection, settings: Settings, verification: int) -> None:
     """What a target lost while it was compared may have been compared before (rule "fence compares")."""
-    if found := reached.lost_since(connection, settings.name, since):
+    if found := reached.lost_since(connection, settings.name, verification):
         raise PreflightError(
             f"nothing is certified: meanwhile {found[0]}", hint="`migrate drain`, then `migrate verify` again"
         )

@@ -112,8 +112,8 @@ class Beginning:
         if is_other:
             self._refuse_another_topic(tenure)
         behind, most = self._take(tenure, watermark, had, low if is_other else None)
-        if most > max(start, tenure.recorded + 1) and not is_other:
-            self._in_state(self._forget_compared)  # records come before rows: the state was put back
+        if most > start and not is_other:
+            self._in_state(partial(self._forget_unless_recorded, partition, most))
         if is_other:  # noted behind that: who is killed in between finds it again
             self._read_again(tenure, start, low, high)
             start = low
@@ -151,6 +151,11 @@ class Beginning:
     def _raised_above(self, lease: str, epoch: int, connection: sa.Connection) -> Held:
         self._forget_compared(connection)
         return self._leases.raise_above(lease, epoch, connection)
+
+    def _forget_unless_recorded(self, partition: Partition, most: int, connection: sa.Connection) -> None:
+        """Records come before rows (rule 5): a target has what is in no record of a state that was put back alone."""
+        if not record.is_there(connection, partition, most - 1):
+            self._forget_compared(connection)
 
     def _forget_compared(self, connection: sa.Connection) -> None:
         """The state was put back: with it went what had made everything found equal count no more."""

@@ -7,7 +7,7 @@ for a side that was active by then. Either way the two sides may differ in that 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
 
@@ -93,25 +93,29 @@ def compare(settings: Settings, state: sa.Engine) -> int:
 
     Raises: ServerError when a server does not answer.
     """
-    for stream in streams(settings, state):
+    both = streams(settings, state)
+    leader = _leading(both, state)
+    for stream in both:
         with state.connect() as connection:
             every = foreign.every(connection, stream.name)
         if gone := [one for one in every if _is_gone(stream, one)]:
             with state.begin() as connection:
                 foreign.settle(connection, stream.name, gone)
         if found := [one for one in every if one.key is not None and not _is_gone(stream, one)]:
-            _compare(stream, state, found)
+            _compare(stream, leader or stream, state, found)
     with state.connect() as connection:
         return foreign.count_both(connection, settings.name)
 
 
-def _compare(stream: Stream, state: sa.Engine, found: Sequence[Foreign]) -> None:
-    with closing(Sessions(stream.settings)) as sessions, explained("a comparison of foreign writes"):
+def _compare(stream: Stream, leader: Stream, state: sa.Engine, found: Sequence[Foreign]) -> None:
+    """leader: judges, as only the stream that leads knows where a row belongs at the side where it was written."""
+    with closing(Sessions(leader.settings)) as sessions, explained("a comparison of foreign writes"):
         for pause in _CHECKS_SECONDS:
             time.sleep(pause)
             equal: list[Foreign] = []
-            for planned, some in _by_table(stream, found):
-                seen = look_up(sessions, tuple(stream.plan.members(planned)), [_key(one) for one in some])
+            for some in _by_table(found):
+                planned = _of_leader(leader, stream, some[0])
+                seen = look_up(sessions, tuple(leader.plan.members(planned)), [_key(one) for one in some])
                 equal += [one for one in some if judge(seen[_key(one)]) is None]
             if equal:
                 with state.begin() as connection:
@@ -127,12 +131,11 @@ def _is_gone(stream: Stream, one: Foreign) -> bool:
     return one.id not in stream.plan.tables
 
 
-def _by_table(stream: Stream, found: Iterable[Foreign]) -> Iterator[tuple[PlannedTable, list[Foreign]]]:
+def _by_table(found: Iterable[Foreign]) -> Iterable[list[Foreign]]:
     tables: dict[tuple[str, str, str], list[Foreign]] = {}
     for one in found:
         tables.setdefault(one.id, []).append(one)
-    for id_, some in tables.items():
-        yield stream.plan.tables[id_], some
+    return tables.values()
 
 
 # -- settling
@@ -245,13 +248,17 @@ def _let_pass(leader: Stream, state: sa.Engine, seconds: float) -> None:
 
 def _leader(settings: Settings, state: sa.Engine) -> Stream:
     """The stream that reads the active side."""
-    found = streams(settings, state)
     with state.connect() as connection:
         leading.refuse_in_cutover(connection, settings.name)
-        for one in found:
-            if leading.leads(connection, one.name):
-                return one
-    raise PreflightError("the stream that leads is not ready for these tables", hint="`migrate --reverse init`")
+    if (found := _leading(streams(settings, state), state)) is None:
+        raise PreflightError("the stream that leads is not ready for these tables", hint="`migrate --reverse init`")
+    return found
+
+
+def _leading(both: Iterable[Stream], state: sa.Engine) -> Stream | None:
+    """Of the two streams the one that reads the active side; None where it is not ready for these tables."""
+    with state.connect() as connection:
+        return next((one for one in both if leading.leads(connection, one.name)), None)
 
 
 def _of_leader(leader: Stream, stream: Stream, one: Foreign) -> PlannedTable:

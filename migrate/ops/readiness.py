@@ -112,7 +112,7 @@ def not_carried(connection: sa.Connection, migration: str) -> str:
     """What a stream left out, or the scheduled check found different, since the last clean verification; "" for
     nothing."""
     since = verification.equal_since(connection, migration)
-    if keys := check.count(connection, migration, since=since):
+    if keys := check.count(connection, migration, verification=since):
         return differs(keys)
     if rows := len(oversized.every(connection, migration, since)):
         return f"{counted(rows, 'row')} left out of the stream, too large for Kafka"

@@ -269,7 +269,7 @@ def _without(connection: sa.Connection, status: Status) -> None:
     status.left_out = left_out.count(connection, status.migration)
     status.foreign = foreign.count(connection, status.migration)
     status.waiting_markers = waiting.count(connection, status.migration)
-    status.differing = check.count(connection, status.migration, since=since)
+    status.differing = check.count(connection, status.migration, verification=since)
     status.left_out_since = left_out.count(connection, status.migration, since)
     open_ = set(oversized.every(connection, status.migration, since))
     status.oversized = [

@@ -12,6 +12,7 @@ from sqlalchemy.dialects.mysql import insert
 
 from migrate.model.change import Key, key_json
 from migrate.model.table import TableId
+from migrate.state import since
 from migrate.state.columns import how_many, is_table, of_table, table_row
 from migrate.state.database import metadata, now
 
@@ -39,6 +40,7 @@ difference = sa.Table(
     sa.Column("detail", sa.Text),
     sa.Column("first_seen", sa.DateTime),
     sa.Column("last_seen", sa.DateTime),
+    since.column(),
 )
 
 
@@ -113,8 +115,9 @@ def note_rest(connection: sa.Connection, migration: str, id_: TableId, low: str 
 
 def put(connection: sa.Connection, migration: str, id_: TableId, found: Iterable[tuple[Key, str, str]]) -> None:
     """Keys that differ: (key, kind, detail). One that is there keeps the time when it was first seen."""
+    began = {since.COLUMN: since.began(connection)}
     for key, kind, detail in found:
-        seen = {"kind": kind, "detail": detail, "last_seen": now}
+        seen = {"kind": kind, "detail": detail, "last_seen": now, **began}
         row = {**table_row(migration, id_), "key_hash": _hash(key), "key_text": key_json(key), **seen}
         connection.execute(insert(difference).values(**row, first_seen=now).on_duplicate_key_update(seen))
 
@@ -127,10 +130,12 @@ def clear(connection: sa.Connection, migration: str, id_: TableId, keys: Sequenc
         connection.execute(sa.delete(difference).where(*is_table(difference, migration, id_), some))
 
 
-def count(connection: sa.Connection, migration: str, id_: TableId | None = None, since: datetime | None = None) -> int:
-    """How many keys differ, of the migration or of one table. since: those that did so then, or later."""
+def count(
+    connection: sa.Connection, migration: str, id_: TableId | None = None, verification: int | None = None
+) -> int:
+    """How many keys differ, of the migration or of one table. verification: that did so once this one had begun."""
     mine = [difference.c.migration == migration] if id_ is None else is_table(difference, migration, id_)
-    return how_many(connection, difference, [*mine, *(() if since is None else (difference.c.last_seen >= since,))])
+    return how_many(connection, difference, [*mine, *since.unsettled(difference, verification)])
 
 
 def every(connection: sa.Connection, migration: str, limit: int | None = None) -> list[Open]:

@@ -11,6 +11,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects.mysql import insert
 
 from migrate.model.partition import Partition
+from migrate.state import since
 from migrate.state.columns import how_many, of_partition
 from migrate.state.database import metadata
 
@@ -23,6 +24,7 @@ table = sa.Table(
     sa.Column("refusal", sa.Text),
     sa.Column("reason", sa.Text),
     sa.Column("created", sa.DateTime),
+    since.column(),
 )
 
 
@@ -39,6 +41,7 @@ class LeftOut:
 def note(connection: sa.Connection, partition: Partition, offset: int, value: bytes, refusal: str, reason: str) -> None:
     """Leave a message out; said again, the new reason counts."""
     new = {**partition.row, "message_offset": offset, "value": value, "refusal": refusal, "reason": reason}
+    new[since.COLUMN] = since.began(connection)
     connection.execute(insert(table).values(new).on_duplicate_key_update(reason=reason))
 
 
@@ -73,11 +76,9 @@ def every(connection: sa.Connection, migration: str) -> list[LeftOut]:
     return [LeftOut(Partition(migration, row[0], int(row[1])), int(row[2]), int(row[3]), *row[4:]) for row in rows]
 
 
-def count(connection: sa.Connection, migration: str, after: datetime | None = None) -> int:
-    """after: a moment, UTC."""
-    return how_many(
-        connection, table, [table.c.migration == migration, *(() if after is None else (table.c.created > after,))]
-    )
+def count(connection: sa.Connection, migration: str, verification: int | None = None) -> int:
+    """verification: those that were left out once this one had begun."""
+    return how_many(connection, table, [table.c.migration == migration, *since.unsettled(table, verification)])
 
 
 class Reasons:

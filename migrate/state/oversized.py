@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
 
 import sqlalchemy as sa
 from sqlalchemy.dialects.mysql import insert
 
 from migrate.model.coordinate import Coordinate
+from migrate.state import since
 from migrate.state.columns import of_coordinate
 from migrate.state.database import metadata
 
@@ -24,6 +24,7 @@ table = sa.Table(
     sa.Column("key_text", sa.Text),
     sa.Column("message_bytes", sa.BigInteger),
     sa.Column("at", sa.DateTime),
+    since.column(),
 )
 
 
@@ -51,19 +52,19 @@ def note(connection: sa.Connection, migration: str, row: Oversized) -> None:
         "message_bytes": row.size,
     }
     place = {"incarnation": at.incarnation, "file_no": at.file, "tx": at.transaction, "ordinal": at.ordinal}
-    new = {"migration": migration, "source": row.source, **place, **values}
+    new = {"migration": migration, "source": row.source, **place, **values, since.COLUMN: since.began(connection)}
     connection.execute(insert(table).values(new).on_duplicate_key_update(values))
 
 
-def every(connection: sa.Connection, migration: str, after: datetime | None = None) -> list[Oversized]:
-    """What was left out, in the order of each source's history; after: a moment, UTC."""
+def every(connection: sa.Connection, migration: str, verification: int | None = None) -> list[Oversized]:
+    """What was left out, in the order of each source's history; verification: once this one had begun."""
     columns = table.c
     place = (columns.source, columns.incarnation, columns.file_no, columns.tx, columns.ordinal)
     rows = connection.execute(
         sa.select(
             columns.table_schema, columns.table_name, columns.operation, columns.key_text, columns.message_bytes, *place
         )
-        .where(columns.migration == migration, *(() if after is None else (columns.at > after,)))
+        .where(columns.migration == migration, *since.unsettled(table, verification))
         .order_by(*place)
     )
     return [

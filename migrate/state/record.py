@@ -155,6 +155,12 @@ def last_offset(connection: sa.Connection, partition: Partition) -> int:
     return -1 if found is None else int(found)
 
 
+def is_there(connection: sa.Connection, partition: Partition, offset: int) -> bool:
+    """Whether a message has a record."""
+    wanted = sa.select(sa.literal(1)).where(*_of(table, partition), table.c.message_offset == offset)
+    return connection.execute(wanted).scalar() is not None
+
+
 @dataclass(frozen=True, slots=True)
 class Total:
     """What was consumed of a partition since the migration began."""

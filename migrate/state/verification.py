@@ -151,23 +151,23 @@ def latest(connection: sa.Connection, migration: str) -> Run | None:
     return Run(*row) if row else None
 
 
-def equal_since(connection: sa.Connection, migration: str) -> datetime | None:
-    """When the newest verification of all tables began that was clean, UTC: the two sides were equal then, whichever
-    of the two streams between them it was of."""
+def equal_since(connection: sa.Connection, migration: str) -> int | None:
+    """The number of the newest verification of all tables that was clean: the two sides were equal once it had begun,
+    whichever of the two streams between them it was of."""
     names = migrations.both_ways(connection, migration)
-    found: datetime | None = connection.execute(
-        sa.select(sa.func.max(table.c.started)).where(
-            table.c.migration.in_(names), table.c.finished.is_not(None), *_CLEAN
-        )
+    found: int | None = connection.execute(
+        sa.select(sa.func.max(table.c.id)).where(table.c.migration.in_(names), table.c.finished.is_not(None), *_CLEAN)
     ).scalar()
     return found
 
 
 def is_fresh(connection: sa.Connection, migration: str, hours: float) -> bool:
-    """Whether the newest verification of all tables that was clean began so many hours ago at most."""
-    found = equal_since(connection, migration)
-    age = sa.select(sa.func.timestampdiff(sa.text("SECOND"), found, now))
-    return found is not None and int(connection.execute(age).scalar_one()) <= hours * 3600
+    """Whether the newest verification of all tables that was clean began so many hours ago at most; no, where by the
+    server's clock, which was set back, it is yet to begin."""
+    if (found := equal_since(connection, migration)) is None:
+        return False
+    age = sa.select(sa.func.timestampdiff(sa.text("SECOND"), table.c.started, now)).where(table.c.id == found)
+    return 0 <= int(connection.execute(age).scalar_one()) <= hours * 3600
 
 
 def certificate(connection: sa.Connection, verification: int) -> dict[str, Any] | None:

@@ -53,7 +53,7 @@ class Alike:
         raise StopError(
             f"{table.full_name}: the target takes key {key_json(key)} and key {key_json(stored)} for one, and source"
             f" '{table.source}' for two: their collations come from different servers, and the target can hold one row",
-            hint="give one of them another key at the source; then `migrate parked skip`, and `migrate verify --repair`",
+            hint="give one of them another key at the source, then `migrate parked skip` and `migrate verify --repair`",
         )
 
     def _ask(self, table: Table, key: Key, stored: Key) -> bool:

@@ -109,7 +109,7 @@ def find(
 def _lost(settings: Settings, state: sa.Engine, found: Unfinished) -> str:
     """What a target lost since a run began may have been compared before: the run could never be certified."""
     with state.connect() as connection:
-        lost = reached.lost_since(connection, settings.name, found.started)
+        lost = reached.lost_since(connection, settings.name, found.id)
     return f"since it began {lost[0]}" if lost else ""
 
 
