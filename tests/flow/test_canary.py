@@ -114,11 +114,16 @@ def test_no_value_and_no_password_is_told_anywhere(flow: Flow) -> None:
         ("verify", "--page", str(page)),
         ("verify", "--show", "--json"),
         ("verify", "--mode", "count"),
+        ("preflight",),
+        ("copy", "--table", table, "--restart"),
+        ("--reverse", "preflight"),
+        ("--reverse", "init"),
         ("cutover",),
         ("parked", "retry"),
         ("status",),
     ):
         say(*arguments)
+    assert "chunk 0: error " in told[f"copy --table {table} --restart"]
     assert f"{len(REFUSED)} differences" in told[f"verify --page {page}"]
     for file in flow.directory.rglob("*"):
         if file.is_file() and file != flow.migration.config:
