@@ -51,6 +51,13 @@ def server(flavour: Flavour, run_root: Path) -> Iterator[DatabaseServer]:
     single.kill()
 
 
+def test_a_port_that_was_chosen_is_no_other_sandboxs_before_its_server_listens(monkeypatch: pytest.MonkeyPatch) -> None:
+    chosen, other = free_port(), next(port for port in range(15000, 32000) if is_free(port))
+    wanted = iter([chosen, chosen, other, other + 1])
+    monkeypatch.setattr("random.randint", lambda *_: next(wanted))
+    assert free_port() != chosen
+
+
 def until(condition: Callable[[], bool], seconds: float = 90.0) -> bool:
     """Wait for a condition; whether it came true in time."""
     deadline = time.monotonic() + seconds
