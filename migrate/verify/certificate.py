@@ -136,7 +136,7 @@ def page(certificate: Mapping[str, Any]) -> str:
         )
         lines += [f"  key {_key(table['key'])}; columns {', '.join(table['columns'])}"]
         lines += [f"  not accounted for: {told}" for told in table.get("unaccounted", ())]
-        lines += [f"  {item['kind']} {_key(item['key'])}: {item['detail']}" for item in table["named"]]
+        lines += [f"  {item['kind']} {typed(item['key'])}: {item['detail']}" for item in table["named"]]
         if (more := table["differences"] - len(table["named"]) - len(table.get("unaccounted", ()))) > 0:
             lines.append(f"  and {more} more")
         lines += _repaired(table)
@@ -149,7 +149,7 @@ def _repaired(table: Mapping[str, Any]) -> list[str]:
     if not count:
         return []
     lines = [f"  {counted(count, 'key')} repaired: read at the source again, and compared again"]
-    lines += [f"    was {item['kind']} {_key(item['key'])}: {item['detail']}" for item in mended]
+    lines += [f"    was {item['kind']} {typed(item['key'])}: {item['detail']}" for item in mended]
     return lines + ([f"    and {count - len(mended)} more"] if count > len(mended) else [])
 
 
@@ -172,6 +172,12 @@ def _moving(keys: int) -> str:
 
 def _key(parts: Sequence[str]) -> str:
     return "(" + ", ".join(map(shown, parts)) + ")"
+
+
+def typed(key: Sequence[str]) -> str:
+    """A row's key as commands take it: its text, or a JSON list of texts."""
+    (first, *others), printable = key, all(part.isprintable() for part in key)
+    return json.dumps([*key], ensure_ascii=not printable) if others or not printable or first.startswith("[") else first
 
 
 def shown(part: str) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 from migrate import private
 from migrate.model.errors import ConfigError
 from migrate.model.words import counted
-from migrate.verify.certificate import shown, verdict, was_resumed
+from migrate.verify.certificate import typed, verdict, was_resumed
 
 _STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; color: #1c1c1c; max-width: 62rem; margin: 2rem auto; padding: 0 1rem; }
@@ -104,7 +104,7 @@ def _of_table(table: Mapping[str, Any]) -> str:
     lists = (("differ", table["named"], table["differences"]), ("repaired", table.get("mended", ()), _mended(table)))
     for what, named, count in lists:
         if count:
-            rows = [(", ".join(map(shown, item["key"])), item["kind"], item["detail"]) for item in named]
+            rows = [(typed(item["key"]), item["kind"], item["detail"]) for item in named]
             caption = (
                 f"Keys that {'differ' if what == 'differ' else 'differed and were repaired'}: {len(named)} of {count}"
             )

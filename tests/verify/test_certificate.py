@@ -68,7 +68,7 @@ def test_differences_are_named_and_the_rest_is_counted() -> None:
     ]
     text = page(certificate)
     assert "NOT CLEAN: 3 differences" in text
-    assert "missing (7, x): belongs in t0/d.t_1" in text
+    assert 'missing ["7", "x"]: belongs in t0/d.t_1' in text
     assert "and 2 more" in text
 
 
