@@ -65,6 +65,7 @@ class CheckError(Exception):
     """The search could not be made, or did not end; one line."""
 
 
+_LOSS = "ABORTS=0 LOSSES=1"
 MODELS = (
     Model("a zombie publisher, a hand-over", "stream.pml"),
     Model("a refresh, a hand-over", "stream.pml", "ONE_PUBLISHER CHANGES=3 REFRESHES=1"),
@@ -82,6 +83,7 @@ MODELS = (
     Model("unique values that change rows", "unique.pml", "CHANGES=4"),
     Model("a cutover, a rollback, late refreshes", "switch.pml", "WRITES=3 REFRESHES=2"),
     Model("the same, with a write by hand", "switch.pml", "WRITES=3 SWITCHES=3 BY_HAND=1"),
+    Model("the same, and the standby side comes back with less", "switch.pml", f"WRITES=2 REFRESHES=1 {_LOSS}"),
     Model("a verification beside changes", "certificate.pml", "CHANGES=3"),
 )
 
@@ -178,6 +180,21 @@ BROKEN = (
     ),
     Broken("drain before the switch", "nothing is drained or compared", "DRAIN", "switch.pml", "REFRESHES=0"),
     Broken("own writes marked", "a stream reads what the other one wrote", "OWN_MARK", "switch.pml", "REFRESHES=0"),
+    Broken(
+        "standby only",
+        "a session that was opened anew asks the database alone who may write",
+        "STATE_ASKED",
+        "switch.pml",
+        f"WRITES=1 SWITCHES=1 REFRESHES=1 {_LOSS}",
+    ),
+    Broken(
+        "fence compares",
+        "a switch does not ask the databases what they have",
+        "DATABASES_ASKED",
+        "switch.pml",
+        f"WRITES=2 REFRESHES=1 {_LOSS}",
+        shortest=False,
+    ),
     Broken("a certificate binds", "a clean end arms the cutover", "BINDING", "certificate.pml"),
     Broken(
         "a certificate binds",

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 import structlog
 
 from migrate.mysql.connection import Connection
-from migrate.state import foreign
+from migrate.state import foreign, leading
 from migrate.state.foreign import Foreign, Kind
 from migrate.target import roles
 from migrate.target.part import Part
@@ -45,6 +45,11 @@ class Sides:
         for id_, kind in {(one.id, one.kind) for one in keys}:
             count = sum(one.id == id_ and one.kind is kind for one in keys)
             log.warning("not carried", table=".".join(id_[1:]), source=id_[0], keys=count, kind=kind.value)
+
+    def leads(self) -> bool:
+        """Whether the stream writes at the side where applications are not."""
+        found: bool = self._run(lambda connection: leading.leads(connection, self._migration))
+        return found
 
     def is_active(self, connection: Connection) -> bool:
         """Whether applications write in the database, so that nothing more of this stream may come there.

@@ -72,7 +72,7 @@ def initialise(
     with database.opened(settings.state) as state, ExitStack() as until:
         with state.connect() as connection:
             changes = Changes.find(connection, plan)
-            phases = phase.every(connection, settings.name)
+            phases = phase.stages(connection, settings.name)
             groups.refuse_changes(connection, plan, changes)
             if not reverse_of and changes.known and not leading.leads(connection, settings.name):
                 _refuse_behind(changes)
@@ -80,16 +80,16 @@ def initialise(
             leftovers.refuse(settings)
         changes.stand_in(settings, state, until)
         groups.refuse_early(settings, state, plan, changes)
-        filled = {id_ for id_, stage in phases.items() if stage is not phase.Phase.CREATED} - changes.new
+        filled = {id_ for id_, one in phases.items() if one.phase is not phase.Phase.CREATED} - changes.new
         if reverse_of:
             filled = set(plan.tables)
         definitions = read_definitions(settings, plan)
         with _resumable(say):
             created = _create_targets(settings, plan, changes, filled, say, definitions)
             _make_roles(settings, plan, state, reverse_of)
-            if reverse_of:
-                _close_copies(settings, plan)
         changes.clear_targets(plan)
+        if reverse_of:
+            _close_copies(settings, plan, phases)
         conditions.take_over(settings, state, plan, changes.conditions, say)
         found = [admin.require(settings.kafka, name, admin.NEW) for name in settings.topics]
         there = tuple(migrations.Topic(topic.name, topic.id, topic.partitions) for topic in found)
@@ -245,13 +245,14 @@ def _make_roles(settings: Settings, plan: Plan, state: sa.Engine, reverse_of: st
                 roles.set_to(pool.get(used), settings.name, role, now.version)
 
 
-def _close_copies(settings: Settings, plan: Plan) -> None:
+def _close_copies(settings: Settings, plan: Plan, phases: Mapping[TableId, phase.TablePhase]) -> None:
     """Nothing will be inserted by a copy: a delete that finds no row leaves nothing in the ledger."""
     with closing(TargetPool(settings)) as pool:
         for planned in plan.tables.values():
             for used in planned.databases:
                 with explained(f"target '{used.target}'"):
-                    whole = [(chunk_fence.WHOLE_TABLE, 0)]
+                    run = phases[planned.table.id].attempt if planned.table.id in phases else 0
+                    whole = [(chunk_fence.WHOLE_TABLE, max(run - 1, 0))]  # a table that was taken out has had one
                     chunk_fence.retire(pool.get(used), settings.name, planned.table, whole)
 
 

@@ -91,15 +91,17 @@ class Changes:
 
     def clear_targets(self, plan: Plan) -> None:
         """What the ledger, the parked changes and the chunk fences have of tables that go or come back, and what the
-        ledger has of groups that tables join or that an earlier one of that name left."""
+        ledger has of groups that tables join or that an earlier one of that name left. In a database that no table
+        used when one of its tables went, that stayed until now."""
         tables = [self.known[id_] for id_ in self.gone] + [plan.tables[id_].table for id_ in self.back]
         noted = [self.known[id_] for id_ in self.gone] + [plan.tables[id_].noted_as for id_ in self.new]
         groups = {planned.group for planned in plan.tables.values() if planned.group}
-        if noted:
+        mine = plan.tables.keys() | (self.known.keys() - self.gone)
+        if self.known:
             with closing(TargetPool(plan.settings)) as pool:
                 for used in plan.used_databases:
                     with explained(f"target '{used.target}', database {used.database}"):
-                        _clear(pool.get(used), plan.settings.name, tables, noted, groups)
+                        _clear(pool.get(used), plan.settings.name, tables, noted, groups, mine)
 
     def note(self, connection: sa.Connection, plan: Plan, say: Callable[[str], None]) -> None:
         """Write down who came and who went."""
@@ -150,12 +152,18 @@ def chosen(settings: Settings, known: Collection[TableId]) -> set[TableId]:
 
 
 def _clear(
-    connection: Connection, migration: str, tables: Collection[Table], noted: Collection[Table], groups: set[str]
+    connection: Connection,
+    migration: str,
+    tables: Collection[Table],
+    noted: Collection[Table],
+    groups: set[str],
+    mine: Collection[TableId],
 ) -> None:
     if ledger.any_of(connection, migration):
-        for table in noted:
-            ledger.forget(connection, migration, table)
+        for id_ in {table.id for table in noted} | (ledger.tables(connection, migration) - {*mine}):
+            ledger.forget(connection, migration, id_)
         ledger.forget_groups_but(connection, migration, groups)
+    for id_ in {table.id for table in tables} | (parked.tables(connection, migration) - {*mine}):
+        parked.forget(connection, migration, id_)
     for table in tables:
-        parked.forget(connection, migration, table)
         chunk_fence.forget(connection, migration, table)

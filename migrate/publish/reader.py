@@ -259,7 +259,7 @@ class TransactionReader:
         table_id, database, name = peek_table(event.body)
         found: tuple[Table, RowDecoder] | str | None
         if name in own.OWN_TABLES:
-            found = name
+            found = name if database in self._side.databases else None
         else:
             if (database, name) in self._definitions.watched:
                 self._definitions.met(parse_table_map(event.body, mariadb=self._mariadb))

@@ -14,7 +14,7 @@ from typing import Any
 
 from migrate.model.change import Key, key_json
 from migrate.model.coordinate import Coordinate
-from migrate.model.table import Column, Table
+from migrate.model.table import Column, Table, TableId
 from migrate.mysql.connection import Connection
 from migrate.mysql.keys import weights
 
@@ -176,12 +176,23 @@ def any_of(connection: Connection, migration: str) -> bool:
     return connection.one(f"SELECT 1 FROM {LEDGER} WHERE migration = %s LIMIT 1", (migration,)) is not None
 
 
-def forget(connection: Connection, migration: str, table: Table) -> None:
+def forget(connection: Connection, migration: str, id_: TableId) -> None:
     """Drop every entry of a table that is no longer, or not yet, part of the migration."""
     connection.execute(
         f"DELETE FROM {LEDGER} WHERE migration = %s AND source = %s AND table_schema = %s AND table_name = %s",
-        (migration, *table.id),
+        (migration, *id_),
     )
+
+
+def tables(connection: Connection, migration: str) -> set[TableId]:
+    """Those that there is any entry of, but for groups."""
+    return {
+        (str(source), str(schema), str(name))
+        for source, schema, name in connection.query(
+            f"SELECT DISTINCT source, table_schema, table_name FROM {LEDGER} WHERE migration = %s AND source <> %s",
+            (migration, GROUP),
+        )
+    }
 
 
 def forget_groups_but(connection: Connection, migration: str, kept: Collection[str]) -> None:

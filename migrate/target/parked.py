@@ -13,7 +13,7 @@ from datetime import datetime
 
 from migrate.model.change import Key, key_json
 from migrate.model.coordinate import Coordinate
-from migrate.model.table import Table
+from migrate.model.table import Table, TableId
 from migrate.mysql.connection import Connection
 from migrate.target import ledger
 from migrate.target.decide import Intent
@@ -123,9 +123,18 @@ def drop(connection: Connection, migration: str, table: Table, key: Key) -> None
     connection.execute(f"DELETE FROM {PARKED} WHERE {_TABLE} AND key_hash = %s", (migration, *table.id, key_hash))
 
 
-def forget(connection: Connection, migration: str, table: Table) -> None:
+def forget(connection: Connection, migration: str, id_: TableId) -> None:
     """Drop everything of a table that is no longer, or not yet, part of the migration."""
-    connection.execute(f"DELETE FROM {PARKED} WHERE {_TABLE}", (migration, *table.id))
+    connection.execute(f"DELETE FROM {PARKED} WHERE {_TABLE}", (migration, *id_))
+
+
+def tables(connection: Connection, migration: str) -> set[TableId]:
+    """Those that anything is parked of, but for groups."""
+    rows = connection.query(
+        f"SELECT DISTINCT source, table_schema, table_name FROM {PARKED} WHERE migration = %s AND source <> %s",
+        (migration, ledger.GROUP),
+    )
+    return {(str(source), str(schema), str(name)) for source, schema, name in rows}
 
 
 def every(connection: Connection, migration: str) -> list[Parked]:

@@ -60,12 +60,21 @@ Send = Callable[[Partition, Aftermath], None]
 """Hands it to Kafka, in the partition it came from, and returns when the broker has it."""
 
 
-def apply(connection: Connection, parts: Sequence[Part], last_tier: int, send: Send, *, keep: bool = False) -> Done:
+def apply(
+    connection: Connection,
+    parts: Sequence[Part],
+    last_tier: int,
+    send: Send,
+    *,
+    keep: bool = False,
+    leads: bool = True,
+) -> Done:
     """Apply parts of several partitions of one migration in one transaction: all of them, or none.
 
     1. raise offset and fence of every partition and source, and see that nothing was lost; 2. lock the rows and decide;
     3. write rows and ledger; 4. hand empty deletes and evicted rows to Kafka, *before* the commit: a crash in between
     sends them twice, which does no harm, but never loses one; 5. commit. keep: also what was decided for each key.
+    leads: whether the stream leads, as the state said once this session was open.
     Raises: Behind, OwnershipLost, NotStandby, SwitchedSince, StopError, or the driver's error; nothing was written
     then, unless the commit itself failed, whose outcome the fence tells.
     """
@@ -77,7 +86,7 @@ def apply(connection: Connection, parts: Sequence[Part], last_tier: int, send: S
                 fence.raise_to(connection, part.partition, source, part.claim.epoch, coordinate)
         # Asked inside the transaction: only an answer from after the first statement counts (rule 11).
         migration = parts[0].partition.migration
-        known = standing.to_write(connection, migration)
+        known = standing.to_write(connection, migration, leads=leads)
         for part in parts:
             if part.version is not None and known.role is not None and part.version != known.role.version:
                 raise SwitchedSince(connection.name)

@@ -50,8 +50,9 @@ class NotStandby(ServerError):  # noqa: N818 - it says what is so
     """The database is not the stream's to write; nothing was written. Tried again while a cutover is under way."""
 
     def __init__(self, held: Held, where: str) -> None:
+        lost = ", and applications are there by the state" if held.role is Role.STANDBY else ""
         super().__init__(
-            f"{where} is {held.role}: a stream writes only to a standby side",
+            f"{where} is {held.role}{lost}: a stream writes only to a standby side",
             hint="it is tried again by itself once the cutover is over; `migrate status` says where that is",
         )
         self.held = held

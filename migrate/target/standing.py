@@ -53,12 +53,13 @@ def read(connection: Connection, migration: str) -> Standing:
     return found
 
 
-def to_write(connection: Connection, migration: str) -> Standing:
-    """As `read`, for a transaction that writes rows. Raises NotStandby, NoRole."""
+def to_write(connection: Connection, migration: str, *, leads: bool = True) -> Standing:
+    """As `read`, for a transaction that writes rows. leads: what the state says of the stream; a database that lost a
+    switch says standby still. Raises NotStandby, NoRole."""
     found = read(connection, migration)
     if found.role is None:
         raise missing(connection.name, migration)
-    if found.role.role is not Role.STANDBY:
+    if found.role.role is not Role.STANDBY or not leads:
         raise NotStandby(found.role, connection.name)
     return found
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from migrate.model.table import Table
 from migrate.target.refresh import refresh_message
 from sandbox.broker import KafkaBroker
 from sandbox.stack import Sandbox
+from tests.chaos.faults import cut_some
 from tests.failover.support import SLOW, wait
 from tests.flow import launcher
 from tests.flow.test_cutover import MORE, Switched, switched
@@ -245,12 +247,19 @@ def cleaned_up(one: Switched) -> None:
 
 def late(one: Switched, kafka: KafkaBroker) -> None:
     """Lost: a refresh that was asked before the cutover and consumed after it wrote the old side's row over the
-    application's, and the fence hid that from the reverse stream."""
+    application's, and the fence hid that from the reverse stream; and so where the target had come back without its
+    last switch, with sessions that were ended by that."""
     flow, box = one.flow, one.box
     one.write_at_target(0, "UPDATE orders_0 SET value = 777 WHERE id = 84")
     flow.migration.ask("--reverse", "drain", "--timeout", str(SLOW))
     box.source.execute("UPDATE orders SET value = 111 WHERE id = 84", database=flow.database)
     assert [(row["key"], row["kind"], row["side"]) for row in listed(one, 1)] == [(["84"], "foreign", "source")]
+    back = f"UPDATE _migrate_role SET role = 'standby' WHERE migration = '{flow.name}'"
+    box.targets[0].execute(back, database=f"{flow.name}_0")
+    with closing(box.targets[0].connect()) as connection:
+        cut_some(connection, 1000, Random(1))  # noqa: S311
+    flow.children("back-t0")[0].kill()  # nobody here would start it again
+    flow.child("back-t0-again", "--reverse", "publish", "--source", "t0")
     [topic] = {part["topic"] for part in flow.migration.ask("status")["partitions"]}
     message = encode(refresh_message(Table("main", flow.database, "orders", (), ("id",)), [("84",)]))
     producer = Producer({"bootstrap.servers": kafka.bootstrap})

@@ -68,7 +68,7 @@ def stands(hand: Hand) -> tuple[str, str]:
     return now["stage"], now["next"]
 
 
-@pytest.mark.timeout(1500)  # every command of the pages is a process of its own
+@pytest.mark.timeout(1500)
 def test_from_the_first_migration_to_its_end_by_the_pages(box: Sandbox, kafka: KafkaBroker, tmp_path: Path) -> None:
     address = f"{HOST}:{free_port()}"
     with at_a_terminal(box, kafka, tmp_path, address) as hand:
@@ -76,6 +76,7 @@ def test_from_the_first_migration_to_its_end_by_the_pages(box: Sandbox, kafka: K
         flow.fill(box.source, ROWS)
         run = the_first_migration(hand)
         assert hand.untyped("first-migration") == ["migrate finish"]
+        hand.by_shell = False
         watch = the_status(hand)
         assert hand.untyped("status") == ["migrate --reverse verify"]
         run = going_on(hand, run)
@@ -221,6 +222,7 @@ def test_a_failover_by_its_page(box: Sandbox, kafka: KafkaBroker, tmp_path: Path
         for writer in made.writers:
             writer.stop()
         with closing(Hand(made.flow, {})) as hand:
+            hand.by_shell = False
             assert "IN DOUBT" in hand.types("migrate status")
             second = hand.keeps("migrate publish --source main", says="standing by")
             hand.ends(second)

@@ -273,3 +273,55 @@ def test_what_was_noted_of_a_removed_table_or_source_keeps_nothing_back(shop: Sh
     assert found() == (0, ["publish:source"], ["publish:source"], 1)
     kept = shop.box.targets[0].query("SELECT source, doubt, verified FROM failover ORDER BY source", database=state)
     assert kept == (("eu", "its lag is unknown", 0), ("source", "its lag is unknown", None))
+
+
+def test_what_a_database_that_nobody_used_has_of_a_removed_table_goes_once_it_is_used_again(shop: Shop) -> None:
+    """Lost: rows of another table, which the copy took out again by what the ledger had of the removed one. What was
+    parked of it kept a drain from ending."""
+    apart = f"{shop.target}_apart"
+
+    def config(*tables: str) -> None:
+        shop.config("kept", *tables)
+        text = shop.migration.config.read_text()
+        for table in tables:
+            text = text.replace(f'"ds.{table}"', f'"apart.{table}"')
+        ours = next(line for line in text.splitlines() if line.startswith("databases:"))
+        more = ours.replace("{ds: ", "{apart: ").replace(shop.target, apart)
+        both = ours.replace("}}", "}, " + more.removeprefix("databases: {"))
+        shop.migration.config.write_text(text.replace(ours, both))
+
+    def left() -> list[str]:
+        asked = "SELECT table_name FROM _migrate_ledger UNION ALL SELECT table_name FROM _migrate_parked"
+        return [row[0] for row in shop.box.targets[0].query(asked, database=apart)]
+
+    shop.sql(*(f"CREATE TABLE {name} (id INT PRIMARY KEY, v INT)" for name in ("kept", "away", "other")))
+    config("away")
+    shop.migration.do("init")
+    row = f"('{shop.name}', 'source', 'away', REPEAT('x', 32), '[\"7\"]', '{shop.source}', 'away', 1, 1, 1, 1"
+    shop.box.targets[0].execute(
+        f"INSERT INTO _migrate_ledger VALUES {row}, 1, NOW(6))",
+        f"INSERT INTO _migrate_parked VALUES {row}, NULL, 'refused', 'by hand', NOW(6))",
+        database=apart,
+    )
+    config()
+    shop.migration.do("init")
+    assert left() == ["away", "away"]
+    config("other")
+    shop.migration.do("init")
+    assert left() == []
+
+
+def test_the_way_back_of_a_table_that_comes_again_and_again_has_no_copy_open(shop: Shop) -> None:
+    """Lost: a cutover, which was held back for ever by a copy of the way back that its init had opened."""
+    shop.sql(*(f"CREATE TABLE {name} (id INT PRIMARY KEY, v INT)" for name in ("kept", "away")))
+    for tables in (("kept", "away"), ("kept",)) * 2 + (("kept", "away"),):
+        shop.config(*tables)
+        shop.migration.do("init")
+        shop.migration.do("--reverse", "init")
+        back = f"migration = '{shop.name}-reverse'"
+        runs = f"SELECT table_name, attempt FROM phase WHERE {back} AND phase = 'copied' ORDER BY 1"
+        wanted = shop.box.targets[0].query(runs, database=f"{shop.name}_state")
+        closed = f"SELECT table_name, attempt FROM _migrate_chunk_fence WHERE {back} AND chunk = -1 AND closed = 1"
+        has = {name: int(attempt) for name, attempt in shop.box.source.query(closed, database=shop.source)}
+        assert [name for name, _ in wanted] == sorted(tables)
+        assert all(has.get(name, -1) >= attempt for name, attempt in wanted), (wanted, has)

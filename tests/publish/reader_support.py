@@ -22,7 +22,7 @@ from sandbox.database import DatabaseServer
 from tests.helpers import service_tables
 
 DATABASE = "reader_test"
-SIDE = Own(frozenset({"ours", "ours-reverse"}), "ours-reverse", "active")
+SIDE = Own(frozenset({"ours", "ours-reverse"}), "ours-reverse", "active", frozenset({DATABASE}))
 
 
 @dataclass

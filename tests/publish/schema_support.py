@@ -126,7 +126,7 @@ class Followed:
             self.schema(start),
             self.charsets,
             seen,
-            Own(frozenset(), "", "active"),
+            Own(frozenset(), "", "active", frozenset()),
             mariadb=self.dialect.mariadb,
         )
         binlog = BinlogReader(self.source, 4712, 1.0, *start)

@@ -92,6 +92,25 @@ def test_rows_written_while_the_side_was_standby_are_marked_by_their_place_in_th
     assert [since for _, since in seen.roles] == sorted(since for _, since in seen.roles)
 
 
+def test_a_copy_of_a_database_loaded_beside_it_says_nothing_of_its_side(log: Log) -> None:
+    """Lost: every write of an application, which was listed as one of a standby side, once an old dump with its role
+    row had been loaded under another name."""
+    copy = f"{DATABASE}_restored"
+    log.server.execute(f"DROP DATABASE IF EXISTS {copy}", f"CREATE DATABASE {copy}")
+    tables = ("_migrate_role", "_migrate_fence", "_migrate_chunk_fence")
+    log.server.execute(*(f"CREATE TABLE {copy}.{name} LIKE {DATABASE}.{name}" for name in tables))
+    fence, chunk_fence = (one.format("ours", 1).replace("_migrate", f"{copy}._migrate") for one in (FENCE, CHUNK_FENCE))
+    role = f"INSERT INTO {copy}._migrate_role VALUES ('ours-reverse', 'standby', 1, 0)"
+    seen = log.run(
+        "BEGIN", fence, chunk_fence, role, "COMMIT",
+        "INSERT INTO t VALUES (1, 'an application')",
+        "BEGIN", fence.replace("1", "2"), "INSERT INTO t VALUES (2, 'an application')", "COMMIT",
+    )  # fmt: skip
+    marked = [(rows[0][1][0], transaction.standby) for _, transaction, _, rows in seen.rows_ if rows[0][1]]
+    assert (marked, seen.roles) == ([("1", False), ("2", False)], [])
+    log.server.execute(f"DROP DATABASE {copy}")
+
+
 def test_the_log_is_followed_over_a_new_file(log: Log) -> None:
     seen = log.run("INSERT INTO t VALUES (1, 'a')", "FLUSH BINARY LOGS", "INSERT INTO t VALUES (2, 'b')")
     assert seen.keys == ["1", "2"]

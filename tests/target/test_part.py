@@ -269,7 +269,7 @@ def test_what_is_parked_of_a_removed_table_is_forgotten(side: TargetSide) -> Non
     part.aside[place.writer.name, ("1",), at(0)] = SetAside("refused", "tested")
     apply(place.connection, [part], LAST_TIER, place._send)
     assert parked.count(place.connection, place.migration) == 1
-    parked.forget(place.connection, place.migration, place.table)
+    parked.forget(place.connection, place.migration, place.table.id)
     assert parked.count(place.connection, place.migration) == 0
 
 

@@ -187,7 +187,8 @@ class History:
             if not role:
                 role = (Role.ACTIVE if leading.leads(state, name) else Role.STANDBY).value
                 self.note_role(role, at._replace(transaction=at.transaction - 1))
-        return Own(frozenset({name, other}), other, role)
+        databases = frozenset(database for database, _ in self._selected)
+        return Own(frozenset({name, other}), other, role, databases)
 
     def note_role(self, role: str, since: Coordinate, gtid: str = "", at: int = 0) -> None:
         """Keep the role that the side has from a coordinate on, before anything behind it is published."""
