@@ -147,7 +147,7 @@ def the_cutover(hand: Hand, address: str, watch: Child) -> Child:
     hand.types("migrate --reverse preflight")
     assert "the way back is not there yet" in hand.types("migrate cutover", code=3)
     hand.types("migrate --reverse init")
-    assert stands(hand)[1] == "migrate --reverse run"
+    wait(lambda: stands(hand)[1] == "migrate --reverse run", "the processes of the way there to be up")
     back = hand.keeps("migrate --reverse run")
     wait(lambda: stands(hand) == ("catching up", "migrate verify"), "both streams to run")
     hand.types("migrate verify")
