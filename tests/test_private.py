@@ -10,6 +10,8 @@ import pytest
 from jobs import session
 from migrate import private
 from migrate.model.errors import ConfigError
+from migrate.ops import supervisor
+from tests.helpers import make_settings
 
 
 def test_a_file_is_for_its_owner_alone_and_written_whole(tmp_path: Path) -> None:
@@ -21,6 +23,7 @@ def test_a_file_is_for_its_owner_alone_and_written_whole(tmp_path: Path) -> None
 
 
 def test_links_pipes_and_directories_are_not_written_to(tmp_path: Path) -> None:
+    """Lost: what a link in run_dir, made by somebody else, leads to."""
     precious, link, pipe = tmp_path / "precious", tmp_path / "link", tmp_path / "pipe"
     precious.write_text("all of it")
     link.symlink_to(precious)
@@ -30,6 +33,17 @@ def test_links_pipes_and_directories_are_not_written_to(tmp_path: Path) -> None:
             private.write(path, b"nothing")
     with pytest.raises(IsADirectoryError):
         private.write(tmp_path, b"nothing")
+    assert precious.read_text() == "all of it"
+
+
+def test_the_supervisors_file_leads_nowhere_else(tmp_path: Path) -> None:
+    """Lost: any file of the user's that a link in run_dir names, written over when `migrate run` starts."""
+    precious, directory = tmp_path / "precious", private.directory(tmp_path / "run")
+    precious.write_text("all of it")
+    (directory / "supervisord.conf").symlink_to(precious)
+    settings = make_settings(run_dir=str(directory))
+    with pytest.raises(ConfigError, match="is a link, or no file of this user"):
+        supervisor.write_config(settings, tmp_path / "migrate.yaml", directory, ())
     assert precious.read_text() == "all of it"
 
 

@@ -29,6 +29,7 @@ def test_text_keeps_its_lines_tabs_and_letters() -> None:
 
 
 def test_what_is_printed_is_printable_and_coloured_all_the_same() -> None:
+    """Lost: what a terminal showed, to a key or a name that held its escape sequences."""
     out = io.StringIO()
     made = console(file=out, highlight=False, force_terminal=True, color_system="standard", width=200)
     table = Table()

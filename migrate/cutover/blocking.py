@@ -12,7 +12,7 @@ from functools import partial
 import sqlalchemy as sa
 import structlog
 
-from migrate.cutover import hook, revoking
+from migrate.cutover import excepted, hook, revoking
 from migrate.cutover.server import Server, Session, settled, side_by_side
 from migrate.model.errors import MigrateError, PreflightError, ServerError
 from migrate.mysql import grants
@@ -76,6 +76,8 @@ class Blocks:
                 case "read_only":
                     _probe_read_only(server)
                     self._refuse_closed_state(server)
+                    if told := excepted.told(server, self._cutover.accounts):
+                        self._say(f"{self._side} {told}")
                 case "revoke":
                     _, back = revoking.revocations(server, *self._of(server))
                     revoking.refuse_others(server, *self._of(server))

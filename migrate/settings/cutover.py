@@ -24,7 +24,8 @@ class Cutover(Section):
     stop: Literal["read_only", "revoke", "application", "hook"] = "read_only"
     """How writes are stopped at the side that is left."""
     accounts: tuple[str, ...] = ()
-    """With `revoke`: the applications' accounts, as user@host."""
+    """The applications' accounts, as user@host: with `revoke` those whose writes are taken; with `read_only` none of
+    them may have a right that it does not stop."""
     max_lag_seconds: Seconds = 5.0
     """A cutover does not begin while the stream is further behind."""
     freeze_seconds: Seconds = 10.0

@@ -15,7 +15,7 @@ import sqlalchemy as sa
 
 from migrate.cutover.blocking import Blocks
 from migrate.cutover.server import Server
-from migrate.model.errors import OwnershipLost, ServerError
+from migrate.model.errors import OwnershipLost, PreflightError, ServerError
 from migrate.model.table import Table
 from migrate.settings import Settings, State, parse
 from migrate.state import cutover
@@ -231,3 +231,22 @@ def test_sessions_of_who_may_write_are_ended_and_named(case: Case, granted: str)
         server.execute(f"DROP USER '{user}'@'%'")
         if by_role:
             server.execute(f"DROP ROLE '{role}'")
+
+
+def test_whom_read_only_does_not_stop_is_named_and_no_account_of_the_applications_may_be(case: Case) -> None:
+    """Lost: what an application with rights of an administrator's wrote at the side that was left."""
+    mysql = case.box.flavour == "mysql"
+    admin, user = "CONNECTION_ADMIN" if mysql else "READ ONLY ADMIN", f"{case.name[-20:]}_app"
+    case.box.source.execute(f"CREATE USER '{user}'@'%'", f"GRANT INSERT ON {case.database}.* TO '{user}'@'%'")
+    try:
+        case.blocks().probe()
+        assert f"'{user}'@'%'" not in str(case.said)
+        case.box.source.execute(f"GRANT {admin} ON *.* TO '{user}'@'%'")
+        case.blocks().probe()
+        (said,) = [line for line in case.said if f"'{user}'@'%'" in line]
+        assert "source 'a': read_only does not stop" in said
+        case.raw["cutover"] = {"stop": "read_only", "wait_seconds": 1, "accounts": [f"{user}@%"]}
+        with pytest.raises(PreflightError, match=f"read_only does not stop '{user}'@'%', of cutover.accounts"):
+            case.blocks().probe()
+    finally:
+        case.box.source.execute(f"DROP USER '{user}'@'%'")

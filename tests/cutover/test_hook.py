@@ -65,6 +65,7 @@ def test_what_it_said_last_is_told(tmp_path: Path) -> None:
 
 
 def test_it_gets_no_secret_of_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lost to whoever sees a hook's environment: every password of the config."""
     for name in ("SOURCE_PASSWORD", "VAULT_ROLE"):
         monkeypatch.setenv(name, "canary-4711")
     seen = tmp_path / "seen"
@@ -75,6 +76,7 @@ def test_it_gets_no_secret_of_the_environment(tmp_path: Path, monkeypatch: pytes
 
 
 def test_its_lock_is_no_link_to_what_somebody_wants_emptied(tmp_path: Path) -> None:
+    """Lost: the file that a link in run_dir named, emptied by the lock."""
     precious = tmp_path / "precious"
     precious.write_text("all of it")
     (tmp_path / "lock").symlink_to(precious)

@@ -325,3 +325,39 @@ def test_the_way_back_of_a_table_that_comes_again_and_again_has_no_copy_open(sho
         has = {name: int(attempt) for name, attempt in shop.box.source.query(closed, database=shop.source)}
         assert [name for name, _ in wanted] == sorted(tables)
         assert all(has.get(name, -1) >= attempt for name, attempt in wanted), (wanted, has)
+
+
+def test_emptying_the_target_tables_of_a_removed_table_changes_nothing_at_the_source(shop: Shop) -> None:
+    """Lost: its rows at the source, from which the way back, still up, deleted what somebody deleted at the targets."""
+    shop.sql(*(f"CREATE TABLE {name} (id INT PRIMARY KEY, v INT)" for name in ("kept", "away")))
+    shop.config("kept", "away")
+    shop.migration.do("init")
+    with shop.running("publish", "consume"):
+        shop.migration.wait(shop.published, 60, "the first position")
+        shop.sql("INSERT INTO away VALUES (1, 1), (2, 2)")
+        shop.migration.wait(lambda: len(shop.rows("away")) == 2, 60, "the rows at the target")
+    shop.migration.do("--reverse", "init")
+    children = []
+    for words in ("--reverse publish --source target1", "--reverse publish --source target2", "--reverse consume"):
+        child = Child(words, shop.migration.directory / f"back-{len(children)}.log", Path.cwd())
+        child.start(shop.migration.command(*words.split()), shop.migration.environment)
+        children.append(child)
+    try:
+        caught_up = "SELECT COUNT(*) FROM position WHERE migration LIKE '%%-reverse'"
+        state = f"{shop.name}_state"
+        shop.migration.wait(
+            lambda: shop.box.targets[0].query(caught_up, database=state)[0][0], 60, "the way back to read"
+        )
+        shop.config("kept")
+        assert f"{shop.source}.away: removed" in shop.migration.do("init")
+        shop.box.targets[0].execute(f"DELETE FROM {shop.target}.away")
+        listed = f"SELECT key_text FROM foreign_write WHERE migration = '{shop.name}-reverse' ORDER BY 1"
+        shop.migration.wait(
+            lambda: shop.box.targets[0].query(listed, database=state) == (('["1"]',), ('["2"]',)),
+            60,
+            "them to be listed",
+        )
+    finally:
+        for child in children:
+            child.kill()
+    assert shop.box.source.query(f"SELECT * FROM {shop.source}.away ORDER BY id") == ((1, 1), (2, 2))

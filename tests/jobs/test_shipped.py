@@ -49,6 +49,7 @@ def secrets(**state: Any) -> dict[str, Any]:
 def test_a_copy_and_a_verification_ship_no_secret_but_those_of_sources_and_targets(
     mariadb_box: Sandbox, tmp_path: Path, shipped: list[bytes]
 ) -> None:
+    """Lost to who has Spark's machines: the passwords of the state, of Kafka and of the web."""
     server, account = mariadb_box.targets[0], unique("account")
     server.execute(f"CREATE USER {account}@'%' IDENTIFIED BY '{CANARY}-state'", f"GRANT ALL ON *.* TO {account}@'%'")
     extra = secrets(**address(server, user=account, password=f"{CANARY}-state"))

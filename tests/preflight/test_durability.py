@@ -22,6 +22,7 @@ CHECKS = {
 
 @pytest.mark.parametrize("role", CHECKS)
 def test_what_a_crash_of_a_server_costs_is_told_by_its_role(box: Sandbox, role: str) -> None:
+    """Lost without a word: the last second of a target or the state, by its settings, in a crash of its machine."""
     check: Callable[[Connection], list[Result]]
     check, redo, log = CHECKS[role]
     with (
@@ -49,6 +50,7 @@ def test_a_server_that_keeps_what_it_committed_passes(box: Sandbox, role: str) -
 
 @pytest.mark.parametrize(("replication", "verdict"), [(1, Verdict.NOTE), (3, Verdict.PASS)])
 def test_topics_on_one_broker_are_told(replication: int, verdict: Verdict) -> None:
+    """Lost: acknowledged messages, with the one broker that has them."""
     kafka = {"bootstrap": "b:9092", "replication": replication}
     (found,) = durability.check_kafka(make_settings(kafka=kafka).kafka)
     assert found.verdict is verdict

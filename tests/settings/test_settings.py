@@ -132,6 +132,7 @@ def test_every_mistake_is_told_in_one_line() -> None:
 )
 @pytest.mark.parametrize("path", ["state", "sources.0", "targets.1"])
 def test_an_empty_or_sample_password_is_refused(path: str, password: str) -> None:
+    """Lost to who tries the passwords of our own documents: the servers."""
     message = refused(changed(f"{path}.password", password))
     assert message.startswith(f"'{path}.password': is empty or a sample password")
 

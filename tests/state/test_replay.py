@@ -17,6 +17,7 @@ AFTER = replace(BEFORE, incarnation=5, file="binlog.000009", pos=200, gtid_set="
 
 
 def test_a_replay_is_over_where_the_publisher_was_before(state: sa.Engine) -> None:
+    """Lost: rows that a copy or a verification took for the newest, while older changes came again."""
     name = unique("m")
     with state.begin() as connection:
         assert replay.replaying(connection, name, BEFORE) == ""

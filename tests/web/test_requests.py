@@ -85,6 +85,7 @@ REQUESTS: dict[str, tuple[bytes, int]] = {
 
 @pytest.mark.parametrize(("sent", "status"), REQUESTS.values(), ids=REQUESTS)
 def test_it_is_answered_by_json_and_not_by_a_traceback(web: Web, ground: Ground, sent: bytes, status: int) -> None:
+    """Lost: the answer to everybody, by a request that no client of ours sends, such as a length of 5,000 digits."""
     code, body = web.send(sent)
     assert (code, list(body)) == (status, ["error"] if status != 200 else list(GOOD)), body
     assert web.ask() == (200, GOOD)

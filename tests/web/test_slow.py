@@ -61,6 +61,7 @@ def quickly(web: Web) -> tuple[int, object]:
 
 
 def test_a_hundred_slow_clients_hold_nobody_up_and_are_cut(web: Web) -> None:
+    """Lost: the freeze, as applications could not acknowledge while slow clients held all connections."""
     with opened(web, 102) as slow:
         begin(slow)
         assert quickly(web) == (200, GOOD)

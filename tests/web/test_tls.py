@@ -43,6 +43,7 @@ def certified(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 def test_tls_is_served_at_any_address_and_nothing_else_there(
     ground: Ground, tmp_path: Path, certified: dict[str, str]
 ) -> None:
+    """Lost to whoever listens on the network: the token, by which anybody acknowledges."""
     trusting = ssl.create_default_context(cafile=certified["certificate"])
     with serving(ground, tmp_path, trusting=trusting, host="0.0.0.0", token=TOKEN, tls=certified) as web:  # noqa: S104
         assert web.ask() == (200, GOOD)
