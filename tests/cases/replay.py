@@ -33,9 +33,11 @@ _NUMBERED = frozenset({"enum", "set", "bit"})
 class Replay:
     """One migration of every case that is not refused; its tables keep their names in one target database."""
 
-    def __init__(self, box: Sandbox, kafka: KafkaBroker, directory: Path) -> None:
+    def __init__(self, box: Sandbox, kafka: KafkaBroker, directory: Path, named: str = "") -> None:
+        """named: how the cases' names begin."""
         self.box = box
-        self.cases = [case for case in cases(str(box.flavour)) if not case.refused and not case.open]
+        usable = [case for case in cases(str(box.flavour)) if not case.refused and not case.open]
+        self.cases = [case for case in usable if case.name.startswith(named)]
         name = unique("cases")
         self.source, self.target = f"{name}_src", f"{name}_target"
         box.source.execute(f"CREATE DATABASE {self.source}")

@@ -337,7 +337,7 @@ def test_emptying_the_target_tables_of_a_removed_table_changes_nothing_at_the_so
         shop.sql("INSERT INTO away VALUES (1, 1), (2, 2)")
         shop.migration.wait(lambda: len(shop.rows("away")) == 2, 60, "the rows at the target")
     shop.migration.do("--reverse", "init")
-    children = []
+    children: list[Child] = []
     for words in ("--reverse publish --source target1", "--reverse publish --source target2", "--reverse consume"):
         child = Child(words, shop.migration.directory / f"back-{len(children)}.log", Path.cwd())
         child.start(shop.migration.command(*words.split()), shop.migration.environment)
