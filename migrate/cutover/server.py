@@ -216,11 +216,13 @@ class Server:
         MySQL manual and MariaDB knowledge base, "INFORMATION_SCHEMA SCHEMA_PRIVILEGES Table" and those beside it. Shows
         others' privileges to who may read the database `mysql`.
         """
-        names_of = ", ".join("'" + _escaped(f"'{user}'@'{host}'") + "'" for user, host in sorted(accounts))
+        holders_ = {f"'{user}'@'{host}'" for user, host in accounts}
         names = [f"'{_escaped(name)}'" for name in sorted(databases)]
-        like = " OR ".join(f"{name} LIKE TABLE_SCHEMA" for name in names)
-        of = f"GRANTEE IN ({names_of}) AND PRIVILEGE_TYPE IN ('INSERT', 'UPDATE', 'DELETE')"
-        single = f"{of} AND TABLE_SCHEMA IN ({', '.join(names)})"
+        ((folds,),) = self.query("SELECT @@GLOBAL.lower_case_table_names")  # these tables compare as if it always did
+        schema = "TABLE_SCHEMA" if str(folds) != "0" else "CONVERT(TABLE_SCHEMA USING utf8mb4) COLLATE utf8mb4_bin"
+        like = " OR ".join(f"{name} LIKE {schema}" for name in names)
+        of = "PRIVILEGE_TYPE IN ('INSERT', 'UPDATE', 'DELETE')"
+        single = f"{of} AND {schema} IN ({', '.join(names)})"
         rows = self.query(
             f"SELECT GRANTEE, '*.*' FROM information_schema.USER_PRIVILEGES WHERE {of}"
             f" UNION SELECT GRANTEE, TABLE_SCHEMA FROM information_schema.SCHEMA_PRIVILEGES WHERE {of} AND ({like})"
@@ -229,7 +231,7 @@ class Server:
             f" UNION SELECT GRANTEE, CONCAT_WS('.', TABLE_SCHEMA, TABLE_NAME) FROM"
             f" information_schema.COLUMN_PRIVILEGES WHERE {single}"
         )
-        return sorted(f"{holder} on {what}" for holder, what in rows)
+        return sorted(f"{holder} on {what}" for holder, what in rows if str(holder) in holders_)
 
     def end_statement(self, statement: str) -> None:
         """End sessions that run exactly this statement, and wait until none does. Raises ServerError."""

@@ -19,6 +19,7 @@ from migrate.mysql.errors import explained, number
 from migrate.mysql.keys import among
 from migrate.mysql.quoting import quote, quote_all
 from migrate.mysql.quoting import table as quoted
+from migrate.mysql.referring import ForeignKey, referring
 from migrate.scroll.lookup import Seen, lock_digest, look_up
 from migrate.scroll.sessions import Sessions
 from migrate.settings import Settings
@@ -34,15 +35,6 @@ log = structlog.get_logger("migrate.foreign")
 Wanted = Sequence[tuple[PlannedTable, Key]]
 _AS_APPLICATIONS = "SET SESSION foreign_key_checks = 1, innodb_lock_wait_timeout = 5, wait_timeout = 3600"
 """Their foreign keys hold for this row too; and nobody waits long behind it."""
-_ACTING = (
-    "SELECT one.CONSTRAINT_SCHEMA, one.TABLE_NAME, one.CONSTRAINT_NAME, many.COLUMN_NAME, many.REFERENCED_COLUMN_NAME"
-    " FROM information_schema.REFERENTIAL_CONSTRAINTS one JOIN information_schema.KEY_COLUMN_USAGE many"
-    " ON many.CONSTRAINT_SCHEMA = one.CONSTRAINT_SCHEMA AND many.CONSTRAINT_NAME = one.CONSTRAINT_NAME"
-    " AND many.TABLE_NAME = one.TABLE_NAME WHERE one.UNIQUE_CONSTRAINT_SCHEMA = DATABASE()"
-    " AND one.REFERENCED_TABLE_NAME = %s AND one.{rule} NOT IN ('RESTRICT', 'NO ACTION')"
-    " ORDER BY 1, 2, 3, many.ORDINAL_POSITION"
-)
-"""Foreign keys that change rows along with a table's, in every database that the account may see."""
 
 
 class _Child(NamedTuple):
@@ -71,6 +63,7 @@ class Carrier:
         self._alike = Alike(lambda: settings)
         self._open: dict[TargetDatabase, Connection] = {}
         self._seen: dict[tuple[TableId, Key], Seen] = {}
+        self._keys: dict[Place, list[ForeignKey]] = {}
 
     def close(self) -> None:
         while self._open:
@@ -134,8 +127,9 @@ class Carrier:
             raise _changed(planned, "active")
         if row is not None and home is not None and seen.source is not None:
             place, had = planned.places[home], seen.targets.get(home)
+            acting = [one for one in self._keys_on(place) if one.on_update] if had is not None else []
             with self._writing(planned, place, key, had, version) as connection:
-                children = self._children(connection, planned, place, key, "UPDATE_RULE") if had is not None else []
+                children = self._children(connection, planned, place, key, acting)
                 self._put(connection, holder, place, row, is_there=had is not None)
                 for child in children:
                     if self._values(connection, planned, place, key, child.referenced) != child.values:
@@ -149,28 +143,31 @@ class Carrier:
         for index, had in self._seen[planned.table.id, key].targets.items():
             if index != home:
                 place = planned.places[index]
+                acting = [one for one in self._keys_on(place) if one.on_delete]
                 with self._writing(planned, place, key, had, version) as connection:
-                    for child in self._children(connection, planned, place, key, "DELETE_RULE"):
+                    for child in self._children(connection, planned, place, key, acting):
                         raise _taken_along(planned, child, "is to leave that database")
                     self._writer(planned, place).delete(connection, [key])
 
+    def _keys_on(self, place: Place) -> list[ForeignKey]:
+        """Foreign keys that change rows with one of a place; asked once, and in no transaction, as it may take long."""
+        if place not in self._keys:
+            self._keys[place] = referring(self._session(place.database), place.database.database, place.table)
+        return self._keys[place]
+
     def _children(
-        self, connection: Connection, planned: PlannedTable, place: Place, key: Key, rule: str
+        self, connection: Connection, planned: PlannedTable, place: Place, key: Key, acting: Sequence[ForeignKey]
     ) -> list[_Child]:
-        """Those that there are of the row in a place. rule: DELETE_RULE, or UPDATE_RULE."""
-        acting: dict[tuple[str, str, str], list[tuple[str, str]]] = {}
-        for schema, table, name, column, referenced in connection.query(_ACTING.format(rule=rule), [place.table]):
-            acting.setdefault((str(schema), str(table), str(name)), []).append((str(column), str(referenced)))
+        """Rows that there are of the row in a place. acting: those of `_keys_on` that the write sets off."""
         found = []
         where, arguments = among(planned.table, [key])
-        for (schema, table, name), columns in acting.items():
-            mine = quote_all(column for column, _ in columns)
-            theirs = quote_all(referenced for _, referenced in columns)
+        for one in acting:
+            theirs = quote_all(one.referenced)
             parent = f"SELECT {theirs} FROM {quote(place.table)} WHERE {where}"
-            child = quoted(schema, table)
-            if connection.query(f"SELECT 1 FROM {child} WHERE ({mine}) IN ({parent}) LIMIT 1", arguments):
+            mine = f"SELECT 1 FROM {quoted(*one.child)} WHERE ({quote_all(one.columns)}) IN ({parent}) LIMIT 1"
+            if connection.query(mine, arguments):
                 values = self._values(connection, planned, place, key, theirs)
-                found.append(_Child(f"{schema}.{table}", name, theirs, values))
+                found.append(_Child(".".join(one.child), one.name, theirs, values))
         return found
 
     def _values(

@@ -26,7 +26,7 @@ from migrate.ops.tables import Changes
 from migrate.preflight import leftovers
 from migrate.preflight import run as preflight
 from migrate.settings import Settings
-from migrate.state import database, leading, phase, switch
+from migrate.state import database, leading, phase, since, switch
 from migrate.state import migration as migrations
 from migrate.state.switch import Side
 from migrate.target import chunk_fence, roles
@@ -97,6 +97,7 @@ def initialise(
         with state.begin() as connection:
             leading.hold(connection, reverse_of or settings.name)
             leading.refuse_in_cutover(connection, reverse_of or settings.name)
+            since.fill(connection)
             migrations.create(connection, migration, masked(config))
             changes.note(connection, plan, say)
             store_definitions(connection, plan, definitions, changes)

@@ -14,6 +14,7 @@ from typing import Any, TypeVar, cast
 import sqlalchemy as sa
 import structlog
 from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from migrate.model.errors import PreflightError, ServerError
 from migrate.mysql.connection import driver_options
@@ -172,6 +173,10 @@ def in_transaction(state: sa.Engine, action: Callable[[sa.Connection], T], stop:
                     f"state database: stopped while it was being tried again: {text(original)}"
                 ) from error
             pause = min(pause * 2, 10.0)
+        except PoolTimeout as error:  # others wait for a server that hangs, on every session that there may be
+            log.warning("state database, trying again", error="no session is free", pause_seconds=pause)
+            if stop.wait(pause):
+                raise ServerError("state database: stopped while a session was waited for") from error
 
 
 def put_all(
