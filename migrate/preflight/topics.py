@@ -59,12 +59,21 @@ def _of_topic(settings: Kafka, topic: admin.Topic) -> list[Result]:
     if found["message.timestamp.type"] != "LogAppendTime":
         wrong("message.timestamp.type", "LogAppendTime", "retention goes by other clocks than the broker's")
     if found["unclean.leader.election.enable"] == "true":
-        wrong("unclean.leader.election.enable", "false", "a replica that lacks confirmed messages may lead")
+        wrong(
+            "unclean.leader.election.enable",
+            "false",
+            "a replica that lacks confirmed messages may lead: they are lost then",
+        )
     least, in_sync = admin.least_in_sync(min(topic.replicas, settings.replication)), int(found["min.insync.replicas"])
     if in_sync > topic.replicas:
         wrong("min.insync.replicas", least, f"it has {counted(topic.replicas, 'replica')}, so every message is refused")
     elif in_sync < least:
-        wrong("min.insync.replicas", least, "messages are confirmed that no other replica has", Verdict.NOTE)
+        wrong(
+            "min.insync.replicas",
+            least,
+            "messages are confirmed that no other replica has: they go with their broker",
+            Verdict.NOTE,
+        )
     return results
 
 

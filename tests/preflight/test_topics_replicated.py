@@ -98,7 +98,8 @@ def test_a_topic_whose_messages_one_replica_confirms_is_noted_and_the_command_me
     ((verdict, message, mend),) = told(settings)
     assert (verdict, message) == (
         Verdict.NOTE,
-        f"topic {name} has min.insync.replicas=1: messages are confirmed that no other replica has",
+        f"topic {name} has min.insync.replicas=1: messages are confirmed that no other replica has:"
+        " they go with their broker",
     )
     program, *words = mend.split()
     assert program == "kafka-configs.sh"
