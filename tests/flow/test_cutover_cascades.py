@@ -42,9 +42,10 @@ def test_a_cutover_refuses_tables_that_no_marker_can_follow_unless_they_are_said
         said = refused()
         assert f"{told}, and cannot be followed: out_of (ON DELETE CASCADE): its parent " in said
         assert "up (ON" not in said, "its markers follow"
-        config = flow.migration.config
-        config.write_text(config.read_text("utf-8") + "cutover: {cascades: unused}\n", "utf-8")
-        assert told not in refused()
+        config, before = flow.migration.config, flow.migration.config.read_text("utf-8")
+        for said_of, is_refused in (("[shop.another]", True), (f"[{flow.database}.orders]", False), ("unused", False)):
+            config.write_text(f"{before}cutover: {{cascades: {said_of}}}\n", "utf-8")
+            assert (told in refused()) is is_refused, said_of
 
 
 @pytest.mark.long
