@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +14,8 @@ from migrate.model.errors import ServerError
 from migrate.mysql.connection import connect
 from migrate.mysql.readable import BinlogPosition, visible_position
 from migrate.settings import Source
+from sandbox.database import DatabaseServer
+from sandbox.settings import Flavour
 from sandbox.stack import Sandbox
 from tests.failover.support import SLOW, wait
 from tests.helpers import address, scratch, unique
@@ -78,3 +81,32 @@ def test_who_stops_waiting_is_told_which_and_how_to_end_them(prepared: Any) -> N
         visible_position(connection, [(database, "t")], stop)
     assert (xid.encode().hex() in told.value.message) is (box.flavour == "mariadb")
     assert "`XA COMMIT`" in told.value.hint
+
+
+def test_what_was_prepared_before_a_restart_is_waited_for_too(run_root: Path) -> None:
+    """Lost: its rows, which a restart of MySQL recovers without a session."""
+    server, xid = DatabaseServer(Flavour.MYSQL, run_root / "prepared", server_id=7), unique("xa")
+    server.start()
+    try:
+        server.execute(
+            "CREATE DATABASE kept",
+            "CREATE TABLE kept.t (id INT PRIMARY KEY)",
+            f"XA START '{xid}'",
+            "INSERT INTO kept.t VALUES (1)",
+            f"XA END '{xid}'",
+            f"XA PREPARE '{xid}'",
+        )
+        server.kill()
+        server.start()
+        stop = threading.Event()
+        stop.set()
+        source = Source.model_validate({"name": "main", **address(server)})
+        with closing(connect(source, "source 'main'")) as connection:
+            with pytest.raises(ServerError) as told:
+                visible_position(connection, [("kept", "t")], stop)
+            assert "`XA COMMIT`" in told.value.hint
+            server.execute(f"XA COMMIT '{xid}'")
+            assert visible_position(connection, [("kept", "t")], threading.Event()).file
+        assert server.query("SELECT id FROM kept.t") == ((1,),)
+    finally:
+        server.kill()
