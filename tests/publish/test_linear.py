@@ -8,6 +8,7 @@ from contextlib import suppress
 
 import pytest
 
+from migrate.mysql.flavours import translated
 from migrate.publish.schema.ddl import parse
 from migrate.publish.schema.sqltext import tokens
 from migrate.publish.schema.statement import Statement, behind_settings, concerned, fires_for, first_word, savepoint_of
@@ -36,6 +37,7 @@ UNITS = (
     "é",
     "SET STATEMENT a = 1 FOR ",
     "CREATE TRIGGER ",
+    " CHECK ",
 )
 ENDS = ("", "x", "'")
 
@@ -59,6 +61,11 @@ def is_made_for(sql: str) -> None:
     fires_for(Statement("shop", sql), [("shop", "orders")])
 
 
+def is_translated(sql: str) -> None:
+    """A definition as a server prints it, with that in a line."""
+    translated(f"CREATE TABLE t (\n  {sql}\n)", "mariadb")
+
+
 def seconds(read: Callable[[str], object], sql: str) -> float:
     """Of this process, at best."""
     found = []
@@ -78,6 +85,7 @@ def seconds(read: Callable[[str], object], sql: str) -> float:
         (savepoint_of, 3_000),
         (is_behind_settings, 400),
         (is_made_for, 3_000),
+        (is_translated, 3_000),
     ],
 )
 def test_a_text_of_four_times_the_length_takes_no_more_than_ten_times_as_long(
