@@ -90,7 +90,7 @@ class Faults:
             self._freeze_server: 2,
             self._restart_target: 2,
             self._restart_broker: 1,
-            **({self._put_back: 2} if self.may_lose else {}),
+            **({self._put_back: 2, self._put_back_state: 1} if self.may_lose else {}),
         }
         self._choice.choices(list(kinds), list(kinds.values()))[0]()
 
@@ -169,6 +169,43 @@ class Faults:
                 self._tune(server)
 
         self._at_server(put_back, "put back", f"{server.name} by {seconds:.1f} s")
+
+    def _put_back_state(self) -> None:
+        """The state alone comes back as it was some seconds before, under all that runs, as from a backup of it.
+
+        In one transaction, so that a connection that is cut meanwhile leaves it as it is.
+        """
+        server, state, kept_as = self._box.targets[0], f"{self._name}_state", f"{self._name}_kept"
+        seconds = self._choice.uniform(1, 8)
+
+        def put_back() -> None:
+            with closing(server.connect(state, autocommit=False)) as connection, connection.cursor() as cursor:
+                cursor.execute("SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE()")
+                tables = [f"`{row[0]}`" for row in cursor.fetchall()]
+                cursor.execute(f"DROP DATABASE IF EXISTS {kept_as}")
+                cursor.execute(f"CREATE DATABASE {kept_as}")
+                for table in tables:
+                    cursor.execute(f"CREATE TABLE {kept_as}.{table} LIKE {table}")
+                cursor.execute("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+                cursor.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT")
+                for table in tables:
+                    cursor.execute(f"INSERT INTO {kept_as}.{table} SELECT * FROM {table}")
+                connection.commit()
+                self._stop.wait(seconds)
+                cursor.execute("SET SESSION lock_wait_timeout = 60, foreign_key_checks = 0")
+                cursor.execute("LOCK TABLES " + ", ".join(f"{one} WRITE, {kept_as}.{one} READ" for one in tables))
+                for table in tables:
+                    cursor.execute(f"DELETE FROM {table}")
+                    cursor.execute(f"INSERT INTO {table} SELECT * FROM {kept_as}.{table}")
+                connection.commit()
+                cursor.execute("UNLOCK TABLES")
+                cursor.execute(f"DROP DATABASE {kept_as}")
+
+        def unless_cut() -> None:
+            with suppress(pymysql.MySQLError, OSError):
+                put_back()
+
+        self._at_server(unless_cut, "put back", f"the state alone by {seconds:.1f} s")
 
     def _restart_broker(self) -> None:
         def restart() -> None:

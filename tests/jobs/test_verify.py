@@ -131,7 +131,7 @@ def test_a_planted_difference_is_found_by_table_and_key(copied: Laid, planted: P
     assert (result.total, result.clean) == (1, False)
     places = {"home": copied.table.places[home], "other": copied.table.places[other]}
     assert planted.detail.format(**places) in result.tables[0].named[0].detail
-    assert f"{planted.kind} ({planted.key})" in result.summary()
+    assert f"{planted.kind} {planted.key}" in result.summary()
     with pytest.raises(DifferenceFound, match=rf'1 difference; first: {table} key \["{planted.key}"\] {planted.kind}'):
         result.raise_first()
     with copied.state().connect() as connection:
