@@ -22,6 +22,11 @@ from sandbox.state import private_file
 PROCESSES = ("publish", "consume", "commit", "requeue")
 
 
+def _told(output: str) -> str:
+    """The end of what a command printed, in a line: a report's summary shows no more."""
+    return " ".join(output.split())[-2000:]
+
+
 class Migration:
     """Runs `migrate` commands with one config file, and its supervisor in the background."""
 
@@ -51,14 +56,14 @@ class Migration:
         """A command's JSON answer. Raises SandboxError when it ends with another exit code than `accept`."""
         done = self.run(*arguments, "--json", timeout=timeout)
         if done.returncode not in accept or not done.stdout:
-            raise SandboxError(f"migrate {' '.join(arguments)} ended with {done.returncode}: {done.stdout[-2000:]}")
+            raise SandboxError(f"migrate {' '.join(arguments)} ended with {done.returncode}: {_told(done.stdout)}")
         return json.loads(done.stdout)
 
     def do(self, *arguments: str, timeout: float = 900.0) -> str:
         """A command that must succeed; returns what it printed."""
         done = self.run(*arguments, timeout=timeout)
         if done.returncode:
-            raise SandboxError(f"migrate {' '.join(arguments)} ended with {done.returncode}: {done.stdout[-2000:]}")
+            raise SandboxError(f"migrate {' '.join(arguments)} ended with {done.returncode}: {_told(done.stdout)}")
         return done.stdout
 
     # -- the supervised processes

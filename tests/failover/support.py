@@ -406,8 +406,31 @@ class Flow:
         sql = f"SELECT COUNT(*) FROM copy_detail WHERE state = '{state}'"
         return int(self._state.query(sql, database=f"{self.name}_state")[0][0])
 
-    def drain(self) -> None:
-        self.migration.ask("drain", "--timeout", str(SLOW))
+    def drain(self, seconds: float = SLOW) -> None:
+        self.migration.ask("drain", "--timeout", str(seconds))
+
+    @contextmanager
+    def kept_up(self) -> Iterator[None]:
+        """As a supervisor does: what ends of the processes behind the topic is started again. A client that lost its
+        broker for seconds may end its process."""
+        ended, over = dict(zip(_BEHIND, map(self._last, _BEHIND), strict=True)), threading.Event()
+
+        def watch() -> None:
+            while not over.wait(0.2):
+                for process, child in ended.items():
+                    if not child.running:
+                        ended[process] = self.child(f"{process}_on", process)
+
+        watching = threading.Thread(target=watch, daemon=True)
+        watching.start()
+        try:
+            yield
+        finally:
+            over.set()
+            watching.join()
+
+    def _last(self, label: str) -> Child:
+        return self.children(label)[-1]
 
     # -- oracles
 

@@ -6,6 +6,8 @@ from contextlib import closing
 from pathlib import Path
 from random import Random
 
+import pytest
+
 from sandbox.broker import KafkaBroker
 from sandbox.stack import Sandbox
 from tests.failover.support import Flow, frozen, wait
@@ -27,8 +29,10 @@ STEPS = [  # and at which call of them, at most
     ("after", "migrate.publish.publisher:in_transaction", 3),  # the position is saved
 ]
 ROUNDS = 3
+LONG = 300  # seconds: a client that fell silent is found after more than a minute
 
 
+@pytest.mark.timeout(600)
 def test_a_publisher_killed_at_any_step_loses_nothing(box: Sandbox, kafka: KafkaBroker, tmp_path: Path) -> None:
     choice = Random(2025)  # noqa: S311 - which moments
     flow = Flow(box, kafka, tmp_path, unique("killed"), box.source, publish=", transaction_rows: 5")
@@ -46,27 +50,28 @@ def test_a_publisher_killed_at_any_step_loses_nothing(box: Sandbox, kafka: Kafka
         writers = [
             flow.writer(lambda: box.source.connect(flow.database), key, rows) for key, rows in ((1, 1), (1001, 30))
         ]
-        for number in range(ROUNDS):
-            for when, where, calls in STEPS:
-                run_killed(flow.migration, when, where, choice.randint(1, calls), "publish", "--source", "main")
-                let_in()
-            publisher = flow.child(f"publish-{number}-random", "publish", "--source", "main")
-            writers[0].wait_for(choice.randint(1, 500))
-            assert publisher.running
-            publisher.kill()
-            let_in()
-            publisher = flow.child(f"publish-{number}-unconfirmed", "publish", "--source", "main")
-            before = flow.position()
-            wait(lambda before=before: flow.position() != before, "the position to move")  # type: ignore[misc]
-            with frozen(kafka.pid):  # all is handed over, and the broker has nothing of it
-                writers[0].wait_for(200)
+        with flow.kept_up():
+            for number in range(ROUNDS):
+                for when, where, calls in STEPS:
+                    run_killed(flow.migration, when, where, choice.randint(1, calls), "publish", "--source", "main")
+                    let_in()
+                publisher = flow.child(f"publish-{number}-random", "publish", "--source", "main")
+                writers[0].wait_for(choice.randint(1, 500))
+                assert publisher.running
                 publisher.kill()
-            let_in()
-        last = flow.child("publish-last", "publish", "--source", "main")
-        for writer in writers:
-            writer.stop()
-            assert writer.writes > 50
-        flow.drain()
+                let_in()
+                publisher = flow.child(f"publish-{number}-unconfirmed", "publish", "--source", "main")
+                before = flow.position()
+                wait(lambda before=before: flow.position() != before, "the position to move")  # type: ignore[misc]
+                with frozen(kafka.pid):  # all is handed over, and the broker has nothing of it
+                    writers[0].wait_for(200)
+                    publisher.kill()
+                let_in()
+            last = flow.child("publish-last", "publish", "--source", "main")
+            for writer in writers:
+                writer.stop()
+                assert writer.writes > 50
+            flow.drain(LONG)
         assert last.running
         assert flow.differences(box.source) == []
         rows = flow.source_rows(box.source)

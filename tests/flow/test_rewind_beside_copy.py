@@ -17,6 +17,7 @@ from tests.helpers import unique
 pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]  # it starts Spark twice
 ROWS, CHUNK = 2_000, 50
 COPY = f"copy: {{chunk_rows: {CHUNK}, chunks_at_once: 1, master: 'local[2]'}}\n"
+LONG = 300  # seconds: a client that fell silent is found after more than a minute
 WAITS = "the copy waits for a replay"
 
 
@@ -38,7 +39,8 @@ def test_a_copy_waits_while_changes_come_again_may_be_stopped_then_and_ends_with
         flow.migration.do("init")
         publisher = flow.child("publish", "publish")
         begin = wait(flow.position, "the first position")
-        others = {process: flow.child(process, process) for process in ("consume", "commit", "requeue")}
+        for process in ("consume", "commit", "requeue"):
+            flow.child(process, process)
         writer = flow.writer(lambda: box.source.connect(flow.database), 1)
         writer.wait_for(100)
         first = flow.child("copy", "copy")
@@ -57,19 +59,12 @@ def test_a_copy_waits_while_changes_come_again_may_be_stopped_then_and_ends_with
             wait(lambda: says_that_it_waits(second), "the second copy to say that it waits")
             assert chunks_begun(flow) <= begun
             replay.kill()
-        others["publish"] = replay
-
-        def ended() -> bool:
-            """Whether the copy has. As under a supervisor, what ended on the broker's silence is started again."""
-            for process, child in others.items():
-                if not child.running:
-                    others[process] = flow.child(f"{process}_on", process)
-            return not second.running
-
-        wait(ended, "the copy to end", 300)
-        assert second.returncode == 0, second.log_tail()
-        writer.stop()
-        flow.drain()
+        flow.child("publish_on", "publish")
+        with flow.kept_up():
+            wait(lambda: not second.running, "the copy to end", 300)
+            assert second.returncode == 0, second.log_tail()
+            writer.stop()
+            flow.drain(LONG)
         assert flow.position()["incarnation"] == begin["incarnation"] + 1
         assert flow.differences(box.source) == []
         assert writer.lost(flow.source_rows(box.source)) == []
