@@ -14,7 +14,8 @@ import pymysql
 import sqlalchemy as sa
 
 from migrate.cutover.server import side_by_side
-from migrate.model.errors import MigrateError, PreflightError
+from migrate.model.errors import MigrateError, PreflightError, StopError
+from migrate.mysql.connection import Connection
 from migrate.mysql.errors import explained, text
 from migrate.settings import Settings
 from migrate.target import roles
@@ -41,23 +42,32 @@ class Written:
         """Their names."""
         return list(self._servers)
 
-    def freeze(self, server: str, version: int, seconds: float) -> None:
+    def freeze(self, server: str, version: int, frozen: int, seconds: float) -> None:
         """In one transaction of a server; waits so long for a transaction of the stream in flight.
 
-        Raises: ServerError, StopError where a database has no role.
+        frozen: the version that every database was frozen with last. Raises: ServerError, StopError where a database
+        has no role, or lost that switch: its row tells so until it is set right.
         """
         with closing(connect_target(self._stream, server)) as connection, explained(connection.name):
             connection.execute("SET SESSION innodb_lock_wait_timeout = %s", [max(1, round(seconds))])
+            for used in self._servers[server]:  # a server that loses anything after this ends the session
+                self._refuse_lacking(InDatabase(connection, used.database), used, frozen)
             with connection.transaction():
                 for used in self._servers[server]:
                     roles.put(connection, self._stream.name, Role.FROZEN, version, used.database)
+
+    def _refuse_lacking(self, there: Connection, used: TargetDatabase, frozen: int) -> None:
+        held = roles.look(there, self._stream.name)
+        if held is not None and (lacks := roles.lacking(held, (used.target, used.database), frozen)) is not None:
+            raise StopError(f"{lacks}", hint="`migrate status` names what settles it")
 
     def set_right(self, server: str, state: sa.Engine) -> None:
         """As the state says, unless a cutover is under way. Raises as `freeze`; the state's error."""
         with closing(connect_target(self._stream, server)) as connection, explained(connection.name):
             with state.begin() as known:  # which holds the switch: not while a server is waited for
                 for used in self._servers[server]:
-                    roles.set_right(known, InDatabase(connection, used.database), self._stream.name)
+                    there, name = InDatabase(connection, used.database), (used.target, used.database)
+                    roles.set_right(known, there, self._stream.name, name)
 
     def lacking(self, server: str) -> list[str]:
         """Its databases that have no role. Raises ServerError."""
@@ -87,9 +97,9 @@ def refuse_lacking(sides: Sequence[Written]) -> None:
         )
 
 
-def freeze(sides: Sequence[Written], version: int, seconds: float) -> None:
-    """Freeze both sides, all servers at a time. Raises ServerError, StopError; some are frozen then."""
-    side_by_side(lambda one: one[0].freeze(one[1], version, seconds), _servers(sides))
+def freeze(sides: Sequence[Written], version: int, frozen: int, seconds: float) -> None:
+    """Freeze both sides, all servers at a time. Raises as `Written.freeze`; some are frozen then."""
+    side_by_side(lambda one: one[0].freeze(one[1], version, frozen, seconds), _servers(sides))
 
 
 def align(sides: Sequence[Written], state: sa.Engine) -> None:

@@ -8,8 +8,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import wait
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
-from weakref import WeakSet
 
 import structlog
 
@@ -26,7 +24,6 @@ from migrate.model.coordinate import Coordinate
 from migrate.model.errors import MigrateError, OwnershipLost, StopError
 from migrate.model.message import CANAL, Received
 from migrate.mysql import errors as mysql_errors
-from migrate.mysql.connection import Connection
 from migrate.settings import Settings
 from migrate.state.left_out import Reasons
 from migrate.state.reached import DatabaseName
@@ -91,7 +88,6 @@ class Merger:
         self._stop = stop
         self._owned: dict[Partition, Owned] = {}
         self._versions: dict[TargetDatabase, int] = {}  # of roles, asked once a merge, before rows are read
-        self._led: WeakSet[Any] = WeakSet()  # sessions that were opened while this stream led
         self._databases = plan.used_databases
         self._lanes = {name: Lanes(plan.settings, count) for name, count in _lanes(plan).items()}
         sources = [*(source.name for source in self._settings.sources), CANAL]
@@ -323,25 +319,16 @@ class Merger:
         for part in parts:
             part.writes = self._owned[part.partition].writes.get(database, 0)
         try:
-            leads = self._leads(connection)
+            leads = self._sides is None or self._sides.leads(connection, named(database))
             done = apply(connection, parts, self._last_tier, self._send(database), keep=self._keep, leads=leads)
         except NotStandby:
-            if self._sides is None or not self._sides.is_active(connection):
+            if self._sides is None or not self._sides.is_active(connection, named(database)):
                 raise
             self._sides.note([one for part in parts for one in late(part)])
             return Done()
         for part in parts:
             self._note_applied(database, part)
         return done
-
-    def _leads(self, connection: Connection) -> bool:
-        """Whether the state says that the stream leads: asked once a session, as a database that comes back without its
-        last switch has ended its sessions, and its role alone would let newer rows be overwritten."""
-        if self._sides is None or connection.raw in self._led:
-            return True
-        if leads := self._sides.leads():
-            self._led.add(connection.raw)
-        return leads
 
     def _send(self, database: TargetDatabase) -> Send:
         def send(partition: Partition, left: Aftermath) -> None:

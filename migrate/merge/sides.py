@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any
+from weakref import WeakSet
 
 import sqlalchemy as sa
 import structlog
@@ -12,6 +13,7 @@ import structlog
 from migrate.mysql.connection import Connection
 from migrate.state import foreign, leading
 from migrate.state.foreign import Foreign, Kind
+from migrate.state.reached import DatabaseName
 from migrate.target import roles
 from migrate.target.part import Part
 from migrate.target.roles import Role
@@ -35,6 +37,7 @@ class Sides:
         """run: runs an action in a transaction of the state database, again while that is away."""
         self._run = run
         self._migration = migration
+        self._led: WeakSet[Any] = WeakSet()  # sessions that were opened while this stream led
 
     def note(self, found: Iterable[Foreign]) -> None:
         """List keys that are carried nowhere; before the messages that named them count as consumed."""
@@ -46,17 +49,30 @@ class Sides:
             count = sum(one.id == id_ and one.kind is kind for one in keys)
             log.warning("not carried", table=".".join(id_[1:]), source=id_[0], keys=count, kind=kind.value)
 
-    def leads(self) -> bool:
-        """Whether the stream writes at the side where applications are not."""
-        found: bool = self._run(lambda connection: leading.leads(connection, self._migration))
-        return found
+    def leads(self, connection: Connection, database: DatabaseName) -> bool:
+        """Whether the stream writes at the side where applications are not, as the state says.
 
-    def is_active(self, connection: Connection) -> bool:
+        Asked once a session: a database that comes back without its last switch has ended its sessions, and its role
+        alone would let newer rows be overwritten. What it lost is noted. Raises as `is_active`.
+        """
+        if connection.raw in self._led:
+            return True
+        leads, frozen = self._run(
+            lambda state: (leading.leads(state, self._migration), leading.frozen(state, self._migration))
+        )
+        held = roles.look(connection, self._migration)
+        if held is not None and roles.lacking(held, database, frozen) is not None:
+            self.is_active(connection, database)
+        if leads:
+            self._led.add(connection.raw)
+        return bool(leads)
+
+    def is_active(self, connection: Connection, database: DatabaseName) -> bool:
         """Whether applications write in the database, so that nothing more of this stream may come there.
 
         False while a cutover is under way, and where the role was set right: then it is to be tried again. Raises
         StopError where the database is ahead of the state.
         """
-        settle = partial(roles.set_right, there=connection, migration=self._migration)
+        settle = partial(roles.set_right, there=connection, migration=self._migration, database=database)
         role: Role | None = self._run(settle)
         return role is Role.ACTIVE

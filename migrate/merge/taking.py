@@ -79,7 +79,7 @@ class Taking:
 
     def _is_active(self, pool: TargetPool, database: TargetDatabase) -> bool:
         """Whether applications write in a database, as the state says: its own row may have been lost too."""
-        return self.sides is not None and self.sides.is_active(pool.get(database))
+        return self.sides is not None and self.sides.is_active(pool.get(database), named(database))
 
     def find_behind(self, owned: Mapping[Partition, Owned]) -> dict[Partition, Behind]:
         """As `Merger.find_behind`. owned: may change meanwhile."""
@@ -98,6 +98,8 @@ class Taking:
         try:
             connection = pool.get(database)
             has = reached.every(connection, self.migration)
+            if self.sides is not None:
+                self.sides.leads(connection, named(database))  # what it lost of a switch is noted
         except Exception:
             pool.drop(database)
             raise

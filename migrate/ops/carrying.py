@@ -93,7 +93,7 @@ class Carrier:
             version = leading.version(connection, name)
             for database in {used for planned, _ in wanted for used in planned.databases}:
                 with explained(database.target):
-                    roles.set_right(connection, self._session(database), name)
+                    roles.set_right(connection, self._session(database), name, (database.target, database.database))
             written: list[tuple[PlannedTable, Key, int | None]] = []
             failed: list[MigrateError] = []
             try:

@@ -256,7 +256,10 @@ class Cutover:
             pass_up_to(passing.again(), self._left())  # a row may have been asked for meanwhile
             with self._state.connect() as connection:
                 version = switch.get(connection, self._settings.name).version
-            sides.freeze(self._written, version, min(self._settings.cutover.wait_seconds, self._left()))
+                frozen = switch.frozen(connection, self._settings.name)
+            sides.freeze(self._written, version, frozen, min(self._settings.cutover.wait_seconds, self._left()))
+            with self._state.begin() as connection:
+                switch.note_frozen(connection, self._settings.name, version)
             self._read_other_side(self._left())
         with self._journal.step("switch"):
             self._left()

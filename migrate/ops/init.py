@@ -33,7 +33,7 @@ from migrate.target import chunk_fence, roles
 from migrate.target.lanes import Lanes
 from migrate.target.making import create_own_tables, create_place, refuse_unlike, tables_in
 from migrate.target.plan import Place, Plan, PlannedTable, TargetDatabase, TargetPool
-from migrate.target.roles import Role
+from migrate.target.roles import Held, Role
 
 Say = Callable[[str], None]
 _SIDE_BY_SIDE = 4
@@ -243,7 +243,8 @@ def _make_roles(settings: Settings, plan: Plan, state: sa.Engine, reverse_of: st
         for used in plan.used_databases:
             with explained(f"target '{used.target}', database {used.database}"):
                 roles.make(pool.get(used), settings.name, role, now.version)
-                roles.set_to(pool.get(used), settings.name, role, now.version)
+                name = used.target, used.database
+                roles.set_to(connection, pool.get(used), settings.name, name, Held(role, now.version))
 
 
 def _close_copies(settings: Settings, plan: Plan, phases: Mapping[TableId, phase.TablePhase]) -> None:

@@ -15,11 +15,11 @@ import sqlalchemy as sa
 from migrate.model.partition import Partition
 from migrate.model.table import TableId
 from migrate.mysql.connection import Connection
+from migrate.state import leading, phase, reached, verification
 from migrate.state import migration as migrations
-from migrate.state import phase, reached, verification
 from migrate.state.phase import Phase
 from migrate.state.reached import NO_OFFSET, DatabaseName, Lost
-from migrate.target import chunk_fence
+from migrate.target import chunk_fence, roles
 from migrate.target.plan import Plan, TargetDatabase
 from migrate.target.reached import NOTHING
 from migrate.target.reached import every as all_reached
@@ -34,6 +34,7 @@ class Expected:
     copies: Mapping[DatabaseName, Mapping[TableId, int]]  # the run of each table's copy that ended
     names: Mapping[str, str]  # of topics, by id
     titles: Mapping[TableId, str]
+    frozen: int  # the version of the switch that all of them have
 
     @classmethod
     def read(cls, connection: sa.Connection, plan: Plan) -> Expected:
@@ -46,7 +47,7 @@ class Expected:
                     copies.setdefault((used.target, used.database), {})[id_] = stages[id_].attempt
         titles = {id_: planned.table.full_name for id_, planned in plan.tables.items()}
         names = migrations.get(connection, name).topic_names
-        return cls(name, reached.every(connection, name), copies, names, titles)
+        return cls(name, reached.every(connection, name), copies, names, titles, leading.frozen(connection, name))
 
     def lost(self, connection: Connection, used: TargetDatabase) -> list[Lost]:
         """What one database lacks. Raises the driver's error."""
@@ -64,6 +65,9 @@ class Expected:
                 for id_, run in copies.items()
                 if closed.get(id_, NO_OFFSET) < run
             ]
+        held = roles.look(connection, self.migration)
+        if held is not None and (lacks := roles.lacking(held, name, self.frozen)) is not None:
+            found.append(lacks)
         return found
 
 

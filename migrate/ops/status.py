@@ -253,7 +253,7 @@ def read(
                     status.parked += parked.count(pool.get(place), settings.name)
                     told = {(one.database, one.what) for one in status.lost}
                     missing = expected.lost(pool.get(place), place)
-                    status.lacking += sum(not one.of_copy for one in missing)
+                    status.lacking += sum(not (one.of_copy or one.of_switch) for one in missing)
                     status.lost += [one for one in missing if (one.database, one.what) not in told]
             except MigrateError as error:
                 if not whoever_answers:

@@ -123,7 +123,7 @@ class Publisher:
             self._flavour = with_source.flavour
             self._cascades = None if logs_cascades(with_source) else self._new_cascades()
             written = self._source.address == self._settings.source(source).address  # by the stream the other way
-            side = SideRead(with_source, name, {database for database, _ in self._tables}, written=written)
+            side = SideRead(with_source, name, source, {database for database, _ in self._tables}, written=written)
             if (position := reached.position) is not None:
                 if position != stored:
                     self._save(position, reached=reached, side=side)

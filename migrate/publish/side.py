@@ -30,10 +30,13 @@ _WAIT_SECONDS = 2
 class SideRead:
     """The databases of one server that a publisher reads, where the stream the other way may write."""
 
-    def __init__(self, server: Connection, migration: str, databases: Collection[str], *, written: bool = True) -> None:
-        """migration: the publisher's. written: whether the stream the other way writes to this server, and not to
-        another one that it replicates."""
+    def __init__(
+        self, server: Connection, migration: str, source: str, databases: Collection[str], *, written: bool = True
+    ) -> None:
+        """migration: the publisher's. source: the server's name. written: whether the stream the other way writes to
+        this server, and not to another one that it replicates."""
         self._server = server
+        self._source = source
         self._migration = migration
         self._databases = [InDatabase(server, name) for name in sorted(databases)]
         self._written = written
@@ -77,7 +80,7 @@ class SideRead:
                     continue
                 there.execute("SET SESSION innodb_lock_wait_timeout = %s", [_WAIT_SECONDS])
                 with state.begin() as known:
-                    roles.set_right(known, there, writer)
+                    roles.set_right(known, there, writer, (self._source, there.database))
         except (MigrateError, pymysql.MySQLError, DBAPIError) as error:
             reason = error.message if isinstance(error, MigrateError) else text(error)
             log.warning("role not set right", where=self._server.name, reason=reason)

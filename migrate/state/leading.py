@@ -35,6 +35,11 @@ def version(connection: sa.Connection, name: str) -> int:
     return switch.get(connection, migrations.reverse_of(connection, name) or name).version
 
 
+def frozen(connection: sa.Connection, name: str) -> int:
+    """The version of the switch that every database of a migration and its way back was frozen with last."""
+    return switch.frozen(connection, migrations.reverse_of(connection, name) or name)
+
+
 def refuse_unless(connection: sa.Connection, name: str, what: str) -> None:
     """Raise PreflightError where what is read as the truth is the side that follows, and of a finished migration.
 

@@ -44,6 +44,8 @@ BROKER: DatabaseName = ("Kafka", "")
 """In a database's place: of messages that the broker had acknowledged."""
 NO_OFFSET = -1
 """Of a table whose copy lost writes."""
+SWITCH = "a switch"
+"""In a partition's place: of a database that does not have the last switch of applications."""
 _AT_ONCE = 500
 
 
@@ -56,7 +58,7 @@ class Lost:
     """
 
     database: DatabaseName
-    what: str  # a partition as topic [number], or a table
+    what: str  # a partition as topic [number], a table, or SWITCH, with versions of the switch for offsets
     start: int
     end: int
     kept: int
@@ -68,9 +70,13 @@ class Lost:
         return self.start == NO_OFFSET
 
     @property
+    def of_switch(self) -> bool:
+        return self.what == SWITCH
+
+    @property
     def healed(self) -> bool:
         """Whether all of it is applied again from the broker."""
-        return not self.of_copy and self.kept <= self.start
+        return not self.of_copy and not self.of_switch and self.kept <= self.start
 
     def __str__(self) -> str:
         if self.database == BROKER:
@@ -78,6 +84,11 @@ class Lost:
         where = "/".join(self.database)
         if self.of_copy:
             return f"{where} lost a part of the copy of {self.what}"
+        if self.of_switch:
+            return (
+                f"{where} has version {self.start} of the switch, and {self.end} was the last: it lost committed"
+                " transactions, or was left out of that switch"
+            )
         span = f"{where} lost what it had of {self.what} from offset {self.start} to {self.end}"
         if self.kept >= self.end:
             return f"{span}, and none of it is applied again"

@@ -34,6 +34,7 @@ table = sa.Table(
     sa.Column("side", sa.String(8)),
     sa.Column("writes", sa.String(8)),
     sa.Column("changed", sa.DateTime),
+    sa.Column("frozen", sa.BigInteger),
 )
 applications = sa.Table(
     "application",
@@ -86,6 +87,16 @@ def put(connection: sa.Connection, migration: str, side: Side, writes: Writes) -
         values = {"version": table.c.version + 1, "side": side.value, "writes": writes.value, "changed": now}
         connection.execute(sa.update(table).where(table.c.migration == migration).values(values))
     return get(connection, migration)
+
+
+def note_frozen(connection: sa.Connection, migration: str, version: int) -> None:
+    """Every database of both sides was frozen with this version of the switch: none that kept its commits has less."""
+    connection.execute(sa.update(table).where(table.c.migration == migration).values(frozen=version))
+
+
+def frozen(connection: sa.Connection, migration: str) -> int:
+    """The version that `note_frozen` had last; 0 before the first."""
+    return int(connection.scalar(sa.select(table.c.frozen).where(table.c.migration == migration)) or 0)
 
 
 def every_application(connection: sa.Connection, migration: str) -> list[Application]:

@@ -20,8 +20,9 @@ from migrate.model.errors import ServerError, StopError
 from migrate.mysql.connection import Connection
 from migrate.mysql.errors import NO_SUCH_TABLE, number
 from migrate.mysql.quoting import quote
-from migrate.state import leading
+from migrate.state import leading, reached
 from migrate.state.migration import REVERSE
+from migrate.state.reached import SWITCH, DatabaseName, Lost
 
 log = structlog.get_logger("migrate.target")
 ROLE = "_migrate_role"
@@ -142,18 +143,27 @@ def put(connection: Connection, migration: str, role: Role, version: int, databa
         raise missing(f"{connection.name}, database {database}" if database else connection.name, migration)
 
 
-def set_right(state: sa.Connection, there: Connection, migration: str) -> Role | None:
+def set_right(state: sa.Connection, there: Connection, migration: str, database: DatabaseName) -> Role | None:
     """The role that a database has by the state, which is set where another one was left; None in a cutover.
 
-    state: in a transaction; until that ends, no cutover begins. Raises: NoRole where the database is ahead of the
-    state, or has none; the driver's error.
+    state: in a transaction; until that ends, no cutover begins. What the database lost of the last switch is noted in
+    one of its own, before the row that tells of it is set. Raises: NoRole where the database is ahead of the state, or
+    has none; the driver's error.
     """
     leading.hold(state, migration)
     if leading.is_switching(state, migration):
         return None
     role = of_state(state, migration)
-    set_to(there, migration, role, leading.version(state, migration))
+    set_to(state, there, migration, database, Held(role, leading.version(state, migration)))
     return role
+
+
+def lacking(held: Held, database: DatabaseName, frozen: int) -> Lost | None:
+    """What a database lost that does not have the version with which all were frozen last. Its applications' last
+    writes before that may be gone too, and the stream that writes there brings none of them: they were not its own."""
+    if held.version >= frozen:
+        return None
+    return Lost(database, SWITCH, held.version, frozen, frozen)
 
 
 def of_state(state: sa.Connection, migration: str) -> Role:
@@ -161,8 +171,15 @@ def of_state(state: sa.Connection, migration: str) -> Role:
     return Role.STANDBY if leading.leads(state, migration) else Role.ACTIVE
 
 
-def set_to(there: Connection, migration: str, role: Role, version: int) -> None:
-    """The role, where a database has another one. Raises as `set_right`."""
+def set_to(state: sa.Connection, there: Connection, migration: str, database: DatabaseName, wanted: Held) -> None:
+    """The role of a switch, where a database has another one, or lacks that switch. As `set_right`, and raises so."""
+    frozen = leading.frozen(state, migration)
+    seen = look(there, migration)
+    if seen is not None and (lacks := lacking(seen, database, frozen)) is not None:
+        with state.engine.begin() as apart:
+            reached.note_lost(apart, migration, lacks)
+        log.error("lacks the last switch", where=there.name, database=database[1], lost=str(lacks))
+    role, version = wanted
     with there.transaction():
         found = read(there, migration)
         if found.version > version:
@@ -171,7 +188,8 @@ def set_to(there: Connection, migration: str, role: Role, version: int) -> None:
                 " the state database lost a switch",
                 hint="bring the state database back as it was last; docs/cutover.md has what a role is",
             )
-        if found.role is not role:
+        if found.role is not role or found.version < frozen:
             put(there, migration, role, version)
+        if found.role is not role:
             told = log.info if found.role is Role.FROZEN else log.warning  # as a switch leaves it for a moment
             told("role set right", where=there.name, role=role.value, was=found.role.value)
