@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import NamedTuple
 
 from migrate.kafka.producer import OrderedProducer
 from migrate.model.errors import StopError
 from migrate.publish.batches import Batch, Batches, Boundary, Messages
+from migrate.publish.log.ahead import Fate
 from migrate.publish.savepoints import HINT_SIZE
 from migrate.settings import Publish
 
-_TOO_LARGE = "an XA transaction on selected tables, which may yet be rolled back, is above publish.transaction_rows"
+_TOO_LARGE = (
+    "a transaction on selected tables of which something is rolled back, or may be yet (XA), is above"
+    " publish.transaction_rows"
+)
 
 
 class _Mark(NamedTuple):
@@ -44,24 +48,40 @@ class Outbox:
         self._whole_rows = self._whole_bytes = 0  # of those: of transactions that have ended
         self._pieces = 0
         self._is_whole = False  # the transaction that is being read goes whole or not at all
+        self._is_sure = self._is_dropped = False  # that it is committed; that all of it is rolled back
+        self.fate: Callable[[], Fate] | None = None
+        """Asks how the transaction that is being read ends, where its source logs what is rolled back."""
         self._marks: dict[str, _Mark] = {}
 
     def add(self, topic: str, key: bytes, messages: Iterable[tuple[int, bytes]], rows: int) -> None:
-        """(Partition, value)s of so many rows of the transaction that is being read."""
+        """(Partition, value)s of so many rows of the transaction that is being read. Raises StopError where it is too
+        large to wait for its end; what `fate` raises."""
+        if self._is_dropped:
+            return
         append = self._messages[topic].append
         for partition, value in messages:
             append((partition, key, value))
             self._bytes += len(value)
         self._rows += rows
         if self._rows - self._whole_rows > self._most_rows or self._bytes - self._whole_bytes >= self._most_bytes:
-            if self._is_whole:
-                raise StopError(_TOO_LARGE, hint=f"{HINT_SIZE} and start again")
-            self._pieces += 1
-            self._hand_over()
+            self._hand_over_piece()
+
+    def _hand_over_piece(self) -> None:
+        """A part of a transaction, once it is known that nothing of it is rolled back."""
+        if not (self._is_whole or self._is_sure or self.fate is None):
+            fate = self.fate()
+            self._is_sure, self._is_whole = fate is Fate.COMMITTED, fate is Fate.PARTLY
+            if fate is Fate.ROLLED_BACK:
+                self._is_dropped = self.undo("")
+                return
+        if self._is_whole:
+            raise StopError(_TOO_LARGE, hint=f"{HINT_SIZE} and start again")
+        self._pieces += 1
+        self._hand_over()
 
     def begin(self, *, whole: bool) -> None:
         """A transaction begins. whole: of it nothing may go before its end says that it is committed."""
-        self._is_whole = whole
+        self._is_whole, self._is_sure, self._is_dropped = whole, False, False
         self.mark("")
 
     def mark(self, name: str) -> None:

@@ -29,6 +29,7 @@ from migrate.publish.decode.rows import RowEvent
 from migrate.publish.emit import Emitter, Transaction
 from migrate.publish.joining import Ahead, Joining, PlaceReached
 from migrate.publish.log import logfiles
+from migrate.publish.log.ahead import LookAhead
 from migrate.publish.log.binlog import BinlogReader, NotByGtid
 from migrate.publish.outbox import Outbox
 from migrate.publish.published import beyond
@@ -231,6 +232,9 @@ class Publisher:
             self._history.side(position),
             mariadb=self._flavour == "mariadb",
         )
+        if self._flavour == "mariadb":
+            ahead = LookAhead(self._source, (position.server_id, position.server_uuid), self._stop)
+            self._outbox.fate = lambda: ahead.fate(*reader.began)
         self._batches.created = reader.created
         self._floor = in_log(position.file, position.pos) if self._resume.by_gtid else None
         self._begun = False

@@ -168,6 +168,11 @@ class TransactionReader:
         self._beat_end = self._end
 
     @property
+    def began(self) -> tuple[str, int]:
+        """File and position at which the transaction that is being read begins."""
+        return self._file, self._start if self._start is not None else self._end
+
+    @property
     def idle(self) -> bool:
         """Whether the source said twice that it has nothing more; once may mean that it passes over something."""
         return self._beats > 1 and self._end == self._beat_end
