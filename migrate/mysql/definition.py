@@ -18,7 +18,7 @@ from migrate.mysql.quoting import quote, table
 _FOREIGN_KEY = re.compile(r"^\s*CONSTRAINT `(?:[^`]|``)+` FOREIGN KEY ")
 _CHECK = re.compile(r"^(\s*)CONSTRAINT `(?:[^`]|``)+` CHECK ")
 _AUTO_INCREMENT = re.compile(r" AUTO_INCREMENT=\d+")
-_QUOTED = re.compile(rb"`(?:[^`]|``)+`|(_[a-z0-9]+)?'((?:[^'\\]|\\.|'')*)'", re.S)
+_QUOTED = re.compile(rb"`(?:[^`]|``)++(?:`|\Z)|(_[a-z0-9]+)?'((?:[^'\\]|\\.?|'')*+)(?:'|\Z)", re.S)
 _ESCAPED = re.compile(rb"\\(.)|''", re.S)
 _ESCAPES = {b"0": b"\0", b"b": b"\b", b"n": b"\n", b"r": b"\r", b"t": b"\t", b"Z": b"\x1a", b"%": b"\\%", b"_": b"\\_"}
 """MySQL manual, "String Literals", table 11.1; any other character stands for itself."""

@@ -13,7 +13,7 @@ from migrate.mysql.quoting import quote
 
 _ROWS = 24
 _ROWS_OF_DOCUMENTS = 64
-_LITERAL = re.compile(r"'(?:[^'\\]|\\.|'')*'|\b\d+(?:\.\d+)?\b")
+_LITERAL = re.compile(r"'(?:[^'\\]|\\.?|'')*+(?:'|\Z)|\b\d+(?:\.\d+)?\b")
 _UNIX = (1772330400, 1772366400, 1767225599, 39657600, 2114380800)
 """Seconds since 1970 near the ends of days and years, so that zones put them into others."""
 _DAYS = ("2026-03-01", "2026-12-31", "2027-01-01", "1971-02-28", "2037-01-04")

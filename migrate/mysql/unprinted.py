@@ -16,8 +16,8 @@ from migrate.model.errors import StopError
 from migrate.mysql.connection import Connection
 from migrate.mysql.quoting import table
 
-_LABELLED = re.compile(r"^\s*(`(?:[^`]|``)+`) (enum|set)\(((?:'(?:[^']|'')*+',?)++)\)", re.MULTILINE | re.IGNORECASE)
-_DEFAULT = re.compile(r"^\s*(`(?:[^`]|``)+`) (?:'(?:[^']|'')*+'|[^'\n])*? DEFAULT ('(?:[^']|'')*+')", re.MULTILINE)
+_LABELLED = re.compile(r"^[ \t]*+(`(?:[^`]|``)+`) (enum|set)\(((?:'(?:[^']|'')*+',?)++)\)", re.MULTILINE | re.IGNORECASE)
+_DEFAULT = re.compile(r"^[ \t]*+(`(?:[^`]|``)+`) (?:'(?:[^']|'')*+'|[^'\n])*? DEFAULT ('(?:[^']|'')*+')", re.MULTILINE)
 _QUOTED = re.compile(r"'(?:[^']|'')*+'")
 _LOST = "?"
 _BASIC = 0xFFFF

@@ -14,7 +14,7 @@ from migrate.preflight.result import Result, Verdict
 from migrate.settings import Settings, TableSettings
 from migrate.settings.tables import is_pattern, like
 
-_OVERLAPS = re.compile(r"^\s*((?:PRIMARY|UNIQUE) KEY (?:`(?:[^`]|``)*` )?\(.*WITHOUT OVERLAPS\))", re.MULTILINE)
+_OVERLAPS = re.compile(r"^[ \t]*+((?:PRIMARY|UNIQUE) KEY (?:`(?:[^`]|``)*` )?\(.*WITHOUT OVERLAPS\))", re.MULTILINE)
 
 
 def unmatched(settings: Settings, source: str, chosen: Sequence[TableSettings]) -> list[Result]:

@@ -8,7 +8,15 @@ from contextlib import suppress
 
 import pytest
 
+from migrate.model.errors import MigrateError
+from migrate.model.labels import labels_of
+from migrate.model.message import decode
+from migrate.model.table import Column, Kind
+from migrate.mysql.definition import readable
 from migrate.mysql.flavours import translated
+from migrate.mysql.made_up import rows
+from migrate.mysql.typed_json import to_parameter
+from migrate.publish.schema.complete import shapes
 from migrate.publish.schema.ddl import parse
 from migrate.publish.schema.sqltext import tokens
 from migrate.publish.schema.statement import Statement, behind_settings, concerned, fires_for, first_word, savepoint_of
@@ -66,6 +74,23 @@ def is_translated(sql: str) -> None:
     translated(f"CREATE TABLE t (\n  {sql}\n)", "mariadb")
 
 
+def is_said_by_a_server(sql: str) -> None:
+    """The rest of what is read of a definition: its quoted parts."""
+    readable(sql.encode())
+    labels_of(f"enum({sql})")
+    shapes(Column("a", f"enum({sql})", Kind.ENUM))
+    list(rows([Column("a", "int", Kind.INT)], sql))
+
+
+def is_a_message(sql: str) -> None:
+    """What somebody else may put into a topic, and a JSON value in it."""
+    for body in (sql, f'{{"data": [{{"id": "{sql}"}}]}}', "[" + sql):
+        with suppress(MigrateError):
+            decode(body.encode(), "changes [0]", 0)
+        with suppress(MigrateError):
+            to_parameter(f"\t{body}")
+
+
 def seconds(read: Callable[[str], object], sql: str) -> float:
     """Of this process, at best."""
     found = []
@@ -86,6 +111,8 @@ def seconds(read: Callable[[str], object], sql: str) -> float:
         (is_behind_settings, 400),
         (is_made_for, 3_000),
         (is_translated, 3_000),
+        (is_said_by_a_server, 400),
+        (is_a_message, 1_000),
     ],
 )
 def test_a_text_of_four_times_the_length_takes_no_more_than_ten_times_as_long(

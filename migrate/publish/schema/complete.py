@@ -21,7 +21,7 @@ _HINT: Final = (
     "its definition changed where this service did not see it; undo that, or start a new migration and copy again"
 )
 _WORD: Final = re.compile(r"([a-z0-9]+)(?:\((\d+)(?:,(\d+))?\))?", re.I)
-_MEMBER: Final = re.compile(r"'(?:[^'\\]|''|\\.)*'", re.S)
+_MEMBER: Final = re.compile(r"'(?:[^'\\]|''|\\.?)*+(?:'|\Z)", re.S)
 _BYTES_A_CHARACTER: Final = {
     "utf8mb4": 4, "utf16": 4, "utf16le": 4, "utf32": 4, "gb18030": 4, "utf8mb3": 3, "utf8": 3, "ujis": 3, "eucjpms": 3,
     "ucs2": 2, "big5": 2, "sjis": 2, "cp932": 2, "gbk": 2, "gb2312": 2, "euckr": 2,
