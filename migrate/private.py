@@ -22,8 +22,9 @@ def directory(path: Path) -> Path:
             f"{path} belongs to user {found.st_uid}, and this is user {os.geteuid()}",
             hint=f"name another run_dir, or `chown {os.geteuid()} {path}`",
         )
-    if found.st_mode & stat.S_IWOTH:
-        raise ConfigError(f"everybody may write to {path}", hint=f"name another run_dir, or `chmod o-w {path}`")
+    if found.st_mode & (stat.S_IWOTH | stat.S_IWGRP):
+        who = "everybody" if found.st_mode & stat.S_IWOTH else "its group"
+        raise ConfigError(f"{who} may write to {path}", hint=f"name another run_dir, or `chmod go-w {path}`")
     return path
 
 

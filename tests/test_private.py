@@ -51,6 +51,7 @@ def test_the_supervisors_file_leads_nowhere_else(tmp_path: Path) -> None:
 def test_what_spark_is_started_by_leads_nowhere_else(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
+    """Lost: any file of the user's that a link in run_dir names, written over when Spark starts."""
     monkeypatch.setattr(os, "environ", dict(os.environ))
     precious = tmp_path / "precious"
     precious.write_text("all of it")
@@ -60,11 +61,13 @@ def test_what_spark_is_started_by_leads_nowhere_else(
     assert precious.read_text() == "all of it"
 
 
-def test_a_directory_that_everybody_may_write_to_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("mode", "who"), [(0o777, "everybody"), (0o702, "everybody"), (0o770, "its group")])
+def test_a_directory_that_others_may_write_to_is_refused(tmp_path: Path, mode: int, who: str) -> None:
+    """Lost: what others put where the supervisor's file and the logs are looked for."""
     made = private.directory(tmp_path / "run" / "logs")
     assert made.stat().st_mode & 0o777 == 0o700
-    made.chmod(0o777)
-    with pytest.raises(ConfigError, match="everybody may write to"):
+    made.chmod(mode)
+    with pytest.raises(ConfigError, match=f"{who} may write to"):
         private.directory(made)
 
 

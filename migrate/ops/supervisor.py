@@ -43,6 +43,7 @@ def write_config(settings: Settings, config: Path, directory: Path, options: Seq
         f"pidfile = {_value(directory / 'supervisord.pid')}",
         f"childlogdir = {_value(logs)}",
         "identifier = migrate",
+        "umask = 077",  # its own logs, and what the processes make
     ]
     for name, arguments in process_names(settings).items():
         command = [sys.executable, "-P", "-m", "migrate", "--config", str(config.resolve()), *options, *arguments]

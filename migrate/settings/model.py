@@ -26,7 +26,12 @@ class Database(Section):
     database: str = Field(min_length=1, max_length=64)
 
 
-_LOADING = frozenset({"ssl.engine.location", "ssl.providers"})
+_LOADING = {
+    "ssl.engine.location": "loads a library",
+    "ssl.providers": "loads a library",
+    "sasl.kerberos.kinit.cmd": "is a command of the shell",
+}
+"""librdkafka's CONFIGURATION.md."""
 
 
 class Kafka(Section):
@@ -50,7 +55,7 @@ class Kafka(Section):
             if not key.startswith(("security.", "sasl.", "ssl.")):
                 raise ValueError(f"'{key}' is not a security.*, sasl.* or ssl.* option")
             if key in _LOADING:
-                raise ValueError(f"'{key}' loads a library, which no config file may name")
+                raise ValueError(f"'{key}' {_LOADING[key]}, which no config file may name")
             if is_secret(key):
                 option = option if isinstance(option, SecretStr) else SecretStr(option)
                 refuse_sample(option.get_secret_value(), key)

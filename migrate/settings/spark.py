@@ -13,6 +13,11 @@ _OURS = {
     "spark.speculation": "a second run of a task would only cost the first one its chunk",
     "spark.task.maxFailures": "a chunk that failed is begun anew by the copy itself",
 }
+_LOADS = re.compile(
+    r"spark\.(jars|plugins|files|extraListeners|serializer|kryo|submit\.pyFiles|sql\.(extensions|catalog|queryExecutionListeners))"
+    r"|.*\.(extraClassPath|userClassPathFirst|extraLibraryPath|(extra|default)JavaOptions)$"
+)
+"""Names a class, a library or a JVM's options (Spark's configuration page, "Runtime Environment")."""
 _SECRET = re.compile(r"secret|password|token|access[.]?key", re.IGNORECASE)
 """As Spark's own spark.redaction.regex."""
 _NAMES_ONE = re.compile(r"file$|^spark\.kubernetes\..*\.(secrets|secretKeyRef)\.", re.IGNORECASE)
@@ -38,6 +43,11 @@ def _allowed(options: dict[str, str]) -> dict[str, str]:
             raise ValueError(f"'{name}' is no option of Spark, whose names begin with 'spark.'")
         if name in _OURS:
             raise ValueError(f"'{name}' cannot be set here: {_OURS[name]}")
+        if _LOADS.match(name):
+            raise ValueError(
+                f"'{name}' loads code into Spark's JVM, which no config file may name; put it into"
+                " spark-defaults.conf, in SPARK_CONF_DIR"
+            )
         if _SECRET.search(name) and not _NAMES_ONE.search(name):
             raise ValueError(
                 f"'{name}' would be seen in the list of processes; put it into spark-defaults.conf, in SPARK_CONF_DIR"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import re
 import textwrap
 from pathlib import Path
 from typing import Any
@@ -84,6 +85,14 @@ def test_a_missing_key_is_named(path: str) -> None:
         ("kafka.max_message_bytes", 10, "greater than or equal to 10000"),
         ("kafka.security", {"group.id": "x"}, "'group.id' is not a security.*, sasl.* or ssl.* option"),
         ("kafka.security", {"ssl.engine.location": "engine.so"}, "'ssl.engine.location' loads a library"),
+        ("kafka.security", {"ssl.providers": "legacy"}, "'ssl.providers' loads a library"),
+        ("kafka.security", {"sasl.kerberos.kinit.cmd": "id"}, "'sasl.kerberos.kinit.cmd' is a command of the shell"),
+        ("spark_conf", {"spark.jars": "a.jar"}, "'spark.jars' loads code"),
+        ("spark_conf", {"spark.jars.packages": "a:b:1"}, "'spark.jars.packages' loads code"),
+        ("spark_conf", {"spark.driver.extraClassPath": "a.jar"}, "'spark.driver.extraClassPath' loads code"),
+        ("spark_conf", {"spark.executor.extraJavaOptions": "-javaagent:a.jar"}, "loads code"),
+        ("spark_conf", {"spark.driver.defaultJavaOptions": "-javaagent:a.jar"}, "loads code"),
+        ("spark_conf", {"spark.plugins": "a.B"}, "'spark.plugins' loads code"),
         ("spark_conf", {"executor.memory": "1g"}, "'executor.memory' is no option of Spark"),
         ("spark_conf", {"spark.speculation": True}, "'spark.speculation' cannot be set here"),
         ("spark_conf", {"spark.authenticate.secret": "x-long"}, "would be seen in the list of processes"),
@@ -125,6 +134,16 @@ def test_every_mistake_is_told_in_one_line() -> None:
     raw["nonsense"] = 1
     del raw["kafka"]
     assert refused(raw).count("; ") == 2
+
+
+def test_every_password_of_our_pages_is_a_sample() -> None:
+    """Lost to who tries the passwords of our own documents: the servers."""
+    pages = [*Path("docs").rglob("*.md"), Path("README.md"), *Path("config").iterdir(), Path("docker-compose.yml")]
+    written = re.compile(r"IDENTIFIED BY '([^']+)'|(?:password|token|secret)\"?: *[\"']([^\"'$]+)[\"']", re.IGNORECASE)
+    found = {one for page in pages for pair in written.findall(page.read_text("utf-8")) for one in pair if one}
+    assert found, "no page shows one any more"
+    for password in found:
+        assert "is empty or a sample password" in refused(changed("state.password", password)), password
 
 
 @pytest.mark.parametrize(
