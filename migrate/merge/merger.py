@@ -162,12 +162,13 @@ class Merger:
         for partition, items in _by_partition(batch).items():
             owned = self._owned[partition]
             try:
-                share = shares[partition] = self._plan(owned, items)
+                share = self._plan(owned, items)
+                if share.foreign and self._sides is not None:
+                    self._sides.note(share.foreign)
             except Exception as error:
                 failed[partition] = as_stop(error, _of(items))
                 continue
-            if share.foreign and self._sides is not None:
-                self._sides.note(share.foreign)
+            shares[partition] = share
             for database, part in share.parts.items():
                 work.setdefault(database, []).append(part)
         written = self._write_parallel(work, failed)

@@ -16,7 +16,7 @@ from migrate.model.errors import StopError
 from migrate.mysql.connection import Connection
 from migrate.mysql.quoting import table
 
-_LABELLED = re.compile(r"^[ \t]*+(`(?:[^`]|``)+`) (enum|set)\(((?:'(?:[^']|'')*+',?)++)\)", re.MULTILINE | re.IGNORECASE)
+_LABELLED = re.compile(r"^[ \t]*+(`(?:[^`]|``)+`) (enum|set)\(((?:'(?:[^']|'')*+',?)++)\)", re.M | re.I)
 _DEFAULT = re.compile(r"^[ \t]*+(`(?:[^`]|``)+`) (?:'(?:[^']|'')*+'|[^'\n])*? DEFAULT ('(?:[^']|'')*+')", re.MULTILINE)
 _QUOTED = re.compile(r"'(?:[^']|'')*+'")
 _LOST = "?"

@@ -9,7 +9,7 @@ import signal
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
 from random import Random
 from typing import Any
@@ -43,9 +43,9 @@ class Faults:
         self._failure: BaseException | None = None
         self._stop = threading.Event()
         self.counts: Counter[str] = Counter()
-        self.may_lose = False
-        """Whether a target may come back with less: not before the copy is done, as what it lost of that only a person
-        has copied again, and not while an application writes there."""
+        self.may_lose: Sequence[DatabaseServer] = ()
+        """Servers that may come back with less: not before the copy is done, as what one lost of that only a person
+        has copied again, and not where applications write."""
         for server in box.targets:
             self._tune(server)
 
@@ -157,8 +157,8 @@ class Faults:
         self._at_server(restart, "restart target", f"{server.name}{'' if softly else ', killed'}")
 
     def _put_back(self) -> None:
-        """A target comes back as it was some seconds before; with the first one, the state does too."""
-        server = self._choice.choice(self._box.targets)
+        """A server comes back as it was some seconds before; with the first target, the state does too."""
+        server = self._choice.choice(self.may_lose)
         seconds = self._choice.uniform(1, 8)
 
         def put_back() -> None:

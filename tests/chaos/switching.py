@@ -7,7 +7,7 @@ from __future__ import annotations
 import subprocess
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -16,6 +16,7 @@ from typing import Any
 
 import pymysql
 
+from sandbox.database import DatabaseServer
 from sandbox.stack import Sandbox
 from tests.chaos.crew import Crew, Failure, Say
 from tests.chaos.faults import Faults
@@ -96,11 +97,11 @@ class Switching:
                 self._calm()
                 ends = time.monotonic() + _PATIENCE
             before = self._written()
-            self._faults.may_lose = self._side() == "source" and not calm
+            self._faults.may_lose = () if calm else self._standby()
             self._tend(self._choice.uniform(1.0, 8.0), faults=not calm)
             if not self._under_way():
                 self._until(lambda before=before: self._written() > before, "a write")  # type: ignore[misc]
-            self._faults.may_lose = False
+            self._faults.may_lose = ()
             self._until(self._faults.servers_are_back, "the servers")
             self._discard()
             if calm or self._lost():
@@ -127,6 +128,12 @@ class Switching:
     def _side(self) -> str:
         rows = self._state("SELECT side FROM application_switch")
         return str(rows[0][0]) if rows else ""
+
+    def _standby(self) -> Sequence[DatabaseServer]:
+        """The servers where no application writes; none while that may change."""
+        if self._under_way():
+            return ()
+        return self._box.targets if self._side() == "source" else (self._box.source,)
 
     def _under_way(self) -> bool:
         return bool(self._state("SELECT 1 FROM cutover WHERE finished IS NULL"))
@@ -223,7 +230,7 @@ class Switching:
         return spec.where({"id": str(key), "user_id": str(key % 97)})  # as the row was filled in
 
     def _calm(self) -> None:
-        self._faults.may_lose = False
+        self._faults.may_lose = ()
         self._faults.calm()
 
     def _until(self, condition: Callable[[], bool], what: str) -> None:
