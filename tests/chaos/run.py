@@ -176,7 +176,7 @@ class Chaos:
                 if now >= next_kill:
                     faults.kill()
                     next_kill = now + self._choice.expovariate(1 / gap)
-                faults.may_lose = box.targets if copy.done else ()
+                faults.may_lose = self._box.targets if copy.done else ()
                 if now >= next_other:
                     faults.other()
                     next_other = now + self._choice.expovariate(1 / max(1.0, min(gap, 4.0)))
