@@ -46,6 +46,7 @@ def test_what_is_printed_is_printable_and_coloured_all_the_same() -> None:
 
 
 def test_json_is_printable_and_says_the_same(capsys: pytest.CaptureFixture[str]) -> None:
+    """Lost: the terminal of who prints a key, to what is written in it."""
     print_json({"key": OBEYED})
     said = capsys.readouterr().out
     assert printable(said) == said
@@ -53,6 +54,8 @@ def test_json_is_printable_and_says_the_same(capsys: pytest.CaptureFixture[str])
 
 
 def test_an_error_is_printable(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """Lost: the terminal, to a name in an error."""
+
     def refuse(*_arguments: object, **_more: object) -> None:
         raise PreflightError(OBEYED, hint=OBEYED)
 
@@ -63,6 +66,7 @@ def test_an_error_is_printable(monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
 
 
 def test_a_log_line_is_printable(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lost: the terminal of who reads a log, to a name in it."""
     err = io.StringIO()
     monkeypatch.setattr(sys, "stderr", err)
     logs.configure(Logging(), "")

@@ -96,6 +96,7 @@ def replayed(replay: Replay) -> Seen:
 def test_every_row_and_column_is_as_at_the_source(
     seen_of: Callable[[Flavour], Seen], flavour: Flavour, name: str
 ) -> None:
+    """Lost: what cascades of other people's tables changed in children, and what each case's own file tells of."""
     assert seen_of(flavour).differences[name] == []
 
 

@@ -106,3 +106,48 @@ def test_what_one_migration_writes_the_next_one_carries_on_and_their_ways_back_t
             assert [row["key"] for row in listed] == [["1"]]
             assert (1, 1) in rows(first_source)
             assert second.migration.ask("foreign", "list")["count"] == 0
+
+
+def test_what_a_way_back_writes_at_a_source_is_carried_on_by_a_migration_that_reads_there_too(
+    box: Sandbox, kafka: KafkaBroker, tmp_path: Path
+) -> None:
+    """Lost: what applications wrote at the first migration's target after its cutover: its stream back brought it to
+    the source, where the second took it for a stream's of its own."""
+    name = unique("fork")
+    source = (box.source, f"{name}_src")
+    box.source.execute(f"CREATE DATABASE {source[1]}")
+    box.source.execute(TABLE, database=source[1])
+    with (
+        closing(Step(box, kafka, tmp_path, f"{name}_a", source, 0)) as first,
+        closing(Step(box, kafka, tmp_path, f"{name}_b", source, 1)) as second,
+    ):
+        for step in (first, second):
+            step.migration.do("init")
+            step.begin("publish", "consume")
+            step.published(1)
+        first.migration.do("--reverse", "init")
+        first.begin("--reverse publish", "--reverse consume")
+        first.published(2)
+        box.source.execute("INSERT INTO orders VALUES (1, 1), (2, 2)", database=source[1])
+        wait(lambda: rows(first.target) == rows(second.target) == rows(source), "the first rows")
+        put_applications_at_the_target(first, source)
+        server, database = first.target
+        server.execute(
+            "INSERT INTO orders VALUES (3, 3)",
+            "UPDATE orders SET v = 7 WHERE id = 1",
+            "DELETE FROM orders WHERE id = 2",
+            database=database,
+        )
+        wait(lambda: rows(second.target) == rows(first.target), "what was written there to come to the second target")
+        assert rows(source) == ((1, 7), (3, 3)) == rows(second.target)
+
+
+def put_applications_at_the_target(step: Step, source: tuple[DatabaseServer, str]) -> None:
+    """What a cutover leaves in the state, and the roles of both sides."""
+    server, database = step.target
+    server.execute(
+        "UPDATE application_switch SET side = 'target', version = version + 1", database=f"{step.name}_state"
+    )
+    role = "UPDATE _migrate_role SET role = '{}', version = version + 1, writes = writes + 1 WHERE migration = '{}'"
+    source[0].execute(role.format("standby", f"{step.name}-reverse"), database=source[1])
+    server.execute(role.format("active", step.name), database=database)

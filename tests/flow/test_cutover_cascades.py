@@ -21,6 +21,7 @@ _ABOVE = (
 def test_a_cutover_refuses_tables_that_no_marker_can_follow_unless_they_are_said_not_to_change(
     mariadb_box: Sandbox, kafka: KafkaBroker, tmp_path: Path
 ) -> None:
+    """Lost: children that went with a parent outside the migration: they stayed at the targets."""
     box = mariadb_box
     with closing(Flow(box, kafka, tmp_path, unique("cascade"), box.source, columns=_ABOVE)) as flow:
         box.source.execute(
@@ -53,7 +54,8 @@ def test_a_cutover_refuses_tables_that_no_marker_can_follow_unless_they_are_said
 def test_what_a_cascade_left_behind_since_the_verification_keeps_a_cutover_from_switching(
     mariadb_box: Sandbox, kafka: KafkaBroker, tmp_path: Path
 ) -> None:
-    """No message has the keys of such rows: a cutover looks for the values that they had."""
+    """Lost: what a cascade changed after the last verification. No message has the keys of such rows: a cutover looks
+    for the values that they had."""
     with switched(mariadb_box, kafka, tmp_path, columns=_ABOVE) as one:
         flow, source = one.flow, one.box.source
         one.write_at_source("UPDATE orders SET above = 2 WHERE id IN (4, 5)")

@@ -83,8 +83,8 @@ def message(**more: Any) -> bytes:
 def test_a_message_that_cannot_be_applied_is_left_out_by_hand_alone_and_what_is_behind_it_arrives(
     world: Poisoned,
 ) -> None:
-    """Not JSON, a table that is none of ours, a key that is missing, places the publisher has not come to (all changes
-    behind such a one were lost), and a name that no state table holds (consumers ended, again and again)."""
+    """Lost: every real change behind a message with a place that the publisher has not come to; and the consumers,
+    which a name that no state table holds ended again and again. Others: not JSON, another's table, a key that is missing."""
     flow = world.flow
     world.write(1)
     flow.drain()

@@ -100,7 +100,7 @@ def test_a_target_that_comes_back_with_less_gets_it_again_in_the_copy_the_stream
 def test_the_reverse_stream_of_a_target_that_was_put_back_begins_at_the_end_of_its_log(
     box: Sandbox, kafka: KafkaBroker, tmp_path: Path
 ) -> None:
-    """Its publisher stopped for good, and said that changes were lost: nothing of a standby side is to be carried."""
+    """Lost: the way back. Its publisher stopped for good, and nothing of a standby side is to be carried."""
     faulty = box.targets[1]
     with closing(Flow(box, kafka, tmp_path, unique("log"), box.source, more=COPY, consume=COMPARED)) as flow:
         flow.migration.do("init")

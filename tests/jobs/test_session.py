@@ -108,6 +108,7 @@ def test_what_killed_processes_left_is_removed(other: tuple[Path, list[Environme
 
 
 def test_its_processes_inherit_no_secret_of_the_config(other: tuple[Path, list[Environment]]) -> None:
+    """Lost to who reads a worker's environment: passwords."""
     _, (jvm, task, ours) = other
     for inherited in (jvm, task):
         assert (SECRETS.keys() & inherited.keys(), inherited["HARMLESS"]) == (set(), "canary")

@@ -64,6 +64,7 @@ def test_a_copy_and_a_verification_ship_no_secret_but_those_of_sources_and_targe
 
 
 def test_a_job_holds_no_other_secret_whatever_it_is_made_with() -> None:
+    """Lost to a worker of Spark: the secrets of state, Kafka and web, which it does not need."""
     server = {"host": "127.0.0.1", "port": 3306, "user": "u", "password": f"{CANARY}-state"}
     settings = make_settings(**secrets(**server))
     assert CANARY.encode() in pickle.dumps(settings)

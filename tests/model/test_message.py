@@ -177,6 +177,7 @@ def changed(path: str, value: Any) -> bytes:
     ],
 )
 def test_what_is_no_message_stops_and_says_where(raw: bytes) -> None:
+    """Lost: the consumer, at each start anew, by a message that raised another error than a stop."""
     with pytest.raises(StopError) as caught:
         decode(raw, "orders [3] @ 17", 17)
     assert "orders [3] @ 17" in caught.value.message

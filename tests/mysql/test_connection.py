@@ -83,6 +83,7 @@ def test_a_duplicate_that_ignore_hides_is_an_error(connection: Connection) -> No
 
 
 def test_no_words_of_a_server_that_may_quote_a_row_are_shown(connection: Connection) -> None:
+    """Lost to who reads the log: values of rows, which servers quote."""
     connection.execute("CREATE TABLE q (id INT PRIMARY KEY, u VARCHAR(9), n INT, UNIQUE KEY of_u (u))")
     connection.execute("INSERT INTO q VALUES (1, 'canary', 1)")
     connection.execute(

@@ -92,11 +92,13 @@ def test_a_server_is_taken_to_log_cascades_exactly_where_it_does(box: Sandbox, d
 
 
 def test_what_is_followed_keeps_no_cutover_from_leaving(box: Sandbox, database: str) -> None:
+    """What is followed is not refused: children that go with their parent were lost before they were."""
     case = Case(box, database, "parent", "child", "plain")
     assert (case.noted(), case.left_out()) == ([], [])
 
 
 def test_a_parent_outside_the_migration_is_noted_and_keeps_a_cutover_from_leaving(box: Sandbox, database: str) -> None:
+    """Lost: children that go with a parent of which no message tells."""
     case = Case(box, database, "child", "plain")
     if box.flavour == "mysql":
         assert (case.noted(), case.left_out()) == ([], [])
@@ -113,6 +115,7 @@ def test_a_parent_outside_the_migration_is_noted_and_keeps_a_cutover_from_leavin
 
 
 def test_a_condition_on_a_column_that_becomes_null_and_a_child_outside_are_noted(box: Sandbox, database: str) -> None:
+    """Lost: rows that leave a condition by a cascade, and children that no stream follows."""
     case = Case(box, database, "parent", "child")
     judged = case.noted("p")
     if box.flavour == "mysql":

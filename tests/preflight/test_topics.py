@@ -71,6 +71,7 @@ def test_topics_as_init_makes_them_pass_before_and_after(kafka: KafkaBroker) -> 
 def test_a_topic_that_would_lose_or_refuse_messages_is_named_with_what_mends_it(
     kafka: KafkaBroker, setting: str
 ) -> None:
+    """Lost: acknowledged messages, with an unclean election or a replica that was not in sync."""
     value, wanted, verdict = BAD[setting]
     settings = settings_of(kafka)
     name = settings.delay_topics(settings.topics[0])[0]

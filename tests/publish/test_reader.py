@@ -73,6 +73,7 @@ ROLE = "UPDATE _migrate_role SET role = '{}', version = version + 1, writes = wr
 
 
 def test_rows_written_while_the_side_was_standby_are_marked_by_their_place_in_the_log(log: Log) -> None:
+    """Lost: rows of the active side, which a write by hand at the standby side changed or deleted there."""
     seen = log.run(
         *(f"INSERT INTO _migrate_role VALUES ('{name}', 'active', 1, 0)" for name in ("ours-reverse", "ours")),
         "INSERT INTO t VALUES (1, 'active')",

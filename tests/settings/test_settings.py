@@ -427,6 +427,7 @@ def test_an_address_given_twice_is_refused(twice: list[str]) -> None:
 
 
 def test_samples_are_refused_for_every_secret_and_none_is_shown() -> None:
+    """Lost to who tries the usual passwords: Kafka, and the switch."""
     for key in ("sasl.password", "ssl.key.password"):
         message = refused(changed("kafka.security", {key: "123456"}))
         assert f"'{key}' is empty or a sample password" in message
@@ -436,6 +437,7 @@ def test_samples_are_refused_for_every_secret_and_none_is_shown() -> None:
 
 
 def test_settings_that_are_printed_show_no_secret() -> None:
+    """Lost to who reads a log: secrets of Kafka."""
     options = {"sasl.mechanism": "PLAIN", "sasl.password": SECRET, "ssl.key.pem": SECRET}
     settings = parse(changed("kafka.security", options), {})
     assert SECRET not in repr(settings) + str(settings.kafka) + settings.kafka.model_dump_json()
