@@ -84,7 +84,7 @@ def test_a_message_that_cannot_be_applied_is_left_out_by_hand_alone_and_what_is_
     world: Poisoned,
 ) -> None:
     """Lost: every real change behind a message with a place that the publisher has not come to; and the consumers,
-    which a name that no state table holds ended again and again. Others: not JSON, another's table, a key that is missing."""
+    which a name that no state table holds ended again and again. Others: no JSON, no table of ours, a missing key."""
     flow = world.flow
     world.write(1)
     flow.drain()
