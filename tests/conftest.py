@@ -25,6 +25,7 @@ from tests import forked
 _ON_BOTH = frozenset(
     f"test_{name}.py"
     for name in (
+        "canary",
         "grants",
         "open_transaction",
         "turned_globals",

@@ -6,13 +6,16 @@ for the servers' passwords. What a unique key refuses (error 1062) is in tests/m
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
+import yaml
 
 from sandbox.broker import KafkaBroker
+from sandbox.ports import HOST, free_port
 from sandbox.stack import Sandbox
 from tests.failover.support import TABLES, Flow, wait
 from tests.helpers import unique
@@ -32,6 +35,7 @@ SIGNAL = (
     " DECLARE told VARCHAR(100) DEFAULT CONCAT('no row with ', NEW.s); SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = told;"
     " END; END IF"
 )
+TOKENS = ("canary-web-0815-token", "canary-instance-0815-token", "canary-kafka-0815-secret")
 REFUSED = {
     "plain": (1406,),
     "i": (1366,),
@@ -48,7 +52,10 @@ REFUSED = {
 @pytest.fixture
 def flow(box: Sandbox, kafka: KafkaBroker, tmp_path: Path) -> Iterator[Flow]:
     more = "verify: {master: 'local[2]', rechecks: 1, recheck_seconds: 0.1}\nlogging: {level: DEBUG, format: json}\n"
-    with closing(Flow(box, kafka, tmp_path, unique("canary"), box.source, more=more, columns=COLUMNS)) as made:
+    shared, of_instance, of_kafka = TOKENS
+    more += f"web: {{listen: '{HOST}:{free_port()}', token: '{shared}', tokens: {{app-1: '{of_instance}'}}}}\n"
+    of = {"more": more, "columns": COLUMNS, "kafka_more": f", security: {{sasl.password: '{of_kafka}'}}"}
+    with closing(Flow(box, kafka, tmp_path, unique("canary"), box.source, **of)) as made:  # type: ignore[arg-type]
         made.migration.do("init")
         for number, server in enumerate(box.targets):
             for table in range(TABLES):
@@ -80,6 +87,25 @@ def _state(flow: Flow) -> str:
     return "\n".join(found)
 
 
+def asked(flow: Flow) -> str:
+    """What `migrate web` answers: to a token, to a wrong one, and where the path or the body is none."""
+    flow.child("web", "web")
+    address = yaml.safe_load(flow.migration.config.read_text("utf-8"))["web"]["listen"]
+    wait(lambda: answer(address, "GET /switch", TOKENS[0]).startswith("HTTP/1.1 200"), "the page to answer")
+    requests = [("GET /switch", TOKENS[1]), ("GET /switch", "wrong"), ("GET /nothing", TOKENS[0])]
+    requests += [(f"{method} /switch/app-1", token) for method in ("PUT", "POST", "DELETE") for token in TOKENS[:2]]
+    return "\n".join(answer(address, *one) for one in requests)
+
+
+def answer(address: str, line: str, token: str) -> str:
+    host, _, port = address.partition(":")
+    request = f"{line} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {token}\r\nContent-Length: 9\r\n\r\n{{no json}}"
+    with suppress(OSError), socket.create_connection((host, int(port)), 10) as connection:
+        connection.sendall(request.encode())
+        return b"".join(iter(lambda: connection.recv(65536), b"")).decode()
+    return ""
+
+
 @pytest.mark.long
 @pytest.mark.timeout(300)
 def test_no_value_and_no_password_is_told_anywhere(flow: Flow) -> None:
@@ -105,6 +131,7 @@ def test_no_value_and_no_password_is_told_anywhere(flow: Flow) -> None:
         flow.migration.do("parked", "skip", table, str(key), "--reason", "a test")
         wait(lambda: not flow.migration.ask("parked", "list")["stopped"], "the partition to go on")
     flow.drain()
+    told["web"] = asked(flow)
     page = flow.directory / "certificate.html"
     for arguments in (
         *(("explain", table, str(key)) for key in range(1, len(REFUSED) + 1)),
@@ -132,6 +159,6 @@ def test_no_value_and_no_password_is_told_anywhere(flow: Flow) -> None:
     told["the state and the service's tables"] = _state(flow)
     passwords = {server.password for server in flow.box.databases}
     for where, text in told.items():
-        for secret in (VALUE, str(NUMBER), *passwords):
+        for secret in (VALUE, str(NUMBER), *TOKENS, *passwords):
             at = text.find(secret)
             assert at < 0, f"{where}: …{text[max(0, at - 200) : at + 60]}"
