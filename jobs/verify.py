@@ -41,6 +41,7 @@ from migrate.terminal import printable
 from migrate.verify import certificate as certificates
 from migrate.verify.binding import Bound, bound
 from migrate.verify.certificate import SourcePoint
+from migrate.verify.following import Following
 from migrate.verify.looks import hurrier
 from migrate.verify.repair import refresher
 from migrate.verify.resume import binlog_ends
@@ -147,13 +148,14 @@ def run(
         began = time.monotonic()
         with standing(settings, state, together, repair=repair, anew=anew) as stood:
             refresh, hurry = refresher(asked, state) if repair else None, hurrier(settings, state)
+            follow = Following(asked, state)
             left = [one for one in together if one[0].table.id not in stood.done]
             small = [] if repair else small_units(sessions, left)
             some = {one[0].table.id for units in small for one in units}
             left = [one for one in left if one[0].table.id not in some]
 
             def made(one: list[PlannedTable]) -> TableCheck:
-                return stood.resume(TableCheck(settings, one, sessions, refresh=refresh, hurry=hurry))
+                return stood.resume(TableCheck(settings, one, sessions, refresh=refresh, hurry=hurry, follow=follow))
 
             ahead = [made(one) for one in left[:1]]
             plans = [partial(check.plan, _FIRST_CHUNKS) for check in ahead]

@@ -169,13 +169,14 @@ def look_again(
     seconds: float,
     sleep: Callable[[float], None] = time.sleep,
     hurry: Hurry | None = None,
+    pause: Callable[[float], None] | None = None,
 ) -> Looked:
     """Look at suspect keys at once, then up to `rechecks` times, `seconds` apart; ends early when all agree.
 
-    hurry: as in `settle`.
+    hurry, pause: as in `settle`.
     """
     looks = Looks(keys, look)
-    settle([looks], rechecks, seconds, sleep, hurry)
+    settle([looks], rechecks, seconds, sleep, hurry, pause)
     return looks.outcome()
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -62,9 +62,12 @@ class TableCheck:
         sleep: Callable[[float], None] = time.sleep,
         refresh: Refresh | None = None,
         hurry: Hurry | None = None,
+        follow: Callable[[Collection[str]], None] | None = None,
     ) -> None:
-        """refresh: repairs what differs; None: it is only named. hurry: as `looks.settle` takes it."""
+        """refresh: repairs what differs; None: it is only named. hurry: as `looks.settle` takes it. follow: waits until
+        the stream has brought what sources have logged by now."""
         self._hurry = hurry
+        self._follow = follow
         self.unmended: MigrateError | None = None  # why what differs could not be refreshed
         self._refresh = refresh
         self._cover = Cover()
@@ -259,7 +262,14 @@ class TableCheck:
             verify.recheck_seconds,
             self._sleep,
             self._hurry,
+            self._pause,
         )
+
+    def _pause(self, seconds: float) -> None:
+        """At the next look everything is there that the sources had at the last one."""
+        self._sleep(seconds)
+        if self._follow is not None:
+            self._follow({one.table.source for one in self.tables})
 
     def _repair(self, refresh: Refresh, crowded: int, looked: Looked, keep: Callable[[], None]) -> tuple[int, Looked]:
         """Refresh what differs and look again, until nothing does or the rounds are used up."""

@@ -13,6 +13,8 @@ import pytest
 from sandbox.broker import KafkaBroker
 from sandbox.stack import Sandbox
 from tests.failover.support import SLOW, Flow, frozen, wait
+from tests.flow import launcher
+from tests.forked import Child
 from tests.helpers import unique
 from tests.kept import kept
 
@@ -185,15 +187,20 @@ def test_a_state_database_that_is_put_back_lets_no_holder_of_the_same_epoch_writ
         flow.drain()
         first.kill()
         before = KeptState(flow)
-        hanging = flow.child("consume_hanging", "consume")
-        writer.wait_for(100)
-        flow.drain()
+        held = tmp_path / "held"
+        hanging = Child("migrate consume_hanging", tmp_path / "consume_hanging.log", Path.cwd())
+        command = launcher.command(flow.migration, "hold", "migrate.target.part:apply", 20, "consume")
+        hanging.start(command, {**flow.migration.environment, "HELD_AT": str(held)})
+        wait(held.exists, "a batch to be about to be written")
         with frozen(hanging.pid):
+            held.unlink()
             writer.wait_for(50)
             before.put_back()
             after = flow.child("consume_after", "consume")
             wait(lambda: "the state database knew an older epoch" in after.log.read_text("utf-8"), "the epochs")
             writer.wait_for(50)
+        assert hanging.wait(SLOW), "it has no partition any more"
+        assert "another" in hanging.log_tail()
         writer.wait_for(50)
         writer.stop()
         flow.drain()

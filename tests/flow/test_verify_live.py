@@ -15,7 +15,7 @@ import pytest
 
 from sandbox.broker import KafkaBroker
 from sandbox.stack import Sandbox
-from tests.failover.support import Flow, wait
+from tests.failover.support import SLOW, Flow, frozen, wait
 from tests.helpers import unique
 
 LOAD_SECONDS = float(os.environ.get("LOAD_SECONDS", "10"))
@@ -64,3 +64,26 @@ def test_live_rows_are_no_differences_and_a_planted_one_is(
         assert only.startswith(f"different {key}:")
     for name, value in (("verifications", runs), ("rows", looked_at), ("writes", sum(one.writes for one in writers))):
         record_property(name, value)
+
+
+def test_a_stream_that_is_behind_makes_no_difference(box: Sandbox, kafka: KafkaBroker, tmp_path: Path) -> None:
+    """Lost: hours, to looking for 93 rows that a busy consumer had not written yet."""
+    more = "verify: {rechecks: 2, recheck_seconds: 0.1, master: 'local[2]'}\n"
+    with closing(Flow(box, kafka, tmp_path, unique("behind"), box.source, lease=120, more=more)) as flow:
+        flow.migration.do("init")
+        flow.child("publish", "publish", "--source", "main")
+        wait(flow.position, "the publisher to begin")
+        flow.start_targets()
+        flow.fill(box.source, 500)
+        flow.drain()
+        (consumer,) = flow.children("consume")
+        with frozen(consumer.pid):
+            box.source.execute(
+                "UPDATE orders SET value = -1 WHERE id < 200",
+                "DELETE FROM orders WHERE id > 900",
+                database=flow.database,
+            )
+            verify = flow.child("verify", "verify")
+            wait(lambda: "waits for the stream" in verify.log.read_text("utf-8"), "it to wait for the stream")
+        assert verify.wait(SLOW)
+        assert verify.returncode == 0, verify.log_tail()

@@ -1,0 +1,59 @@
+"""Waiting for the stream between two looks at rows that differ: one that is behind makes no differences."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection
+
+import sqlalchemy as sa
+import structlog
+
+from migrate.model.errors import MigrateError
+from migrate.publish.publisher import lease_name
+from migrate.settings import Settings
+from migrate.state import lease
+from migrate.state import migration as migrations
+from migrate.verify.passing import Passing
+
+log = structlog.get_logger("migrate.verify")
+_ASK_SECONDS = 0.5
+
+
+class Following:
+    """Of the stream of a migration. Where it does not run there is nothing to wait for; one that does not come as far
+    in `check.wait_seconds` is not waited for again."""
+
+    def __init__(self, settings: Settings, state: sa.Engine, sleep: Callable[[float], None] = time.sleep) -> None:
+        """settings: as asked for, whatever servers the publishers read by now."""
+        self._settings = settings
+        self._state = state
+        self._sleep = sleep
+        self._is_behind = False
+
+    def __call__(self, sources: Collection[str]) -> None:
+        """Wait until what these sources have logged by now is at the target."""
+        if self._is_behind or not self._runs(sources):
+            return
+        deadline = time.monotonic() + self._settings.check.wait_seconds
+        try:
+            passing = Passing(self._settings, self._state, sources)
+            told = False
+            while not passing.passed():
+                if not told:
+                    log.info("waits for the stream", sources=sorted(sources), at_most=self._settings.check.wait_seconds)
+                    told = True
+                if time.monotonic() > deadline:
+                    self._is_behind = True
+                    log.warning("the stream is behind: what differs may be on its way", sources=sorted(sources))
+                    return
+                self._sleep(_ASK_SECONDS)
+        except MigrateError as error:
+            self._is_behind = True
+            log.warning("the stream is not waited for", reason=error.message)
+
+    def _runs(self, sources: Collection[str]) -> bool:
+        name = self._settings.name
+        with self._state.connect() as connection:
+            held = lease.holders(connection, name)
+            parts = migrations.get(connection, name).partitions
+        return held.keys() >= {*map(lease_name, sources), *(part.lease for part in parts)}
