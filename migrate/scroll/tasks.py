@@ -169,6 +169,7 @@ class WriteChunk:
         self._end: Mark | None = None
         self._began = time.monotonic()
         self._problem: Problem | None = None
+        self._writer: ChunkWriter | None = None  # one for all transactions: it knows how many it committed, and where
 
     def rows(self, place: int, block: Block) -> None:
         """Take rows of a place, by its index."""
@@ -202,10 +203,13 @@ class WriteChunk:
         number = self._attempt.range.number
         try:
             with judged(self._job.name_of(number)):
-                pool = kept(self._job.settings).targets
-                job, attempt = self._job, self._attempt.attempt
-                writer = ChunkWriter(job.settings, job.planned, pool, number, attempt, job.aside)
-                self._done.add(writer.write(rows, last=last))
+                self._writer = self._writer or self._new_writer()
+                self._done.add(self._writer.write(rows, last=last))
         except Stopped as stopped:
             kept(self._job.settings).targets.close()  # not the source's session: the chunk may still be read on it
             self._problem = stopped.problem
+
+    def _new_writer(self) -> ChunkWriter:
+        job, attempt = self._job, self._attempt
+        pool = kept(job.settings).targets
+        return ChunkWriter(job.settings, job.planned, pool, attempt.range.number, attempt.attempt, job.aside)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -174,8 +174,11 @@ def _state(settings: Settings, found: Table) -> None:
     engine.dispose()
 
 
-def write_chunk(job: CopyJob, attempt: Attempt) -> ChunkResult:
-    """Copy one chunk as a task does; the rule chooses by the first column that is carried."""
+def write_chunk(job: CopyJob, attempt: Attempt, after: Callable[[int], None] | None = None) -> ChunkResult:
+    """Copy one chunk as a task does; the rule chooses by the first column that is carried.
+
+    after: called with its place (index) once a row was given to the writer.
+    """
     writer = WriteChunk(job, attempt)
     for item in read_chunk(job, attempt):
         if isinstance(item, Mark):
@@ -184,6 +187,8 @@ def write_chunk(job: CopyJob, attempt: Attempt) -> ChunkResult:
             ids = [str(value.decode()) for value in item.carried[0] if value is not None]
             for place, line in zip(job.planned.rule.route_many([ids]), item.lines, strict=True):
                 writer.rows(place, (line, 1))
+                if after is not None:
+                    after(place)
     return writer.result()
 
 

@@ -10,9 +10,11 @@ from pathlib import Path
 import pytest
 
 from migrate.mysql.connection import Connection
+from migrate.scroll import tasks
 from migrate.scroll.sessions import Sessions
 from migrate.scroll.table_copy import TableCopy
 from migrate.scroll.tables_copy import TablesCopy
+from migrate.scroll.tasks import CopyJob
 from migrate.state import phase
 from migrate.state.phase import Phase, TablePhase
 from migrate.target import chunk_fence
@@ -20,7 +22,7 @@ from migrate.target.chunk_fence import WHOLE_TABLE
 from migrate.target.fence import CHUNK_FENCE
 from migrate.target.plan import TargetPool
 from sandbox.stack import Sandbox
-from tests.scroll.setup import Laid, lay, spread
+from tests.scroll.setup import Laid, lay, spread, write_chunk
 from tests.scroll.test_table_copy import CREATE, ROWS, copied, copying, details, keys_at_target, phase_of
 
 ALL = list(range(1, 96))
@@ -132,6 +134,31 @@ def test_an_attempt_writes_no_more_where_a_database_lost_a_part_of_it(laid: Laid
         session.execute(f"UPDATE {CHUNK_FENCE} SET writes = 0 WHERE chunk = %s", [chunk])
         with pytest.raises(chunk_fence.Unopened), session.transaction():
             chunk_fence.check(session, name, table, chunk, attempt.attempt, done=1)
+
+
+def test_a_part_of_a_chunk_that_a_target_lost_is_missed_by_the_next_part(
+    laid: Laid, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Lost: what a chunk above 64 MB had written there: each part looked only for what it had committed itself."""
+    monkeypatch.setattr(tasks, "FLUSH_BYTES", 1)
+    lost: list[int] = []
+    with copying(laid) as copy, target(laid) as session:
+        copy.begin()
+        (attempt,) = copy.wave(1)
+
+        def lose_the_first(place: int) -> None:
+            if not lost and laid.table.places[place].database == laid.table.databases[0]:
+                lost.append(session.execute(f"DELETE FROM {laid.table.places[place].table}"))
+                session.execute(f"UPDATE {CHUNK_FENCE} SET writes = 0 WHERE chunk = %s", [attempt.range.number])
+
+        found = write_chunk(CopyJob(laid.settings, laid.table), attempt, lose_the_first)
+        assert lost == [1]
+        copy.settle([found])
+        copy_all(laid, copy)
+        assert copy.finish()
+    assert keys_at_target(laid) == ALL
+    assert found.problem is not None
+    assert "lost committed transactions" in found.problem.message
 
 
 def test_an_attempt_that_the_state_gave_twice_is_not_begun_again(laid: Laid) -> None:
