@@ -21,6 +21,7 @@ from migrate.mysql.errors import explained
 from migrate.mysql.readable import log_end
 from migrate.publish.begin import Finder
 from migrate.publish.log.locate import Locator
+from migrate.publish.log.logfiles import OtherLog
 from migrate.publish.published import Published
 from migrate.publish.start import offers_gtid
 from migrate.settings import Source
@@ -32,7 +33,7 @@ log = structlog.get_logger("migrate.publish")
 _MARIADB_GTID = re.compile(r"([0-9]+)-([0-9]+)-([0-9]+)")
 
 
-class LacksTransactions(StopError):  # noqa: N818 - what it says is the finding
+class LacksTransactions(OtherLog):
     """The server behind the address does not have what we have; it may still be applying it."""
 
 
@@ -43,11 +44,31 @@ def switch(
     place was found, if by time.
 
     Args: `source` as it is reached there; how far to go back without GTID; what the topic has beyond `stored`.
-    Raises: LacksTransactions, naming them; StopError when there is no safe place; ServerError.
+    Raises: LacksTransactions, naming them; OtherLog when there is no safe place; StopError when it is no server to
+    read; ServerError.
     """
     with explained(connection.name):
         facts = server_facts(connection)
         _check_kind(connection, facts, stored)
+        _check_logs(connection, facts)
+    try:
+        return _switch(connection, facts, source, stored, back_seconds, published)
+    except OtherLog:
+        raise
+    except StopError as error:
+        raise OtherLog(error.message, hint=error.hint) from error
+
+
+def _switch(
+    connection: Connection,
+    facts: ServerFacts,
+    source: Source,
+    stored: Position,
+    back_seconds: int,
+    published: Published,
+) -> tuple[Position, Failover, ByTime | None]:
+    """As `switch`, on a server that may be read."""
+    with explained(connection.name):
         if stored.gtid_set and offers_gtid(connection):
             check_gtids(connection, stored.gtid_set, published.gtids)
             here = Finder(source, stored.replica_id, connection).find(Place(gtid_set=stored.gtid_set))
@@ -75,7 +96,7 @@ def switch(
         gtid_set="" if scheme == TIME else stored.gtid_set,
         file_created=0,
     )
-    note = Failover(stored.source, position.incarnation, _who(stored), _who(position), scheme, why, end.file, end.pos)
+    note = Failover(stored.source, position.incarnation, who(stored), who(position), scheme, why, end.file, end.pos)
     _tell(note, position)
     return position, note, by_time
 
@@ -101,10 +122,13 @@ def _check_kind(connection: Connection, facts: ServerFacts, stored: Position) ->
             f"{connection.name} was {'MySQL' if stored.server_uuid else 'MariaDB'} and is {facts.flavour} now",
             hint="start a new migration: the two write values and GTIDs differently",
         )
+
+
+def _check_logs(connection: Connection, facts: ServerFacts) -> None:
     names = ("log_bin", "log_slave_updates", "log_replica_updates")
     settings = show_variables(connection, *names)
     if any(settings.get(name, "ON").upper() in ("OFF", "0") for name in names):
-        raise StopError(
+        raise OtherLog(
             f"{connection.name} is another server now ({_facts(facts)}), and does not log what it replicates",
             hint="without log_bin and log_slave_updates (MySQL: log_replica_updates) its log has gaps;"
             " bring the old server back, or start a new migration",
@@ -118,7 +142,7 @@ def check_gtids(connection: Connection, ours: str, published: Collection[str] = 
     """What we have must be a subset of what the server has, and what it purged a subset of what we have.
 
     Args: what is delivered, and what is in the topic beyond that, perhaps in part only.
-    Raises: LacksTransactions, StopError.
+    Raises: LacksTransactions, OtherLog.
     """
     have = ",".join([ours, *sorted(published)])
     lacks = _lacking_mariadb(connection, have) if connection.flavour == "mariadb" else _subtract(connection, have, None)
@@ -129,7 +153,7 @@ def check_gtids(connection: Connection, ours: str, published: Collection[str] = 
         )
     purged = "" if connection.flavour == "mariadb" else _subtract(connection, None, ours)
     if purged:
-        raise StopError(
+        raise OtherLog(
             f"{connection.name} is another server now and purged transactions that were not published: {purged[:500]}",
             hint="take a server that still has them in its binlog, or start a new migration and copy again",
         )
@@ -201,7 +225,8 @@ def doubt(last: int, reached: int, back_seconds: int) -> str:
     )
 
 
-def _who(position: Position) -> str:
+def who(position: Position) -> str:
+    """The server that a position is of, as it is noted and shown."""
     return f"{position.address} ({position.server_id}{' ' * bool(position.server_uuid)}{position.server_uuid})"
 
 

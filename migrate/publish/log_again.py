@@ -1,6 +1,7 @@
 """A stream whose source is the standby side, and whose log there is not the one it read: it begins at the end.
 
-A target that is put back to an older copy, or whose log was reset, has another log than the reverse stream came to.
+A target that is put back to an older copy, whose log was reset, or in whose place another server lacks some of what
+the stream read, has another log than the reverse stream came to.
 While applications are at the other side nothing of it is to be carried: what the other stream writes there is dropped,
 and what somebody else wrote in between is not known, so that a verification is due.
 """
@@ -17,6 +18,7 @@ from migrate.model.errors import ServerError, StopError
 from migrate.model.table import Table
 from migrate.mysql.connection import Connection
 from migrate.publish import begin
+from migrate.publish.failover import who
 from migrate.publish.log.logfiles import OtherLog
 from migrate.state import compared, leading, membership, schema_history
 from migrate.state import failover as failovers
@@ -73,6 +75,6 @@ def note(connection: sa.Connection, migration: str, before: Position, after: Pos
     doubt = (
         f"its log is another one than was read up to {before.file}:{before.pos}; writes by others there are not known"
     )
-    address = after.address
-    failovers.note(connection, migration, Failover(after.source, after.incarnation, address, address, GTID, doubt))
+    failover = Failover(after.source, after.incarnation, who(before), who(after), GTID, doubt)
+    failovers.note(connection, migration, failover)
     log.warning("begins at the end of the log", source=after.source, file=after.file, pos=after.pos, why=why.message)

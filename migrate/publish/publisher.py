@@ -117,7 +117,8 @@ class Publisher:
         topics = self._migration.topics
         partitions = [(topic.name, number) for topic in topics for number in range(topic.partitions)]
         published = partial(beyond, self._settings, partitions, without)
-        reached = Reach(self._source, stored, self._settings.failover, published, self._stop).open()
+        failover = self._settings.failover
+        reached = Reach(self._source, stored, failover, published, self._stop, self._follows).open()
         self._source, with_source = reached.source, reached.connection
         with closing(with_source), explained(f"source '{self._source.name}'"):
             self._charsets = collation_charsets(with_source)
@@ -129,8 +130,10 @@ class Publisher:
                 if position != stored:
                     self._save(position, reached=reached, side=side)
                 side.set_right(self._state)
-                self._resume = start.resume(with_source, position)
                 try:
+                    if reached.other is not None:
+                        raise reached.other
+                    self._resume = start.resume(with_source, position)
                     logfiles.check(with_source, self._source, position, by_gtid=self._resume.by_gtid)
                 except logfiles.OtherLog as why:
                     position = self._begin_at_end(with_source, position, why)
@@ -145,11 +148,15 @@ class Publisher:
         log.info("first start", source=self._source.name, file=first.file, pos=first.pos, gtid_set=first.gtid_set)
         return first
 
+    def _follows(self) -> bool:
+        """Whether applications write at the other side: nothing of this one is to be carried."""
+        with self._state.connect() as connection:
+            return not leading.leads(connection, self._settings.name)
+
     def _begin_at_end(self, with_source: Connection, before: Position, why: logfiles.OtherLog) -> Position:
         """Raises `why` where what is lost with the log had to be carried. ServerError, StopError."""
-        with self._state.connect() as connection:
-            if leading.leads(connection, self._settings.name):
-                raise why
+        if not self._follows():
+            raise why
         end = start.first_position(with_source, self._settings, self._source, [*self._tables], self._stop)
         after = log_again.position_at_end(with_source, [*self._tables.values()], before, end, why)
         name = self._settings.name

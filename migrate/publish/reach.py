@@ -5,16 +5,18 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import structlog
 
-from migrate.model.errors import MigrateError, ServerError
+from migrate.model.errors import MigrateError, ServerError, StopError
 from migrate.mysql.catalog import server_facts
 from migrate.mysql.connection import Connection, connect
 from migrate.mysql.errors import explained, unreachable
 from migrate.publish import failover
 from migrate.publish.failover import LacksTransactions
+from migrate.publish.log.logfiles import OtherLog
 from migrate.publish.published import Published
 from migrate.publish.start import is_server
 from migrate.settings import Failover, Source
@@ -35,12 +37,14 @@ class Reached:
     position: Position | None
     note: Note | None = None  # when it is another server
     by_time: ByTime | None = None  # and the place there was found by time
+    other: OtherLog | None = None  # why its log does not go on from the position, where only its end is to be taken
 
 
 class Reach:
     """Tries the addresses in order, beginning with the one that the stored position is from.
 
-    published: what the topic has beyond the stored position; asked only when the server is another one.
+    published: what the topic has beyond the stored position; asked only when the server is another one. follows:
+    whether the server is of the standby side, of which nothing is to be carried: the end of any log does.
     """
 
     def __init__(
@@ -50,12 +54,14 @@ class Reach:
         settings: Failover,
         published: Callable[[Position], Published],
         stop: threading.Event,
+        follows: Callable[[], bool] = lambda: False,
     ) -> None:
         self._name = f"source '{source.name}'"
         self._stored = stored
         self._settings = settings
         self._published = published
         self._stop = stop
+        self._follows = follows
         places = [source.at(f"{host}:{port}") for host, port in source.places]
         first = next((at for at, place in enumerate(places) if stored and place.address == stored.address), 0)
         self._present, *self._others = places[first:] + places[:first]
@@ -65,7 +71,8 @@ class Reach:
         """Wait for the present address, at most `failover.down_seconds`; then take the next one that may follow.
 
         Raises: ServerError when the only address does not answer, LacksTransactions when the present server is another
-        one and lacks what was published, StopError when there is no safe place on it.
+        one and lacks what was published, OtherLog when there is no safe place on it, StopError when it is not to be
+        read.
         """
         deadline = time.monotonic() + self._settings.down_seconds
         while True:
@@ -73,13 +80,17 @@ class Reach:
                 return self._try(self._present)
             except LacksTransactions as error:  # it may still be applying them
                 present: MigrateError = error
+            except OtherLog:
+                if reached := self._at_end():
+                    return reached
+                raise
             except ServerError as error:
                 if not self._others or not unreachable(error.__cause__):
                     raise
                 present = error
             self._tell(self._present, present)
             if time.monotonic() >= deadline:
-                if reached := self._next():
+                if reached := self._next() or self._at_end():
                     return reached
                 if isinstance(present, LacksTransactions):
                     raise present
@@ -97,10 +108,23 @@ class Reach:
             return reached
         return None
 
-    def _try(self, source: Source) -> Reached:
+    def _at_end(self) -> Reached | None:
+        """Of the standby side: the first address that answers, though its log does not go on from the position."""
+        if self._follows():
+            for source in (self._present, *self._others):
+                with suppress(ServerError, StopError):
+                    return self._try(source, any_log=True)
+        return None
+
+    def _try(self, source: Source, *, any_log: bool = False) -> Reached:
         connection = connect(source, self._name)
         try:
             return self._judge(source, connection)
+        except OtherLog as why:
+            if any_log:
+                return Reached(source, connection, self._stored, other=why)
+            connection.close()
+            raise
         except BaseException:
             connection.close()
             raise

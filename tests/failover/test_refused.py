@@ -20,6 +20,7 @@ from migrate.settings import Failover, Source
 from migrate.state.failover import AGAIN, GTID
 from migrate.state.position import Position
 from sandbox.database import DatabaseServer
+from sandbox.ports import free_port
 from sandbox.replication import replica_options
 from sandbox.settings import Flavour
 from tests.helpers import address
@@ -107,6 +108,36 @@ def test_a_server_of_the_other_kind_is_refused(server: DatabaseServer, flavour: 
     stored = replace(stored_on(server), server_id=30, server_uuid="" if mysql else "some-uuid")
     was, now = ("MariaDB", "mysql") if mysql else ("MySQL", "mariadb")
     assert f"was {was} and is {now} now" in refused(server, stored).message
+    with pytest.raises(StopError, match=f"was {was} and is {now} now"):
+        reach_standby(source_of(server), stored)
+
+
+def reach_standby(source: Source, stored: Position) -> Reached:
+    """Of a stream whose source is the standby side."""
+    settings = Failover(down_seconds=0.5, back_seconds=SECONDS)
+    reached = Reach(source, stored, settings, lambda _: Published(), threading.Event(), lambda: True).open()
+    reached.connection.close()
+    return reached
+
+
+def test_of_the_standby_side_a_server_without_a_place_is_read_from_the_end_of_its_log(server: DatabaseServer) -> None:
+    stored = replace(stored_on(server), server_id=30, event_time=None)
+    reached = reach_standby(source_of(server), stored)
+    assert (reached.position, reached.note) == (stored, None)
+    assert reached.other is not None
+    assert "without GTID, and no time is known" in reached.other.message
+
+
+@pytest.mark.timeout(60)
+def test_of_the_standby_side_the_next_address_is_read_from_the_end_of_its_log_when_the_first_is_down(
+    server: DatabaseServer,
+) -> None:
+    """It was tried again and again, as one that might still take in what was published."""
+    dead, there = f"{server.host}:{free_port()}", f"{server.host}:{server.port}"
+    source = source_of(server).at(dead).model_copy(update={"addresses": (there,)})
+    reached = reach_standby(source, replace(stored_on(server), address=dead, server_id=30, event_time=None))
+    assert reached.source.address == there
+    assert reached.other is not None
 
 
 def test_a_server_that_does_not_log_what_it_replicates_is_refused(flavour: Flavour, run_root: Path) -> None:
