@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 
 import structlog
 
+from migrate.delay.lost_deletes import LostDeletes, begins
 from migrate.delay.markers import SECONDS as MARKERS_SECONDS
 from migrate.delay.markers import Markers
 from migrate.kafka.admin import NEW
@@ -51,14 +52,17 @@ class Requeue:
         clock: StateClock,
         stop: threading.Event,
         markers: Markers,
+        lost: LostDeletes,
         gone: Collection[str] = (),
     ) -> None:
-        """markers: what waits in the state. gone: delay topics that the broker does not have."""
+        """markers: what waits in the state. lost: what only the ledgers wait for. gone: delay topics that the broker
+        does not have."""
         self._settings = settings
         self._leases = leases
         self._clock = clock
         self._stop = stop
         self._markers = markers
+        self._lost = lost
         self._reader = PartitionReader(settings.kafka, f"{settings.group}.delay")
         self._producer = OrderedProducer(settings.kafka, ends=markers.ends)
         self._back_to = {name: topic.name for topic in migration.topics for name in settings.delay_topics(topic.name)}
@@ -77,18 +81,17 @@ class Requeue:
             self._markers.look(self._reader)
             for topic, number in self._waiting:
                 low, high = self._bounds(topic, number)
-                start = self._reader.committed(topic, number)
-                if start is not None and not low <= start <= high:
-                    raise StopError(
-                        f"{topic} [{number}]: reading goes on at offset {start}, the broker has {low} to {high}",
-                        hint="they were deleted before they came back: raise kafka.retention_hours, copy again",
-                    )
-                self._reader.assign(topic, number, low if start is None else start)
+                had = self._reader.committed(topic, number)
+                start = begins(low, high, had)
+                if had not in (None, start):  # what was between is looked for in the ledgers
+                    log.warning("a delay topic was put back", topic=topic, partition=number, read_to=had, start=start)
+                self._reader.assign(topic, number, start)
             while not self._stop.is_set():
-                self._leases.check(LEASE)
+                self._check_lease()
                 self._check_topics()
                 self._read()
                 self._send_due()
+                self._lost.look(self._reader, self._check_lease)
                 self._markers.send_ready(self._producer)
         except AcknowledgedLost as error:
             self._markers.lost(error)
@@ -109,12 +112,15 @@ class Requeue:
                 if self._stop.wait(_PAUSE):
                     raise
 
+    def _check_lease(self) -> None:
+        self._leases.check(LEASE)
+
     def _check_topics(self) -> None:
         for gone in self._topics.gone().values():
             raise gone
 
     def _read(self) -> None:
-        for raw in self._reader.poll(500, self._pause()):
+        for raw in self._reader.poll(500, self._pause(), self._start_again):
             message = decode(raw.value, raw.where, raw.offset)
             if message.delay is None:
                 raise StopError(
@@ -130,6 +136,9 @@ class Requeue:
                 self._reader.resume([part])
                 waiting.paused = False
 
+    def _start_again(self, _topic: str, _number: int, error: StopError) -> None:
+        raise ServerError(error.message, hint="this process starts again, and sends what the ledgers wait for")
+
     def _pause(self) -> float:
         """Seconds to wait for messages: not past the next due time."""
         due = [waiting.messages[0][1] for waiting in self._waiting.values() if waiting.messages]
@@ -142,6 +151,7 @@ class Requeue:
         sent = 0
         for (topic, number), offset, value in self._due():
             self._producer.produce(self._back_to[topic], number, value)
+            self._lost.note_sent(value, f"{topic} [{number}]", offset)
             ends.setdefault(topic, {})[number] = offset + 1
             sent += 1
         if not sent:

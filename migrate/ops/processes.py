@@ -19,6 +19,7 @@ from migrate.commit.committer import LEASE as COMMIT_LEASE
 from migrate.commit.committer import Committer
 from migrate.consume.consumer import PROCESS as CONSUME
 from migrate.consume.consumer import Consumer
+from migrate.delay.lost_deletes import LostDeletes
 from migrate.delay.markers import Markers
 from migrate.delay.requeue import LEASE as REQUEUE_LEASE
 from migrate.delay.requeue import Requeue
@@ -166,7 +167,9 @@ def requeue(settings: Settings) -> None:
             missing = _gone_delays(runtime, there)
             runtime.works()
             markers = Markers(settings, runtime.state, plan, there, runtime.stop)
-            Requeue(settings, there, runtime.leases, StateClock(runtime.state), runtime.stop, markers, missing).run()
+            clock = StateClock(runtime.state)
+            lost = LostDeletes(settings, runtime.state, plan, there, clock)
+            Requeue(settings, there, runtime.leases, clock, runtime.stop, markers, lost, missing).run()
 
     run_process(settings, "requeue", body)
 

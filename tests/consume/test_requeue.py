@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import threading
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 
 import pytest
 import sqlalchemy as sa
 
 from migrate.delay import requeue
+from migrate.delay.lost_deletes import LostDeletes
 from migrate.delay.markers import SENDER, Markers
 from migrate.delay.requeue import Requeue
 from migrate.kafka import admin
 from migrate.kafka.watch import TopicGone
+from migrate.model.errors import ServerError
 from migrate.model.partition import Partition
+from migrate.settings import Settings
 from migrate.state import acknowledged, compared, reached
 from migrate.state import migration as migrations
 from migrate.state.clock import StateClock
@@ -21,6 +25,32 @@ from migrate.state.lease import Leases
 from migrate.state.migration import Migration, Topic
 from sandbox.broker import KafkaBroker
 from tests.helpers import make_settings, plain_table, plan_of, unique
+
+
+@contextmanager
+def requeueing(settings: Settings, there: Migration, state: sa.Engine, stop: threading.Event) -> Iterator[Requeue]:
+    """One that has nothing to compare with: its migration has no target here."""
+    plan, clock = plan_of(plain_table(), settings=settings), StateClock(state)
+    sends, lost = Markers(settings, state, plan, there, stop), LostDeletes(settings, state, plan, there, clock)
+    with closing(Leases(state, settings.name, 60.0)) as leases:
+        assert leases.acquire(requeue.LEASE)
+        yield Requeue(settings, there, leases, clock, stop, sends, lost)
+
+
+def test_a_place_in_a_delay_topic_that_the_broker_loses_is_looked_for_anew_by_the_next_process(
+    kafka: KafkaBroker, state: sa.Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It stopped for good, and so did each one after it. Costs 2 s."""
+    name, stop = unique("requeue"), threading.Event()
+    settings = make_settings(name=name, kafka={"bootstrap": kafka.bootstrap, "topic": name, "group": name})
+    for topic in (name, *settings.delay_topics(name)):
+        admin.create_topic(settings.kafka, topic, 1)
+    there = Migration(name, (Topic(name, "of the topic", 1),))
+    monkeypatch.setattr(requeue, "begins", lambda *_: 5)  # as of a partition that is put back from now on
+    with requeueing(settings, there, state, stop) as waits, pytest.raises(ServerError) as caught:
+        waits.run()
+    assert "the offset to read from is no longer at the broker" in caught.value.message
+    assert "starts again" in caught.value.hint
 
 
 def test_a_delay_topic_that_goes_after_it_was_looked_for_is_named_with_its_way_out(
@@ -33,9 +63,7 @@ def test_a_delay_topic_that_goes_after_it_was_looked_for_is_named_with_its_way_o
     first, *others = settings.delay_topics(name)
     admin.create_topic(settings.kafka, first, 1)
     there = Migration(name, (Topic(name, "of the topic", 1),))
-    sends = Markers(settings, state, plan_of(plain_table(), settings=settings), there, stop)
-    with closing(Leases(state, name, 60.0)) as leases:
-        waits = Requeue(settings, there, leases, StateClock(state), stop, sends)
+    with requeueing(settings, there, state, stop) as waits:
         with pytest.raises(TopicGone, match=f"delay topic {others[0]} was deleted at the broker") as caught:
             waits.run()
     assert "`migrate init` makes it again" in caught.value.hint
@@ -59,9 +87,8 @@ def test_markers_that_the_broker_lost_are_noted_and_nothing_counts_as_compared(
         acknowledged.put(connection, SENDER, {part: 5})
 
     stop.set()  # it looks before its first round
-    sends = Markers(settings, state, plan_of(plain_table(), settings=settings), there, stop)
-    with closing(Leases(state, name, 60.0)) as leases:
-        Requeue(settings, there, leases, StateClock(state), stop, sends).run()
+    with requeueing(settings, there, state, stop) as looks:
+        looks.run()
     with state.connect() as connection:
         assert compared.load(connection, name) == {}
         (lost,) = reached.lost_since(connection, name, None)

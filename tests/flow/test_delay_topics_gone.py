@@ -1,4 +1,4 @@
-"""Delay topics that are deleted at the broker: nobody goes on as if nothing was, and nothing that waited is lost."""
+"""Delay topics that the broker deletes or loses: nobody goes on as if nothing was, and nothing that waited is lost."""
 
 from __future__ import annotations
 
