@@ -264,7 +264,7 @@ def check_all() -> bool:
         _tell(found.trail)
         good = good and found.holds
     if (spent := time.monotonic() - started) > _ALL_SECONDS:
-        _say(f"FAILS  {spent:.0f} s for all of them, above {_ALL_SECONDS:.0f} s: make the bounds of the largest smaller")
+        _say(f"FAILS  {spent:.0f} s for all, above {_ALL_SECONDS:.0f} s: make the bounds of the largest smaller")
         return False
     return good
 

@@ -23,7 +23,15 @@ class Step:
     """One of the two, from a database of a server to one of another."""
 
     def __init__(
-        self, box: Sandbox, kafka: KafkaBroker, directory: Path, name: str, source: tuple[DatabaseServer, str], to: int
+        self,
+        box: Sandbox,
+        kafka: KafkaBroker,
+        directory: Path,
+        name: str,
+        source: tuple[DatabaseServer, str],
+        to: int,
+        tables: str = "orders",
+        nodes: str = "ds.orders",
     ) -> None:
         def server(one: DatabaseServer) -> str:
             return f"host: {one.host}, port: {one.port}, user: {one.user}, password: '{one.password}'"
@@ -41,7 +49,7 @@ class Step:
             "publish: {flush_seconds: 0.2, heartbeat_seconds: 0.5}\nlease: {seconds: 3}\n"
             "consume: {merge_interval_seconds: 0.2, idle_seconds: 0.5}\ncommit: {idle_seconds: 0.5}\n"
             f"run_dir: {directory / name / 'run'}\n"
-            f"tables: [{{name: {database}.orders, sharding: {{nodes: ds.orders}}}}]\n",
+            f"tables: [{{name: '{database}.{tables}', sharding: {{nodes: '{nodes}'}}}}]\n",
         )
         self._children: list[Child] = []
 
