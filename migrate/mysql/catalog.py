@@ -12,6 +12,7 @@ from migrate.model.table import Column, Kind, Table
 from migrate.mysql import key_choice
 from migrate.mysql.connection import Connection
 from migrate.mysql.errors import ACCESS_DENIED, number
+from migrate.mysql.quoting import quote
 from migrate.mysql.quoting import table as quoted_table
 
 _KINDS = {
@@ -132,9 +133,13 @@ def _missing(connection: Connection, database: str, name: str, where: str) -> Pr
                 f"{where} is missing (or not visible to this user)",
                 hint=f"{grant}; or mend tables[].name in the config, if there is no such table",
             )
-    return PreflightError(
-        f"{where} is missing", hint="mend tables[].name in the config, or take it out of there and `migrate init`"
-    )
+    hint = "mend tables[].name in the config, or take it out of there and `migrate init`"
+    if "." in name:
+        hint += (
+            f"; it is read as table {quote(name)} of database {quote(database)}: one of a database with a dot in its"
+        )
+        hint += " name can be migrated once it stands in another one (RENAME TABLE)"
+    return PreflightError(f"{where} is missing", hint=hint)
 
 
 def _columns(connection: Connection, database: str, name: str, where: str) -> list[Column]:

@@ -86,10 +86,11 @@ class TableSettings(Section):
     def matches(self, database: str, table: str) -> bool:
         """Whether the pattern takes a table of this name, letter for letter but for * and ?.
 
-        Never one of this service, nor the passing ones of an online schema change (`_t_gho`, `_t_new` and so on).
+        Never one of this service, nor the passing ones of an online schema change (`_t_gho`, `_t_new` and so on), nor
+        one of a database with a dot in its name: `database.table` would be read as another one.
         """
         name = f"{database}.{table}"
-        if _PASSING.fullmatch(table):
+        if _PASSING.fullmatch(table) or "." in database:
             return False
         return like(self.name, name) and not any(like(left_out, name) for left_out in self.exclude)
 

@@ -390,6 +390,12 @@ def test_a_table_goes_to_the_first_topic_that_takes_it() -> None:
         make_settings(kafka={"bootstrap": "127.0.0.1:1", "topics": {"migrate.m": ["shop.a"]}})
 
 
+def test_no_pattern_takes_a_table_of_a_database_with_a_dot_in_its_name() -> None:
+    """Lost: the whole `migrate init`, to a table `b.t` of a database `a` that is not there."""
+    (table,) = parse(changed("tables", [{"name": "*.t", "sharding": {"nodes": "ds_0.t"}}]), {}).tables
+    assert (table.matches("a.b", "t"), table.matches("a", "t")) == (False, True)
+
+
 def test_exclude_without_a_pattern_is_refused() -> None:
     with pytest.raises(ConfigError, match="belongs to a pattern"):
         make_settings(tables=[{"name": "shop.t", "exclude": ["shop.x"], "sharding": {"nodes": "ds_0.t"}}])
