@@ -283,6 +283,9 @@ def test_views_and_missing_tables_are_refused(source: tuple[Connection, str]) ->
         load_table(source[0], "s", source[1], "v")
     with pytest.raises(PreflightError, match=r"\.nowhere is missing"):
         load_table(source[0], "s", source[1], "nowhere")
+    with pytest.raises(PreflightError) as caught:
+        load_table(source[0], "s", source[1], "b.t")
+    assert "it is read as table `b.t` of database" in caught.value.hint
 
 
 def test_a_system_versioned_table_is_refused_by_name(box: Sandbox, source: tuple[Connection, str]) -> None:
