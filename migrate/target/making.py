@@ -9,7 +9,7 @@ import pymysql
 
 from migrate.model.errors import PreflightError
 from migrate.model.table import Table
-from migrate.mysql import catalog, definition, flavours
+from migrate.mysql import catalog, definition, flavours, full_text
 from migrate.mysql.connection import Connection
 from migrate.mysql.errors import ACCESS_DENIED, number, passes, text
 from migrate.mysql.key_choice import NoSuchKey
@@ -47,6 +47,7 @@ def create_place(connection: Connection, table: Table, place: Place, statement: 
     table is as it shall be: of a definition that the source has, its columns and keys decide and not words (a duplicate
     index, say). Raises PreflightError where the server does not take the definition; the driver's error.
     """
+    _refuse_numbered(place, table, statement, "create its target tables by hand without {}, which `migrate init` takes")
     translated = connection.flavour != flavour
     if translated:
         statement = flavours.translated(statement, connection.flavour)
@@ -80,6 +81,8 @@ def refuse_unlike(connection: Connection, table: Table, place: Place, kind: str,
     except NoSuchKey as error:
         key = ", ".join(table.key)
         raise PreflightError(f"{place} has no key ({key}), which {table.full_name} goes by", hint=mend) from error
+    if full_text.NUMBER in there.by_name:
+        _refuse_numbered(place, there, definition.show_create(connection, database, place.table), "drop {} there")
     if wrong := flavours.unlike(table, there.columns, (kind, connection.flavour)):
         raise PreflightError(f"{place} has other columns than {table.full_name}: {', '.join(wrong)}", hint=mend)
     if stricter := keys_only_of(there, table):
@@ -88,6 +91,16 @@ def refuse_unlike(connection: Connection, table: Table, place: Place, kind: str,
     if first and connection.one(f"SELECT 1 FROM {quote(database)}.{quote(place.table)} LIMIT 1") is not None:
         raise PreflightError(f"{place} has rows already", hint="empty it, or name other target tables")
     return there
+
+
+def _refuse_numbered(place: Place, table: Table, statement: str, mend: str) -> None:
+    """mend: with {} for the names of the keys."""
+    if named := ", ".join(full_text.numbered_by_rows(table, statement)):
+        raise PreflightError(
+            f"{place}: InnoDB takes rows of {table.full_name}, which has full-text keys ({named}), only by the order of"
+            f" their {full_text.NUMBER}, in which the copy and the stream do not come",
+            hint=f"{mend.format(named)} (the way back needs that of the source, too); or leave the table out",
+        )
 
 
 def keys_only_of(one: Table, other: Table) -> str:
