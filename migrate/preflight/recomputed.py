@@ -18,6 +18,7 @@ from migrate.mysql.connection import Connection
 from migrate.mysql.errors import number, passes, text
 from migrate.mysql.expressions import Expression
 from migrate.mysql.generated import kept
+from migrate.mysql.key_choice import names, unique_keys
 from migrate.mysql.keys import order
 from migrate.mysql.quoting import quote, quote_all
 from migrate.mysql.quoting import table as full_name
@@ -25,6 +26,10 @@ from migrate.preflight.limits import TOO_LONG, limited
 
 ROWS = 10_000
 """From each end of the key."""
+_UNUSED_INDEX = 1176
+"""The server knows the index, and lets no plan take it: MariaDB's IGNORED. Nobody sees what it holds."""
+_ALL_INDEXES = "SET_VAR(optimizer_switch = 'use_invisible_indexes=on')"
+"""MySQL manual, "Invisible Indexes"."""
 _BITS = {"tinyint": 8, "smallint": 16, "mediumint": 24, "int": 32, "bigint": 64}
 _WORD = re.compile(r"\w+")
 _LENGTH = re.compile(r"\((\d+)\)")
@@ -44,10 +49,12 @@ def seen(connection: Connection, table: Table, one: Expression) -> Seen:
     rows: dict[tuple[object, ...], bool] = {}
     for select in _of_rows(table, one) if one.stored else _of_index(connection, table, one.column):
         try:
-            found = connection.query(limited(connection, select))
+            found = connection.query(limited(connection, select, _ALL_INDEXES))
         except pymysql.MySQLError as error:
             if number(error) in TOO_LONG:
                 return Seen(late=True)
+            if number(error) == _UNUSED_INDEX:
+                continue
             if passes(error) or not connection.open:
                 raise
             return Seen(error=text(error))
@@ -70,18 +77,20 @@ def _of_index(connection: Connection, table: Table, column: str) -> Iterator[str
     keys = [(quote(name), f"_key{index}") for index, name in enumerate(table.key)]
     named = ", ".join(f"{name} AS {alias}" for name, alias in keys)
     on = " AND ".join(f"_row.{name} <=> {alias}" for name, alias in keys)
-    names = connection.query(
+    uniques = unique_keys(connection, table.database, table.name)
+    by_key = next(name for name, parts in uniques.items() if names(parts) == table.key)
+    indexes = connection.query(
         "SELECT INDEX_NAME FROM information_schema.STATISTICS WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s"
         " AND COLUMN_NAME = %s AND SUB_PART IS NULL AND INDEX_TYPE = 'BTREE'",
         (table.database, table.name, column),
     )
-    for (name,) in names:
+    for (name,) in indexes:
         entries = (
             f"SELECT {named}, {quote(column)} AS _kept FROM {where} FORCE INDEX ({quote(str(name))}) LIMIT {2 * ROWS}"
         )
         yield (
             f"SELECT {', '.join(alias for _, alias in keys)}, NOT (_kept <=> _row.{quote(column)})"
-            f" FROM ({entries}) AS _entries STRAIGHT_JOIN {where} AS _row FORCE INDEX (PRIMARY) ON {on}"
+            f" FROM ({entries}) AS _entries STRAIGHT_JOIN {where} AS _row FORCE INDEX ({quote(by_key)}) ON {on}"
         )
 
 
