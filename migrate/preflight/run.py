@@ -233,7 +233,7 @@ def _at_leisure(settings: Settings, report: Report, plan: Plan, *, way_back: boo
         if source.name in report.flavours:
             with report.looks(source, "source", source.name) as looks:
                 _source_at_leisure(source.name, plan, all_of, looks, done)
-                _to_be_made(source.name, plan, all_of, looks, frozenset(plan.tables) if way_back else begun)
+                _to_be_made(source.name, plan, all_of, looks, frozenset(plan.tables) if way_back else begun, report)
     total = sum(all_of.volumes.values(), Volume())
     report.results += retention.check_kafka(settings.kafka.retention_hours, total)
     seen = _Seen(all_of, {}, {}, begun, frozenset(plan.tables) if way_back else begun, way_back)
@@ -266,10 +266,15 @@ def _source_at_leisure(name: str, plan: Plan, all_of: _Sources, looks: Looks, do
         looks.at("sharding", partial(shards.check, planned=one), one.table.full_name)
 
 
-def _to_be_made(name: str, plan: Plan, all_of: _Sources, looks: Looks, begun: Collection[TableId]) -> None:
+def _to_be_made(
+    name: str, plan: Plan, all_of: _Sources, looks: Looks, begun: Collection[TableId], report: Report
+) -> None:
+    told = {one.subject for one in report.problems if one.check == "generated"}
     for key, planned in plan.tables.items():
         if key[0] == name and key not in begun:
-            found = looks.read("trial", partial(trial.sample, planned=planned), planned.table.full_name)
+            whole = planned.table.full_name
+            look = partial(trial.sample, planned=planned, computes=whole not in told)
+            found = looks.read("trial", look, whole)
             all_of.samples += [found] if found is not None else []
 
 

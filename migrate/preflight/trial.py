@@ -23,11 +23,13 @@ from migrate.mysql.quoting import quote
 from migrate.mysql.quoting import table as full_name
 from migrate.mysql.rowfilter import and_rows
 from migrate.mysql.values import compared, from_server
+from migrate.preflight import trial_computed
 from migrate.preflight.limits import TOO_LONG, limited
 from migrate.preflight.looks import each
 from migrate.preflight.result import Result, Verdict
 from migrate.preflight.scratch import drop_leftover, name_of, scratch
 from migrate.preflight.sizes import octets
+from migrate.preflight.trial_computed import Computed, Raw, differing
 from migrate.scroll import line, refused
 from migrate.scroll.carry import to_parameters
 from migrate.settings import Settings
@@ -40,17 +42,17 @@ GRANTS = ("CREATE", "DROP", "SELECT", "INSERT")
 _ROW_BYTES = 1_000_000
 """Of a row that is tried, at most."""
 
-Raw = tuple[bytes | None, ...]
-
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """A source table as its server defines it; and values of a row, in the order of `Table.stored`, if it has one."""
+    """A source table as its server defines it; values of a row, in the order of `Table.stored`, if it has one; and rows
+    with their generated columns, to be computed at a target."""
 
     planned: PlannedTable
     statement: str
     flavour: str
     row: Raw | None
+    computed: Sequence[Computed]
 
     @property
     def alike(self) -> tuple[str, str]:
@@ -58,8 +60,9 @@ class Sample:
         return self.flavour, definition.create_as(self.statement, "alike")
 
 
-def sample(connection: Connection, planned: PlannedTable) -> Sample:
-    """What is tried of a table, read at its source. Raises StopError; the driver's error."""
+def sample(connection: Connection, planned: PlannedTable, *, computes: bool = True) -> Sample:
+    """What is tried of a table, read at its source. computes: whether its generated columns have the values that a
+    session of the service computes. Raises StopError; the driver's error."""
     table = planned.table
     statement = definition.show_create(connection, table.database, table.name)
     fields = ", ".join(map(compared, table.stored))
@@ -72,7 +75,8 @@ def sample(connection: Connection, planned: PlannedTable) -> Sample:
     except pymysql.MySQLError as error:
         if number(error) not in TOO_LONG:
             raise
-    return Sample(planned, statement, connection.flavour, row)
+    computed = trial_computed.rows(connection, planned) if computes else []
+    return Sample(planned, statement, connection.flavour, row, computed)
 
 
 def check_target(connection: Connection, plan: Plan, target: str, samples: Sequence[Sample]) -> Iterator[Result]:
@@ -152,10 +156,11 @@ class _Trial:
         real = next(one for one in first.planned.places if one.database.target == self._where.target)
         place = Place(self._where, real.table)
         more = f"; {counted(len(alike) - 1, 'more table')} defined alike" if len(alike) > 1 else ""
+        with_row = next((one for one in alike if one.row is not None), None)
         try:
             create_place(self._connection, table, place, first.statement, first.flavour)
-            if with_row := next((one for one in alike if one.row is not None), None):
-                yield from self._rows(with_row, place, real)
+            if with_row is not None:
+                yield from [*self._rows(with_row, place, real)] or self._computed(with_row, place, real)
         except ServerError:
             raise
         except MigrateError as error:
@@ -187,6 +192,12 @@ class _Trial:
                 mend = "mend the row or the setting that the server names; or have the copy set such rows aside:"
                 yield Result("trial", str(real), verdict, told, f"{mend} `copy.refused: park`")
                 return
+
+    def _computed(self, found: Sample, place: Place, real: Place) -> Iterator[Result]:
+        table, name = found.planned.table, place.table
+        differs = differing(self._connection, table, found.statement, name, found.computed, self._rolled_back)
+        for verdict, told, mend in differs:
+            yield Result("trial", str(real), verdict, f"{real} {told}", mend)
 
     def _rolled_back(self, write: Callable[[], object]) -> None:
         self._connection.raw.begin()
