@@ -2,12 +2,14 @@
 
 Works on the lines of SHOW CREATE TABLE, which both servers print one definition a line. Foreign keys stay behind: over
 shards they cannot hold, and at a target they would fire and order what the source has already fired and ordered.
-Names of check constraints go too: MySQL wants them unique in a schema.
+Names of check constraints go too, as MySQL wants them unique in a schema, and names them by the table.
 """
 
 from __future__ import annotations
 
 import re
+import zlib
+from itertools import count
 from typing import Any
 
 from migrate.model.errors import StopError
@@ -17,6 +19,8 @@ from migrate.mysql.quoting import quote, table
 
 _FOREIGN_KEY = re.compile(r"^\s*CONSTRAINT `(?:[^`]|``)+` FOREIGN KEY ")
 _CHECK = re.compile(r"^(\s*)CONSTRAINT `(?:[^`]|``)+` CHECK ")
+_NAMELESS_CHECK = re.compile(r"^(\s*)CHECK ", re.MULTILINE)
+_LONGEST_NAME = 64
 _AUTO_INCREMENT = re.compile(r" AUTO_INCREMENT=\d+")
 _QUOTED = re.compile(rb"`(?:[^`]|``)++(?:`|\Z)|(_[a-z0-9]+)?'((?:[^'\\]|\\.?|'')*+)(?:'|\Z)", re.S)
 _ESCAPED = re.compile(rb"\\(.)|''", re.S)
@@ -112,8 +116,24 @@ def whole(statement: str) -> str:
 
 
 def create_as(statement: str, name: str) -> str:
-    """The statement for a table of another name; '%' is doubled for the driver."""
+    """The statement for a table of another name; '%' is doubled for the driver.
+
+    Where MySQL's names of checks, TABLE_chk_1, would be too long (error 1059), they get shorter ones.
+    """
     match = re.match(r"^CREATE TABLE `(?:[^`]|``)+`", statement)
     if match is None:
         raise StopError("SHOW CREATE TABLE did not start with CREATE TABLE")
-    return f"CREATE TABLE {quote(name)}" + statement[match.end() :].replace("%", "%%")
+    return f"CREATE TABLE {quote(name)}" + _named_checks(statement[match.end() :], name).replace("%", "%%")
+
+
+def _named_checks(definition: str, table: str) -> str:
+    """definition: what stands behind the table's name."""
+    checks = len(_NAMELESS_CHECK.findall(definition))
+    if len(f"{table}_chk_{checks}") <= _LONGEST_NAME:
+        return definition
+    short, numbers = f"{table[:40]}_{zlib.crc32(table.encode()):08x}", count(1)
+
+    def named(check: re.Match[str]) -> str:
+        return f"{check[1]}CONSTRAINT {quote(f'{short}_chk_{next(numbers)}').replace('%%', '%')} CHECK "
+
+    return _NAMELESS_CHECK.sub(named, definition)

@@ -102,6 +102,23 @@ def test_checks_come_along_without_their_names(box: Sandbox, source: tuple[Conne
         connection.execute(f"INSERT INTO {name} VALUES (1, 11)")
 
 
+@pytest.mark.parametrize("length", [55, 58, 59, 64])
+def test_checks_of_a_table_with_a_long_name_come_along(source: tuple[Connection, str], length: int) -> None:
+    """The name that MySQL gives a CHECK is its table's and more, and above 64 letters it takes no definition."""
+    connection, database = source
+    checks = ", ".join(f"CONSTRAINT {unique('long')} CHECK (a <> {number})" for number in range(10))
+    name = unique("checked")
+    connection.execute(f"CREATE TABLE {name} (id INT PRIMARY KEY, a INT COMMENT '\n  CHECK ', {checks})")
+    statement = show_create(connection, database, name)
+    for first in "ab":  # constraints have names of their schema
+        copy = f"{first}{unique('é')}".ljust(length, "x")
+        connection.execute(create_as(statement, copy))
+        made = show_create(connection, database, copy).replace(f"`{copy}`", f"`{name}`")
+        assert sorted(made.replace(",", "").split("\n")) == sorted(statement.replace(",", "").split("\n"))
+        with pytest.raises(pymysql.MySQLError):
+            connection.execute(f"INSERT INTO {quote(copy)} VALUES (1, 9)")
+
+
 def last_table(source: tuple[Connection, str]) -> str:
     row = source[0].one(
         "SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = %s AND TABLE_NAME LIKE 'copy%%'"
