@@ -9,12 +9,16 @@ from __future__ import annotations
 
 import re
 import zlib
+from contextlib import suppress
 from itertools import count
 from typing import Any
 
+import pymysql
+
 from migrate.model.errors import StopError
 from migrate.mysql import unprinted
-from migrate.mysql.connection import Connection
+from migrate.mysql.connection import HARMLESS, Connection
+from migrate.mysql.errors import number, text
 from migrate.mysql.quoting import quote, table
 
 _FOREIGN_KEY = re.compile(r"^\s*CONSTRAINT `(?:[^`]|``)+` FOREIGN KEY ")
@@ -23,7 +27,16 @@ _NAMELESS_CHECK = re.compile(r"^(\s*)CHECK ", re.MULTILINE)
 _LONGEST_NAME = 64
 _AUTO_INCREMENT = re.compile(r" AUTO_INCREMENT=\d+")
 _QUOTED = re.compile(rb"`(?:[^`]|``)++(?:`|\Z)|(_[a-z0-9]+)?'((?:[^'\\]|\\.?|'')*+)(?:'|\Z)", re.S)
+_STORAGE = re.compile(
+    r"( /\*!\d+ TABLESPACE `(?:[^`]|``)++`(?: STORAGE \w+)? \*/| TABLESPACE = `(?:[^`]|``)++`"
+    r"| (?:DATA|INDEX) DIRECTORY ?= ?'(?:[^'\\]|\\.|'')*+'| /\*!\d+ ENCRYPTION='\w*' \*/"
+    r"| `?ENCRYPT(?:ED|ION_KEY_ID)`?=(?:'\w*'|\w+))"
+    r"|`(?:[^`]|``)++(?:`|\Z)|'(?:[^'\\]|\\.?|'')*+(?:'|\Z)",
+    re.DOTALL | re.IGNORECASE,
+)
 _ESCAPED = re.compile(rb"\\(.)|''", re.S)
+_EMPTY = frozenset({1030, *HARMLESS})
+"""Says only that the engine refused, of a number that stands elsewhere."""
 _ESCAPES = {b"0": b"\0", b"b": b"\b", b"n": b"\n", b"r": b"\r", b"t": b"\t", b"Z": b"\x1a", b"%": b"\\%", b"_": b"\\_"}
 """MySQL manual, "String Literals", table 11.1; any other character stands for itself."""
 
@@ -124,6 +137,22 @@ def create_as(statement: str, name: str) -> str:
     if match is None:
         raise StopError("SHOW CREATE TABLE did not start with CREATE TABLE")
     return f"CREATE TABLE {quote(name)}" + _named_checks(statement[match.end() :], name).replace("%", "%%")
+
+
+def anywhere(statement: str) -> str:
+    """A CREATE TABLE statement without what says in which files of its server the table is: its tablespace, directories
+    and encryption, of partitions too. They make no difference to what it is."""
+    head, closing, tail = statement.partition("\n)")
+    return head + closing + _STORAGE.sub(lambda found: "" if found[1] else found[0], tail)
+
+
+def refusal(connection: Connection, error: pymysql.MySQLError) -> str:
+    """What a server says of a definition that it has just refused, whole: no row's value is in it. Some errors name
+    nothing, and what was wrong is a warning beside them (MariaDB's 1005, MySQL's 1031)."""
+    said = {} if number(error) == 0 else {str(error.args[1]): number(error)}
+    with suppress(pymysql.MySQLError, OSError):
+        said |= {str(words): int(code) for _, code, words in connection.query("SHOW WARNINGS") if code not in _EMPTY}
+    return "; ".join(f"{words} (error {code})" for words, code in [*said.items()][:3]) or text(error)
 
 
 def _named_checks(definition: str, table: str) -> str:

@@ -165,6 +165,7 @@ class _Trial:
             raise
         except MigrateError as error:
             told = error.message.replace(str(place), str(real)) + more
+            told = told.replace(_named(place), _named(real))
             yield Result("trial", str(real), Verdict.PROBLEM, told, error.hint)
         except ValueError as error:  # of one value: the other tables are tried
             told = f"a row of {table.full_name} cannot be read: {type(error).__name__}{more}"
@@ -218,6 +219,11 @@ class _Trial:
         values = [to_parameters(column)([value])[0] for column, value in pairs]
         yield "INSERT", lambda: writer.insert_values(one, [values])
         yield "INSERT", lambda: writer.insert(one, [_image(planned, row)])
+
+
+def _named(place: Place) -> str:
+    """Its database as servers name it in what they say."""
+    return quote(place.database.database).replace("%%", "%")
 
 
 def _image(planned: PlannedTable, row: Raw) -> dict[str, str | None]:

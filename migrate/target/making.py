@@ -11,7 +11,7 @@ from migrate.model.errors import PreflightError
 from migrate.model.table import Table
 from migrate.mysql import catalog, definition, flavours, full_text
 from migrate.mysql.connection import Connection
-from migrate.mysql.errors import ACCESS_DENIED, number, passes, text
+from migrate.mysql.errors import ACCESS_DENIED, number, passes
 from migrate.mysql.key_choice import NoSuchKey
 from migrate.mysql.quoting import quote
 from migrate.state.database import sql_steps
@@ -56,12 +56,12 @@ def create_place(connection: Connection, table: Table, place: Place, statement: 
     except pymysql.MySQLError as error:
         if passes(error) or number(error) in ACCESS_DENIED:
             raise
-        who, whose = connection.name, ""
+        said, who, whose = definition.refusal(connection, error), connection.name, ""
         if translated:
             who, whose = connection.flavour, f", which is of {flavour}"
         mend = BY_HAND if translated else f"change what the server names, there or in the source's table; or {BY_HAND}"
         raise PreflightError(
-            f"{place}: {who} does not take the definition of {table.full_name}{whose}: {text(error)}", hint=mend
+            f"{place}: {who} does not take the definition of {table.full_name}{whose}: {said}", hint=mend
         ) from error
     if noted or translated:
         refuse_unlike(connection, table, place, flavour, first=True)
