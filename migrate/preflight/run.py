@@ -100,12 +100,13 @@ def run(settings: Settings, *, services: bool = False, way_back: bool = False) -
     for target in settings.targets:
         with report.looks(target, "target", target.name) as looks:
             _target(settings, target.name, plan, report, looks, way_back=way_back)
+    samples: list[trial.Sample] = []
     if services and plan is not None:
-        _at_leisure(settings, report, plan, way_back=way_back)
+        samples = _at_leisure(settings, report, plan, way_back=way_back)
     if services:
         report.results += space.check_here(settings.run_dir)
         report.results += web.check(settings)
-        look_at_state = partial(state.check, settings, report.flavours, closed=way_back)
+        look_at_state = partial(state.check, settings, report.flavours, samples, closed=way_back)
         report.results += guarded("state", "state", look_at_state)
         at_broker = guarded("kafka", "kafka", lambda: kafka.check(settings, _known(settings)))
         if all(one.verdict is not Verdict.UNKNOWN for one in at_broker):
@@ -223,8 +224,9 @@ class _Seen:
     way_back: bool
 
 
-def _at_leisure(settings: Settings, report: Report, plan: Plan, *, way_back: bool) -> None:
-    """What init would not ask for, or says later: advice, and what takes longer to see."""
+def _at_leisure(settings: Settings, report: Report, plan: Plan, *, way_back: bool) -> list[trial.Sample]:
+    """What init would not ask for, or says later: advice, and what takes longer to see. Returns what of the sources is
+    tried at other servers."""
     report.results += unique_keys.check(plan)
     report.results += ways_back.check(plan) if not way_back else []
     all_of, done = _Sources(), frozenset(plan.tables) if way_back else copied.tables(settings)
@@ -242,6 +244,7 @@ def _at_leisure(settings: Settings, report: Report, plan: Plan, *, way_back: boo
             _target_at_leisure(target.name, plan, report, seen, looks)
     report.results += counters.check(plan, all_of.counters, seen.next_ids)
     report.results += space.check_targets(seen.disks, space.needed(all_of.volumes, plan.tables.values()))
+    return all_of.samples
 
 
 def _source_at_leisure(name: str, plan: Plan, all_of: _Sources, looks: Looks, done: Collection[TableId]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
 from typing import TypeVar
 
@@ -17,6 +17,7 @@ from migrate.mysql.errors import explained, number
 from migrate.mysql.grants import WRITES_WHEN_READ_ONLY
 from migrate.preflight import clocks, connections, durability, grants, session, trial_state, writable
 from migrate.preflight.result import Result, Verdict, guarded
+from migrate.preflight.trial import Sample
 from migrate.settings import Settings
 from migrate.state import database, schema_history
 from migrate.state import migration as migrations
@@ -26,8 +27,11 @@ _ABSENT = frozenset({1049, 1146})  # database, table
 T = TypeVar("T")
 
 
-def check(settings: Settings, flavours: Mapping[str, str], *, closed: bool = False) -> list[Result]:
-    """flavours: of each source's server. closed: a cutover may set servers read-only. Raises ServerError."""
+def check(
+    settings: Settings, flavours: Mapping[str, str], samples: Sequence[Sample] = (), *, closed: bool = False
+) -> list[Result]:
+    """flavours: of each source's server. samples: of the tables that init would take. closed: a cutover may set servers
+    read-only. Raises ServerError."""
     where = "state server"
     connection = connect(settings.state, where)
     try:
@@ -44,8 +48,8 @@ def check(settings: Settings, flavours: Mapping[str, str], *, closed: bool = Fal
             server += durability.check_state(connection) + clocks.check(connection)
             server += session.check(connection, makes=True)
             server += connections.check(connection, settings, settings.state)
-            if found is None or found < newest:
-                server += guarded("trial", where, lambda: trial_state.check(connection, settings))
+            makes = found is None or found < newest
+            server += guarded("trial", where, lambda: trial_state.check(connection, settings, samples, makes=makes))
     finally:
         connection.close()
     answers = f"{where} answers: {flavour} {version[0] if version else ''}"

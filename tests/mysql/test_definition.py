@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import closing
+from pathlib import Path
 
 import pymysql
 import pytest
@@ -11,7 +13,7 @@ import pytest
 from migrate.model.errors import PreflightError, StopError
 from migrate.mysql.catalog import load_table
 from migrate.mysql.connection import Connection, connect
-from migrate.mysql.definition import create_as, readable, show_create, strip
+from migrate.mysql.definition import anywhere, create_as, readable, show_create, strip
 from migrate.mysql.quoting import quote
 from sandbox.settings import Flavour
 from sandbox.stack import Sandbox
@@ -360,3 +362,36 @@ def test_a_default_that_nobody_says_is_left_as_it_is_printed(source: tuple[Conne
     connection.execute(f"INSERT INTO {name} (id) VALUES (1)")
     printed = show_create(connection, database, name)
     assert (printed.count("DEFAULT '?'"), printed.count("DEFAULT '😀'")) == (1, 1)
+
+
+STORED = {
+    "mariadb": (
+        "(id INT PRIMARY KEY, c VARCHAR(90) COMMENT ' DATA DIRECTORY=''x''') DATA DIRECTORY='{files}'",
+        "(id INT PRIMARY KEY) COMMENT=' DATA DIRECTORY=''x''' ENCRYPTION_KEY_ID=7 PARTITION BY RANGE (id) (PARTITION p"
+        " VALUES LESS THAN (5) COMMENT ' DATA DIRECTORY = ''x''' DATA DIRECTORY = '{files}', PARTITION q VALUES LESS"
+        " THAN MAXVALUE)",
+    ),
+    "mysql": (
+        "(id INT PRIMARY KEY, c VARCHAR(90) COMMENT ' DATA DIRECTORY=''x''') TABLESPACE innodb_system",
+        "(id INT PRIMARY KEY) COMMENT=' TABLESPACE = `x`' ENCRYPTION='N' PARTITION BY RANGE (id) (PARTITION p VALUES"
+        " LESS THAN (5) TABLESPACE innodb_file_per_table, PARTITION q VALUES LESS THAN MAXVALUE)",
+    ),
+}
+PLACES = r" (TABLESPACE =? ?\w+|DATA DIRECTORY ?= ?'/.+?'|ENCRYPTION_KEY_ID=7|ENCRYPTION='N')"
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_where_a_table_is_stored_is_left_out_and_nothing_else(
+    source: tuple[Connection, str], tmp_path: Path, number: int
+) -> None:
+    connection, database = source
+    body = STORED[connection.flavour][number].format(files=tmp_path)
+    name, elsewhere = unique("stored"), unique("elsewhere")
+    connection.execute_noted(f"CREATE TABLE {name} {body}")
+    plain = re.sub(PLACES, "", body)
+    assert plain != body
+    connection.execute_noted(f"CREATE TABLE {elsewhere} {plain}")
+    printed = show_create(connection, database, name)
+    assert anywhere(printed) != printed
+    assert anywhere(printed).replace(name, elsewhere) == show_create(connection, database, elsewhere)
+    connection.execute(f"DROP TABLE {name}")

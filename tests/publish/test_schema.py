@@ -566,6 +566,27 @@ def test_a_state_server_that_demands_primary_keys_and_makes_them_replays_all_the
     followed.close()
 
 
+def test_where_the_source_has_a_table_is_nothing_that_a_state_server_needs(mysql_box: Sandbox) -> None:
+    """It has no such tablespace: an index that was added stopped the publisher."""
+    space = unique("space")
+    mysql_box.source.execute(f"CREATE TABLESPACE {space} ADD DATAFILE '{space}.ibd'")
+    followed = made(mysql_box, f"ALTER TABLE t TABLESPACE {space}", follow=False)
+    try:
+        start = followed.here
+        followed.sql(
+            "ALTER TABLE t ADD INDEX (s)",
+            "ALTER TABLE t TABLESPACE innodb_file_per_table",
+            f"ALTER TABLE t TABLESPACE = {space}, ENCRYPTION = 'N'",
+            "ALTER TABLE t ADD INDEX (e)",
+            "INSERT INTO t (id) VALUES (1)",
+        )
+        assert len(followed.read(start).rows_) == 1
+    finally:
+        followed.sql("DROP TABLE t")
+        mysql_box.source.execute(f"DROP TABLESPACE {space}")
+        followed.close()
+
+
 IN_ORACLE_MODE = (
     "SET SESSION sql_mode = 'ORACLE'",
     'ALTER TABLE "t" ADD COLUMN "n" VARCHAR2(9), ADD COLUMN m NUMBER(9), ADD COLUMN d DATE',

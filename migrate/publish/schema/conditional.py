@@ -1,6 +1,7 @@
-"""Clauses of an ALTER TABLE with IF [NOT] EXISTS (MariaDB knowledge base, "ALTER TABLE"): those without effect.
+"""Clauses of an ALTER TABLE without effect on what the table is.
 
-The server judges each by the table as it was before the statement.
+Those with IF [NOT] EXISTS (MariaDB knowledge base, "ALTER TABLE"), which the server judges by the table as it was
+before the statement; and those that say in which files of its server the table is.
 """
 
 from __future__ import annotations
@@ -11,18 +12,22 @@ from dataclasses import replace
 from migrate.publish.schema.ddl import NOT_COLUMNS, Ddl
 from migrate.publish.schema.sqltext import Token
 
+_STORAGE = ("TABLESPACE", "ENCRYPTION", "ENCRYPTED", "ENCRYPTION_KEY_ID")
 _IF_THERE = ("IF", "EXISTS")
 _IF_ABSENT = ("IF", "NOT", "EXISTS")
 
 
 def effective(ddl: Ddl, columns: Collection[str]) -> Ddl:
-    """The statement without clauses that find their column absent, or there already; columns: before it."""
+    """The statement without clauses that find their column absent, or there already, or change where the table is
+    stored; columns: before it."""
     there = {name.lower() for name in columns}
     return replace(ddl, clauses=tuple(clause for clause in ddl.clauses if not _is_void(clause, there)))
 
 
 def _is_void(clause: Sequence[Token], there: Collection[str]) -> bool:
     verb = clause[0] if clause else None
+    if verb is not None and verb.is_word(*_STORAGE):
+        return len([token for token in clause if not token.is_sign("=")]) == 2
     if verb is None or not verb.is_word("ADD", "DROP", "MODIFY", "CHANGE", "ALTER", "RENAME"):
         return False
     rest = clause[2:] if len(clause) > 1 and clause[1].is_word("COLUMN") else clause[1:]

@@ -18,7 +18,7 @@ from migrate.model.errors import MigrateError, ServerError
 from migrate.model.table import Table
 from migrate.mysql.catalog import load_table
 from migrate.mysql.connection import Connection, connect
-from migrate.mysql.definition import create_as, show_create_whole
+from migrate.mysql.definition import anywhere, create_as, refusal, show_create_whole
 from migrate.mysql.errors import ACCESS_DENIED, explain, explained, number, passes, text
 from migrate.mysql.quoting import quote
 from migrate.mysql.quoting import table as quoted
@@ -95,9 +95,7 @@ class Shadow:
                 raise NotReplayedError(f"the state server is {session.flavour}, the source {self._flavour}")
             with explained(f"state server, database {self._database}"):
                 session.query(f"USE {quote(self._database)}")
-                session.query("SET SESSION foreign_key_checks = 0")
-                for name in _OURS:
-                    _set(session, name, 0, needed=False)
+                lenient(session)
             yield session
         finally:
             session.close()
@@ -127,7 +125,7 @@ class Shadow:
         statement: Statement,
     ) -> dict[Name, Shape]:
         for name, shape in before.items():
-            session.query(create_as(shape.create, names[name][1]))
+            copy(session, shape.create, names[name][1])
             copied = self._shape(session, name, names[name][1], keys.get(name))
             if shape.table is not None and copied.table != shape.table:
                 raise NotReplayedError(f"the state server makes another table of {'.'.join(name)} than the source")
@@ -166,6 +164,24 @@ class Shadow:
         """What cannot be dropped now is by who comes next."""
         with suppress(pymysql.MySQLError, OSError):
             self._drop(session, [scratch for _, scratch in names.values()])
+
+
+def lenient(session: Connection) -> None:
+    """Have a session make every table that the source has made. Raises the driver's error."""
+    session.query("SET SESSION foreign_key_checks = 0")
+    for name in _OURS:
+        _set(session, name, 0, needed=False)
+
+
+def copy(session: Connection, create: str, name: str) -> None:
+    """Make a table again in a session's database. create: as the source prints it; in which of its files the table is
+    stays behind. Raises NotReplayedError where the server does not take it; the driver's error."""
+    try:
+        session.query(create_as(anywhere(create), name))
+    except pymysql.MySQLError as error:
+        if passes(error) or number(error) in ACCESS_DENIED:
+            raise
+        raise NotReplayedError(f"the state server says: {refusal(session, error)}") from error
 
 
 def _as_the_source_names(create: str, scratch: str, table: str) -> str:
