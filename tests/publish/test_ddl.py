@@ -153,6 +153,10 @@ def test_a_comment_runs_where_the_server_runs_it(comment: str, mariadb: bool, ve
         ("TRUNCATE PARTITION p0, p1", True, False),
         ("IMPORT PARTITION p0, p1 TABLESPACE", True, False),
         ("AUTOEXTEND_SIZE = 4M, SECONDARY_ENGINE = NULL", False, True),
+        ("ADD (KEY i (a, b), CHECK (a > 0)), ADD COLUMN (INDEX (b))", False, True),
+        ("ADD (KEY i (a), b INT)", False, False),
+        ("ADD (b DECIMAL(9, 2), KEY (b))", False, False),
+        ("ADD (FOREIGN KEY (a) REFERENCES u (id) ON DELETE CASCADE)", False, False),
     ],
 )
 def test_what_clauses_do_to_rows_and_values(clauses: str, takes: bool, leaves: bool) -> None:
@@ -172,6 +176,8 @@ def test_what_clauses_do_to_rows_and_values(clauses: str, takes: bool, leaves: b
         ("FORCE, CHANGE COLUMN a b INT", False),
         ("DROP COLUMN a, ADD COLUMN a INT", False),
         ("ADD b INT, DROP IF EXISTS a", False),
+        ("ADD (KEY (b), INDEX (c)), DROP a", True),
+        ("ADD (KEY (b), c INT), DROP a", False),
     ],
 )
 def test_what_may_give_a_name_to_another_column(clauses: str, keeps: bool) -> None:

@@ -133,6 +133,8 @@ def test_rows_and_a_statement_while_nobody_reads_are_both_followed(followed: Fol
         "CREATE TABLE IF NOT EXISTS t (x INT)",
         "CREATE TABLE u LIKE t",
         "CREATE TEMPORARY TABLE t (x INT)",
+        "ALTER TABLE t ADD (KEY i1 (a))",
+        "ALTER TABLE t ADD COLUMN (INDEX i1 (a), INDEX i2 (s), CHECK (a > 0))",
     ],
 )
 def test_a_statement_that_changes_neither_columns_nor_rows_passes_under_stop(
@@ -623,7 +625,45 @@ def test_what_changes_nothing_stops_nothing(mariadb_box: Sandbox) -> None:
         "DROP INDEX IF EXISTS nothing ON t",
         "CREATE TABLE IF NOT EXISTS t (id INT)",
         "DROP TABLE IF EXISTS nothing",
+        "RENAME TABLE IF EXISTS nothing TO t",
+        "RENAME TABLE IF EXISTS nothing TO t, t TO t2, t2 TO t, nothing TO t",
+        "ALTER TABLE IF EXISTS nothing RENAME TO t",
         "INSERT INTO t (id) VALUES (1)",
     )
     assert len(followed.read(start).rows_) == 1
     followed.close()
+
+
+def test_a_partition_that_is_not_there_is_dropped_and_one_that_is_stops(mariadb_box: Sandbox) -> None:
+    parts = "PARTITION BY RANGE (id) (PARTITION p0 VALUES LESS THAN (10), PARTITION p1 VALUES LESS THAN (20))"
+    followed = made(mariadb_box, f"ALTER TABLE t {parts}", follow=False)
+    start = followed.here
+    followed.sql("ALTER TABLE t DROP PARTITION IF EXISTS nothing, `more`", "INSERT INTO t (id) VALUES (1)")
+    assert len(followed.read(start).rows_) == 1
+    followed.sql("ALTER TABLE t DROP PARTITION IF EXISTS nothing, `P1`")
+    assert "its rows come or go" in followed.stopped(start).message
+    followed.close()
+
+
+def test_a_table_that_takes_the_place_if_it_is_there_stops(mariadb_box: Sandbox) -> None:
+    """It has the name only where the selected one has left it; and a partition takes the rows in any case."""
+    parts = "PARTITION BY RANGE (id) (PARTITION p VALUES LESS THAN (9))"
+    followed = made(mariadb_box, "CREATE TABLE other LIKE t", f"ALTER TABLE other {parts}", follow=False)
+    start = followed.here
+    followed.sql("ALTER TABLE IF EXISTS other EXCHANGE PARTITION p WITH TABLE t")
+    assert "its rows come or go" in followed.stopped(start).message
+    start = followed.here
+    followed.sql("RENAME TABLE IF EXISTS t TO old, other TO t")
+    assert "other takes its place" in followed.stopped(start).message
+    followed.close()
+
+
+def test_a_backslash_in_a_quoted_name_is_a_letter_of_it(stopping: Followed) -> None:
+    start = stopping.here
+    stopping.sql(
+        "SET SESSION sql_mode = 'ANSI_QUOTES'",
+        'ALTER TABLE "t" ADD INDEX "i\\" ("a")',
+        'ALTER TABLE "t" ADD INDEX "i\\\\" ("a"), COMMENT \'x\\\'"\'',
+        "INSERT INTO t (id) VALUES (1)",
+    )
+    assert len(stopping.read(start).rows_) == 1

@@ -6,22 +6,47 @@ before the statement; and those that say in which files of its server the table 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
-from migrate.publish.schema.ddl import NOT_COLUMNS, Ddl
-from migrate.publish.schema.sqltext import Token
+from migrate.publish.schema.ddl import NOT_COLUMNS, Ddl, Name
+from migrate.publish.schema.sqltext import Token, tokens
 
 _STORAGE = ("TABLESPACE", "ENCRYPTION", "ENCRYPTED", "ENCRYPTION_KEY_ID")
 _IF_THERE = ("IF", "EXISTS")
+_ALL_VERSIONS = 999999
 _IF_ABSENT = ("IF", "NOT", "EXISTS")
 
 
-def effective(ddl: Ddl, columns: Collection[str]) -> Ddl:
-    """The statement without clauses that find their column absent, or there already, or change where the table is
-    stored; columns: before it."""
+def effective(ddl: Ddl, columns: Collection[str], create: str, *, mariadb: bool) -> Ddl:
+    """The statement without clauses that find their column or their partitions absent, or their column there already,
+    or change where the table is stored. columns, create: of the table before it, the latter as its server prints it."""
     there = {name.lower() for name in columns}
-    return replace(ddl, clauses=tuple(clause for clause in ddl.clauses if not _is_void(clause, there)))
+    kept = tuple(clause for clause in ddl.clauses if not _is_void(clause, there))
+    if any(_dropped(clause) for clause in kept) and create:
+        names = {one.text.lower() for one in tokens(create, 0, _ALL_VERSIONS, mariadb=mariadb) if one.is_name}
+        kept = tuple(one for one in kept if not _dropped(one) or any(name in names for name in _dropped(one)))
+    return replace(ddl, clauses=kept)
+
+
+def renamed(pairs: Sequence[tuple[Name, Name]], there: Callable[[Name], bool]) -> list[tuple[Name, Name]]:
+    """The pairs of a RENAME IF EXISTS, old and new names, that had an effect, as far as it can be known: where the new
+    name is a table's, the server would have refused if there had been one of the old name. there: before it."""
+    now: dict[Name, bool] = {}
+    found = []
+    for old, new in pairs:
+        if not now.get(new, there(new)):
+            found.append((old, new))
+            now |= {old: False, new: True}
+    return found
+
+
+def _dropped(clause: Sequence[Token]) -> list[str]:
+    """The names of DROP PARTITION IF EXISTS, in small letters; none for other clauses."""
+    words = ("DROP", "PARTITION", *_IF_THERE)
+    if len(clause) <= len(words) or not all(token.is_word(word) for token, word in zip(clause, words, strict=False)):
+        return []
+    return [token.text.lower() for token in clause[len(words) :] if not token.is_sign(",")]
 
 
 def _is_void(clause: Sequence[Token], there: Collection[str]) -> bool:

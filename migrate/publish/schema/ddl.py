@@ -53,6 +53,7 @@ class Ddl:
     selects: bool = False
     replaces: bool = False  # OR REPLACE
     if_absent: bool = False  # IF NOT EXISTS
+    if_there: bool = False  # IF EXISTS, of an ALTER or a RENAME
     ignores: bool = False  # ALTER IGNORE TABLE
 
     @property
@@ -186,14 +187,14 @@ def _alter(sql: str, cursor: _Cursor) -> Ddl | None:
     ignores = cursor.word("IGNORE")
     if not cursor.word("TABLE"):
         return None
-    cursor.words("IF", "EXISTS")
+    if_there = cursor.words("IF", "EXISTS")
     altered = cursor.table()
     cursor.wait()
     clauses = tuple(_split(cursor.rest))
     mentions = [altered]
     for clause in clauses:
         mentions += _names_in(clause, altered.name[0])
-    return Ddl(Verb.ALTER, sql, tuple(mentions), clauses, ignores=ignores)
+    return Ddl(Verb.ALTER, sql, tuple(mentions), clauses, if_there=if_there, ignores=ignores)
 
 
 def _split(found: Sequence[Token]) -> Iterator[tuple[Token, ...]]:
@@ -256,7 +257,7 @@ def _drop(sql: str, cursor: _Cursor) -> Ddl | None:
 
 
 def _rename(sql: str, cursor: _Cursor) -> Ddl:
-    cursor.words("IF", "EXISTS")
+    if_there = cursor.words("IF", "EXISTS")
     mentions: list[Mention] = []
     while True:
         mentions.append(cursor.table())
@@ -268,7 +269,7 @@ def _rename(sql: str, cursor: _Cursor) -> Ddl:
             break
     if cursor.rest:
         raise ValueError(f"{cursor.rest[0].text!r} stands behind a RENAME")
-    return Ddl(Verb.RENAME, sql, tuple(mentions))
+    return Ddl(Verb.RENAME, sql, tuple(mentions), if_there=if_there)
 
 
 # -- what a clause of an ALTER does to rows and columns
@@ -314,9 +315,7 @@ def _leaves_values(clause: Sequence[Token]) -> bool:
         return not clause
     cursor = _Cursor(clause, "")
     if cursor.word("ADD"):
-        if cursor.words("VECTOR", "INDEX") or cursor.words("VECTOR", "KEY"):
-            return True
-        return cursor.word(*NOT_COLUMNS) and not _cascades(cursor.rest)
+        return not _adds_columns(clause) and not _cascades(cursor.rest)
     if cursor.word("DROP"):
         return cursor.word(*NOT_COLUMNS)
     if cursor.words("RENAME", "COLUMN"):
@@ -341,8 +340,30 @@ def keeps_names(ddl: Ddl) -> bool:
         if cursor.word("CHANGE") and not _leaves_values(clause):
             return False
         drops = drops or (cursor.word("DROP") and not cursor.word(*NOT_COLUMNS))
-        adds = adds or (cursor.word("ADD") and not cursor.word(*NOT_COLUMNS))
+        adds = adds or _adds_columns(clause)
     return not (drops and adds)
+
+
+def _adds_columns(clause: Sequence[Token]) -> bool:
+    """Whether it is an ADD of columns: keys and checks may stand in a list as columns do, ADD (KEY (a), b INT)."""
+    cursor = _Cursor(clause, "")
+    if not cursor.word("ADD"):
+        return False
+    named = cursor.word("COLUMN")
+    if not cursor.sign("("):
+        return named or not _is_no_column(cursor.rest)
+    return not all(_is_no_column(one) for one in (cursor.rest, *_behind_commas(cursor.rest)))
+
+
+def _behind_commas(found: Sequence[Token]) -> Iterator[Sequence[Token]]:
+    """What stands behind each comma of the list that was opened before."""
+    depth = found[0].depth if found else 0
+    yield from (found[at + 1 :] for at, token in enumerate(found) if token.is_sign(",") and token.depth == depth)
+
+
+def _is_no_column(found: Sequence[Token]) -> bool:
+    cursor = _Cursor(found, "")
+    return cursor.words("VECTOR", "INDEX") or cursor.words("VECTOR", "KEY") or cursor.word(*NOT_COLUMNS)
 
 
 def _cascades(found: Sequence[Token]) -> bool:

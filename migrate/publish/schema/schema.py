@@ -18,7 +18,7 @@ from migrate.model.errors import StopError
 from migrate.model.table import Table
 from migrate.publish.schema import ddl as ddls
 from migrate.publish.schema import ghost, row_limits
-from migrate.publish.schema.conditional import effective
+from migrate.publish.schema.conditional import effective, renamed
 from migrate.publish.schema.ddl import Ddl, Name, Verb
 from migrate.publish.schema.definitions import COPY_AGAIN, Definitions, Selected, Versions, full
 from migrate.publish.schema.row_statements import RowStatements
@@ -124,7 +124,7 @@ class Schema:
             moved = self._dropped(step) if ddl.verb is Verb.DROP else {}
         elif ddl.verb is Verb.RENAME:
             pairs = list(zip(ddl.names[::2], ddl.names[1::2], strict=True))
-            moved = self._renamed(step, pairs, {})
+            moved = self._renamed(step, renamed(pairs, self._is_there) if ddl.if_there else pairs, {})
         else:
             moved = self._altered(step)
         return self.known.move(moved, gtid, at)
@@ -218,21 +218,23 @@ class Schema:
         """ALTER TABLE, and CREATE and DROP INDEX."""
         ddl = step.ddl
         base, others = ddl.names[0], ddl.names[1:]
+        target = others[-1] if others else base
+        there = self.known.there(base)
+        if there is None and ddl.if_there and target != base and self._is_there(target) and not ddls.takes_rows(ddl):
+            return {}  # or its new name would have been refused
+        if there is not None and there.table is not None and ddl.clauses and not ddl.ignores:
+            ddl = effective(ddl, there.table.by_name, there.create, mariadb=self._dialect.mariadb)
+            step = replace(step, does=ddl)
+            if not ddl.clauses:
+                log.info("a statement changes nothing", table=full(base), statement=_text(step.statement))
+                return {}
         if ddls.takes_rows(ddl):
             for name in ddl.names:
                 if name in self._selected or self.known.holds(name):
                     self._refuse_loss(step, name)
             return {name: _forgotten(step.since) for name in ddl.names if self.known.there(name) is not None}
-        target = others[-1] if others else base
-        there = self.known.there(base)
         if there is None:
             return self._renamed(step, [(base, target)], {}) if target != base else {}
-        if there.table is not None and ddl.clauses:
-            ddl = effective(ddl, there.table.by_name)
-            step = replace(step, does=ddl)
-            if not ddl.clauses:
-                log.info("a statement changes nothing", table=full(base), statement=_text(step.statement))
-                return {}
         after, why = self._replay(step)
         known = after.get(target)
         altered = known if known is not None else Version(None, unsure=why or "not known")
@@ -244,6 +246,9 @@ class Schema:
         if base not in self._selected and not altered.holds:
             return {base: altered}
         return {base: self._judge(step, altered.holds or base, before, altered, ddls.leaves_values(ddl))}
+
+    def _is_there(self, name: Name) -> bool:
+        return self.known.there(name) is not None
 
     def _replay(self, step: _Step) -> tuple[Versions, str]:
         """What the statement makes of the tables it names; or why that is not known."""

@@ -83,10 +83,10 @@ def _tokens(sql: str, mode: int, version: int, *, mariadb: bool) -> Iterator[Tok
             continue
         quote = sql[at]
         if quote in "'\"":
-            string = strings[quote].match(sql, at)
+            is_name = quote == '"' and mode & ANSI_QUOTES  # in which a backslash is a letter
+            string = (_STRING_NO_ESCAPES if is_name else strings)[quote].match(sql, at)
             if string is None:
                 raise ValueError("a quote does not end")
-            is_name = quote == '"' and mode & ANSI_QUOTES
             text = string.group()[1:-1].replace('""', '"') if is_name else string.group()
             yield Token(text, at, string.end(), depth, "name" if is_name else "string")
             at = string.end()
