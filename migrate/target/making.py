@@ -9,7 +9,7 @@ import pymysql
 
 from migrate.model.errors import PreflightError
 from migrate.model.table import Table
-from migrate.mysql import catalog, definition, flavours, full_text
+from migrate.mysql import catalog, definition, flavours, full_text, multi_valued
 from migrate.mysql.connection import Connection
 from migrate.mysql.errors import ACCESS_DENIED, number, passes
 from migrate.mysql.key_choice import NoSuchKey
@@ -47,7 +47,7 @@ def create_place(connection: Connection, table: Table, place: Place, statement: 
     table is as it shall be: of a definition that the source has, its columns and keys decide and not words (a duplicate
     index, say). Raises PreflightError where the server does not take the definition; the driver's error.
     """
-    _refuse_numbered(place, table, statement, "create its target tables by hand without {}, which `migrate init` takes")
+    _refuse_keys(place, table, statement, "create its target tables by hand without {}, which `migrate init` takes")
     translated = connection.flavour != flavour
     if translated:
         statement = flavours.translated(statement, connection.flavour)
@@ -81,8 +81,8 @@ def refuse_unlike(connection: Connection, table: Table, place: Place, kind: str,
     except NoSuchKey as error:
         key = ", ".join(table.key)
         raise PreflightError(f"{place} has no key ({key}), which {table.full_name} goes by", hint=mend) from error
-    if full_text.NUMBER in there.by_name:
-        _refuse_numbered(place, there, definition.show_create(connection, database, place.table), "drop {} there")
+    if full_text.NUMBER in there.by_name or any("" in key for key in there.unique_keys):
+        _refuse_keys(place, there, definition.show_create(connection, database, place.table), "drop {} there")
     if wrong := flavours.unlike(table, there.columns, (kind, connection.flavour)):
         raise PreflightError(f"{place} has other columns than {table.full_name}: {', '.join(wrong)}", hint=mend)
     if stricter := keys_only_of(there, table):
@@ -93,14 +93,17 @@ def refuse_unlike(connection: Connection, table: Table, place: Place, kind: str,
     return there
 
 
-def _refuse_numbered(place: Place, table: Table, statement: str, mend: str) -> None:
-    """mend: with {} for the names of the keys."""
+def _refuse_keys(place: Place, table: Table, statement: str, mend: str) -> None:
+    """Keys that rows cannot be written under in another order than the application's. mend: with {} for their names."""
+    why = ""
     if named := ", ".join(full_text.numbered_by_rows(table, statement)):
-        raise PreflightError(
-            f"{place}: InnoDB takes rows of {table.full_name}, which has full-text keys ({named}), only by the order of"
-            f" their {full_text.NUMBER}, in which the copy and the stream do not come",
-            hint=f"{mend.format(named)} (the way back needs that of the source, too); or leave the table out",
-        )
+        why = f"with full-text keys ({named}) InnoDB takes rows by the order of their {full_text.NUMBER} only, in which"
+        why += " the copy and the stream do not come"
+    elif named := ", ".join(multi_valued.unique_by_elements(statement)):
+        why = f"which row holds a value of its unique keys on the elements of arrays ({named}) cannot be asked"
+    if why:
+        mend = f"{mend.format(named)} (the way back needs that of the source, too); or leave the table out"
+        raise PreflightError(f"{place}, as {table.full_name}: {why}", hint=mend)
 
 
 def keys_only_of(one: Table, other: Table) -> str:
