@@ -13,7 +13,7 @@ from migrate.model.table import Table
 
 NUMBER = "FTS_DOC_ID"
 """InnoDB takes the name in capital letters only."""
-_KEY = re.compile(r"^\s*FULLTEXT KEY (`(?:[^`]|``)+`)", re.MULTILINE)
+_KEY = re.compile(r"^ *FULLTEXT KEY (`(?:[^`\n]|``)++`)", re.MULTILINE)
 
 
 def numbered_by_rows(table: Table, statement: str) -> list[str]:

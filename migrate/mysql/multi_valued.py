@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 
-_UNIQUE = re.compile(r"^\s*UNIQUE KEY (`(?:[^`]|``)+`) (.*)$", re.MULTILINE)
-_LITERAL = re.compile(r"'(?:[^'\\]|\\.|'')*'|`(?:[^`]|``)+`")
+_UNIQUE = re.compile(r"^ *UNIQUE KEY (`(?:[^`\n]|``)++`) (.*)$", re.MULTILINE)
+_LITERAL = re.compile(r"'(?:[^'\\]|\\.?|'')*+(?:'|\Z)|`(?:[^`]|``)++(?:`|\Z)")
 
 
 def unique_by_elements(statement: str) -> list[str]:

@@ -12,9 +12,10 @@ from migrate.model.errors import MigrateError
 from migrate.model.labels import labels_of
 from migrate.model.message import decode
 from migrate.model.table import Column, Kind
-from migrate.mysql.definition import readable
+from migrate.mysql.definition import anywhere, readable
 from migrate.mysql.flavours import translated
 from migrate.mysql.made_up import rows
+from migrate.mysql.multi_valued import unique_by_elements
 from migrate.mysql.typed_json import to_parameter
 from migrate.publish.schema.complete import shapes
 from migrate.publish.schema.ddl import parse
@@ -77,6 +78,8 @@ def is_translated(sql: str) -> None:
 def is_said_by_a_server(sql: str) -> None:
     """The rest of what is read of a definition: its quoted parts."""
     readable(sql.encode())
+    anywhere(f"CREATE TABLE `t` (\n  `id` int\n) {sql}")
+    unique_by_elements(f"UNIQUE KEY `u` {sql}")
     labels_of(f"enum({sql})")
     shapes(Column("a", f"enum({sql})", Kind.ENUM))
     list(rows([Column("a", "int", Kind.INT)], sql))
