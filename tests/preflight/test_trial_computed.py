@@ -8,8 +8,10 @@ from contextlib import contextmanager
 import pytest
 
 from migrate.preflight.result import Result, Verdict
+from sandbox.broker import KafkaBroker
 from sandbox.database import DatabaseServer
-from tests.helpers import unique
+from sandbox.stack import Sandbox
+from tests.helpers import scratch, unique
 from tests.preflight.support import Case
 
 
@@ -56,3 +58,23 @@ def test_a_value_that_only_the_source_can_compute_is_named(case: Case, kept: str
         assert "u" in found.mend
         case.at_source("UPDATE g SET dt = NULL")
         assert told(case) == [], "no row says so"
+
+
+def test_an_expression_that_the_other_kind_of_server_computes_otherwise_is_named(
+    crossed: Sandbox, kafka: KafkaBroker
+) -> None:
+    """MySQL sorts the names in a document; every other column of the row is equal."""
+    with scratch(crossed.source, "computed") as database:
+        case = Case(crossed, database, kafka.bootstrap)
+        case.at_source(
+            "CREATE TABLE g (id INT PRIMARY KEY, j VARCHAR(40), d DECIMAL(9,3), x DOUBLE, f FLOAT, t DATETIME(3),"
+            " o VARCHAR(40) AS (JSON_EXTRACT(j, '$.o')) STORED, dd DECIMAL(9,3) AS (d * 2) STORED, xx DOUBLE AS (x / 3)"
+            " STORED, ff FLOAT AS (f / 3) STORED, tt DATE AS (DATE(t)) STORED, l INT AS (LENGTH(j)) VIRTUAL,"
+            " u VARBINARY(80) AS (UNHEX(HEX(j))) STORED)",
+            """INSERT INTO g (id, j, d, x, f, t) VALUES (1, '{"o": 1}', 1.5, 1e-9, 0.1, '2026-03-01 12:00:00.5'),"""
+            """ (2, '{"o": {"b": 1, "a": 2}}', -1.125, -0.1, 1e30, NULL)""",
+        )
+        case.raw["tables"] = [{"name": f"{database}.g", "sharding": {"nodes": "ds_0.g"}}]
+        (found,) = [one for one in told(case) if one.verdict is Verdict.PROBLEM]
+        assert f"generated column o of {database}.g" in found.message
+        assert 'key ["2"]' in found.message
