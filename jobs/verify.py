@@ -148,7 +148,7 @@ def run(
         began = time.monotonic()
         with standing(settings, state, together, repair=repair, anew=anew) as stood:
             refresh, hurry = refresher(asked, state) if repair else None, hurrier(settings, state)
-            follow = Following(asked, state)
+            follow = Following(asked, state, hurry)
             left = [one for one in together if one[0].table.id not in stood.done]
             small = [] if repair else small_units(sessions, left)
             some = {one[0].table.id for units in small for one in units}

@@ -64,10 +64,14 @@ class Written:
     def set_right(self, server: str, state: sa.Engine) -> None:
         """As the state says, unless a cutover is under way. Raises as `freeze`; the state's error."""
         with closing(connect_target(self._stream, server)) as connection, explained(connection.name):
-            with state.begin() as known:  # which holds the switch: not while a server is waited for
-                for used in self._servers[server]:
-                    there, name = InDatabase(connection, used.database), (used.target, used.database)
-                    roles.set_right(known, there, self._stream.name, name)
+            wanted = self._servers[server]
+            for _ in range(2):  # what one lost is noted at first
+                with state.begin() as known:  # which holds the switch: not while a server is waited for
+                    wanted = [used for used in wanted if not self._is_right(known, connection, used)]
+
+    def _is_right(self, known: sa.Connection, connection: Connection, used: TargetDatabase) -> bool:
+        there, name = InDatabase(connection, used.database), (used.target, used.database)
+        return roles.set_right(known, there, self._stream.name, name) is not None
 
     def lacking(self, server: str) -> list[str]:
         """Its databases that have no role. Raises ServerError."""

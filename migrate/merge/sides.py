@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any
-from weakref import WeakSet
+from weakref import WeakKeyDictionary
 
 import sqlalchemy as sa
 import structlog
@@ -37,7 +37,8 @@ class Sides:
         """run: runs an action in a transaction of the state database, again while that is away."""
         self._run = run
         self._migration = migration
-        self._led: WeakSet[Any] = WeakSet()  # sessions that were opened while this stream led
+        # What sessions were asked of that were opened while this stream led.
+        self._led: WeakKeyDictionary[Any, set[DatabaseName]] = WeakKeyDictionary()
 
     def note(self, found: Iterable[Foreign]) -> None:
         """List keys that are carried nowhere; before the messages that named them count as consumed."""
@@ -52,10 +53,10 @@ class Sides:
     def leads(self, connection: Connection, database: DatabaseName) -> bool:
         """Whether the stream writes at the side where applications are not, as the state says.
 
-        Asked once a session: a database that comes back without its last switch has ended its sessions, and its role
-        alone would let newer rows be overwritten. What it lost is noted. Raises as `is_active`.
+        Asked once a session and database: one that comes back without its last switch has ended its sessions, and its
+        role alone would let newer rows be overwritten. What it lost is noted. Raises as `is_active`.
         """
-        if connection.raw in self._led:
+        if database in self._led.get(connection.raw, ()):
             return True
         leads, frozen = self._run(
             lambda state: (leading.leads(state, self._migration), leading.frozen(state, self._migration))
@@ -63,8 +64,8 @@ class Sides:
         held = roles.look(connection, self._migration)
         if held is not None and roles.lacking(held, database, frozen) is not None:
             self.is_active(connection, database)
-        if leads:
-            self._led.add(connection.raw)
+        elif leads:
+            self._led.setdefault(connection.raw, set()).add(database)
         return bool(leads)
 
     def is_active(self, connection: Connection, database: DatabaseName) -> bool:

@@ -26,7 +26,7 @@ from migrate.ops.tables import Changes
 from migrate.preflight import leftovers
 from migrate.preflight import run as preflight
 from migrate.settings import Settings
-from migrate.state import database, leading, phase, since, switch
+from migrate.state import compared, database, leading, phase, since, switch
 from migrate.state import migration as migrations
 from migrate.state.switch import Side
 from migrate.target import chunk_fence, roles
@@ -235,16 +235,24 @@ def _make_roles(settings: Settings, plan: Plan, state: sa.Engine, reverse_of: st
 
     Raises: StopError where a database is ahead of the state.
     """
-    with state.begin() as connection, closing(TargetPool(settings)) as pool:
-        leading.hold(connection, reverse_of or settings.name)
-        leading.refuse_in_cutover(connection, reverse_of or settings.name)
-        now = switch.get(connection, reverse_of or settings.name)
-        role = Role.STANDBY if now.side is (Side.TARGET if reverse_of else Side.SOURCE) else Role.ACTIVE
-        for used in plan.used_databases:
-            with explained(f"target '{used.target}', database {used.database}"):
-                roles.make(pool.get(used), settings.name, role, now.version)
-                name = used.target, used.database
-                roles.set_to(connection, pool.get(used), settings.name, name, Held(role, now.version))
+    with closing(TargetPool(settings)) as pool:
+        wanted = list(plan.used_databases)
+        for _ in range(2):  # what one lost of a switch is noted at first
+            with state.begin() as connection:
+                leading.hold(connection, reverse_of or settings.name)
+                leading.refuse_in_cutover(connection, reverse_of or settings.name)
+                now = switch.get(connection, reverse_of or settings.name)
+                role = Role.STANDBY if now.side is (Side.TARGET if reverse_of else Side.SOURCE) else Role.ACTIVE
+                held = Held(role, now.version)
+                wanted = [one for one in wanted if not _has_role(settings, connection, pool, one, held)]
+
+
+def _has_role(settings: Settings, state: sa.Connection, pool: TargetPool, used: TargetDatabase, held: Held) -> bool:
+    with explained(f"target '{used.target}', database {used.database}"):
+        there = pool.get(used)
+        if roles.make(there, settings.name, held.role, held.version) and leading.frozen(state, settings.name):
+            compared.forget(state, settings.name)  # it is new, or came back from before its first one
+        return roles.set_to(state, there, settings.name, (used.target, used.database), held)
 
 
 def _close_copies(settings: Settings, plan: Plan, phases: Mapping[TableId, phase.TablePhase]) -> None:

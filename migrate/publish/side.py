@@ -79,8 +79,9 @@ class SideRead:
                 if held is not None and held.role is role:
                     continue
                 there.execute("SET SESSION innodb_lock_wait_timeout = %s", [_WAIT_SECONDS])
-                with state.begin() as known:
-                    roles.set_right(known, there, writer, (self._source, there.database))
+                for _ in range(2):  # what it lost is noted at first
+                    with state.begin() as known:
+                        roles.set_right(known, there, writer, (self._source, there.database))
         except (MigrateError, pymysql.MySQLError, DBAPIError) as error:
             reason = error.message if isinstance(error, MigrateError) else text(error)
             log.warning("role not set right", where=self._server.name, reason=reason)

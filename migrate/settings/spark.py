@@ -14,8 +14,10 @@ _OURS = {
     "spark.task.maxFailures": "a chunk that failed is begun anew by the copy itself",
 }
 _LOADS = re.compile(
-    r"spark\.(jars|plugins|files|extraListeners|serializer|kryo|submit\.pyFiles|sql\.(extensions|catalog|queryExecutionListeners))"
-    r"|.*\.(extraClassPath|userClassPathFirst|extraLibraryPath|(extra|default)JavaOptions)$"
+    r"spark\.(jars(\..*)?|plugins|files|extraListeners|serializer|closure\.serializer|kryo\.(registrator|classesToRegister)"
+    r"|submit\.pyFiles|shuffle\.(manager|sort\.io\.plugin\.class)|ui\.filters|redaction\..*|metrics\.conf.*"
+    r"|sql\.(extensions|catalog.*|queryExecutionListeners)|hadoop\..*\.impl)"
+    r"|.*\.(extraClassPath|userClassPathFirst|extraLibraryPath|(extra|default)JavaOptions|discoveryScript|discoveryPlugin)"
 )
 """Names a class, a library or a JVM's options (Spark's configuration page, "Runtime Environment")."""
 _SECRET = re.compile(r"secret|password|token|access[.]?key", re.IGNORECASE)
@@ -43,7 +45,7 @@ def _allowed(options: dict[str, str]) -> dict[str, str]:
             raise ValueError(f"'{name}' is no option of Spark, whose names begin with 'spark.'")
         if name in _OURS:
             raise ValueError(f"'{name}' cannot be set here: {_OURS[name]}")
-        if _LOADS.match(name):
+        if _LOADS.fullmatch(name):
             raise ValueError(
                 f"'{name}' loads code into Spark's JVM, which no config file may name; put it into"
                 " spark-defaults.conf, in SPARK_CONF_DIR"

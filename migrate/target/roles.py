@@ -20,7 +20,7 @@ from migrate.model.errors import ServerError, StopError
 from migrate.mysql.connection import Connection
 from migrate.mysql.errors import NO_SUCH_TABLE, number
 from migrate.mysql.quoting import quote
-from migrate.state import leading, reached
+from migrate.state import leading, reached, verification
 from migrate.state.migration import REVERSE
 from migrate.state.reached import SWITCH, DatabaseName, Lost
 
@@ -73,13 +73,14 @@ class NoRole(StopError):  # noqa: N818 - it says what is so
     """Nothing is known of who may write in a database, or the state knows less of it than the database."""
 
 
-def make(connection: Connection, migration: str, role: Role, version: int) -> None:
-    """The row, where there is none. Raises the driver's error."""
-    connection.execute(
+def make(connection: Connection, migration: str, role: Role, version: int) -> bool:
+    """The row, where there is none; whether there was none. Raises the driver's error."""
+    made = connection.execute(
         f"INSERT INTO {ROLE} (migration, role, version) SELECT %s, %s, %s FROM DUAL"
         f" WHERE NOT EXISTS (SELECT 1 FROM {ROLE} WHERE migration = %s)",
         (migration, role.value, version, migration),
     )
+    return made == 1
 
 
 def read(connection: Connection, migration: str) -> Held:
@@ -144,18 +145,17 @@ def put(connection: Connection, migration: str, role: Role, version: int, databa
 
 
 def set_right(state: sa.Connection, there: Connection, migration: str, database: DatabaseName) -> Role | None:
-    """The role that a database has by the state, which is set where another one was left; None in a cutover.
+    """The role that a database has by the state, which is set where another one was left; None where it is not set yet:
+    in a cutover, and as `set_to` says.
 
-    state: in a transaction; until that ends, no cutover begins. What the database lost of the last switch is noted in
-    one of its own, before the row that tells of it is set. Raises: NoRole where the database is ahead of the state, or
-    has none; the driver's error.
+    state: in a transaction; until that ends, no cutover begins. Raises: NoRole where the database is ahead of the
+    state, or has none; the driver's error.
     """
     leading.hold(state, migration)
     if leading.is_switching(state, migration):
         return None
     role = of_state(state, migration)
-    set_to(state, there, migration, database, Held(role, leading.version(state, migration)))
-    return role
+    return role if set_to(state, there, migration, database, Held(role, leading.version(state, migration))) else None
 
 
 def lacking(held: Held, database: DatabaseName, frozen: int) -> Lost | None:
@@ -171,14 +171,20 @@ def of_state(state: sa.Connection, migration: str) -> Role:
     return Role.STANDBY if leading.leads(state, migration) else Role.ACTIVE
 
 
-def set_to(state: sa.Connection, there: Connection, migration: str, database: DatabaseName, wanted: Held) -> None:
-    """The role of a switch, where a database has another one, or lacks that switch. As `set_right`, and raises so."""
+def set_to(state: sa.Connection, there: Connection, migration: str, database: DatabaseName, wanted: Held) -> bool:
+    """The role of a switch, where a database has another one, or lacks that switch.
+
+    False where its loss was noted by this: the row that tells of it is set by the next call, once the state's
+    transaction is committed. Raises as `set_right`.
+    """
     frozen = leading.frozen(state, migration)
     seen = look(there, migration)
     if seen is not None and (lacks := lacking(seen, database, frozen)) is not None:
-        with state.engine.begin() as apart:
-            reached.note_lost(apart, migration, lacks)
-        log.error("lacks the last switch", where=there.name, database=database[1], lost=str(lacks))
+        noted = reached.lost_since(state, migration, verification.equal_since(state, migration))
+        if not any((one.database, one.what, one.end) == (database, SWITCH, frozen) for one in noted):
+            reached.note_lost(state, migration, lacks)
+            log.error("lacks the last switch", where=there.name, database=database[1], lost=str(lacks))
+            return False
     role, version = wanted
     with there.transaction():
         found = read(there, migration)
@@ -193,3 +199,4 @@ def set_to(state: sa.Connection, there: Connection, migration: str, database: Da
         if found.role is not role:
             told = log.info if found.role is Role.FROZEN else log.warning  # as a switch leaves it for a moment
             told("role set right", where=there.name, role=role.value, was=found.role.value)
+    return True

@@ -7,12 +7,15 @@ from collections.abc import Callable, Collection
 
 import sqlalchemy as sa
 import structlog
+from sqlalchemy.exc import DBAPIError
 
 from migrate.model.errors import MigrateError
+from migrate.mysql.errors import text
 from migrate.publish.publisher import lease_name
 from migrate.settings import Settings
 from migrate.state import lease
 from migrate.state import migration as migrations
+from migrate.verify.looks import Hurry
 from migrate.verify.passing import Passing
 
 log = structlog.get_logger("migrate.verify")
@@ -23,24 +26,31 @@ class Following:
     """Of the stream of a migration. Where it does not run there is nothing to wait for; one that does not come as far
     in `check.wait_seconds` is not waited for again."""
 
-    def __init__(self, settings: Settings, state: sa.Engine, sleep: Callable[[float], None] = time.sleep) -> None:
-        """settings: as asked for, whatever servers the publishers read by now."""
+    def __init__(
+        self, settings: Settings, state: sa.Engine, hurry: Hurry, sleep: Callable[[float], None] = time.sleep
+    ) -> None:
+        """settings: as asked for, whatever servers the publishers read by now. hurry: of that stream."""
         self._settings = settings
+        self._hurry = hurry
         self._state = state
         self._sleep = sleep
         self._is_behind = False
 
     def __call__(self, sources: Collection[str]) -> None:
         """Wait until what these sources have logged by now is at the target."""
-        if self._is_behind or not self._runs(sources):
+        if self._is_behind:
             return
-        deadline = time.monotonic() + self._settings.check.wait_seconds
+        most = self._settings.check.wait_seconds
+        deadline = time.monotonic() + most
         try:
+            if not self._runs(sources):
+                return
+            self._hurry(most)
             passing = Passing(self._settings, self._state, sources)
             told = False
             while not passing.passed():
                 if not told:
-                    log.info("waits for the stream", sources=sorted(sources), at_most=self._settings.check.wait_seconds)
+                    log.info("waits for the stream", sources=sorted(sources), at_most=most)
                     told = True
                 if time.monotonic() > deadline:
                     self._is_behind = True
@@ -48,8 +58,13 @@ class Following:
                     return
                 self._sleep(_ASK_SECONDS)
         except MigrateError as error:
-            self._is_behind = True
-            log.warning("the stream is not waited for", reason=error.message)
+            self._give_up(error.message)
+        except DBAPIError as error:
+            self._give_up(text(error.orig or error))
+
+    def _give_up(self, reason: str) -> None:
+        self._is_behind = True
+        log.warning("the stream is not waited for", reason=reason)
 
     def _runs(self, sources: Collection[str]) -> bool:
         name = self._settings.name

@@ -241,7 +241,7 @@ class TableCheck:
                 break
             log.info("looks again", table=self.planned.table.full_name, chunks=len(self._crowds), looks_left=left)
             if not at_once:
-                self._sleep(verify.recheck_seconds)
+                self._pause(verify.recheck_seconds)
             for crowd in self._crowds[:MAX_CROWDS]:
                 checked = self._patience.call(partial(compare_chunk, job, crowd.key_range))
                 crowd.more, crowd.keys = checked.suspects.more, checked.suspects.keys

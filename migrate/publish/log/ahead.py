@@ -19,6 +19,7 @@ from migrate.publish.schema.statement import first_word, parse_query, savepoint_
 from migrate.settings import Source
 
 _HEARTBEAT_SECONDS = 1.0
+_BEGINS = frozenset({binlog.MARIADB_GTID, binlog.ROTATE})
 
 
 class Fate(Enum):
@@ -31,22 +32,28 @@ class Fate(Enum):
 class LookAhead:
     """Reads a source's log beside the publisher, which stands in the middle of a transaction."""
 
-    def __init__(self, source: Source, server: tuple[int, str], stop: threading.Event) -> None:
-        """server: its id and UUID, as the publisher reads it."""
+    def __init__(self, source: Source, replica_id: int, server: tuple[int, str], stop: threading.Event) -> None:
+        """replica_id, server: by which the publisher reads, and the id and UUID of what it reads."""
         self._source = source
         self._server = server
         self._stop = stop
         # Another id than the publisher's: the server ends the stream of the one who read under it before.
-        name = f"{source.name}/{source.address}/ahead"
-        self._replica_id = 1_000_000_000 + zlib.crc32(name.encode()) % 3_000_000_000
+        self._replica_id = 1_000_000_000 + zlib.crc32(f"{source.name}/{replica_id}/ahead".encode()) % 3_000_000_000
 
     def fate(self, file: str, start: int) -> Fate:
-        """Of the transaction that begins there. Raises ServerError, also when asked to stop; StopError."""
+        """Of the transaction that begins there. One that the log breaks off, at which the publisher stops, is none.
+
+        Raises ServerError, also when asked to stop; StopError.
+        """
         reader = BinlogReader(self._source, self._replica_id, _HEARTBEAT_SECONDS, file, start, server=self._server)
-        found = Fate.COMMITTED
+        found, begun = Fate.COMMITTED, False
         with closing(reader):
             reader.open()
             for event in reader.events(lambda: 0.0 if self._stop.is_set() else _HEARTBEAT_SECONDS):
+                if event.type in _BEGINS and not event.flags & binlog.FLAG_ARTIFICIAL:
+                    if begun:
+                        return Fate.ROLLED_BACK
+                    begun = True
                 match _said(event):
                     case "COMMIT":
                         return found

@@ -44,6 +44,7 @@ _CHECKSUM_CRC32 = 1
 _READ_BINLOG_FAILED = 1236
 _ABOUT_CHECKSUMS = frozenset({FORMAT_DESCRIPTION, ROTATE})
 _ERROR = b"\xff"
+_SLOW_READER_SECONDS = 3600
 
 # The CRC-32 of bytes followed by their own CRC-32 is always the same number; and the zero byte before an event in its
 # packet changes nothing when CRC-32 starts with this one. So an event is checked without a copy of it.
@@ -117,7 +118,8 @@ class BinlogReader:
     def _connect(self, **options: Any) -> pymysql.connections.Connection[Any]:
         """Connect, and say that we understand checksums: whatever the setting is now, older files may have them."""
         connection = pymysql.connect(**options)
-        state_session(connection, {})
+        # While a large transaction is looked through, and while Kafka takes its time, nothing is read here.
+        state_session(connection, {"net_write_timeout": _SLOW_READER_SECONDS})
         self._session = int(connection.thread_id())  # type: ignore[no-untyped-call]
         with connection.cursor() as cursor:
             cursor.execute("SET @master_binlog_checksum = 'CRC32', @source_binlog_checksum = 'CRC32'")
