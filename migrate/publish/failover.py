@@ -37,6 +37,10 @@ class LacksTransactions(OtherLog):
     """The server behind the address does not have what we have; it may still be applying it."""
 
 
+class Purged(OtherLog):
+    """Its log does not reach back to where we are."""
+
+
 def switch(
     connection: Connection, source: Source, stored: Position, back_seconds: int, published: Published
 ) -> tuple[Position, Failover, ByTime | None]:
@@ -44,8 +48,8 @@ def switch(
     place was found, if by time.
 
     Args: `source` as it is reached there; how far to go back without GTID; what the topic has beyond `stored`.
-    Raises: LacksTransactions, naming them; OtherLog when there is no safe place; StopError when it is no server to
-    read; ServerError.
+    Raises: LacksTransactions, naming them; Purged; OtherLog when there is no safe place for another reason; StopError
+    when it is no server to read; ServerError.
     """
     with explained(connection.name):
         facts = server_facts(connection)
@@ -55,8 +59,8 @@ def switch(
         return _switch(connection, facts, source, stored, back_seconds, published)
     except OtherLog:
         raise
-    except StopError as error:
-        raise OtherLog(error.message, hint=error.hint) from error
+    except StopError as error:  # of those who look for the place: its log does not reach back to it
+        raise Purged(error.message, hint=error.hint) from error
 
 
 def _switch(
@@ -142,7 +146,7 @@ def check_gtids(connection: Connection, ours: str, published: Collection[str] = 
     """What we have must be a subset of what the server has, and what it purged a subset of what we have.
 
     Args: what is delivered, and what is in the topic beyond that, perhaps in part only.
-    Raises: LacksTransactions, OtherLog.
+    Raises: LacksTransactions, Purged.
     """
     have = ",".join([ours, *sorted(published)])
     lacks = _lacking_mariadb(connection, have) if connection.flavour == "mariadb" else _subtract(connection, have, None)
@@ -153,7 +157,7 @@ def check_gtids(connection: Connection, ours: str, published: Collection[str] = 
         )
     purged = "" if connection.flavour == "mariadb" else _subtract(connection, None, ours)
     if purged:
-        raise OtherLog(
+        raise Purged(
             f"{connection.name} is another server now and purged transactions that were not published: {purged[:500]}",
             hint="take a server that still has them in its binlog, or start a new migration and copy again",
         )
@@ -190,14 +194,14 @@ def lacking_mariadb(ours: str, state: str) -> list[str]:
 def _last_time(connection: Connection, facts: ServerFacts, stored: Position, back_seconds: int) -> int:
     """When the last published event was, seconds since 1970, by the clock of the server that wrote it."""
     if stored.event_time is None:
-        raise StopError(
+        raise OtherLog(
             f"{connection.name} is another server now ({_facts(facts)}), without GTID, and no time is known",
             hint="nothing was published since the start; bring the old server back, or start a new migration",
         )
     last = int(stored.event_time.replace(tzinfo=UTC).timestamp())
     row = connection.one("SELECT UNIX_TIMESTAMP()")
     if row is not None and last > int(row[0]) + back_seconds:
-        raise StopError(
+        raise OtherLog(
             f"{connection.name} is another server now ({_facts(facts)}), without GTID, and its clock is"
             f" {last - int(row[0])} s behind the last published event",
             hint="times cannot be compared: set its clock right, or publish again from a place you name",

@@ -15,7 +15,7 @@ from migrate.mysql.catalog import server_facts
 from migrate.mysql.connection import Connection, connect
 from migrate.mysql.errors import explained, unreachable
 from migrate.publish import failover
-from migrate.publish.failover import LacksTransactions
+from migrate.publish.failover import LacksTransactions, Purged
 from migrate.publish.log.logfiles import OtherLog
 from migrate.publish.published import Published
 from migrate.publish.start import is_server
@@ -26,6 +26,9 @@ from migrate.state.schema_history import ByTime
 
 log = structlog.get_logger("migrate.publish")
 _PAUSE = 1.0
+_BEHIND = (LacksTransactions, Purged)
+"""Why the end of another address's log is taken, of the standby side. Never since it does not log what it replicates:
+what is written there would be missing from then on, and the present address may only be down for a while."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +84,7 @@ class Reach:
             except LacksTransactions as error:  # it may still be applying them
                 present: MigrateError = error
             except OtherLog:
-                if reached := self._at_end():
+                if self._follows() and (reached := self._next() or self._at_end()):
                     return reached
                 raise
             except ServerError as error:
@@ -109,19 +112,21 @@ class Reach:
         return None
 
     def _at_end(self) -> Reached | None:
-        """Of the standby side: the first address that answers, though its log does not go on from the position."""
+        """Of the standby side, where no address goes on from the position: the present one in spite of that if it
+        answers, else the next one that is only behind."""
         if self._follows():
             for source in (self._present, *self._others):
                 with suppress(ServerError, StopError):
-                    return self._try(source, any_log=True)
+                    return self._try(source, at_end=(OtherLog,) if source is self._present else _BEHIND)
         return None
 
-    def _try(self, source: Source, *, any_log: bool = False) -> Reached:
+    def _try(self, source: Source, *, at_end: tuple[type[OtherLog], ...] = ()) -> Reached:
+        """at_end: why the end of its log is good enough."""
         connection = connect(source, self._name)
         try:
             return self._judge(source, connection)
         except OtherLog as why:
-            if any_log:
+            if isinstance(why, at_end):
                 return Reached(source, connection, self._stored, other=why)
             connection.close()
             raise

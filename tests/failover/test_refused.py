@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from migrate.model.errors import StopError
+from migrate.model.errors import ServerError, StopError
 from migrate.mysql.catalog import server_facts
 from migrate.mysql.connection import connect
 from migrate.publish.published import Published
@@ -23,6 +23,7 @@ from sandbox.database import DatabaseServer
 from sandbox.ports import free_port
 from sandbox.replication import replica_options
 from sandbox.settings import Flavour
+from sandbox.stack import Sandbox
 from tests.helpers import address
 
 SECONDS = 60
@@ -114,10 +115,10 @@ def test_a_server_of_the_other_kind_is_refused(server: DatabaseServer, flavour: 
         reach_standby(source_of(server), stored)
 
 
-def reach_standby(source: Source, stored: Position) -> Reached:
+def reach_standby(source: Source, stored: Position, stop: threading.Event | None = None) -> Reached:
     """Of a stream whose source is the standby side."""
     settings = Failover(down_seconds=0.5, back_seconds=SECONDS)
-    reached = Reach(source, stored, settings, lambda _: Published(), threading.Event(), lambda: True).open()
+    reached = Reach(source, stored, settings, lambda _: Published(), stop or threading.Event(), lambda: True).open()
     reached.connection.close()
     return reached
 
@@ -135,11 +136,35 @@ def test_of_the_standby_side_the_next_address_is_read_from_the_end_of_its_log_wh
     server: DatabaseServer,
 ) -> None:
     """It was tried again and again, as one that might still take in what was published."""
-    dead, there = f"{server.host}:{free_port()}", f"{server.host}:{server.port}"
-    source = source_of(server).at(dead).model_copy(update={"addresses": (there,)})
-    reached = reach_standby(source, replace(stored_on(server), address=dead, server_id=30, event_time=None))
-    assert reached.source.address == there
+    source, dead = behind_a_dead_one(server)
+    long_ago = datetime.now(UTC).replace(tzinfo=None) - timedelta(days=9000)
+    stored = replace(stored_on(server), address=dead, server_id=30, event_time=long_ago)
+    reached = reach_standby(source, stored)
+    assert reached.source.port == server.port
     assert reached.other is not None
+    assert "no transaction boundary before" in reached.other.message
+
+
+def test_of_the_standby_side_an_address_that_goes_on_exactly_comes_before_the_end_of_the_present_log(
+    server: DatabaseServer, box: Sandbox
+) -> None:
+    """The present address was read from its end at once."""
+    stored = replace(stored_on(box.source), address=f"{server.host}:{server.port}", event_time=None)
+    for one in (server, box.source):
+        one.execute(f"CREATE USER 'reach'@'%' IDENTIFIED BY '{server.password}'", "GRANT ALL ON *.* TO 'reach'@'%'")
+    login = {"user": "reach", "addresses": (f"{box.source.host}:{box.source.port}",)}
+    try:
+        reached = reach_standby(source_of(server).model_copy(update=login), stored)
+    finally:
+        for one in (server, box.source):
+            one.execute("DROP USER 'reach'@'%'")
+    assert (reached.source.port, reached.other) == (box.source.port, None)
+
+
+def behind_a_dead_one(server: DatabaseServer) -> tuple[Source, str]:
+    """The server as the second address, and the first, where nobody answers."""
+    port, there = free_port(), f"{server.host}:{server.port}"
+    return source_of(server).model_copy(update={"port": port, "addresses": (there,)}), f"{server.host}:{port}"
 
 
 def test_a_server_that_does_not_log_what_it_replicates_is_refused(flavour: Flavour, run_root: Path) -> None:
@@ -148,6 +173,11 @@ def test_a_server_that_does_not_log_what_it_replicates_is_refused(flavour: Flavo
     own.start()
     try:
         error = refused(own, replace(stored_on(own), server_id=30))
+        source, dead = behind_a_dead_one(own)
+        stop = threading.Event()
+        threading.Timer(3.0, stop.set).start()
+        with pytest.raises(ServerError, match="stopped while no address could be read"):  # nor of the standby side
+            reach_standby(source, replace(stored_on(own), address=dead, server_id=30), stop)
     finally:
         own.kill()
     assert "does not log what it replicates" in error.message
