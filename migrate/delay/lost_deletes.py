@@ -6,22 +6,25 @@ put back that offset was too. So what is on its way is compared with the ledgers
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
+from functools import partial
 
 import sqlalchemy as sa
 import structlog
 
-from migrate.kafka.reader import PartitionReader
+from migrate.kafka.reader import PartitionReader, Raw
 from migrate.model.coordinate import Coordinate
-from migrate.model.errors import ServerError
+from migrate.model.errors import ServerError, StopError
 from migrate.model.message import Message, decode
 from migrate.model.partition import Partition
 from migrate.mysql.errors import explained
 from migrate.settings import Settings
 from migrate.state import record
 from migrate.state.clock import StateClock
+from migrate.state.database import in_transaction
 from migrate.state.migration import Migration, Topic
 from migrate.target import ledger
 from migrate.target.asking import partition_for
@@ -33,7 +36,8 @@ log = structlog.get_logger("migrate.requeue")
 _LEAST_SECONDS = 60.0
 """Between two looks; otherwise the longest tier, as what is on its way for longer is not."""
 _PATIENCE_SECONDS = 60.0
-"""For what is in the partitions to be applied; one of which it is not is left to the next look."""
+"""For what is in the partitions to be applied, beside what a batch waits for its merge; one of which it is not is left
+to the next look."""
 _BETWEEN_SECONDS = 0.3
 
 Part = tuple[str, int]
@@ -77,7 +81,13 @@ class LostDeletes:
     """For the one process that brings messages back: looks when it starts, and then every longest tier."""
 
     def __init__(
-        self, settings: Settings, state: sa.Engine, plan: Plan, migration: Migration, clock: StateClock
+        self,
+        settings: Settings,
+        state: sa.Engine,
+        plan: Plan,
+        migration: Migration,
+        clock: StateClock,
+        stop: threading.Event,
     ) -> None:
         """migration: with the topics that are there."""
         self._settings = settings
@@ -87,6 +97,8 @@ class LostDeletes:
         self._parts = [(topic.name, number) for topic in migration.topics for number in range(topic.partitions)]
         self._migration = migration
         self._clock = clock
+        self._stop = stop
+        self._patience = _PATIENCE_SECONDS + settings.consume.merge_interval_seconds
         self._every = max(_LEAST_SECONDS, *settings.delay.tiers_seconds)
         self._next = self._until = 0.0
         self._ends: dict[Part, int] | None = None  # while a look is under way: where the partitions ended
@@ -114,7 +126,7 @@ class LostDeletes:
                     self._over(self._every)
                     return
                 self._ends = {part: reader.bounds(*part)[1] for part in self._parts}
-                self._until = now + _PATIENCE_SECONDS
+                self._until = now + self._patience
             applied = self._applied(self._ends)
             if len(applied) < len(self._ends) and now < self._until:
                 return
@@ -132,12 +144,15 @@ class LostDeletes:
 
     def _any(self) -> bool:
         with closing(TargetPool(self._settings)) as pool:
-            return any(ledger.waiting(pool.get(one), self._settings.name) for one in self._plan.used_databases)
+            for one in self._plan.used_databases:
+                with explained(f"{one.target}/{one.database}"):
+                    if ledger.waiting(pool.get(one), self._settings.name):
+                        return True
+        return False
 
     def _applied(self, ends: dict[Part, int]) -> set[Part]:
         """The partitions of which all was applied up to there."""
-        with self._state.connect() as connection:
-            consumed = record.prefixes(connection, self._settings.name)
+        consumed = in_transaction(self._state, partial(record.prefixes, migration=self._settings.name), self._stop)
         return {
             (topic, number)
             for (topic, number), end in ends.items()
@@ -176,11 +191,22 @@ class LostDeletes:
     def _in_topics(self, spans: dict[Part, tuple[int, int]], check: Callable[[], None]) -> set[int]:
         found: set[int] = set()
         with closing(PartitionReader(self._settings.kafka, f"{self._settings.group}.delay.look")) as reader:
-            for count, raw in enumerate(reader.spans(spans)):
-                if count % 1000 == 0:
-                    check()
+            for raw in self._messages(reader, spans, check):
                 found |= _marks(decode(raw.value, raw.where, raw.offset))
         return found
+
+    def _messages(
+        self, reader: PartitionReader, spans: dict[Part, tuple[int, int]], check: Callable[[], None]
+    ) -> Iterator[Raw]:
+        def may_go_on() -> None:
+            check()
+            if self._stop.is_set():
+                raise ServerError("stopped while the delay topics were read")
+
+        try:
+            yield from reader.spans(spans, may_go_on)
+        except StopError as error:  # deleted by age, or put back, since it was asked where the partition begins
+            raise ServerError(error.message, hint="it is looked for again") from error
 
 
 def begins(low: int, high: int, committed: int | None) -> int:

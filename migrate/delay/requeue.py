@@ -84,7 +84,14 @@ class Requeue:
                 had = self._reader.committed(topic, number)
                 start = begins(low, high, had)
                 if had not in (None, start):  # what was between is looked for in the ledgers
-                    log.warning("a delay topic was put back", topic=topic, partition=number, read_to=had, start=start)
+                    log.warning(
+                        "the offset to read a delay topic from is not at the broker",
+                        topic=topic,
+                        partition=number,
+                        read_to=had,
+                        start=start,
+                    )
+                    self._reader.commit(topic, {number: start})  # or the topic grows past it, over what is unsent
                 self._reader.assign(topic, number, start)
             while not self._stop.is_set():
                 self._check_lease()

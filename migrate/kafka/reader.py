@@ -154,16 +154,20 @@ class PartitionReader:
         """The messages of a partition that is not assigned, from one offset to another. Raises as `poll`."""
         return self.spans({(topic, partition): (start, end)})
 
-    def spans(self, wanted: Mapping[tuple[str, int], tuple[int, int]]) -> Iterator[Raw]:
+    def spans(
+        self, wanted: Mapping[tuple[str, int], tuple[int, int]], check: Callable[[], None] = lambda: None
+    ) -> Iterator[Raw]:
         """The messages of partitions that are not assigned, from one offset of each to another; in order within each.
 
-        All at once, as the first message of a partition takes the broker some time. Raises as `poll`.
+        All at once, as the first message of a partition takes the broker some time. check: called while nothing comes
+        too, as of a broker that is away; raises where it is not to go on. Raises as `poll`, and what check raises.
         """
         left = {part: span for part, span in wanted.items() if span[0] < span[1]}
         try:
             for part, (start, _) in left.items():
                 self.assign(*part, start)
             while left:
+                check()
                 for raw in self.poll(_BLOCK, 1.0):
                     part = raw.topic, raw.partition
                     if part not in left:

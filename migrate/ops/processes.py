@@ -168,7 +168,7 @@ def requeue(settings: Settings) -> None:
             runtime.works()
             markers = Markers(settings, runtime.state, plan, there, runtime.stop)
             clock = StateClock(runtime.state)
-            lost = LostDeletes(settings, runtime.state, plan, there, clock)
+            lost = LostDeletes(settings, runtime.state, plan, there, clock, runtime.stop)
             Requeue(settings, there, runtime.leases, clock, runtime.stop, markers, lost, missing).run()
 
     run_process(settings, "requeue", body)

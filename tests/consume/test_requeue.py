@@ -14,6 +14,7 @@ from migrate.delay.lost_deletes import LostDeletes
 from migrate.delay.markers import SENDER, Markers
 from migrate.delay.requeue import Requeue
 from migrate.kafka import admin
+from migrate.kafka.reader import PartitionReader
 from migrate.kafka.watch import TopicGone
 from migrate.model.errors import ServerError
 from migrate.model.partition import Partition
@@ -31,7 +32,7 @@ from tests.helpers import make_settings, plain_table, plan_of, unique
 def requeueing(settings: Settings, there: Migration, state: sa.Engine, stop: threading.Event) -> Iterator[Requeue]:
     """One that has nothing to compare with: its migration has no target here."""
     plan, clock = plan_of(plain_table(), settings=settings), StateClock(state)
-    sends, lost = Markers(settings, state, plan, there, stop), LostDeletes(settings, state, plan, there, clock)
+    sends, lost = Markers(settings, state, plan, there, stop), LostDeletes(settings, state, plan, there, clock, stop)
     with closing(Leases(state, settings.name, 60.0)) as leases:
         assert leases.acquire(requeue.LEASE)
         yield Requeue(settings, there, leases, clock, stop, sends, lost)
@@ -51,6 +52,21 @@ def test_a_place_in_a_delay_topic_that_the_broker_loses_is_looked_for_anew_by_th
         waits.run()
     assert "the offset to read from is no longer at the broker" in caught.value.message
     assert "starts again" in caught.value.hint
+
+
+def test_a_committed_offset_that_the_broker_does_not_have_is_put_right(kafka: KafkaBroker, state: sa.Engine) -> None:
+    """It stayed: once the topic had grown past it, the next process began there, over what was not sent yet."""
+    name, stop = unique("requeue"), threading.Event()
+    settings = make_settings(name=name, kafka={"bootstrap": kafka.bootstrap, "topic": name, "group": name})
+    first, *_ = delays = settings.delay_topics(name)
+    for topic in (name, *delays):
+        admin.create_topic(settings.kafka, topic, 1)
+    stop.set()  # it looks before its first round
+    with closing(PartitionReader(settings.kafka, f"{settings.group}.delay")) as reader:
+        assert reader.commit(first, {0: 5})
+        with requeueing(settings, Migration(name, (Topic(name, "of the topic", 1),)), state, stop) as looks:
+            looks.run()
+        assert reader.committed(first, 0) == 0
 
 
 def test_a_delay_topic_that_goes_after_it_was_looked_for_is_named_with_its_way_out(
