@@ -24,6 +24,8 @@ from migrate.target.plan import Plan, TargetDatabase, connect_target
 from migrate.target.roles import NoRole, Role
 
 Say = Callable[[str], None]
+Lacks = Callable[[Connection, TargetDatabase], Sequence[object]]
+"""What a database lost that it had committed, as the state knows."""
 
 
 class Written:
@@ -32,6 +34,7 @@ class Written:
     def __init__(self, stream: Settings, plan: Plan, without: Collection[str] = ()) -> None:
         """without: addresses of servers that are gone, in lower case."""
         self._stream = stream
+        self.plan = plan
         self._servers: dict[str, list[TargetDatabase]] = {}
         for used in plan.used_databases:
             if stream.target(used.target).address.lower() not in without:
@@ -42,24 +45,20 @@ class Written:
         """Their names."""
         return list(self._servers)
 
-    def freeze(self, server: str, version: int, frozen: int, seconds: float) -> None:
+    def freeze(self, server: str, version: int, lacks: Lacks, seconds: float) -> None:
         """In one transaction of a server; waits so long for a transaction of the stream in flight.
 
-        frozen: the version that every database was frozen with last. Raises: ServerError, StopError where a database
-        has no role, or lost that switch: its row tells so until it is set right.
+        Raises: ServerError, StopError where a database has no role, or lost what it had committed: after a look at it,
+        a server that loses anything ends the session, and later its role lacks this switch.
         """
         with closing(connect_target(self._stream, server)) as connection, explained(connection.name):
             connection.execute("SET SESSION innodb_lock_wait_timeout = %s", [max(1, round(seconds))])
-            for used in self._servers[server]:  # a server that loses anything after this ends the session
-                self._refuse_lacking(InDatabase(connection, used.database), used, frozen)
+            for used in self._servers[server]:
+                if lost := lacks(InDatabase(connection, used.database), used):
+                    raise StopError(f"{lost[0]}", hint="`migrate status` names what settles it")
             with connection.transaction():
                 for used in self._servers[server]:
                     roles.put(connection, self._stream.name, Role.FROZEN, version, used.database)
-
-    def _refuse_lacking(self, there: Connection, used: TargetDatabase, frozen: int) -> None:
-        held = roles.look(there, self._stream.name)
-        if held is not None and (lacks := roles.lacking(held, (used.target, used.database), frozen)) is not None:
-            raise StopError(f"{lacks}", hint="`migrate status` names what settles it")
 
     def set_right(self, server: str, state: sa.Engine) -> None:
         """As the state says, unless a cutover is under way. Raises as `freeze`; the state's error."""
@@ -101,9 +100,13 @@ def refuse_lacking(sides: Sequence[Written]) -> None:
         )
 
 
-def freeze(sides: Sequence[Written], version: int, frozen: int, seconds: float) -> None:
-    """Freeze both sides, all servers at a time. Raises as `Written.freeze`; some are frozen then."""
-    side_by_side(lambda one: one[0].freeze(one[1], version, frozen, seconds), _servers(sides))
+def freeze(sides: Sequence[Written], version: int, lacks: Sequence[Lacks], seconds: float) -> None:
+    """Freeze both sides, all servers at a time. lacks: of each side.
+
+    Raises as `Written.freeze`; some are frozen then.
+    """
+    looks = {id(side): look for side, look in zip(sides, lacks, strict=True)}
+    side_by_side(lambda one: one[0].freeze(one[1], version, looks[id(one[0])], seconds), _servers(sides))
 
 
 def align(sides: Sequence[Written], state: sa.Engine) -> None:

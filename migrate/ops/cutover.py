@@ -23,7 +23,7 @@ from migrate.cutover.reverse import reversed_settings
 from migrate.cutover.server import Server, Session
 from migrate.cutover.sides import Written
 from migrate.model.errors import CutoverAborted, MigrateError, PreflightError, ServerError
-from migrate.ops import checking, firing, foreign, readiness
+from migrate.ops import checking, firing, foreign, lost, readiness
 from migrate.ops.runtime import stored_plan
 from migrate.publish.start import SourceEnd
 from migrate.settings import Settings
@@ -256,8 +256,8 @@ class Cutover:
             pass_up_to(passing.again(), self._left())  # a row may have been asked for meanwhile
             with self._state.connect() as connection:
                 version = switch.get(connection, self._settings.name).version
-                frozen = switch.frozen(connection, self._settings.name)
-            sides.freeze(self._written, version, frozen, min(self._settings.cutover.wait_seconds, self._left()))
+                lacks = [lost.Expected.read(connection, one.plan).lost for one in self._written]
+            sides.freeze(self._written, version, lacks, min(self._settings.cutover.wait_seconds, self._left()))
             with self._state.begin() as connection:
                 switch.note_frozen(connection, self._settings.name, version)
             self._read_other_side(self._left())

@@ -9,7 +9,9 @@ import pytest
 from sandbox.broker import KafkaBroker
 from sandbox.stack import Sandbox
 from tests.failover.support import SLOW, wait
+from tests.flow import launcher
 from tests.flow.test_cutover import MORE, Switched, switched
+from tests.forked import Child
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
 LOOKS = ", compare_seconds: 0.5"
@@ -70,3 +72,27 @@ def test_a_target_that_lost_a_switch_is_named_and_nothing_switches_before_it_is_
         ask("cutover")
         assert flow.differences(box.source) == []
         assert 5001 in {row[0] for row in box.targets[0].query(f"SELECT id FROM {flow.name}_0.orders_1")}
+
+
+def test_a_target_that_loses_rows_in_the_freeze_is_not_switched_to(
+    box: Sandbox, kafka: KafkaBroker, tmp_path: Path
+) -> None:
+    """Lost: rows that were compared and that the target lost a moment later, before its role was frozen."""
+    with switched(box, kafka, tmp_path) as one:
+        flow = one.flow
+        flow.migration.ask("verify")
+        held = tmp_path / "held"
+        command = launcher.command(flow.migration, "hold", "step:roles", 1, "cutover")
+        cutover = Child("migrate cutover", tmp_path / "held-cutover.log", Path.cwd())
+        cutover.start(command, {**flow.migration.environment, "HELD_AT": str(held)})
+        wait(held.exists, "everything to be compared in the freeze")
+        box.targets[0].execute(
+            "SET SESSION sql_log_bin = 0",
+            f"UPDATE _migrate_reached SET next_offset = next_offset - 1 WHERE migration = '{flow.name}'",
+            database=f"{flow.name}_0",
+        )
+        held.unlink()
+        assert cutover.wait(SLOW)
+        assert "lost what it had of" in cutover.log_tail()
+        assert cutover.returncode, "it did not switch"
+        assert (one.side(), one.writable()) == ("source", ["source", "target"])
