@@ -27,6 +27,7 @@ _SAMPLES = frozenset(
     | {"mysql", "mariadb", "kafka", "migrate", "qwerty", "abc123", "letmein", "welcome", "a long random one"}
 )
 """In small letters; the last one stands in our own documents."""
+_BEHIND = re.compile(r"[\W_]*\d{0,8}[\W_]*\Z")
 _SAMPLE = "is empty or a sample password; set a real one, for example by ${ENV}"
 
 
@@ -36,6 +37,8 @@ def is_secret(name: str) -> bool:
 
 
 def refuse_sample(value: str, name: str = "") -> None:
-    """Raises ValueError for a secret that everybody tries first. name: of the option, where that is to be told."""
-    if value.strip().lower() in _SAMPLES:
+    """Raises ValueError for a secret that everybody tries first, also with a number or signs behind it. name: of the
+    option, where that is to be told."""
+    lowered = value.strip().lower()
+    if lowered in _SAMPLES or (_BEHIND.sub("", lowered) or lowered) in _SAMPLES:
         raise ValueError(f"'{name}' {_SAMPLE}" if name else _SAMPLE)

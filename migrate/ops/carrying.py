@@ -110,7 +110,9 @@ class Carrier:
                         self._leave(planned, key, home, version)
                     except MigrateError as error:  # the others are to leave all the same
                         log.warning(
-                            "a row is twice at the active side", table=planned.table.full_name, reason=error.message
+                            "a row did not leave its place at the active side",
+                            table=planned.table.full_name,
+                            reason=error.message,
                         )
                         failed.append(error)
             if failed:

@@ -43,7 +43,6 @@ def write_config(settings: Settings, config: Path, directory: Path, options: Seq
         f"pidfile = {_value(directory / 'supervisord.pid')}",
         f"childlogdir = {_value(logs)}",
         "identifier = migrate",
-        "umask = 077",  # its own logs, and what the processes make
     ]
     for name, arguments in process_names(settings).items():
         command = [sys.executable, "-P", "-m", "migrate", "--config", str(config.resolve()), *options, *arguments]
@@ -86,4 +85,5 @@ def run(settings: Settings, config: Path, options: Sequence[str] = ()) -> None:
             raise
     directory = settings.run_dir.resolve()
     path = write_config(settings, config, directory, options)
+    os.umask(0o077)  # of its logs and its pid file; in the foreground supervisord sets none itself
     os.execv(sys.executable, [sys.executable, "-m", "supervisor.supervisord", "-c", str(path)])  # noqa: S606 - fixed words

@@ -6,7 +6,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Literal
 
-from pydantic import Field, SecretStr, field_validator, model_validator
+from pydantic import Field, SecretStr, ValidationInfo, field_validator, model_validator
 
 from migrate.model.address import parse_address
 from migrate.model.place import parse_place
@@ -34,8 +34,10 @@ class Server(Section):
 
     @field_validator("password")
     @classmethod
-    def _no_sample_password(cls, value: SecretStr) -> SecretStr:
+    def _no_sample_password(cls, value: SecretStr, others: ValidationInfo) -> SecretStr:
         refuse_sample(value.get_secret_value())
+        if value.get_secret_value() == others.data.get("user"):
+            raise ValueError("is the user's own name; set another one, for example by ${ENV}")
         return value
 
     @property

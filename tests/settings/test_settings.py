@@ -147,7 +147,8 @@ def test_every_password_of_our_pages_is_a_sample() -> None:
 
 
 @pytest.mark.parametrize(
-    "password", ["", "changeme", "CHANGE-ME", "password", "Secret", "123456", "root", "a long random one"]
+    "password",
+    ["", "changeme", "CHANGE-ME", "password", "Secret", "123456", "root", "a long random one", "admin123", "Passw0rd!"],
 )
 @pytest.mark.parametrize("path", ["state", "sources.0", "targets.1"])
 def test_an_empty_or_sample_password_is_refused(path: str, password: str) -> None:
@@ -430,6 +431,14 @@ def test_an_address_that_is_none_is_refused(address: str) -> None:
 def test_an_address_given_twice_is_refused(twice: list[str]) -> None:
     with pytest.raises(ConfigError, match="is there twice"):
         _source(addresses=twice)
+
+
+def test_a_password_that_is_the_users_name_is_refused_and_longer_ones_with_a_sample_in_them_are_not() -> None:
+    """Lost to who tries names: the servers."""
+    user = raw_settings()["state"]["user"]
+    assert "is the user's own name" in refused(changed("state.password", user))
+    for password in ("admin-of-7-servers", "test1234567890", "demo x9"):
+        assert parse(changed("state.password", password), {}).state.password.get_secret_value() == password
 
 
 def test_samples_are_refused_for_every_secret_and_none_is_shown() -> None:
