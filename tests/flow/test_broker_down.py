@@ -97,6 +97,9 @@ class Run:
         rows = self.flow.source_rows(self.source)
         assert self.writer.lost(rows) == []
         assert len(rows) >= 250 * _LOADS
+        written = [one for one in (self.flow.directory / "run").rglob("*") if one.is_file()]
+        assert any(one.name == "supervisord.pid" for one in written)
+        assert [one for one in written if one.stat().st_mode & 0o077] == [], "others may read them"
 
     def _moved_on(self, before: dict[str, Any]) -> None:
         wait(lambda: self.flow.position() != before, "the position to move")
