@@ -72,9 +72,11 @@ class World:
             if "standing by" not in second.log.read_text("utf-8"):
                 return None
             found.append(second)
-        members = self.state("SELECT COUNT(*) FROM lease WHERE name LIKE 'member:%' AND expires > NOW(6)")[0][0]
+        members = self.state(
+            "SELECT holder FROM lease WHERE name LIKE 'member:%' AND expires > NOW(6) ORDER BY name COLLATE utf8mb4_bin"
+        )
         worker = self.pid_of("partition:%")
-        if members != 2 or worker is None:
+        if len(members) != 2 or worker != int(members[0][0].split(":")[1]):  # it is passed on to the first of them
             return None
         both = [self.children["consume-1"], self.children["consume-2"]]
         return found + [child for child in both if child.pid != worker]
