@@ -15,11 +15,16 @@ _OURS = {
 }
 _LOADS = re.compile(
     r"spark\.(jars(\..*)?|plugins|files|extraListeners|serializer|closure\.serializer|kryo\.(registrator|classesToRegister)"
-    r"|submit\.pyFiles|shuffle\.(manager|sort\.io\.plugin\.class)|ui\.filters|redaction\..*|metrics\.conf.*"
+    r"|submit\.pyFiles|shuffle\.(manager|sort\.io\.plugin\.class)|ui\.filters|metrics\.conf.*"
     r"|sql\.(extensions|catalog.*|queryExecutionListeners)|hadoop\..*\.impl)"
-    r"|.*\.(extraClassPath|userClassPathFirst|extraLibraryPath|(extra|default)JavaOptions|discoveryScript|discoveryPlugin)"
+    r"|.*\.(extraClassPath|userClassPathFirst|extraLibraryPath|discoveryScript|discoveryPlugin)"
 )
-"""Names a class, a library or a JVM's options (Spark's configuration page, "Runtime Environment")."""
+"""Names a class or a library (Spark's configuration page, "Runtime Environment")."""
+_JAVA = re.compile(r".*\.(extra|default)JavaOptions")
+_AGENTS = re.compile(
+    r"-(agent|javaagent|Xbootclasspath|XX:\+?(On|Flags|VMOptionsFile)|cp\b|-?class-?path|-?module-path)|@"
+)
+"""Of java's options those that load code or run a command (its manual page)."""
 _SECRET = re.compile(r"secret|password|token|access[.]?key", re.IGNORECASE)
 """As Spark's own spark.redaction.regex."""
 _NAMES_ONE = re.compile(r"file$|^spark\.kubernetes\..*\.(secrets|secretKeyRef)\.", re.IGNORECASE)
@@ -40,12 +45,12 @@ def _one(value: object) -> object:
 
 
 def _allowed(options: dict[str, str]) -> dict[str, str]:
-    for name in options:
+    for name, value in options.items():
         if not re.fullmatch(r"spark\.[\w.-]+", name):
             raise ValueError(f"'{name}' is no option of Spark, whose names begin with 'spark.'")
         if name in _OURS:
             raise ValueError(f"'{name}' cannot be set here: {_OURS[name]}")
-        if _LOADS.fullmatch(name):
+        if _LOADS.fullmatch(name) or (_JAVA.fullmatch(name) and _AGENTS.search(value)):
             raise ValueError(
                 f"'{name}' loads code into Spark's JVM, which no config file may name; put it into"
                 " spark-defaults.conf, in SPARK_CONF_DIR"

@@ -92,6 +92,7 @@ def test_a_missing_key_is_named(path: str) -> None:
         ("spark_conf", {"spark.driver.extraClassPath": "a.jar"}, "'spark.driver.extraClassPath' loads code"),
         ("spark_conf", {"spark.executor.extraJavaOptions": "-javaagent:a.jar"}, "loads code"),
         ("spark_conf", {"spark.driver.defaultJavaOptions": "-javaagent:a.jar"}, "loads code"),
+        ("spark_conf", {"spark.executor.extraJavaOptions": "-Xss1m -XX:OnOutOfMemoryError=id"}, "loads code"),
         ("spark_conf", {"spark.plugins": "a.B"}, "'spark.plugins' loads code"),
         ("spark_conf", {"executor.memory": "1g"}, "'executor.memory' is no option of Spark"),
         ("spark_conf", {"spark.speculation": True}, "'spark.speculation' cannot be set here"),
@@ -124,9 +125,10 @@ def test_a_wrong_value_is_named_with_its_key(path: str, value: Any, told: str) -
 
 def test_options_of_spark_are_texts_and_may_say_where_a_secret_is() -> None:
     options = {"spark.executor.cores": 2, "spark.ui.enabled": True, "spark.authenticate.secret.file": "/run/s"}
+    options |= {"spark.executor.extraJavaOptions": "-XX:+UseSerialGC -Dlog4j2.level=warn"}
     options |= {"spark.kubernetes.driver.secretKeyRef.SOURCE_PASSWORD": "migrate:source"}
     found = parse(changed("spark_conf", options), {}).spark_conf
-    assert (found["spark.executor.cores"], found["spark.ui.enabled"], len(found)) == ("2", "true", 4)
+    assert (found["spark.executor.cores"], found["spark.ui.enabled"], len(found)) == ("2", "true", 5)
 
 
 def test_every_mistake_is_told_in_one_line() -> None:
