@@ -144,7 +144,6 @@ def _start(settings: Settings, master: str, sockets: str) -> SparkSession:
     directory = (settings.run_dir / "spark").resolve()
     began = time.monotonic()
     _reach(master)
-    log.info("starts Spark", master=master)
     try:
         private.directory(private.directory(settings.run_dir) / "spark")
         options = _options(settings, master, directory, sockets)
