@@ -105,8 +105,8 @@ def freeze(sides: Sequence[Written], version: int, lacks: Sequence[Lacks], secon
 
     Raises as `Written.freeze`; some are frozen then.
     """
-    looks = {id(side): look for side, look in zip(sides, lacks, strict=True)}
-    side_by_side(lambda one: one[0].freeze(one[1], version, looks[id(one[0])], seconds), _servers(sides))
+    servers = [(side, server, look) for side, look in zip(sides, lacks, strict=True) for server in side.servers]
+    side_by_side(lambda one: one[0].freeze(one[1], version, one[2], seconds), servers)
 
 
 def align(sides: Sequence[Written], state: sa.Engine) -> None:

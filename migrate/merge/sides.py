@@ -61,8 +61,7 @@ class Sides:
         leads, frozen = self._run(
             lambda state: (leading.leads(state, self._migration), leading.frozen(state, self._migration))
         )
-        held = roles.look(connection, self._migration)
-        if held is not None and roles.lacking(held, database, frozen) is not None:
+        if roles.lacking(connection, self._migration, database, frozen) is not None:
             self.is_active(connection, database)
         elif leads:
             self._led.setdefault(connection.raw, set()).add(database)

@@ -15,7 +15,7 @@ import sqlalchemy as sa
 from migrate.model.partition import Partition
 from migrate.model.table import TableId
 from migrate.mysql.connection import Connection
-from migrate.state import leading, phase, reached, verification
+from migrate.state import leading, phase, reached
 from migrate.state import migration as migrations
 from migrate.state.phase import Phase
 from migrate.state.reached import NO_OFFSET, DatabaseName, Lost
@@ -65,12 +65,6 @@ class Expected:
                 for id_, run in copies.items()
                 if closed.get(id_, NO_OFFSET) < run
             ]
-        held = roles.look(connection, self.migration)
-        if held is not None and (lacks := roles.lacking(held, name, self.frozen)) is not None:
+        if (lacks := roles.lacking(connection, self.migration, name, self.frozen)) is not None:
             found.append(lacks)
         return found
-
-
-def noted(connection: sa.Connection, migration: str) -> list[Lost]:
-    """What was found since the last clean verification of all tables began, which settles it."""
-    return reached.lost_since(connection, migration, verification.equal_since(connection, migration))

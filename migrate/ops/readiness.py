@@ -154,7 +154,7 @@ def left_behind(settings: Settings, state: sa.Engine, plan: Plan, without: Colle
     Raises ServerError."""
     with state.connect() as known:
         expected = lost.Expected.read(known, plan)
-        if gone := lost.noted(known, settings.name):
+        if gone := verification.lost(known, settings.name):
             return f"{gone[0]}: not verified since"
         if unread := not_carried(known, settings.name):
             return unread

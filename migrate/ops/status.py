@@ -227,7 +227,7 @@ def read(
     plan = plan or stored_plan(settings, state)
     with state.connect() as connection:
         expected = lost.Expected.read(connection, plan)
-        status.lost = lost.noted(connection, settings.name)
+        status.lost = verification.lost(connection, settings.name)
         status.check = standing_of_check(connection, plan)
         copies = throttle.copies(connection, plan)
     names = Counter(planned.table.full_name for planned in plan.tables.values())

@@ -240,7 +240,8 @@ class Publisher:
             mariadb=self._flavour == "mariadb",
         )
         if self._flavour == "mariadb":
-            ahead = LookAhead(self._source, position.replica_id, (position.server_id, position.server_uuid), self._stop)
+            beside = start.beside(self._source, position.replica_id)
+            ahead = LookAhead(self._source, beside, (position.server_id, position.server_uuid), self._stop)
             self._outbox.fate = lambda: ahead.fate(*reader.began)
         self._batches.created = reader.created
         self._floor = in_log(position.file, position.pos) if self._resume.by_gtid else None

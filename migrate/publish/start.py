@@ -63,7 +63,17 @@ def source_end(source: Source) -> SourceEnd:
 
 def replica_id(settings: Settings, source: Source) -> int:
     """Our id towards the source: configured, or derived from the names so that it stays the same and rarely clashes."""
-    return source.server_id or 1_000_000_000 + zlib.crc32(f"{settings.name}/{source.name}".encode()) % 3_000_000_000
+    return source.server_id or _derived(f"{settings.name}/{source.name}")
+
+
+def beside(source: Source, replica_id: int) -> int:
+    """Another id, for what reads the log beside a publisher: the server ends the stream of the one who read under it
+    before. As of `replica_id`."""
+    return _derived(f"{source.name}/{replica_id}/ahead")
+
+
+def _derived(name: str) -> int:
+    return 1_000_000_000 + zlib.crc32(name.encode()) % 3_000_000_000
 
 
 def offers_gtid(connection: Connection) -> bool:

@@ -13,9 +13,10 @@ import sqlalchemy as sa
 from migrate.model.change import Key, key_json
 from migrate.model.partition import Partition
 from migrate.model.table import TableId
-from migrate.state import columns, record
+from migrate.state import columns, reached, record
 from migrate.state import migration as migrations
 from migrate.state.database import metadata, now
+from migrate.state.reached import Lost
 
 table = sa.Table(
     "verification",
@@ -174,3 +175,8 @@ def certificate(connection: sa.Connection, verification: int) -> dict[str, Any] 
     """The certificate of a finished verification."""
     text = connection.execute(sa.select(table.c.report).where(table.c.id == verification)).scalar()
     return json.loads(text) if text else None
+
+
+def lost(connection: sa.Connection, migration: str) -> list[Lost]:
+    """What databases lost, as was found since the last clean verification of all tables began, which settles it."""
+    return reached.lost_since(connection, migration, equal_since(connection, migration))

@@ -158,10 +158,14 @@ def set_right(state: sa.Connection, there: Connection, migration: str, database:
     return role if set_to(state, there, migration, database, Held(role, leading.version(state, migration))) else None
 
 
-def lacking(held: Held, database: DatabaseName, frozen: int) -> Lost | None:
+def lacking(there: Connection, migration: str, database: DatabaseName, frozen: int) -> Lost | None:
     """What a database lost that does not have the version with which all were frozen last. Its applications' last
-    writes before that may be gone too, and the stream that writes there brings none of them: they were not its own."""
-    if held.version >= frozen:
+    writes before that may be gone too, and the stream that writes there brings none of them: they were not its own.
+
+    None without a role, too. Raises the driver's error.
+    """
+    held = look(there, migration)
+    if held is None or held.version >= frozen:
         return None
     return Lost(database, SWITCH, held.version, frozen, frozen)
 
@@ -178,9 +182,8 @@ def set_to(state: sa.Connection, there: Connection, migration: str, database: Da
     transaction is committed. Raises as `set_right`.
     """
     frozen = leading.frozen(state, migration)
-    seen = look(there, migration)
-    if seen is not None and (lacks := lacking(seen, database, frozen)) is not None:
-        noted = reached.lost_since(state, migration, verification.equal_since(state, migration))
+    if (lacks := lacking(there, migration, database, frozen)) is not None:
+        noted = verification.lost(state, migration)
         if not any((one.database, one.what, one.end) == (database, SWITCH, frozen) for one in noted):
             reached.note_lost(state, migration, lacks)
             log.error("lacks the last switch", where=there.name, database=database[1], lost=str(lacks))

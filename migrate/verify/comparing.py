@@ -31,7 +31,7 @@ from migrate.target.plan import PlannedTable
 from migrate.verify.generated import WithGenerated
 from migrate.verify.kinds import Verdict
 from migrate.verify.looks import Difference, Looked, Looks, describe, hurrier, settle
-from migrate.verify.passing import Passing
+from migrate.verify.passing import Passing, come
 from migrate.verify.units import Unit, first_page
 
 log = structlog.get_logger("migrate.check")
@@ -200,17 +200,11 @@ class Comparison:
         Tables whose topic is gone fail.
         """
         sources = {one.table.source for tables in everything for one in tables}
-        most = self.settings.check.wait_seconds
-        deadline, told = time.monotonic() + most, False
         passing = self.call(lambda: Passing(self._asked, self._state, sources))
-        while not self.call(passing.passed):
-            if not told:
-                log.info("waits for the stream; `migrate run` must be running", sources=sorted(sources), at_most=most)
-                told = True
-            if time.monotonic() > deadline:
-                log.warning("the stream is behind, nothing is judged", sources=sorted(sources))
-                return False
-            self.sleep(min(_ASK_SECONDS, self.settings.verify.recheck_seconds))
+        between = min(_ASK_SECONDS, self.settings.verify.recheck_seconds)
+        if not come(lambda: self.call(passing.passed), sources, self.settings.check.wait_seconds, self.sleep, between):
+            log.warning("the stream is behind, nothing is judged", sources=sorted(sources))
+            return False
         for tables in everything:
             if gone := passing.gone.get(tables[0].topic or self.settings.topic):
                 self.fail(tables, StopError(f"{tables[0].table.full_name}: {gone.message}", hint=gone.hint))

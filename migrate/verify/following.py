@@ -16,7 +16,7 @@ from migrate.settings import Settings
 from migrate.state import lease
 from migrate.state import migration as migrations
 from migrate.verify.looks import Hurry
-from migrate.verify.passing import Passing
+from migrate.verify.passing import Passing, come
 
 log = structlog.get_logger("migrate.verify")
 _ASK_SECONDS = 0.5
@@ -40,23 +40,15 @@ class Following:
         """Wait until what these sources have logged by now is at the target."""
         if self._is_behind:
             return
-        most = self._settings.check.wait_seconds
-        deadline = time.monotonic() + most
         try:
             if not self._runs(sources):
                 return
+            most = self._settings.check.wait_seconds
             self._hurry(most)
             passing = Passing(self._settings, self._state, sources)
-            told = False
-            while not passing.passed():
-                if not told:
-                    log.info("waits for the stream", sources=sorted(sources), at_most=most)
-                    told = True
-                if time.monotonic() > deadline:
-                    self._is_behind = True
-                    log.warning("the stream is behind: what differs may be on its way", sources=sorted(sources))
-                    return
-                self._sleep(_ASK_SECONDS)
+            if not come(passing.passed, sources, most, self._sleep, _ASK_SECONDS):
+                self._is_behind = True
+                log.warning("the stream is behind: what differs may be on its way", sources=sorted(sources))
         except MigrateError as error:
             self._give_up(error.message)
         except DBAPIError as error:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+import time
+from collections.abc import Callable, Collection, Mapping
 from contextlib import closing
 
 import sqlalchemy as sa
+import structlog
 
 from migrate.kafka.reader import NoSuchTopic, PartitionReader
 from migrate.model.errors import ServerError
@@ -15,6 +17,8 @@ from migrate.settings import Settings
 from migrate.state import migration as migrations
 from migrate.state import position, record
 from migrate.state.waiting import Generations
+
+log = structlog.get_logger("migrate.verify")
 
 
 class Passing:
@@ -104,3 +108,19 @@ class Passing:
                 except NoSuchTopic as error:
                     self.gone[topic] = error
         return ends
+
+
+def come(
+    passed: Callable[[], bool], sources: Collection[str], seconds: float, sleep: Callable[[float], None], between: float
+) -> bool:
+    """Wait until the stream has passed; whether it has in time. between: seconds, until it is asked again. Raises what
+    `passed` does."""
+    deadline, told = time.monotonic() + seconds, False
+    while not passed():
+        if not told:
+            log.info("waits for the stream; `migrate run` must be running", sources=sorted(sources), at_most=seconds)
+            told = True
+        if time.monotonic() > deadline:
+            return False
+        sleep(between)
+    return True

@@ -61,8 +61,11 @@ class Step:
             child.start(self.migration.command(*words.split()), self.migration.environment)
             self._children.append(child)
 
-    def published(self, ways: int) -> Any:
-        server, database = self.target[0], f"{self.name}_state"
+    def up(self, *way: str) -> None:
+        """Make the migration, or with `--reverse` its way back, and start what reads and what writes."""
+        self.migration.do(*way, "init")
+        self.begin(*(" ".join((*way, process)) for process in ("publish", "consume")))
+        server, database, ways = self.target[0], f"{self.name}_state", 1 + len(way)
         wait(lambda: len(server.query("SELECT 1 FROM position", database=database)) >= ways, "the publishers to begin")
 
     def close(self) -> None:
@@ -84,19 +87,11 @@ def test_what_one_migration_writes_the_next_one_carries_on_and_their_ways_back_t
     box.source.execute(f"CREATE DATABASE {first_source[1]}")
     box.source.execute(TABLE, database=first_source[1])
     with closing(Step(box, kafka, tmp_path, f"{name}_a", first_source, 0)) as first:
-        first.migration.do("init")
-        first.begin("publish", "consume")
-        first.published(1)
+        first.up()
         with closing(Step(box, kafka, tmp_path, f"{name}_b", first.target, 1)) as second:
-            second.migration.do("init")
-            second.begin("publish", "consume")
-            second.published(1)
-            first.migration.do("--reverse", "init")
-            first.begin("--reverse publish", "--reverse consume")
-            first.published(2)
-            second.migration.do("--reverse", "init")
-            second.begin("--reverse publish", "--reverse consume")
-            second.published(2)
+            second.up()
+            first.up("--reverse")
+            second.up("--reverse")
             values = ", ".join(f"({key}, {key})" for key in range(1, 51))
             box.source.execute(
                 f"INSERT INTO orders VALUES {values}",
@@ -130,12 +125,8 @@ def test_what_a_way_back_writes_at_a_source_is_carried_on_by_a_migration_that_re
         closing(Step(box, kafka, tmp_path, f"{name}_b", source, 1)) as second,
     ):
         for step in (first, second):
-            step.migration.do("init")
-            step.begin("publish", "consume")
-            step.published(1)
-        first.migration.do("--reverse", "init")
-        first.begin("--reverse publish", "--reverse consume")
-        first.published(2)
+            step.up()
+        first.up("--reverse")
         box.source.execute("INSERT INTO orders VALUES (1, 1), (2, 2)", database=source[1])
         wait(lambda: rows(first.target) == rows(second.target) == rows(source), "the first rows")
         put_applications_at_the_target(first, source)

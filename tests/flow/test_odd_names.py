@@ -37,9 +37,8 @@ def test_names_that_have_to_be_quoted_come_through_a_whole_migration(
         )
     with closing(Step(box, kafka, tmp_path, name, (box.source, database), 0, "*", "ds.`{table}`")) as step:
         migration, (server, there) = step.migration, step.target
-        migration.do("init")
-        step.begin("publish", "consume", "commit", "requeue")
-        step.published(1)
+        step.up()
+        step.begin("commit", "requeue")
         migration.do("copy")
         for table in TABLES:
             box.source.execute(

@@ -8,7 +8,6 @@ transaction does not tell.
 from __future__ import annotations
 
 import threading
-import zlib
 from contextlib import closing
 from enum import Enum, auto
 
@@ -33,12 +32,11 @@ class LookAhead:
     """Reads a source's log beside the publisher, which stands in the middle of a transaction."""
 
     def __init__(self, source: Source, replica_id: int, server: tuple[int, str], stop: threading.Event) -> None:
-        """replica_id, server: by which the publisher reads, and the id and UUID of what it reads."""
+        """replica_id: not the publisher's. server: the id and UUID of what that reads."""
         self._source = source
         self._server = server
         self._stop = stop
-        # Another id than the publisher's: the server ends the stream of the one who read under it before.
-        self._replica_id = 1_000_000_000 + zlib.crc32(f"{source.name}/{replica_id}/ahead".encode()) % 3_000_000_000
+        self._replica_id = replica_id
 
     def fate(self, file: str, start: int) -> Fate:
         """Of the transaction that begins there. One that the log breaks off, at which the publisher stops, is none.
