@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import threading
 import time
-from contextlib import suppress
+from contextlib import AbstractContextManager
 
 import sqlalchemy as sa
 import structlog
 
-from migrate.kafka.producer import AcknowledgedLost, Ends, OrderedProducer
-from migrate.kafka.reader import NoSuchTopic, PartitionReader
+from migrate.kafka.kept import Kept
+from migrate.kafka.producer import Ends, OrderedProducer
 from migrate.model.coordinate import Coordinate
 from migrate.model.errors import ServerError
+from migrate.model.message import REQUEUE
 from migrate.model.partition import Partition
 from migrate.model.table import TableId
 from migrate.settings import Settings
@@ -34,7 +35,7 @@ log = structlog.get_logger("migrate.requeue")
 SECONDS = 0.3
 """Between two looks into the state: a grandchild waits so long."""
 _AT_ONCE = 1_000
-SENDER = "(requeue)"
+SENDER = REQUEUE
 """In a source's place, among what was acknowledged."""
 
 
@@ -57,27 +58,37 @@ class Markers:
         known = {part: end for part, end in found.items() if part.topic_id in names}
         self.ends = Ends({(names[part.topic_id], part.number): end for part, end in known.items()})
         """For the producer: up to where the broker acknowledged what this process sent."""
+        self._kept = Kept(settings.kafka, f"{settings.group}.delay.acknowledged", self.ends, SENDER, stop)
 
-    def look(self, reader: PartitionReader) -> None:
-        """A partition that ends before that lost markers, perhaps, which nobody sends again: only a verification finds
-        what they would have changed (rule "fence compares"). Raises ServerError."""
-        for (topic, number), end in self.ends.all.items():
-            with suppress(NoSuchTopic):  # told where topics are looked at
-                if (high := reader.bounds(topic, number)[1]) < end:
-                    self.lost(AcknowledgedLost(topic, number, high, end))
+    def looking(self) -> AbstractContextManager[None]:
+        """Compare while the block sends; its producer raises AcknowledgedLost."""
+        return self._kept.looking(self._settings.consume.compare_seconds)
 
-    def lost(self, error: AcknowledgedLost) -> None:
-        """Note it, and take the partition as it is from here on."""
-        part = self._partition(error.topic, error.partition)
-        found = Lost(BROKER, f"{error.topic} [{error.partition}]", error.end, error.had, error.had)
+    def look(self) -> None:
+        """A partition that ends before that, or has another sender's message there, lost markers, perhaps, which nobody
+        sends again: only a verification finds what they would have changed (rule "fence compares"). Raises ServerError.
+        """
+        self._kept.look()
+        self.note_lost()
+
+    def note_lost(self) -> None:
+        """Note it, and take the partitions as they are from here on."""
+        lost = {
+            (topic, number): Lost(BROKER, f"{topic} [{number}]", end, had, had)
+            for (topic, number), (end, had) in self.ends.lost.copy().items()
+        }
+        if not lost:
+            return
 
         def note(connection: sa.Connection) -> None:
-            reached.note_lost(connection, self._settings.name, found)
-            acknowledged.put(connection, SENDER, {part: error.end})
+            for one in lost.values():
+                reached.note_lost(connection, self._settings.name, one)
+            acknowledged.put(connection, SENDER, {self._partition(*place): 0 for place in lost})
 
         in_transaction(self._state, note, self._stop)
-        self.ends.all[error.topic, error.partition] = error.end
-        log.error("the broker lost acknowledged messages", lost=str(found))
+        for place, one in lost.items():
+            self.ends.forget(place)
+            log.error("the broker lost acknowledged messages", lost=str(one))
 
     def _partition(self, topic: str, number: int) -> Partition:
         return Partition(self._settings.name, self._topics[topic].id, number)

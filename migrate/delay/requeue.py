@@ -78,7 +78,7 @@ class Requeue:
         """Requeue until stopped. Raises StopError, OwnershipLost, ServerError."""
         try:
             self._check_topics()
-            self._markers.look(self._reader)
+            self._markers.look()
             for topic, number in self._waiting:
                 low, high = self._bounds(topic, number)
                 had = self._reader.committed(topic, number)
@@ -93,15 +93,17 @@ class Requeue:
                     )
                     self._reader.commit(topic, {number: start})  # or the topic grows past it, over what is unsent
                 self._reader.assign(topic, number, start)
-            while not self._stop.is_set():
-                self._check_lease()
-                self._check_topics()
-                self._read()
-                self._send_due()
-                self._lost.look(self._reader, self._check_lease)
-                self._markers.send_ready(self._producer)
+            with self._markers.looking():
+                while not self._stop.is_set():
+                    self._producer.check()
+                    self._check_lease()
+                    self._check_topics()
+                    self._read()
+                    self._send_due()
+                    self._lost.look(self._reader, self._check_lease)
+                    self._markers.send_ready(self._producer)
         except AcknowledgedLost as error:
-            self._markers.lost(error)
+            self._markers.note_lost()
             raise ServerError(error.message, hint="this process starts again") from error
         finally:
             self._reader.close()

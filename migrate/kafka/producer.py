@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -30,6 +30,13 @@ _QUIET, _QUIET_STILL = 5.0, 60.0
 """Seconds without a confirmation after which that is logged, and then again."""
 _ALONE = 60.0
 """Seconds without one after which the client is looked at, and then again."""
+_BACK = 1.0
+"""Seconds without one of a partition, in which its broker may have been put back."""
+_MOST_MARKS = 8
+"""Of one partition between two looks."""
+
+Place = tuple[str, int]
+"""Topic and partition."""
 
 
 class DeliveryFailed(ServerError):  # noqa: N818 - what it says is what happened
@@ -37,34 +44,78 @@ class DeliveryFailed(ServerError):  # noqa: N818 - what it says is what happened
 
 
 class AcknowledgedLost(StopError):  # noqa: N818 - it says what happened
-    """A partition ends before what the broker had acknowledged of it."""
+    """A partition ended before what the broker had acknowledged of it, whatever came there since."""
 
     def __init__(self, topic: str, partition: int, end: int, had: int, hint: str = "") -> None:
         super().__init__(
-            f"Kafka lost acknowledged messages: {topic} [{partition}] ended at offset {end}, and had been acknowledged"
-            f" up to {had}",
+            f"Kafka lost acknowledged messages: {topic} [{partition}] ended at offset {end} or before, and had been"
+            f" acknowledged up to {had}",
             hint=hint or "start the publisher again: it names the place from which to publish once more",
         )
         self.topic, self.partition, self.end, self.had = topic, partition, end, had
 
 
 class Ends:
-    """One past the last message that the broker acknowledged, of partitions (topic, number), over several producers."""
+    """One past the last message that the broker acknowledged, of partitions (topic, number), over several producers.
 
-    def __init__(self, known: Mapping[tuple[str, int], int] | None = None) -> None:
+    Some are marked: whether the broker still has the message before one is to be looked at (`migrate.kafka.kept`).
+    """
+
+    def __init__(self, known: Mapping[Place, int] | None = None) -> None:
         self.all = dict(known or {})
-        self._changed: dict[tuple[str, int], int] = {}
+        self.lost: dict[Place, tuple[int, int]] = {}
+        """Where a partition ended, or before that, and where it had ended."""
+        self._changed: dict[Place, int] = {}
+        self._noted: dict[Place, float] = {}  # when a partition's end rose
+        self._marks: dict[Place, set[int]] = {}
+        self._turn = threading.Lock()  # of the marks and of what is lost
 
-    def note(self, place: tuple[str, int], offset: int) -> int:
-        """An offset is acknowledged. Where a partition had come further already, how far: the broker lost what was
-        there, as offsets only rise; else 0."""
-        had = self.all.get(place, 0)
+    def note(self, place: Place, offset: int) -> None:
+        """An offset is acknowledged. Where a partition had come further already, the broker lost what was there, as
+        offsets only rise."""
+        had, now = self.all.get(place, 0), time.monotonic()
         if offset < had:
-            return had
+            self.tell(place, offset, had)
+            return
+        if 0 < had < offset and now - self._noted.get(place, 0.0) >= _BACK:
+            with self._turn:  # others wrote here since: behind our messages, or in their places
+                self._mark(place, had)
+        self._noted[place] = now
         self.all[place] = self._changed[place] = offset + 1
-        return 0
 
-    def changed(self) -> dict[tuple[str, int], int]:
+    def tell(self, place: Place, end: int, had: int) -> None:
+        """The broker lost what it had acknowledged from an offset on, or before it, up to another one."""
+        with self._turn:
+            known = self.lost.get(place, (end, had))
+            self.lost[place] = min(end, known[0]), max(had, known[1])
+
+    def forget(self, place: Place) -> None:
+        """What is acknowledged from here on is compared with nothing that was before."""
+        with self._turn:
+            for known in (self.all, self.lost, self._changed, self._noted, self._marks):
+                known.pop(place, None)
+
+    def marked(self) -> dict[Place, set[int]]:
+        """What to look at: with where each partition ends now."""
+        now = self.all.copy()
+        with self._turn:
+            for place, end in now.items():
+                if end > 0:
+                    self._mark(place, end)
+            return {place: set(some) for place, some in self._marks.items()}
+
+    def seen(self, place: Place, ends: Collection[int]) -> None:
+        """They were looked at. The last one is looked at once more the next time: others may stand there by then."""
+        with self._turn:
+            if (some := self._marks.get(place)) is not None:
+                some.difference_update(set(ends) - {max(ends)})
+
+    def _mark(self, place: Place, end: int) -> None:
+        some = self._marks.setdefault(place, set())
+        if len(some) < _MOST_MARKS:
+            some.add(end)
+
+    def changed(self) -> dict[Place, int]:
         """Those that rose since this was asked last."""
         found, self._changed = self._changed, {}
         return found
@@ -105,7 +156,6 @@ class OrderedProducer:
         self._looked = 0.0  # when the client was looked at
         self._heard = _Heard()
         self._ends = ends
-        self._lost: tuple[str, int, int, int] | None = None  # topic, partition, where it ends, where it had ended
         options: dict[str, Any] = {
             **client_options(settings),
             "acks": "all",
@@ -169,14 +219,13 @@ class OrderedProducer:
     @property
     def lost(self) -> bool:
         """Whether the broker lost what it had acknowledged."""
-        return self._lost is not None
+        return self._ends is not None and bool(self._ends.lost)
 
     def _compare(self, message: Message) -> None:
         place, offset = (str(message.topic()), int(message.partition() or 0)), message.offset()
         if self._ends is None or offset is None or offset < 0:  # not known: the broker had the message already
             return
-        if had := self._ends.note(place, offset):
-            self._lost = self._lost or (*place, offset, had)
+        self._ends.note(place, offset)
 
     def wait(self) -> None:
         """Give Kafka a moment to take or confirm something. Raises ServerError when asked to stop, or as `poll`."""
@@ -195,7 +244,7 @@ class OrderedProducer:
             if error is None:
                 self._compare(message)
                 self._confirmed, self._heard.trouble = time.monotonic(), ""
-            if not left and self._heard.failed is None and self._lost is None:
+            if not left and self._heard.failed is None and not self.lost:
                 delivered()
 
         return report
@@ -249,8 +298,10 @@ class OrderedProducer:
                 self.check()
 
     def check(self) -> None:
-        if self._lost is not None:
-            raise AcknowledgedLost(*self._lost)
+        """Raises AcknowledgedLost, DeliveryFailed."""
+        if self._ends is not None and self._ends.lost:
+            place, ends = next(iter(self._ends.lost.copy().items()))  # another thread may find more
+            raise AcknowledgedLost(*place, *ends)
         if self._heard.failed is not None:
             raise DeliveryFailed(
                 f"Kafka at {self._settings.bootstrap} did not take a message: {self._heard.failed}",

@@ -28,6 +28,8 @@ REFRESH = "REFRESH"
 CASCADE = "CASCADE"
 """The type of a marker (`migrate.target.cascades`): `old`, or without it `data`, has values that a parent's change took
 from rows of the table by a foreign key; `sql` says by which rule."""
+REQUEUE = "(requeue)"
+"""In a source's place: what brings delayed deletes back and sends markers of foreign keys."""
 # what the state's columns hold
 _LARGEST = 2**63 - 1
 _HIGHEST_INCARNATION = 2**31 - 1
@@ -252,6 +254,25 @@ def decode(raw: bytes, where: str, offset: int) -> Message:
             f"message {where} is not a flat message: {type(error).__name__}: {str(error)[:200]}",
             hint="see docs/messages.md; nothing behind it is read until it is dealt with",
         ) from None
+
+
+def senders(raw: bytes) -> frozenset[str]:
+    """Who may have sent a message: the source whose publisher did, or REQUEUE; nobody known where it is neither's, or
+    no message. Not as exact as `decode`: a message that cannot be read has a sender, too.
+
+    A publisher's markers are sent again by REQUEUE as they are, where a copy was open; its own name a later generation.
+    """
+    try:
+        body = json.loads(raw)
+        source, kind = body["pos"]["source"], body["type"]
+        requeued = body.get("delay") is not None or (kind == CASCADE and bool(body.get("id")))
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return frozenset()
+    if requeued:
+        return frozenset({REQUEUE})
+    if kind == REFRESH or not isinstance(source, str):
+        return frozenset()
+    return frozenset({source, REQUEUE}) if kind == CASCADE else frozenset({source})
 
 
 def _decode(body: dict[str, Any], offset: int) -> Message:

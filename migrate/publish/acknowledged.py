@@ -1,19 +1,20 @@
 """Up to where the broker acknowledged what one publisher sent (rule "fence compares").
 
-A topic that ends before that lost messages that nobody sends again by itself: the position is behind them. Then nothing
-more is published, and the place is named from which to publish once more.
+A topic that ends before that, or has another sender's message there, lost messages that nobody sends again by itself:
+the position is behind them. Then nothing more is published, and the place is named from which to publish once more.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
-from contextlib import closing
+from contextlib import AbstractContextManager, closing
 
 import sqlalchemy as sa
 
+from migrate.kafka.kept import Kept
 from migrate.kafka.producer import AcknowledgedLost, Ends
-from migrate.kafka.reader import NoSuchTopic, PartitionReader, Raw
+from migrate.kafka.reader import PartitionReader, Raw
 from migrate.model.coordinate import Coordinate
 from migrate.model.errors import StopError
 from migrate.model.message import Message, decode
@@ -46,40 +47,49 @@ class Acknowledged:
         known = {part: end for part, end in found.items() if part.topic_id in self._names}
         self.ends = Ends({(self._names[part.topic_id], part.number): end for part, end in known.items()})
         """For the producers."""
+        self._group = f"{settings.group}.acknowledged"
+        self._kept = Kept(settings.kafka, self._group, self.ends, source, stop)
+
+    def looking(self) -> AbstractContextManager[None]:
+        """Compare while the block publishes; its producers raise AcknowledgedLost."""
+        return self._kept.looking(self._settings.consume.compare_seconds)
+
+    def look(self) -> None:
+        """Compare now, as far as the broker answers."""
+        self._kept.try_to_look()
 
     def refuse_lost(self, position: Position) -> None:
         """Before anything is sent. Raises AcknowledgedLost where the broker lost messages that were not published again
         since; ServerError."""
         with self._state.connect() as connection:
             cuts = acknowledged.cuts(connection, self._settings.name, self._source)
-        with closing(PartitionReader(self._settings.kafka, f"{self._settings.group}.acknowledged")) as reader:
-            for (topic, number), end in self.ends.all.items():
-                try:
-                    _, high = reader.bounds(topic, number)
-                except NoSuchTopic:  # told where topics are looked at
-                    continue
-                if high < end and (part := self._partition(topic, number)) not in cuts:
-                    self.note(AcknowledgedLost(topic, number, high, end))
-                    cuts[part] = high
-            if not cuts:
-                return
+        self._kept.look()
+        if self.ends.lost:
+            cuts.update({part: cut for part, cut in self.note().items() if part not in cuts})
+        if not cuts:
+            return
+        with closing(PartitionReader(self._settings.kafka, self._group)) as reader:
             part, cut = next(iter(cuts.items()))
             topic = self._names[part.topic_id]
             raise AcknowledgedLost(
                 topic, part.number, cut, self.ends.all[topic, part.number], hint=self._hint(reader, cuts, position)
             )
 
-    def note(self, error: AcknowledgedLost) -> None:
-        """Keep that a partition lost messages: it may have others in their places when somebody looks again."""
-        part = self._partition(error.topic, error.partition)
-        where = f"{error.topic} [{error.partition}]"
-        found = Lost(BROKER, where, error.end, error.had, error.had)
+    def note(self) -> dict[Partition, int]:
+        """Keep that partitions lost messages: they may have others in their places when somebody looks again. Returns
+        where each ended, or before that."""
+        lost = {self._partition(*place): (place, *ends) for place, ends in self.ends.lost.copy().items()}
 
         def note(connection: sa.Connection) -> None:
-            acknowledged.note_cut(connection, self._source, part, error.end, error.had)
-            reached.note_lost(connection, self._settings.name, found)
+            known = acknowledged.cuts(connection, self._settings.name, self._source)
+            for part, ((topic, number), end, had) in lost.items():
+                acknowledged.note_cut(connection, self._source, part, end, had)
+                if known.get(part, end + 1) > end:  # not what was noted before
+                    found = Lost(BROKER, f"{topic} [{number}]", end, had, had)
+                    reached.note_lost(connection, self._settings.name, found)
 
         in_transaction(self._state, note, self._stop)
+        return {part: end for part, (_, end, _) in lost.items()}
 
     def changed(self) -> dict[Partition, int]:
         """What was acknowledged since this was asked last: to be stored with the position that follows from it."""
@@ -107,7 +117,8 @@ class Acknowledged:
 
     def _before(self, reader: PartitionReader, part: Partition, cut: int, position: Position) -> Coordinate | None:
         """A place of the log behind which is everything that a partition lost: its last message of the source that the
-        broker still has. None where it has none."""
+        broker still has; what it sent behind its position, and was not acknowledged, may stand in their places. None
+        where it has none."""
         topic = self._names[part.topic_id]
         low, high = reader.bounds(topic, part.number)
         end, size = min(cut, high), _FIRST_BLOCK
@@ -115,8 +126,8 @@ class Acknowledged:
             start = max(low, end - size)
             block = [_decoded(raw) for raw in reader.between(topic, part.number, start, end)]
             ours = [one.coordinate for one in block if one and one.source == self._source and one.from_log]
-            if ours:
-                found = max(ours)
+            if before := [one for one in ours if one < position.coordinate]:
+                found = max(before)
                 return found if found.incarnation == position.incarnation else None
             end, size = start, size * 2
         return None

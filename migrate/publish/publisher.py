@@ -179,6 +179,10 @@ class Publisher:
 
         What Kafka did not take is rolled back, and published again from the last acknowledged position.
         """
+        with self._acknowledged.looking():
+            self._run()
+
+    def _run(self) -> None:
         pause = _FIRST_PAUSE
         while True:
             began = time.monotonic()
@@ -193,12 +197,13 @@ class Publisher:
                 if self._stop.is_set():
                     return
                 continue
-            except AcknowledgedLost as error:
-                self._acknowledged.note(error)
+            except AcknowledgedLost:
+                self._acknowledged.note()
                 raise
             except DeliveryFailed as error:
                 log.error("delivery failed, rolled back", source=self._source.name, error=error.message)
                 self._roll_back()
+                self._acknowledged.look()  # the broker may have come back with less; if so, the new producer raises
             pause = min(pause * 2, _LONGEST_PAUSE) if time.monotonic() - began < _LONGEST_PAUSE else _FIRST_PAUSE
             if self._stop.wait(pause):
                 return
@@ -284,7 +289,7 @@ class Publisher:
             self._producer.flush(_LAST_FLUSH)
             self._flush_position()
         except AcknowledgedLost as error:
-            self._acknowledged.note(error)
+            self._acknowledged.note()
             log.error("the broker lost acknowledged messages", error=error.message)
         except MigrateError as error:  # what brought us here matters more
             log.warning("not everything was delivered; it is sent again after the start", error=str(error))

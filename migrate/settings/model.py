@@ -110,7 +110,8 @@ class Consume(Section):
     retry_max_seconds: Seconds = 30.0
     refused_attempts: Positive = 5
     compare_seconds: Seconds = 30.0
-    """How often databases that nobody writes to are asked whether they have what they had."""
+    """How often databases that nobody writes to are asked whether they have what they had, and Kafka whether it has
+    what it acknowledged."""
     keep_decisions_seconds: float = Field(default=3600.0, ge=0)
     """How long `migrate explain` can say what was decided for a key; 0: nothing is kept."""
 

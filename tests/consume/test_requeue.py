@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 
@@ -14,9 +15,11 @@ from migrate.delay.lost_deletes import LostDeletes
 from migrate.delay.markers import SENDER, Markers
 from migrate.delay.requeue import Requeue
 from migrate.kafka import admin
+from migrate.kafka.producer import OrderedProducer
 from migrate.kafka.reader import PartitionReader
 from migrate.kafka.watch import TopicGone
 from migrate.model.errors import ServerError
+from migrate.model.message import Message, encode
 from migrate.model.partition import Partition
 from migrate.settings import Settings
 from migrate.state import acknowledged, compared, reached
@@ -109,4 +112,50 @@ def test_markers_that_the_broker_lost_are_noted_and_nothing_counts_as_compared(
         assert compared.load(connection, name) == {}
         (lost,) = reached.lost_since(connection, name, None)
         assert str(lost) == f"Kafka lost acknowledged messages of {name} [0], from offset 0 or before to 5"
+        assert acknowledged.load(connection, name, SENDER) == {part: 0}
+
+
+def test_markers_in_whose_places_another_sender_wrote_are_noted_at_the_start_and_while_it_runs(
+    kafka: KafkaBroker, state: sa.Engine
+) -> None:
+    """Lost: as above, where a busy publisher had filled the partition again: it ended no earlier. Costs 2 s."""
+    name, stop = unique("requeue"), threading.Event()
+    settings = make_settings(
+        name=name,
+        kafka={"bootstrap": kafka.bootstrap, "topic": name, "group": name},
+        consume={"compare_seconds": 0.3},
+    )
+    for topic in (name, *settings.delay_topics(name)):
+        admin.create_topic(settings.kafka, topic, 1)
+    found = admin.require(settings.kafka, name)
+    there, part = Migration(name, (Topic(name, found.id, 1),)), Partition(name, found.id, 0)
+    row = Message("shop", "orders", "INSERT", ({"id": "1"},), "main", 1, 7, 400, (0,), pk_names=("id",))
+    producer = OrderedProducer(settings.kafka)
+    for _ in range(5):
+        producer.produce(name, 0, encode(row))
+    assert producer.flush(20)
+    with state.begin() as connection:
+        migrations.create(connection, there, "")
+        acknowledged.put(connection, SENDER, {part: 3})
+
+    def lost() -> list[str]:
+        with state.connect() as connection:
+            return [str(one) for one in reached.lost_since(connection, name, None)]
+
+    def put_back_once_noted() -> None:
+        while not lost():
+            time.sleep(0.05)
+        looks._markers.ends.all[name, 0] = 5
+
+    with requeueing(settings, there, state, stop) as looks:
+        beside = threading.Thread(target=put_back_once_noted, daemon=True)
+        beside.start()
+        with pytest.raises(ServerError, match="Kafka lost acknowledged messages") as caught:
+            looks.run()
+    assert "starts again" in caught.value.hint
+    assert sorted(lost()) == [
+        f"Kafka lost acknowledged messages of {name} [0], from offset {start} or before to {start + 1}"
+        for start in (2, 4)
+    ]
+    with state.connect() as connection:
         assert acknowledged.load(connection, name, SENDER) == {part: 0}
