@@ -18,20 +18,20 @@ from sqlalchemy.exc import DBAPIError
 
 from jobs.copy_wave import Work, run_wave
 from jobs.report import Progress, Report
+from migrate.chunks.sessions import Sessions
+from migrate.chunks.small_tables import ROWS as SMALL_ROWS
+from migrate.chunks.small_tables import small_ones
+from migrate.chunks.task_settings import for_tasks
+from migrate.copy.governor import LOOK_SECONDS, WAVES, Governor
+from migrate.copy.table_copy import ChunkResult, TableCopy
+from migrate.copy.tables_copy import Handed, TablesCopy
+from migrate.copy.tasks import CopyJob
 from migrate.model.errors import MigrateError
 from migrate.model.table import Table, TableId
-from migrate.scroll.governor import LOOK_SECONDS, WAVES, Governor
-from migrate.scroll.sessions import Sessions
-from migrate.scroll.small import ROWS as SMALL_ROWS
-from migrate.scroll.small import small_ones
-from migrate.scroll.table_copy import ChunkResult, TableCopy
-from migrate.scroll.tables_copy import Handed, TablesCopy
-from migrate.scroll.task_settings import for_tasks
-from migrate.scroll.tasks import CopyJob
 from migrate.settings import Settings
+from migrate.state.chunks import Counts
 from migrate.state.copy_progress import skew_of
-from migrate.state.detail import Counts
-from migrate.target.plan import PlannedTable
+from migrate.target.routing import PlannedTable
 
 log = structlog.get_logger("migrate.copy")
 _TABLES = 128

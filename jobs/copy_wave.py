@@ -26,12 +26,12 @@ from jobs.frames import (
     row_batch,
 )
 from jobs.session import collected
-from migrate.scroll.marks import Mark
-from migrate.scroll.marks import load as load_mark
-from migrate.scroll.outcome import End, Problem
-from migrate.scroll.table_copy import Attempt, ChunkResult
-from migrate.scroll.tasks import CopyJob, WriteChunk, read_chunk
-from migrate.state.detail import COUNTS, Counts
+from migrate.chunks.mark import Mark
+from migrate.chunks.mark import load as load_mark
+from migrate.chunks.outcome import End, Problem
+from migrate.copy.table_copy import Attempt, ChunkResult
+from migrate.copy.tasks import CopyJob, WriteChunk, read_chunk
+from migrate.state.chunks import COUNTS, Counts
 
 _RESULT = ", ".join(["chunk int", "attempt int", "`end` string", "message string", "hint string", "seconds double"])
 _RESULT += "".join(f", {name} long" for name in COUNTS) + ", places string"

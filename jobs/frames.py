@@ -15,11 +15,11 @@ from pyspark.sql import DataFrame
 from pyspark.sql.udf import UserDefinedFunction
 from pyspark.util import PythonEvalType
 
-from migrate.scroll.carry import Raw, carried, to_text
-from migrate.scroll.marks import Mark
-from migrate.scroll.outcome import Stopped, judged
+from migrate.chunks.column_codecs import Raw, carried, to_text
+from migrate.chunks.mark import Mark
+from migrate.chunks.outcome import Stopped, judged
 from migrate.target.load import Block
-from migrate.target.plan import PlannedTable
+from migrate.target.routing import PlannedTable
 
 Batches = Iterable[pa.RecordBatch]
 Step = Callable[[Batches], Iterator[pa.RecordBatch]]

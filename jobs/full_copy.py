@@ -27,19 +27,19 @@ from jobs.copy_wave import Work, run_wave
 from jobs.report import CopyProgress as CopyProgress
 from jobs.report import Progress, Report
 from jobs.session import spark_session
+from migrate.chunks.chosen_tables import chosen_tables
+from migrate.chunks.outcome import tell_not_copied
+from migrate.chunks.sessions import Sessions
+from migrate.copy.governor import WAVES, Governor
+from migrate.copy.recopy import Again, check_again
+from migrate.copy.table_copy import Attempt, ChunkResult, TableCopy, refuse_before_incremental
+from migrate.copy.tasks import CopyJob
 from migrate.model.errors import MigrateError, OwnershipLost, ServerError
 from migrate.model.table import Table, TableId
-from migrate.scroll.again import Again, check_again
-from migrate.scroll.governor import WAVES, Governor
-from migrate.scroll.outcome import tell_not_copied
-from migrate.scroll.sessions import Sessions
-from migrate.scroll.table_copy import Attempt, ChunkResult, TableCopy, refuse_before_incremental
-from migrate.scroll.tables import chosen_tables
-from migrate.scroll.tasks import CopyJob
 from migrate.settings import Settings, load
 from migrate.state import database, leading, position
-from migrate.state.detail import Counts
-from migrate.target.plan import PlannedTable
+from migrate.state.chunks import Counts
+from migrate.target.routing import PlannedTable
 from migrate.terminal import printable
 
 _LOOK = 1.0  # seconds to wait for a wave before the load is looked at again

@@ -10,12 +10,13 @@ import sqlalchemy as sa
 import structlog
 from sqlalchemy.exc import DBAPIError
 
+from migrate.copy.governor import Governor
+from migrate.copy.table_copy import TableCopy
 from migrate.model.words import counted, duration
-from migrate.scroll.governor import Governor
-from migrate.scroll.table_copy import TableCopy
 from migrate.settings import Settings
-from migrate.state import copy_progress, detail
-from migrate.state.detail import Counts
+from migrate.state import chunks as detail
+from migrate.state import copy_progress
+from migrate.state.chunks import Counts
 
 log = structlog.get_logger("migrate.copy")
 _EVERY = 1.0

@@ -32,8 +32,8 @@ import migrate
 from jobs.bundle import ZIP, from_archive, zip_to
 from jobs.frames import map_in_arrow, untouched
 from migrate import private
+from migrate.chunks.outcome import End, Problem
 from migrate.model.errors import PreflightError
-from migrate.scroll.outcome import End, Problem
 from migrate.settings import Settings, secrets_of
 
 log = structlog.get_logger("migrate.spark")

@@ -25,27 +25,27 @@ from jobs.session import spark_session
 from jobs.verify_together import Progress, Together, small_units
 from jobs.verify_together import VerifyProgress as VerifyProgress
 from jobs.verify_wave import Work, run_wave, tasks_of
+from migrate.chunks.chosen_tables import chosen_tables
+from migrate.chunks.sessions import Sessions
+from migrate.copy.governor import WAVES
 from migrate.model.change import key_json
 from migrate.model.errors import DifferenceFound, MigrateError, PreflightError, ServerError
 from migrate.model.words import counted
-from migrate.scroll.check import Checked, CheckJob
-from migrate.scroll.governor import WAVES
-from migrate.scroll.sessions import Sessions
-from migrate.scroll.tables import chosen_tables
 from migrate.settings import Settings, load
 from migrate.state import compared, database, failover, leading, position, reached, replay, verification
 from migrate.state.clock import StateClock
 from migrate.target.groups import check_groups
-from migrate.target.plan import PlannedTable
+from migrate.target.routing import PlannedTable
 from migrate.terminal import printable
 from migrate.verify import certificate as certificates
-from migrate.verify.binding import Bound, bound
 from migrate.verify.certificate import SourcePoint
-from migrate.verify.following import Following
-from migrate.verify.looks import hurrier
+from migrate.verify.chunk_check import Checked, CheckJob
+from migrate.verify.recheck import hurrier
 from migrate.verify.repair import refresher
 from migrate.verify.resume import binlog_ends
-from migrate.verify.standing import Standing, standing
+from migrate.verify.run import Standing, standing
+from migrate.verify.scope import Bound, bound
+from migrate.verify.stream_wait import Following
 from migrate.verify.table_check import TableCheck
 from migrate.verify.verified import TableVerified
 

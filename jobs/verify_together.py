@@ -12,15 +12,15 @@ from typing import Self
 from pyspark.sql import SparkSession
 
 from jobs.verify_wave import Work, run_wave, tasks_of
-from migrate.scroll.check import Checked, CheckJob
-from migrate.scroll.governor import WAVES
-from migrate.scroll.keyrange import KeyRange
-from migrate.scroll.sessions import Sessions
-from migrate.scroll.small import small_ones
-from migrate.scroll.task_settings import for_tasks
+from migrate.chunks.keyrange import KeyRange
+from migrate.chunks.sessions import Sessions
+from migrate.chunks.small_tables import small_ones
+from migrate.chunks.task_settings import for_tasks
+from migrate.copy.governor import WAVES
 from migrate.settings import Settings
-from migrate.target.plan import PlannedTable
-from migrate.verify.standing import Standing
+from migrate.target.routing import PlannedTable
+from migrate.verify.chunk_check import Checked, CheckJob
+from migrate.verify.run import Standing
 from migrate.verify.table_check import TableCheck
 from migrate.verify.verified import TableVerified
 

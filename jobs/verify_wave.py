@@ -12,12 +12,12 @@ from pyspark.sql import SparkSession
 
 from jobs.frames import Batches, map_in_arrow, numbers
 from jobs.session import collected
-from migrate.scroll.check import Checked, CheckJob, check_chunk
-from migrate.scroll.digest import Suspects
-from migrate.scroll.governor import most_chunks
-from migrate.scroll.keyrange import KeyRange
-from migrate.scroll.outcome import End, Problem
+from migrate.chunks.keyrange import KeyRange
+from migrate.chunks.outcome import End, Problem
+from migrate.copy.governor import most_chunks
 from migrate.settings import Settings
+from migrate.verify.chunk_check import Checked, CheckJob, check_chunk
+from migrate.verify.digest import Suspects
 
 _RESULT = "chunk int, body string"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from migrate.cli import main
+from migrate.cli.main import main
 
 if __name__ == "__main__":
     main()

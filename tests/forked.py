@@ -21,7 +21,7 @@ from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from migrate.ops.supervisor import process_names
+from migrate.processes.supervisor import process_names
 from migrate.settings import load_with_text
 from sandbox import process
 from sandbox.demo import migration
@@ -178,7 +178,7 @@ def _keep_session(commands: Connection) -> None:
     _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     os.setsid()
     from jobs.session import spark_session
-    from migrate.cli import main
+    from migrate.cli.main import main
     from tests.helpers import make_settings
 
     with TemporaryDirectory(prefix="kept-") as directory:
@@ -246,7 +246,7 @@ _LAUNCHER = [sys.executable, "-m", "tests.flow.launcher"]
 _PR_SET_PDEATHSIG = 1  # prctl(2): a signal when the parent ends, which ends with the tests
 _libc = ctypes.CDLL(None, use_errno=True)
 _context = multiprocessing.get_context("forkserver")
-_context.set_forkserver_preload(["migrate.cli", "migrate.publish.publisher", "migrate.consume.consumer"])
+_context.set_forkserver_preload(["migrate.cli.main", "migrate.publish.publisher", "migrate.consume.consumer"])
 
 
 def _text(file: Path) -> str:
@@ -267,7 +267,7 @@ def _command(
     os.environ.update(environment)
     os.chdir(cwd)
     _redirect(out, err)
-    from migrate.cli import main
+    from migrate.cli.main import main
 
     if stop is not None:
         from tests.flow.launcher import stop_at

@@ -16,7 +16,7 @@ from migrate.mysql.catalog import load_table
 from migrate.mysql.connection import Connection, connect
 from migrate.settings import Server, Settings, parse
 from migrate.state.database import sql_steps
-from migrate.target.plan import Plan
+from migrate.target.routing import Plan
 from sandbox.database import DatabaseServer
 
 _numbers = itertools.count(1)

@@ -60,10 +60,10 @@ MUTATIONS = (
     ),
     Mutation(
         "a place that a row left keeps it",
-        "migrate/merge/dedup.py",
+        "migrate/merge/fold.py",
         "at.put(gone, Intent(change.key, None, change.coordinate))",
         "pass",
-        "tests/merge/test_dedup.py tests/property/test_stream_model.py",
+        "tests/merge/test_fold.py tests/property/test_stream_model.py",
     ),
     Mutation(
         "an owner of an earlier epoch may write",
@@ -88,10 +88,10 @@ MUTATIONS = (
     ),
     Mutation(
         "a copy closes a table over chunks that a target lost",
-        "migrate/scroll/table_steps.py",
+        "migrate/copy/table_steps.py",
         "if (found := there.get(number)) is None or found[0] < one.attempt or not found[1]",
         "if number < 0",
-        "tests/scroll/test_lost_writes.py",
+        "tests/copy/test_lost_writes.py",
     ),
     Mutation(
         "a look-up locks no row",
@@ -130,10 +130,10 @@ MUTATIONS = (
     ),
     Mutation(
         "a row at two places is no difference",
-        "migrate/verify/kinds.py",
+        "migrate/verify/difference.py",
         "if elsewhere else None",
         "if len(elsewhere) > 1 else None",
-        "tests/verify/test_kinds.py",
+        "tests/verify/test_difference.py",
     ),
 )
 

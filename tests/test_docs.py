@@ -19,7 +19,7 @@ import yaml
 from pydantic import BaseModel
 
 from jobs import full_copy, verify
-from migrate.cli import app
+from migrate.cli.main import app
 from migrate.model import errors
 from migrate.model.change import partition_of
 from migrate.model.errors import MigrateError
@@ -311,7 +311,7 @@ def test_the_checks_of_preflight_are_those_that_the_page_lists() -> None:
     _, _, table = page.partition("| check |")
     listed = {name for row in re.findall(r"^\| ([a-z_, ]+) \|", table, re.M) for name in row.split(", ")}
     made = set()
-    for module in (ROOT / "migrate/preflight").glob("*.py"):
+    for module in (ROOT / "migrate/preflight").rglob("*.py"):
         for node in ast.walk(ast.parse(module.read_text("utf-8"))):
             if isinstance(node, ast.Call) and (named := _check_named_by(node)) is not None:
                 made |= {named.value} if isinstance(named, ast.Constant) else set()

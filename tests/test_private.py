@@ -10,7 +10,7 @@ import pytest
 from jobs import session
 from migrate import private
 from migrate.model.errors import ConfigError
-from migrate.ops import supervisor
+from migrate.processes import supervisor
 from tests.helpers import make_settings
 
 

@@ -12,10 +12,10 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from migrate import cli
-from migrate.cli_options import print_json
+from migrate.cli import main
+from migrate.cli.options import print_json
 from migrate.model.errors import PreflightError
-from migrate.ops import logs
+from migrate.processes import logs
 from migrate.settings import Logging
 from migrate.terminal import Printable, console, printable
 
@@ -59,9 +59,9 @@ def test_an_error_is_printable(monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
     def refuse(*_arguments: object, **_more: object) -> None:
         raise PreflightError(OBEYED, hint=OBEYED)
 
-    monkeypatch.setattr(cli, "app", refuse)
+    monkeypatch.setattr(main, "app", refuse)
     with pytest.raises(SystemExit):
-        cli.main([])
+        main.main([])
     assert capsys.readouterr().err.count(SHOWN) == 2
 
 

@@ -144,7 +144,7 @@ next:		atomic { c = 0; was = 0; is_open = 0; here = 0 }
 	od
 }
 
-/* ---- one run of the copy: scroll/table_steps.py, scroll/writer.py, target/chunk_fence.py */
+/* ---- one run of the copy: copy/table_steps.py, copy/writer.py, target/chunk_fence.py */
 proctype Copy(byte me) {
 	byte run_no, mine, v, until;
 	bit here, again;

@@ -224,7 +224,7 @@ end_idle:
 	od
 }
 
-/* ---- migrate cutover, migrate rollback: ops/cutover.py */
+/* ---- migrate cutover, migrate rollback: commands/cutover.py */
 #if LOSSES
 #define GONE(side) broken[side]
 #define begun() broken[0] = 0; broken[1] = 0
@@ -232,7 +232,7 @@ end_idle:
 #ifdef WITHOUT_DATABASES_ASKED
 #define LACKS(side) (0)
 #else
-#define LACKS(side) (reached[side] < expected[side])   /* ops/lost.py: asked in the check and in the freeze */
+#define LACKS(side) (reached[side] < expected[side])   /* status/target_losses.py: asked in the check and in the freeze */
 #endif
 /* Whoever reads its log begins again, and a role that was lost is set right, once nobody switches. */
 #define STANDS_STILL(side) (shortened[side] || role[OTHER(side)] != STANDBY)

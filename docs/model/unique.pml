@@ -1,7 +1,7 @@
 /* Two rows that give each other a unique value, the stream in its one partition and the copy's insert of both rows.
  *
  * Rows 1 and 2; values 1 .. 3; 0: there is no row. The source changes one row a transaction and never has a value
- * twice. The target refuses a value that another row holds. target/place.py: _write, scroll/writer.py.
+ * twice. The target refuses a value that another row holds. target/place.py: _write, copy/writer.py.
  */
 #ifndef CHANGES
 #define CHANGES 3

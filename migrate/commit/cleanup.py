@@ -15,8 +15,9 @@ from migrate.settings import Settings
 from migrate.state import record
 from migrate.state.database import in_transaction
 from migrate.state.lease import Leases
-from migrate.target import chunk_fence, decided, ledger, standing
-from migrate.target.plan import Plan, TargetPool
+from migrate.target import chunk_fence, decided, ledger, write_context
+from migrate.target.pool import TargetPool
+from migrate.target.routing import Plan
 
 log = structlog.get_logger("migrate.cleanup")
 LEASE = "cleanup"
@@ -99,7 +100,7 @@ class Cleanup:
         for database in plan.used_databases:
             self._leases.check(LEASE)  # frozen for long, the plan may be another now
             connection = pool.get(database)
-            known = standing.read(connection, self._settings.name)
+            known = write_context.read(connection, self._settings.name)
             for noted_as, ids in tables.values():
                 if known.noted and ids <= known.closed:
                     with connection.transaction():

@@ -17,16 +17,16 @@ from typing import Protocol, TypeVar
 import sqlalchemy as sa
 import structlog
 
-from migrate.consume.beginning import Owner
+from migrate.consume.ownership import Evidence, PutBack, Tenure
+from migrate.consume.partition_start import Owner
 from migrate.consume.partitions import Partitions
 from migrate.consume.queue import SwapQueue
-from migrate.consume.tenure import Evidence, PutBack, Tenure
 from migrate.kafka.reader import PartitionReader, Raw
 from migrate.model.errors import MigrateError, OwnershipLost, ServerError, StopError
 from migrate.model.message import Message, Received, decode, without_rows
 from migrate.model.partition import leave_out_hint
 from migrate.settings import Settings
-from migrate.state import compared, ending, left_out, record
+from migrate.state import compared, exit_reason, left_out_messages, record
 from migrate.state import migration as migrations
 from migrate.state.database import in_transaction
 from migrate.state.lease import Leases
@@ -89,7 +89,7 @@ class Consumer:
         self._queue = SwapQueue(settings.consume.queue_bytes)
         self._reader = PartitionReader(settings.kafka, settings.group)
         self._partitions = Partitions(settings, state, leases, writer, self._reader, self._queue, stop, gone)
-        self._left_out = left_out.Reasons(self._in_state)
+        self._left_out = left_out_messages.Reasons(self._in_state)
         self._paused = False
         self._merged = time.monotonic()  # when the last merge began
         self._hurried = False  # nothing waits to be folded
@@ -119,7 +119,7 @@ class Consumer:
     def _note_works(self) -> None:
         """How the last one ended is over, once we have a partition and the servers answered."""
         if not self._works and self._partitions.reading():
-            self._in_state(lambda connection: ending.clear(connection, self._settings.name, PROCESS))
+            self._in_state(lambda connection: exit_reason.clear(connection, self._settings.name, PROCESS))
             self._works = True
 
     # -- reading

@@ -11,17 +11,17 @@ import sqlalchemy as sa
 import structlog
 from sqlalchemy.exc import DBAPIError
 
-from migrate.consume import sharing
-from migrate.consume.beginning import Beginning, Owner
+from migrate.consume import assignment
+from migrate.consume.ownership import Halt, PutBack, Tenure
+from migrate.consume.partition_start import Beginning, Owner
 from migrate.consume.queue import SwapQueue
-from migrate.consume.tenure import Halt, PutBack, Tenure
 from migrate.kafka.reader import Cut, PartitionReader
-from migrate.kafka.watch import TopicWatch
+from migrate.kafka.topic_identity import TopicWatch
 from migrate.model.errors import MigrateError, OwnershipLost, StopError
 from migrate.mysql.errors import passes, text
 from migrate.settings import Settings
-from migrate.state import halt
 from migrate.state import migration as migrations
+from migrate.state import stop_reason
 from migrate.state.database import in_transaction
 from migrate.state.lease import Leases
 from migrate.state.record import Consumed, Partition
@@ -107,7 +107,7 @@ class Partitions:
         """A merge got through; in the transaction that marks it, with `turn` held. A note of a stop is over then."""
         tenure, stopped = self._mine[done.partition], self._halts.get(done.partition)
         if tenure.noted and (stopped is None or stopped.is_over(done.end)):
-            halt.clear(connection, self._settings.name, tenure.name)
+            stop_reason.clear(connection, self._settings.name, tenure.name)
 
     def marked(self, done: Consumed) -> None:
         """That transaction is committed; with `turn` held."""
@@ -183,9 +183,9 @@ class Partitions:
     def _share(self) -> None:
         """Give up what is above our share, take what is free up to it."""
         if not self._joined:
-            sharing.join(self._leases)
+            assignment.join(self._leases)
             self._joined = True
-        ours = sharing.fair_share(self._leases, len(self._by_place))
+        ours = assignment.fair_share(self._leases, len(self._by_place))
         for tenure in list(self._mine.values())[ours:]:
             self._let_go(tenure)
             log.info("partition given up", topic=tenure.topic, partition=tenure.partition.number)
@@ -234,7 +234,7 @@ class Partitions:
                 raise error
             start, is_end = self._beginning.take(tenure)
             if is_end and tenure.noted:  # whatever stood in the way is applied
-                self._in_state(lambda connection: halt.clear(connection, self._settings.name, tenure.name))
+                self._in_state(lambda connection: stop_reason.clear(connection, self._settings.name, tenure.name))
                 tenure.noted = False
         except OwnershipLost:
             self.lost(tenure.partition)
@@ -298,7 +298,7 @@ class Partitions:
 
         def note(connection: sa.Connection) -> None:
             if not self._leases.lost(connection, [tenure.held]):  # else its next owner has cleared what there was
-                halt.note(connection, self._settings.name, tenure.name, error)
+                stop_reason.note(connection, self._settings.name, tenure.name, error)
 
         self._in_state(note)
 

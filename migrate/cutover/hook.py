@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import IO
 
 from migrate import private
-from migrate.cutover.server import settled
+from migrate.cutover.left_server import settled
 from migrate.model.errors import ServerError
 
 _KEPT = frozenset({"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TMPDIR"})

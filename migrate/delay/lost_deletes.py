@@ -27,10 +27,11 @@ from migrate.state.clock import StateClock
 from migrate.state.database import in_transaction
 from migrate.state.migration import Migration, Topic
 from migrate.target import ledger
-from migrate.target.asking import partition_for
 from migrate.target.place import Aftermath, EmptyDelete
-from migrate.target.plan import Place, Plan, PlannedTable, TargetPool
+from migrate.target.pool import TargetPool
+from migrate.target.refresh_request import partition_for
 from migrate.target.requeue import AftermathSender
+from migrate.target.routing import Place, Plan, PlannedTable
 
 log = structlog.get_logger("migrate.requeue")
 _LEAST_SECONDS = 60.0

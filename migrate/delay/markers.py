@@ -14,7 +14,7 @@ from contextlib import AbstractContextManager
 import sqlalchemy as sa
 import structlog
 
-from migrate.kafka.kept import Kept
+from migrate.kafka.acknowledged import Kept
 from migrate.kafka.producer import Ends, OrderedProducer
 from migrate.model.coordinate import Coordinate
 from migrate.model.errors import ServerError
@@ -22,14 +22,14 @@ from migrate.model.message import REQUEUE
 from migrate.model.partition import Partition
 from migrate.model.table import TableId
 from migrate.settings import Settings
-from migrate.state import acknowledged, phase, position, reached, replay, waiting
+from migrate.state import acknowledged, pending_markers, phase, position, reached, replay
 from migrate.state.database import in_transaction
 from migrate.state.migration import Migration
+from migrate.state.pending_markers import Waiting
 from migrate.state.phase import Phase
 from migrate.state.reached import BROKER, Lost
-from migrate.state.waiting import Waiting
-from migrate.target.plan import Plan, PlannedTable
 from migrate.target.refresh import REFRESHED
+from migrate.target.routing import Plan, PlannedTable
 
 log = structlog.get_logger("migrate.requeue")
 SECONDS = 0.3
@@ -112,7 +112,7 @@ class Markers:
         ends = {self._partition(*place): end for place, end in self.ends.changed().items()}
 
         def sent(connection: sa.Connection) -> None:
-            waiting.sent(connection, self._settings.name, ready)
+            pending_markers.sent(connection, self._settings.name, ready)
             acknowledged.put(connection, SENDER, ends)
 
         in_transaction(self._state, sent, self._stop)
@@ -121,7 +121,7 @@ class Markers:
     def _ready(self, connection: sa.Connection) -> tuple[list[Waiting], dict[int, str]]:
         """Of tables that are in the migration, and whose topic is there; with what they say."""
         name = self._settings.name
-        if not (found := waiting.every(connection, name)):
+        if not (found := pending_markers.every(connection, name)):
             return [], {}
         copied = {id_ for id_, one in phase.every(connection, name).items() if one is Phase.COPIED}
         passed = {source: self._passed(connection, source) for source in {one.table[0] for one in found}}
@@ -133,7 +133,7 @@ class Markers:
             and one.after < passed[one.table[0]]
             and (not one.copied or copied.issuperset(self._group(planned)))
         ][:_AT_ONCE]
-        return ready, waiting.messages(connection, ready) if ready else {}
+        return ready, pending_markers.messages(connection, ready) if ready else {}
 
     def _passed(self, connection: sa.Connection, source: str) -> Coordinate:
         """Up to where everything of a source is in its partitions; what is published again may not be, until it is."""

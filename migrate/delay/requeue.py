@@ -21,7 +21,7 @@ from migrate.delay.markers import Markers
 from migrate.kafka.admin import NEW
 from migrate.kafka.producer import AcknowledgedLost, OrderedProducer
 from migrate.kafka.reader import NoSuchTopic, PartitionReader
-from migrate.kafka.watch import TopicWatch
+from migrate.kafka.topic_identity import TopicWatch
 from migrate.model.errors import ServerError, StopError
 from migrate.model.message import decode
 from migrate.settings import Settings

@@ -11,9 +11,9 @@ from typing import Any
 import structlog
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from migrate.kafka import apart
+from migrate.kafka import client_close
 from migrate.kafka.admin import client_options, error_text
-from migrate.kafka.stall import alone
+from migrate.kafka.liveness import alone
 from migrate.model.errors import ServerError, StopError
 from migrate.settings import Kafka
 
@@ -58,7 +58,8 @@ class AcknowledgedLost(StopError):  # noqa: N818 - it says what happened
 class Ends:
     """One past the last message that the broker acknowledged, of partitions (topic, number), over several producers.
 
-    Some are marked: whether the broker still has the message before one is to be looked at (`migrate.kafka.kept`).
+    Some are marked: whether the broker still has the message before one is to be looked at
+    (`migrate.kafka.acknowledged`).
     """
 
     def __init__(self, known: Mapping[Place, int] | None = None) -> None:
@@ -311,7 +312,7 @@ class OrderedProducer:
     def abandon(self) -> None:
         """Drop what is not delivered. What is on its way may still arrive, in order and never behind a gap."""
         self._heard.failed = self._heard.failed or "it was given up"
-        apart.drop(self._producer)
+        client_close.drop(self._producer)
         self._producer.purge()
         with suppress(*_FATAL):
             self._producer.poll(0)  # the reports of what was purged, which hold us until they are given

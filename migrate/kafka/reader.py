@@ -9,9 +9,9 @@ from typing import Any, TypeVar
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
-from migrate.kafka import apart
+from migrate.kafka import client_close
 from migrate.kafka.admin import client_options, error_code, error_text, explain
-from migrate.kafka.stall import EVERY, SilentPartitions
+from migrate.kafka.liveness import EVERY, SilentPartitions
 from migrate.model.errors import ServerError, StopError
 from migrate.model.partition import offset_name
 from migrate.settings import Kafka
@@ -244,4 +244,4 @@ class PartitionReader:
 
     def close(self) -> None:
         """Waits some seconds at most: a client that has lost its broker may not come to its end."""
-        apart.close(self._consumer.close, self._settings)
+        client_close.close(self._consumer.close, self._settings)

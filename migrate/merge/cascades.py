@@ -16,9 +16,9 @@ from typing import TypeVar
 
 import structlog
 
-from migrate.merge.doubt import Asked
+from migrate.merge.group_conflicts import Asked
 from migrate.merge.planner import Marker, Owned, Planner, Share
-from migrate.merge.taking import Retry
+from migrate.merge.take_over import Retry
 from migrate.model.change import Key
 from migrate.model.coordinate import Coordinate
 from migrate.model.message import CASCADE, Message, Received, Row
@@ -30,8 +30,8 @@ from migrate.mysql.keys import among
 from migrate.mysql.values import from_server
 from migrate.state.foreign import Foreign, Kind
 from migrate.state.migration import Migration
-from migrate.state.waiting import GENERATIONS, Waits
-from migrate.target import standing
+from migrate.state.pending_markers import GENERATIONS, Waits
+from migrate.target import write_context
 from migrate.target.cascades import (
     Pair,
     Values,
@@ -44,8 +44,9 @@ from migrate.target.cascades import (
     values_of,
 )
 from migrate.target.lanes import Lanes
-from migrate.target.plan import Plan, PlannedTable, TargetDatabase, TargetPool
+from migrate.target.pool import TargetPool
 from migrate.target.refresh import REFRESHED, SourceRows
+from migrate.target.routing import Plan, PlannedTable, TargetDatabase
 from migrate.target.rows import slices
 
 log = structlog.get_logger("migrate.merge")
@@ -259,7 +260,7 @@ class Cascades:
 
         def ask(connection: Connection, database: TargetDatabase) -> tuple[list[Key], bool]:
             # Before the rows: what a copy that is closed has inserted is seen then.
-            closed = standing.read(connection, self._migration.name).closed
+            closed = write_context.read(connection, self._migration.name).closed
             is_open = not {one.table.id for one in self._plan.members(planned)} <= closed
             found: list[Key] = []
             for condition in conditions(planned.table, values, self._at_once):

@@ -13,34 +13,35 @@ import structlog
 
 from migrate.merge.cascades import Cascades, Rows
 from migrate.merge.defects import as_stop
-from migrate.merge.doubt import Asked
-from migrate.merge.layouts import History
+from migrate.merge.group_conflicts import Asked
 from migrate.merge.planner import Owned, Parts, Planner, Share
 from migrate.merge.retry import T, until_done
-from migrate.merge.sides import Sides, late
-from migrate.merge.taking import Taking, named
+from migrate.merge.standby_guard import Sides, late
+from migrate.merge.table_versions import History
+from migrate.merge.take_over import Taking, named
 from migrate.model.change import key_json
 from migrate.model.coordinate import Coordinate
 from migrate.model.errors import MigrateError, OwnershipLost, StopError
 from migrate.model.message import CANAL, Received
 from migrate.mysql import errors as mysql_errors
 from migrate.settings import Settings
-from migrate.state.left_out import Reasons
+from migrate.state.left_out_messages import Reasons
+from migrate.state.pending_markers import Waits
 from migrate.state.reached import DatabaseName
 from migrate.state.record import Consumed, Partition
-from migrate.state.skip import Skips
-from migrate.state.waiting import Waits
+from migrate.state.skipped_key import Skips
 from migrate.target import roles
-from migrate.target.alike import Alike
+from migrate.target.equal_keys import Alike
 from migrate.target.lanes import Lanes
 from migrate.target.parked import SetAside
 from migrate.target.part import Part, Send, apply, find_refused
 from migrate.target.place import Aftermath, Done
-from migrate.target.plan import Plan, PlannedTable, TargetDatabase, TargetPool
+from migrate.target.pool import TargetPool
 from migrate.target.reached import Behind, Claim, Had
 from migrate.target.refresh import SourceRows
 from migrate.target.requeue import AftermathSender
 from migrate.target.roles import NotStandby
+from migrate.target.routing import Plan, PlannedTable, TargetDatabase
 
 log = structlog.get_logger("migrate.merge")
 _OTHER_COLUMNS = frozenset({1054, 1136, 1364})  # unknown column; column count; no default value

@@ -9,11 +9,11 @@ from typing import NamedTuple
 
 import structlog
 
-from migrate.merge.belief import Belief
-from migrate.merge.dedup import Applied, Fold
 from migrate.merge.defects import as_stop
-from migrate.merge.doubt import Asked
-from migrate.merge.layouts import History, Layouts
+from migrate.merge.fold import Applied, Fold
+from migrate.merge.group_conflicts import Asked
+from migrate.merge.table_versions import History, Layouts
+from migrate.merge.trusted_places import Belief
 from migrate.model.change import Change, Key, changes, key_json, key_of
 from migrate.model.coordinate import Coordinate
 from migrate.model.errors import StopError
@@ -21,17 +21,17 @@ from migrate.model.message import Message, Received, Row
 from migrate.model.partition import leave_out_hint, offset_name
 from migrate.model.table import Table, TableId
 from migrate.state.foreign import Foreign, Kind
-from migrate.state.left_out import Reasons
+from migrate.state.left_out_messages import Reasons
 from migrate.state.record import Consumed, Partition
-from migrate.state.skip import Skips
-from migrate.target.alike import Alike
+from migrate.state.skipped_key import Skips
 from migrate.target.decide import Intent
+from migrate.target.equal_keys import Alike
 from migrate.target.groups import name_of
 from migrate.target.part import Part, Work
 from migrate.target.place import Returned
-from migrate.target.plan import Place, Plan, PlannedTable, TargetDatabase
 from migrate.target.reached import NOTHING, Claim
 from migrate.target.refresh import REFRESHED, Held
+from migrate.target.routing import Place, Plan, PlannedTable, TargetDatabase
 from migrate.target.rows import PlaceWriter
 
 log = structlog.get_logger("migrate.merge")

@@ -9,7 +9,7 @@ from typing import TypeVar
 import pymysql
 import structlog
 
-from migrate.kafka.watch import TopicGone
+from migrate.kafka.topic_identity import TopicGone
 from migrate.merge.defects import as_stop
 from migrate.model.errors import MigrateError, OwnershipLost, ServerError, StopError
 from migrate.mysql import errors as mysql_errors

@@ -11,53 +11,49 @@ from migrate.model.table import Table, TableId
 from migrate.mysql.catalog import base_tables
 from migrate.mysql.connection import Connection
 from migrate.mysql.foreign_keys import logs_cascades
-from migrate.preflight import (
-    binlog,
+from migrate.preflight.capacity import copied, loading, retention, row_sizes, space
+from migrate.preflight.capacity import volume as volumes
+from migrate.preflight.capacity.volume import Volume
+from migrate.preflight.result import Result, Verdict, guarded
+from migrate.preflight.schema import auto_increment as counters
+from migrate.preflight.schema import (
     cascades,
     charsets,
-    clocks,
-    connections,
-    copied,
-    counters,
-    durability,
     existing,
     foreign_keys,
     generated,
-    grants,
     groups,
-    kafka,
-    leftovers,
-    loading,
-    mixed,
-    modes,
-    names,
-    packet,
-    planning,
-    retention,
-    session,
+    letter_case,
+    mixed_flavours,
+    routing,
     session_columns,
     shards,
-    sizes,
-    space,
-    state,
     tables,
-    topics,
     trial,
     triggers,
     unique_keys,
+)
+from migrate.preflight.schema import way_back as ways_back
+from migrate.preflight.server import (
+    binlog,
+    clocks,
+    connections,
+    durability,
+    grants,
+    packet,
+    session,
+    state,
     versions,
     web,
     writable,
-    zones,
 )
-from migrate.preflight import volume as volumes
-from migrate.preflight import way_back as ways_back
-from migrate.preflight.looks import Looks, each, once
-from migrate.preflight.result import Result, Verdict, guarded
-from migrate.preflight.volume import Volume
+from migrate.preflight.server import sql_mode as modes
+from migrate.preflight.server import time_zones as zones
+from migrate.preflight.server_checks import Looks, each, once
+from migrate.preflight.topics import kafka, stale_topics, topic_settings
 from migrate.settings import Server, Settings, Source, TableSettings
 from migrate.state.migration import Migration
-from migrate.target.plan import Place, Plan, PlannedTable
+from migrate.target.routing import Place, Plan, PlannedTable
 
 
 @dataclass(slots=True)
@@ -94,7 +90,7 @@ def run(settings: Settings, *, services: bool = False, way_back: bool = False) -
         with report.looks(source, "source", source.name, strict=not services) as looks:
             _source(settings, source, report, looks, way_back=way_back and services)
     report.results += tables.unmatched_topics(settings, report.chosen)
-    plan, misfits = planning.plan_of(settings, report.tables, told=services)
+    plan, misfits = routing.plan_of(settings, report.tables, told=services)
     report.results += misfits
     report.results += groups.check(plan) if plan is not None else []
     for target in settings.targets:
@@ -110,9 +106,9 @@ def run(settings: Settings, *, services: bool = False, way_back: bool = False) -
         report.results += guarded("state", "state", look_at_state)
         at_broker = guarded("kafka", "kafka", lambda: kafka.check(settings, _known(settings)))
         if all(one.verdict is not Verdict.UNKNOWN for one in at_broker):
-            at_broker += guarded("topic", "topics", lambda: topics.check(settings))
+            at_broker += guarded("topic", "topics", lambda: topic_settings.check(settings))
             at_broker += durability.check_kafka(settings.kafka)
-            at_broker += guarded("topic", "topics", lambda: leftovers.check(settings)) if _is_new(settings) else []
+            at_broker += guarded("topic", "topics", lambda: stale_topics.check(settings)) if _is_new(settings) else []
         report.results += at_broker
     return report
 
@@ -263,7 +259,7 @@ def _source_at_leisure(name: str, plan: Plan, all_of: _Sources, looks: Looks, do
     there = {id_: volume for id_, volume in found.items() if volume is not None}
     all_of.volumes |= there
     looks.at("retention", partial(retention.check, volume=sum(there.values(), Volume())))
-    looks.at("row size", partial(sizes.check, tables=planned, settings=plan.settings))
+    looks.at("row size", partial(row_sizes.check, tables=planned, settings=plan.settings))
     for one in planned:
         looks.at("counters", partial(_counted, all_of, one), one.table.full_name)
         looks.at("sharding", partial(shards.check, planned=one), one.table.full_name)
@@ -348,8 +344,10 @@ def _target(settings: Settings, name: str, plan: Plan | None, report: Report, lo
     looks.at("durability", durability.check_target)
     there = (looks.read("target table", lambda connection: existing.find(connection, plan, name)) or []) if plan else []
     if plan:
-        looks.at("names", partial(names.check_target, plan=plan, target=name))
-        looks.at("flavour", lambda connection: mixed.check_target(connection, plan, name, report.flavours, there))
+        looks.at("names", partial(letter_case.check_target, plan=plan, target=name))
+        looks.at(
+            "flavour", lambda connection: mixed_flavours.check_target(connection, plan, name, report.flavours, there)
+        )
     for found in there:
         looks.at("foreign keys", partial(foreign_keys.check_target, existing=found), found.database)
         looks.at("triggers", partial(triggers.check_target, existing=found, way_back=way_back), found.database)

@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager, closing
 
 import sqlalchemy as sa
 
-from migrate.kafka.kept import Kept
+from migrate.kafka.acknowledged import Kept
 from migrate.kafka.producer import AcknowledgedLost, Ends
 from migrate.kafka.reader import PartitionReader, Raw
 from migrate.model.coordinate import Coordinate

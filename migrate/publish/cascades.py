@@ -16,7 +16,7 @@ from migrate.publish.schema.ddl import Name
 from migrate.publish.schema.definitions import Definitions, full
 from migrate.state.migration import Migration
 from migrate.target.cascades import acts, changed, markers
-from migrate.target.plan import PlannedTable
+from migrate.target.routing import PlannedTable
 
 _NO_CHECKS = 2
 """NO_FOREIGN_KEY_CHECKS_F of a row event's flags: the session had `foreign_key_checks` off, so nothing cascaded

@@ -14,16 +14,16 @@ from datetime import UTC
 import structlog
 
 from migrate.model.errors import StopError
-from migrate.model.place import Place
+from migrate.model.log_position import Place
 from migrate.mysql.catalog import ServerFacts, server_facts, show_variables
 from migrate.mysql.connection import Connection
 from migrate.mysql.errors import explained
 from migrate.mysql.readable import log_end
-from migrate.publish.begin import Finder
+from migrate.publish.configured_start import Finder
 from migrate.publish.log.locate import Locator
 from migrate.publish.log.logfiles import OtherLog
-from migrate.publish.published import Published
-from migrate.publish.start import offers_gtid
+from migrate.publish.start_position import offers_gtid
+from migrate.publish.unacknowledged import Published
 from migrate.settings import Source
 from migrate.state.failover import AGAIN, GTID, TIME, Failover
 from migrate.state.position import Position

@@ -21,26 +21,36 @@ from migrate.mysql.catalog import collation_charsets
 from migrate.mysql.connection import Connection
 from migrate.mysql.errors import explained
 from migrate.mysql.foreign_keys import logs_cascades
-from migrate.publish import begin, log_again, start
+from migrate.publish import configured_start as begin
+from migrate.publish import replaced_log, start_position
 from migrate.publish.acknowledged import Acknowledged
+from migrate.publish.added_tables import Ahead, Joining, PlaceReached
 from migrate.publish.batches import Batches, Boundary
 from migrate.publish.cascades import Cascades
 from migrate.publish.decode.rows import RowEvent
 from migrate.publish.emit import Emitter, Transaction
-from migrate.publish.joining import Ahead, Joining, PlaceReached
 from migrate.publish.log import logfiles
 from migrate.publish.log.ahead import LookAhead
 from migrate.publish.log.binlog import BinlogReader, NotByGtid
 from migrate.publish.outbox import Outbox
-from migrate.publish.published import beyond
-from migrate.publish.reach import Reach, Reached
+from migrate.publish.position_store import store_of
 from migrate.publish.reader import TransactionReader
 from migrate.publish.schema.following import History, begin_incarnation
 from migrate.publish.schema.schema import Schema
-from migrate.publish.side import SideRead
-from migrate.publish.stores import store_of
+from migrate.publish.side_role import SideRead
+from migrate.publish.source_selection import Reach, Reached
+from migrate.publish.unacknowledged import beyond
 from migrate.settings import Settings
-from migrate.state import acknowledged, compared, ending, leading, left_out, outstanding, oversized, schema_history
+from migrate.state import (
+    acknowledged,
+    compared,
+    exit_reason,
+    leading,
+    left_out_messages,
+    outstanding,
+    oversized,
+    schema_history,
+)
 from migrate.state import failover as failovers
 from migrate.state import migration as migrations
 from migrate.state import position as positions
@@ -49,7 +59,7 @@ from migrate.state.lease import Held, Leases
 from migrate.state.outstanding import Listed
 from migrate.state.oversized import Oversized
 from migrate.state.position import Position
-from migrate.target.plan import PlannedTable
+from migrate.target.routing import PlannedTable
 
 log = structlog.get_logger("migrate.publish")
 _LAST_FLUSH = 10.0
@@ -112,7 +122,8 @@ class Publisher:
             self._listed, _ = outstanding.get(state, name, source)  # a killed publisher's, until our first flush
             names = self._migration.topic_names
             without = {
-                (names[one.partition.topic_id], one.partition.number, one.offset) for one in left_out.every(state, name)
+                (names[one.partition.topic_id], one.partition.number, one.offset)
+                for one in left_out_messages.every(state, name)
             }
         topics = self._migration.topics
         partitions = [(topic.name, number) for topic in topics for number in range(topic.partitions)]
@@ -133,14 +144,14 @@ class Publisher:
                 try:
                     if reached.other is not None:
                         raise reached.other
-                    self._resume = start.resume(with_source, position)
+                    self._resume = start_position.resume(with_source, position)
                     logfiles.check(with_source, self._source, position, by_gtid=self._resume.by_gtid)
                 except logfiles.OtherLog as why:
                     position = self._begin_at_end(with_source, position, why)
                 self._joining.take_places(with_source, position)
                 return position
             first = begin.first(with_source, self._settings, self._source, list(self._tables), self._stop)
-            self._resume = start.resume(with_source, first)
+            self._resume = start_position.resume(with_source, first)
             for table in self._tables.values():
                 begin.check_definition(with_source, table)
             side.set_right(self._state)
@@ -157,12 +168,12 @@ class Publisher:
         """Raises `why` where what is lost with the log had to be carried. ServerError, StopError."""
         if not self._follows():
             raise why
-        end = start.first_position(with_source, self._settings, self._source, [*self._tables], self._stop)
-        after = log_again.position_at_end(with_source, [*self._tables.values()], before, end, why)
+        end = start_position.first_position(with_source, self._settings, self._source, [*self._tables], self._stop)
+        after = replaced_log.position_at_end(with_source, [*self._tables.values()], before, end, why)
         name = self._settings.name
-        note = partial(log_again.note, migration=name, before=before, after=after, why=why)
+        note = partial(replaced_log.note, migration=name, before=before, after=after, why=why)
         self._save(after, check=note, state_first=True)
-        self._resume = start.resume(with_source, after)
+        self._resume = start_position.resume(with_source, after)
         return after
 
     def _begin(self, connection: sa.Connection) -> None:
@@ -245,7 +256,7 @@ class Publisher:
             mariadb=self._flavour == "mariadb",
         )
         if self._flavour == "mariadb":
-            beside = start.beside(self._source, position.replica_id)
+            beside = start_position.beside(self._source, position.replica_id)
             ahead = LookAhead(self._source, beside, (position.server_id, position.server_uuid), self._stop)
             self._outbox.fate = lambda: ahead.fate(*reader.began)
         self._batches.created = reader.created
@@ -409,7 +420,7 @@ class Publisher:
         """How the last publisher ended is over, once a position is flushed of what the source sent."""
         if self._answered and not self._works:
             name, process = self._settings.name, lease_name(self._source.name)
-            in_transaction(self._state, lambda state: ending.clear(state, name, process), self._stop)
+            in_transaction(self._state, lambda state: exit_reason.clear(state, name, process), self._stop)
             self._works = True
 
     def _save(

@@ -10,14 +10,14 @@ import structlog
 from migrate.model.coordinate import Coordinate, file_number
 from migrate.model.errors import StopError
 from migrate.model.table import Table
-from migrate.publish import own, savepoints
+from migrate.publish import own_writes, savepoints
 from migrate.publish.decode.rows import DUMMY_TABLE_ID, DecoderCache, RowDecoder, RowEvent
 from migrate.publish.decode.tablemap import parse_table_map, peek_table, peek_table_id
 from migrate.publish.emit import Transaction
 from migrate.publish.log import binlog, payload
 from migrate.publish.log.binlog import Event
 from migrate.publish.log.gtid_event import gtid_of
-from migrate.publish.own import Own
+from migrate.publish.own_writes import Own
 from migrate.publish.schema.schema import Schema
 from migrate.publish.schema.statement import Statement, first_word, is_begin, parse_query, savepoint_of
 from migrate.target.roles import ROLE, STANDBY
@@ -263,7 +263,7 @@ class TransactionReader:
             return
         table_id, database, name = peek_table(event.body)
         found: tuple[Table, RowDecoder] | str | None
-        if name in own.OWN_TABLES:
+        if name in own_writes.OWN_TABLES:
             found = name if database in self._side.databases else None
         else:
             if (database, name) in self._definitions.watched:
@@ -301,10 +301,10 @@ class TransactionReader:
     def _own_rows(self, name: str, event: Event) -> None:
         """Rows of a table of the service's: the transaction is a stream's, or the side gets another role."""
         if name != ROLE:
-            if not self._selected and own.migration_of(event.type, event.body) in self._side.ours:
+            if not self._selected and own_writes.migration_of(event.type, event.body) in self._side.ours:
                 self._ours = True
             return
-        for migration, role in own.roles_of(event.type, event.body):
+        for migration, role in own_writes.roles_of(event.type, event.body):
             if migration == self._side.writer and role != self._role:
                 at = self._transaction(event)
                 since = Coordinate(at.incarnation, at.file, at.start, 0)

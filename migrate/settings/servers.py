@@ -9,7 +9,7 @@ from typing import Literal
 from pydantic import Field, SecretStr, ValidationInfo, field_validator, model_validator
 
 from migrate.model.address import parse_address
-from migrate.model.place import parse_place
+from migrate.model.log_position import parse_place
 from migrate.model.secrets import refuse_sample
 from migrate.settings.base import Name, Seconds, Section
 

@@ -12,7 +12,7 @@ from sqlalchemy.dialects.mysql import insert
 
 from migrate.model.change import Key, key_json
 from migrate.model.table import TableId
-from migrate.state import since
+from migrate.state import since_verification
 from migrate.state.columns import how_many, is_table, of_table, table_row
 from migrate.state.database import metadata, now
 
@@ -40,7 +40,7 @@ difference = sa.Table(
     sa.Column("detail", sa.Text),
     sa.Column("first_seen", sa.DateTime),
     sa.Column("last_seen", sa.DateTime),
-    since.column(),
+    since_verification.column(),
 )
 
 
@@ -115,7 +115,7 @@ def note_rest(connection: sa.Connection, migration: str, id_: TableId, low: str 
 
 def put(connection: sa.Connection, migration: str, id_: TableId, found: Iterable[tuple[Key, str, str]]) -> None:
     """Keys that differ: (key, kind, detail). One that is there keeps the time when it was first seen."""
-    began = {since.COLUMN: since.began(connection)}
+    began = {since_verification.COLUMN: since_verification.began(connection)}
     for key, kind, detail in found:
         seen = {"kind": kind, "detail": detail, "last_seen": now, **began}
         row = {**table_row(migration, id_), "key_hash": _hash(key), "key_text": key_json(key), **seen}
@@ -135,7 +135,7 @@ def count(
 ) -> int:
     """How many keys differ, of the migration or of one table. verification: that did so once this one had begun."""
     mine = [difference.c.migration == migration] if id_ is None else is_table(difference, migration, id_)
-    return how_many(connection, difference, [*mine, *since.unsettled(difference, verification)])
+    return how_many(connection, difference, [*mine, *since_verification.unsettled(difference, verification)])
 
 
 def every(connection: sa.Connection, migration: str, limit: int | None = None) -> list[Open]:

@@ -10,8 +10,8 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from migrate.state.chunks import table as detail
 from migrate.state.database import now
-from migrate.state.detail import table as detail
 from migrate.state.migration import table, topics
 from migrate.state.record import consumed
 

@@ -18,7 +18,7 @@ from migrate.model.change import Key, key_json
 from migrate.model.coordinate import Coordinate
 from migrate.model.table import TableId
 from migrate.state import migration as migrations
-from migrate.state import since as order
+from migrate.state import since_verification as order
 from migrate.state import verification
 from migrate.state.columns import how_many, is_table, of_coordinate, of_table, table_row
 from migrate.state.database import metadata, put_all

@@ -109,7 +109,7 @@ def check(known: Topic, seen: Topic) -> None:
 
 
 def set_partitions(connection: sa.Connection, migration: str, topic: Topic, partitions: int) -> Topic:
-    """Store another number of partitions; only for a drained migration (`migrate.ops.repartition`)."""
+    """Store another number of partitions; only for a drained migration (`migrate.commands.repartition`)."""
     connection.execute(
         sa.update(topics)
         .where(topics.c.migration == migration, topics.c.name == topic.name)

@@ -8,7 +8,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects.mysql import insert
 
 from migrate.model.coordinate import Coordinate
-from migrate.state import since
+from migrate.state import since_verification
 from migrate.state.columns import of_coordinate
 from migrate.state.database import metadata
 
@@ -24,7 +24,7 @@ table = sa.Table(
     sa.Column("key_text", sa.Text),
     sa.Column("message_bytes", sa.BigInteger),
     sa.Column("at", sa.DateTime),
-    since.column(),
+    since_verification.column(),
 )
 
 
@@ -52,7 +52,13 @@ def note(connection: sa.Connection, migration: str, row: Oversized) -> None:
         "message_bytes": row.size,
     }
     place = {"incarnation": at.incarnation, "file_no": at.file, "tx": at.transaction, "ordinal": at.ordinal}
-    new = {"migration": migration, "source": row.source, **place, **values, since.COLUMN: since.began(connection)}
+    new = {
+        "migration": migration,
+        "source": row.source,
+        **place,
+        **values,
+        since_verification.COLUMN: since_verification.began(connection),
+    }
     connection.execute(insert(table).values(new).on_duplicate_key_update(values))
 
 
@@ -64,7 +70,7 @@ def every(connection: sa.Connection, migration: str, verification: int | None = 
         sa.select(
             columns.table_schema, columns.table_name, columns.operation, columns.key_text, columns.message_bytes, *place
         )
-        .where(columns.migration == migration, *since.unsettled(table, verification))
+        .where(columns.migration == migration, *since_verification.unsettled(table, verification))
         .order_by(*place)
     )
     return [

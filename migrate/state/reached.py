@@ -12,7 +12,7 @@ from datetime import datetime
 import sqlalchemy as sa
 
 from migrate.model.partition import Partition
-from migrate.state import columns, compared, since
+from migrate.state import columns, compared, since_verification
 from migrate.state.database import metadata, now, put_all
 
 table = sa.Table(
@@ -36,7 +36,7 @@ lost = sa.Table(
     sa.Column("kept_from", sa.BigInteger),
     sa.Column("consumed", sa.BigInteger),
     sa.Column("found", sa.DateTime),
-    since.column(),
+    since_verification.column(),
 )
 DatabaseName = tuple[str, str]
 """Target and database."""
@@ -149,24 +149,24 @@ def note_lost(connection: sa.Connection, migration: str, found: Lost) -> None:
     values = {"target": target, "database_name": name, "what": found.what, "to_offset": found.end}
     same = [lost.c[column] == value for column, value in values.items()]
     again = sa.update(lost).where(lost.c.migration == migration, *same)
-    began = since.began(connection)
+    began = since_verification.began(connection)
     more = {
         "from_offset": sa.func.least(lost.c.from_offset, found.start),
         "kept_from": sa.func.greatest(lost.c.kept_from, found.kept),
         "consumed": sa.func.greatest(lost.c.consumed, found.consumed),
         "found": now,
-        since.COLUMN: began,
+        since_verification.COLUMN: began,
     }
     if connection.execute(again.values(more)).rowcount:
         return
     new = {"from_offset": found.start, "kept_from": found.kept, "consumed": found.consumed}
-    new[since.COLUMN] = began
+    new[since_verification.COLUMN] = began
     connection.execute(sa.insert(lost).values({"migration": migration, **values, **new}))
 
 
 def lost_since(connection: sa.Connection, migration: str, verification: int | None) -> list[Lost]:
     """What was found once a verification had begun; None: ever."""
-    where = [lost.c.migration == migration, *since.unsettled(lost, verification)]
+    where = [lost.c.migration == migration, *since_verification.unsettled(lost, verification)]
     rows = connection.execute(sa.select(lost).where(*where).order_by(lost.c.id)).mappings()
     return [
         Lost(

@@ -20,7 +20,7 @@ from migrate.mysql.foreign_keys import ForeignKey
 from migrate.mysql.keys import Condition, among
 from migrate.mysql.quoting import quote
 from migrate.mysql.values import compared, from_server
-from migrate.target.plan import PlannedTable, TargetDatabase
+from migrate.target.routing import PlannedTable, TargetDatabase
 from migrate.target.rows import slices
 
 _AT_ONCE = 500

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from migrate.model.errors import PreflightError
-from migrate.target.plan import Place, PlannedTable
+from migrate.target.routing import Place, PlannedTable
 
 
 def name_of(planned: PlannedTable) -> str:

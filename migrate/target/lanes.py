@@ -9,7 +9,7 @@ from queue import LifoQueue
 from typing import TypeVar
 
 from migrate.settings import Settings
-from migrate.target.plan import TargetPool
+from migrate.target.pool import TargetPool
 
 T = TypeVar("T")
 

@@ -18,7 +18,7 @@ from migrate.mysql.local_load import FILE, load
 from migrate.mysql.quoting import quote
 
 Block = tuple[bytes, int]
-"""Lines (`migrate.scroll.line`) as one text, and how many they are: at most ROWS."""
+"""Lines (`migrate.chunks.line`) as one text, and how many they are: at most ROWS."""
 ROWS = 50_000
 """In one statement, so that the server keeps a warning for each."""
 _PACKET = 512 * 1024

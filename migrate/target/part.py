@@ -14,7 +14,7 @@ from migrate.mysql.connection import Connection
 from migrate.mysql.errors import passes, text
 from migrate.state.record import Partition
 from migrate.target import decided as decisions
-from migrate.target import fence, reached, standing
+from migrate.target import fence, reached, write_context
 from migrate.target.decide import Intent
 from migrate.target.decided import Decided
 from migrate.target.place import Aftermath, Aside, Done, LeftOf, PlaceStep, Returned
@@ -86,7 +86,7 @@ def apply(
                 fence.raise_to(connection, part.partition, source, part.claim.epoch, coordinate)
         # Asked inside the transaction: only an answer from after the first statement counts (rule 11).
         migration = parts[0].partition.migration
-        known = standing.to_write(connection, migration, leads=leads)
+        known = write_context.to_write(connection, migration, leads=leads)
         for part in parts:
             if part.version is not None and known.role is not None and part.version != known.role.version:
                 raise SwitchedSince(connection.name)

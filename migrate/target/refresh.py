@@ -28,7 +28,8 @@ from migrate.mysql.readable import log_end
 from migrate.mysql.rowfilter import and_rows
 from migrate.mysql.values import from_server, selected
 from migrate.settings import Settings
-from migrate.target.plan import SILENT_SECONDS, PlannedTable
+from migrate.target.pool import SILENT_SECONDS
+from migrate.target.routing import PlannedTable
 
 T = TypeVar("T")
 REFRESHED = Coordinate(0, 0, 0, 0)

@@ -7,7 +7,7 @@ from contextlib import suppress
 
 from migrate.kafka.admin import describe
 from migrate.kafka.producer import OrderedProducer
-from migrate.kafka.watch import MAKE_AGAIN, TopicGone
+from migrate.kafka.topic_identity import MAKE_AGAIN, TopicGone
 from migrate.model.errors import ServerError
 from migrate.model.message import Delay, Message, Op, encode
 from migrate.model.partition import Partition

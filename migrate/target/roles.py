@@ -4,7 +4,7 @@ Each database that a stream writes to has a row for that stream. Every transacti
 lock and writes only while it says `standby`; a cutover changes it under an exclusive lock, which waits for the
 transactions in flight. So whatever comes late, a refresh, a retry or a process that was frozen, writes nothing where
 applications write. The row's changes stand in the server's own binlog, so a change's coordinate shows whether it was
-made while its side was standby (`migrate.publish.own`).
+made while its side was standby (`migrate.publish.own_writes`).
 """
 
 from __future__ import annotations

@@ -23,8 +23,8 @@ from migrate.mysql.keys import among
 from migrate.mysql.quoting import quote, quote_all
 from migrate.mysql.typed_json import JsonValue
 from migrate.mysql.values import Parameter, compared, from_server, parameter, placeholder
-from migrate.target import exact, holders, literals
-from migrate.target.alike import Alike, is_translated
+from migrate.target import literals, non_strict, unique_holders
+from migrate.target.equal_keys import Alike, is_translated
 from migrate.target.literals import RowLiterals
 
 log = structlog.get_logger("migrate.target")
@@ -133,7 +133,7 @@ class PlaceWriter:
         columns = (*self.table.key_columns, *self._kept)
         replaces = f"REPLACE{self._insert.removeprefix('INSERT')} {self._row_mark}"
         write = partial(self._write, connection, replaces, self._values(row))
-        for where, values in holders.conditions(connection, self.table, self.name, row, write):
+        for where, values in unique_holders.conditions(connection, self.table, self.name, row, write):
             found = self._rows(connection, columns, where, values)
             if found:
                 self.delete(connection, [tuple(map(str, one[: len(self.table.key)])) for one in found])
@@ -162,7 +162,7 @@ class PlaceWriter:
         sets = ", ".join(f"{quote(column.name)} = {placeholder(column)}" for column in self.table.stored)
         where, arguments = among(self.table, [self.key_of(row)])
         values = self._values(row)
-        exact.write(
+        non_strict.write(
             connection,
             lambda: connection.execute(f"UPDATE {quote(self.name)} SET {sets} WHERE {where}", [*values, *arguments]),
             lambda: self._holds(connection, [values]),
@@ -172,7 +172,7 @@ class PlaceWriter:
         """Delete what is there of these keys; returns how many rows."""
         deleted = 0
         for part in slices(keys, self._lookup_keys):
-            deleted += exact.delete(connection, self.table, partial(self._delete, connection, part), len(part))
+            deleted += non_strict.delete(connection, self.table, partial(self._delete, connection, part), len(part))
         return deleted
 
     def _delete(self, connection: Connection, keys: Sequence[Key]) -> int:
@@ -207,7 +207,7 @@ class PlaceWriter:
                 texts, size, first = [], 0, index
 
     def _write_literals(self, connection: Connection, values: str, tail: str, rows: Sequence[Row]) -> None:
-        exact.write(
+        non_strict.write(
             connection,
             lambda: connection.write(self._insert, values, tail),
             lambda: self._holds(connection, [self._values(row) for row in rows]),
@@ -215,14 +215,14 @@ class PlaceWriter:
 
     def _write(self, connection: Connection, statement: str, arguments: list[Parameter]) -> None:
         width = len(self.table.stored)
-        exact.write(
+        non_strict.write(
             connection,
             lambda: connection.execute(statement, arguments),
             lambda: self._holds(connection, [arguments[at : at + width] for at in range(0, len(arguments), width)]),
         )
 
     def _holds(self, connection: Connection, rows: Sequence[Sequence[Parameter]]) -> bool:
-        return exact.holds(connection, self.table, self.name, rows)
+        return non_strict.holds(connection, self.table, self.name, rows)
 
     @cached_property
     def _parameters(self) -> list[tuple[str, Callable[[str | None], Parameter]]]:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from migrate.model.table import Table
-from migrate.target.plan import Plan, PlannedTable
+from migrate.target.routing import Plan, PlannedTable
 
 
 def obstacles(plan: Plan) -> Iterator[tuple[Table, str, str]]:

@@ -11,7 +11,7 @@ from typing import Any
 from migrate.model.words import counted
 from migrate.mysql.connection import Connection
 from migrate.mysql.readable import log_end
-from migrate.verify.looks import Difference
+from migrate.verify.recheck import Difference
 from migrate.verify.verified import TableVerified
 
 VERSION = 1

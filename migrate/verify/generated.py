@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from migrate.chunks.sessions import Sessions
 from migrate.model.table import TableId
 from migrate.mysql.connection import Connection
-from migrate.scroll.sessions import Sessions
-from migrate.target.plan import PlannedTable
+from migrate.target.routing import PlannedTable
 
 
 class WithGenerated:

@@ -10,9 +10,9 @@ import structlog
 
 from migrate.model.change import Key
 from migrate.settings import Settings
-from migrate.target.asking import bring
-from migrate.target.plan import PlannedTable
-from migrate.verify.kinds import Kind, Verdict
+from migrate.target.refresh_request import bring
+from migrate.target.routing import PlannedTable
+from migrate.verify.difference import Kind, Verdict
 
 log = structlog.get_logger("migrate.verify")
 _BATCH = 500

@@ -17,7 +17,7 @@ from migrate.mysql.connection import connect
 from migrate.settings import Settings
 from migrate.state import compared, phase, position, reached, verification_progress
 from migrate.state.verification_progress import Unfinished
-from migrate.target.plan import PlannedTable
+from migrate.target.routing import PlannedTable
 from migrate.verify import certificate
 
 log = structlog.get_logger("migrate.verify")

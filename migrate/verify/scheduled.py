@@ -14,15 +14,15 @@ import structlog
 from apscheduler.schedulers.background import BackgroundScheduler
 from sqlalchemy.exc import DBAPIError
 
+from migrate.chunks.outcome import may_pass
 from migrate.model.errors import MigrateError, ServerError, StopError
 from migrate.mysql.errors import text
-from migrate.scroll.outcome import may_pass
 from migrate.settings import Settings
-from migrate.state import halt, leading
+from migrate.state import leading, stop_reason
 from migrate.state.database import in_transaction
 from migrate.state.lease import Held, Leases
-from migrate.target.plan import Plan
-from migrate.verify.checking import CheckRun, Outcome
+from migrate.target.routing import Plan
+from migrate.verify.check_run import CheckRun, Outcome
 
 log = structlog.get_logger("migrate.check")
 LEASE = PROCESS = "check"
@@ -135,8 +135,8 @@ class ScheduledCheck:
     def _note(self, error: MigrateError | None) -> None:
         def note(connection: sa.Connection) -> None:
             if error is None:
-                halt.clear(connection, self._settings.name, PROCESS)
+                stop_reason.clear(connection, self._settings.name, PROCESS)
             else:
-                halt.note(connection, self._settings.name, PROCESS, error)
+                stop_reason.note(connection, self._settings.name, PROCESS, error)
 
         self._write(note)

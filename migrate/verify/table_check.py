@@ -11,22 +11,22 @@ from typing import Any
 
 import structlog
 
+from migrate.chunks.keyrange import KeyRange
+from migrate.chunks.outcome import Problem
+from migrate.chunks.planner import Planner
+from migrate.chunks.retry import Patience
+from migrate.chunks.sessions import Sessions
 from migrate.model.change import Key
 from migrate.model.errors import MigrateError, ServerError, StopError
-from migrate.scroll.check import MAX_BYTES, Checked, CheckJob, compare_chunk
-from migrate.scroll.keyrange import KeyRange
-from migrate.scroll.lookup import BlindSpot
-from migrate.scroll.outcome import Problem
-from migrate.scroll.patience import Patience
-from migrate.scroll.planner import Planner
-from migrate.scroll.sessions import Sessions
 from migrate.settings import Settings
-from migrate.target.plan import PlannedTable
+from migrate.target.routing import PlannedTable
+from migrate.verify.chunk_check import MAX_BYTES, Checked, CheckJob, compare_chunk
+from migrate.verify.difference import Kind, Verdict
 from migrate.verify.generated import with_generated
-from migrate.verify.kinds import Kind, Verdict
-from migrate.verify.looks import Difference, Hurry, Looked, describe, look_again, look_up_keys
+from migrate.verify.lookup import BlindSpot
+from migrate.verify.recheck import Difference, Hurry, Looked, describe, look_again, look_up_keys
 from migrate.verify.repair import Refresh, mendable
-from migrate.verify.tally import Cover, unaccounted
+from migrate.verify.row_counts import Cover, unaccounted
 from migrate.verify.verified import TableVerified
 
 log = structlog.get_logger("migrate.verify")

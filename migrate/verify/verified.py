@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from migrate.verify.looks import Difference
+from migrate.verify.recheck import Difference
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from migrate.model.errors import MigrateError
-from migrate.ops import logs
-from migrate.ops import status as statuses
+from migrate.processes import logs
 from migrate.settings import load
 from migrate.state import database
+from migrate.status import snapshot as statuses
 from sandbox.demo import config
 from sandbox.demo.migration import Migration
 from sandbox.demo.shop import CREATE

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from migrate.commands.init import initialise
 from migrate.model.errors import MigrateError
-from migrate.ops.init import initialise
 from migrate.preflight import run as preflight
 from migrate.preflight.result import Verdict
 from migrate.settings import Settings, parse

@@ -9,8 +9,8 @@ import pytest
 import structlog
 import typer
 
-from migrate.cli import app, main
-from migrate.ops import logs
+from migrate.cli.main import app, main
+from migrate.processes import logs
 from migrate.settings import Logging
 from sandbox.broker import KafkaBroker
 from sandbox.stack import Sandbox

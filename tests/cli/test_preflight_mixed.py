@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from migrate.mysql.connection import connect
-from migrate.preflight import existing
 from migrate.preflight import run as preflight
 from migrate.preflight.result import Verdict
+from migrate.preflight.schema import existing
 from migrate.settings import Settings, parse
-from migrate.target.plan import Plan
+from migrate.target.routing import Plan
 from sandbox.stack import Sandbox
 from tests.helpers import address, raw_settings, scratch
 

@@ -18,8 +18,8 @@ from migrate.model.coordinate import Coordinate
 from migrate.model.errors import MigrateError
 from migrate.model.message import Message, Received, encode
 from migrate.settings import Settings, State
-from migrate.state import halt, record
 from migrate.state import migration as migrations
+from migrate.state import record, stop_reason
 from migrate.state.lease import Leases
 from migrate.state.migration import Migration, Topic
 from migrate.state.reached import DatabaseName
@@ -135,13 +135,13 @@ class World:
     def halted(self) -> dict[int, str]:
         """Why partitions stand still, by number."""
         with self.state.connect() as connection:
-            found = halt.every(connection, self.name)
+            found = stop_reason.every(connection, self.name)
         return {int(process.rpartition("[")[2][:-1]): reason for process, reason, *_ in found}
 
     def halted_at(self, partition: int) -> datetime:
         """When it was noted last that a partition stands still."""
         with self.state.connect() as connection:
-            found = halt.every(connection, self.name)
+            found = stop_reason.every(connection, self.name)
         return next(one.at for one in found if one.process.endswith(f"[{partition}]"))
 
     def consumed(self, partition: int) -> int | None:

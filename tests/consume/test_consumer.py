@@ -10,7 +10,7 @@ from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 from structlog.testing import capture_logs
 
-from migrate.consume.sharing import share
+from migrate.consume.assignment import share
 from migrate.model.coordinate import Coordinate
 from migrate.model.errors import StopError
 from migrate.settings import State

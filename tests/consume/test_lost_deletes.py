@@ -22,7 +22,7 @@ from migrate.state import record
 from migrate.state.clock import StateClock
 from migrate.state.migration import Migration, Topic
 from migrate.target import ledger
-from migrate.target.plan import TargetPool
+from migrate.target.pool import TargetPool
 from tests.helpers import make_settings, plain_table, plan_of
 
 LATER = "delay topics not compared with the ledgers; tried again"

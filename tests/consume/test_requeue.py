@@ -17,7 +17,7 @@ from migrate.delay.requeue import Requeue
 from migrate.kafka import admin
 from migrate.kafka.producer import OrderedProducer
 from migrate.kafka.reader import PartitionReader
-from migrate.kafka.watch import TopicGone
+from migrate.kafka.topic_identity import TopicGone
 from migrate.model.errors import ServerError
 from migrate.model.message import Message, encode
 from migrate.model.partition import Partition

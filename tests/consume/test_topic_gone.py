@@ -11,7 +11,7 @@ import pytest
 
 from migrate.kafka import admin
 from migrate.kafka.reader import PartitionReader
-from migrate.kafka.watch import TopicWatch
+from migrate.kafka.topic_identity import TopicWatch
 from sandbox.broker import KafkaBroker
 from tests.consume.support import FakeWriter, Process, World, until
 from tests.failover.support import frozen

@@ -10,12 +10,12 @@ from typing import Any
 import pymysql
 import pytest
 
-from migrate.cutover.server import Server, Session
+from migrate.cutover.left_server import Server, Session
 from migrate.model.errors import ServerError
 from migrate.settings import Source
 from sandbox.database import DatabaseServer
 from sandbox.stack import Sandbox
-from tests.cutover.test_blocking import number_of
+from tests.cutover.test_write_block import number_of
 from tests.helpers import address, scratch
 
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from migrate.cutover.reverse import reversed_settings
+from migrate.cutover.reverse_settings import reversed_settings
 from migrate.model.errors import ConfigError
 from migrate.model.table import Column, Kind, Table, TableId
 from migrate.settings import Settings, parse
 from migrate.sharding.rule import build_rule
-from migrate.target.plan import Plan
+from migrate.target.routing import Plan
 
 COLUMNS = tuple(Column(name, "bigint", Kind.INT, nullable=False) for name in ("id", "user_id", "code"))
 RULE = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import sqlalchemy as sa
 
-from migrate.ops import way_back
+from migrate.status import way_back
 from tests.helpers import make_settings, plain_table, plan_of, unique
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from migrate.kafka import admin
 from migrate.kafka.producer import OrderedProducer
 from migrate.model.message import Message, encode
-from migrate.publish import published
+from migrate.publish import unacknowledged
 from migrate.state.position import Position
 from sandbox.broker import KafkaBroker
 from tests.helpers import make_settings, unique
@@ -56,7 +56,7 @@ def test_transactions_at_or_after_the_position_are_found_in_every_partition(kafk
     assert producer.flush(60)
     stored = Position("s", "a:1", 1, "", 1, 2, "b.000003", 2000)
     without = {(settings.topic, 1, 0)}
-    found = published.beyond(settings, [(settings.topic, number) for number in range(3)], without, stored)
+    found = unacknowledged.beyond(settings, [(settings.topic, number) for number in range(3)], without, stored)
     assert found.gtids == {"third", *(f"0-1-{number}" for number in range(1200))}
     assert found.newest == 1
 
@@ -64,5 +64,5 @@ def test_transactions_at_or_after_the_position_are_found_in_every_partition(kafk
 def test_an_empty_topic_has_nothing(kafka: KafkaBroker) -> None:
     settings = make_settings(kafka={"bootstrap": kafka.bootstrap, "topic": unique("published"), "partitions": 1})
     admin.create_topic(settings.kafka, settings.topic, 1)
-    found = published.beyond(settings, [(settings.topic, 0)], (), Position("s", "a:1", 1, "", 1, 1, "b.000001", 4))
+    found = unacknowledged.beyond(settings, [(settings.topic, 0)], (), Position("s", "a:1", 1, "", 1, 1, "b.000001", 4))
     assert (found.gtids, found.newest) == (set(), 0)

@@ -14,8 +14,8 @@ import pytest
 from migrate.model.errors import ServerError, StopError
 from migrate.mysql.catalog import server_facts
 from migrate.mysql.connection import connect
-from migrate.publish.published import Published
-from migrate.publish.reach import Reach, Reached
+from migrate.publish.source_selection import Reach, Reached
+from migrate.publish.unacknowledged import Published
 from migrate.settings import Failover, Source
 from migrate.state.failover import AGAIN, GTID
 from migrate.state.position import Position

@@ -98,6 +98,6 @@ def _stopping(when: str, *, chosen: bool) -> Iterator[None]:
 if __name__ == "__main__":
     moment, function, count, *arguments = sys.argv[1:]
     stop_at(moment, function, int(count))
-    from migrate.cli import main
+    from migrate.cli.main import main
 
     main(arguments)

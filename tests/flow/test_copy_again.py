@@ -22,7 +22,7 @@ from tests.helpers import unique
 pytestmark = [pytest.mark.long, pytest.mark.timeout(1200)]  # it starts Spark
 
 _FEW = "copy: {chunk_rows: 8, chunks_at_once: 2, master: 'local[1]'}\n"
-_SETTLE = "migrate.scroll.table_copy:TableCopy.settle"
+_SETTLE = "migrate.copy.table_copy:TableCopy.settle"
 
 
 def killed_copy(flow: Flow, call: int, *arguments: str) -> None:

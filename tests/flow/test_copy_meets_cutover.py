@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from migrate.ops.runtime import stored_plan
 from migrate.settings import load
 from migrate.state import database
+from migrate.target.stored_plan import stored_plan
 from sandbox.broker import KafkaBroker
 from sandbox.stack import Sandbox
 from tests.failover.support import SLOW, wait
@@ -20,9 +20,9 @@ from tests.forked import Child
 
 pytestmark = pytest.mark.long
 
-CATCH_UP = "migrate.cutover.changed:ChangedKeys.read"
+CATCH_UP = "migrate.cutover.changed_keys:ChangedKeys.read"
 CAUGHT_UP = "step:catch up"
-HURRY = "migrate.ops.cutover:hurrier"
+HURRY = "migrate.commands.cutover:hurrier"
 
 
 @contextmanager
@@ -68,7 +68,7 @@ def test_a_copy_that_was_started_before_the_switch_brings_no_deleted_row_back(
         flow, ask = one.flow, one.flow.migration.ask
         table = copied_by_rule(one)
         ask("verify")
-        begin = "migrate.scroll.table_copy:TableCopy.begin"
+        begin = "migrate.copy.table_copy:TableCopy.begin"
         with held(one, "copy", begin, "copy", "--table", table, "--restart") as copy:
             ask("cutover")
             flow.children("back-consume")[0].stop(SLOW)  # so that the source has the row for a while
@@ -89,7 +89,7 @@ def test_a_cutover_that_a_copy_overtook_does_not_begin_and_no_copy_begins_in_one
     with switched(box, kafka, tmp_path) as one:
         flow, ask = one.flow, one.flow.migration.ask
         table = copied_by_rule(one)
-        begin = "migrate.scroll.table_copy:TableCopy.begin"
+        begin = "migrate.copy.table_copy:TableCopy.begin"
         again = ("copy", "--table", table, "--restart")
         for label, where in (("in-catch-up", CATCH_UP), ("behind-it", CAUGHT_UP)):
             ask("verify")

@@ -24,16 +24,16 @@ if TYPE_CHECKING:
     from tests.flow.test_cutover_sources import TwoSources
 
 SEAMS = (  # where it is killed, and on which side applications are then
-    ("before", "migrate.cutover.blocking:Blocks.stop", "source"),
+    ("before", "migrate.cutover.write_block:Blocks.stop", "source"),
     ("after", "migrate.state.cutover:note_block", "source"),  # nothing is stopped yet
-    ("after", "migrate.cutover.blocking:Blocks.stop", "source"),
+    ("after", "migrate.cutover.write_block:Blocks.stop", "source"),
     ("after", "step:lock", "source"),
     ("after", "step:drain", "source"),
-    ("after", "migrate.cutover.changed:ChangedKeys.compare", "source"),
+    ("after", "migrate.cutover.changed_keys:ChangedKeys.compare", "source"),
     ("before", "step:switch", "source"),
     ("after", "migrate.state.cutover:came_to", "source"),  # in the switch's transaction, which does not commit
     ("after", "step:switch", "target"),
-    ("after", "migrate.ops.cutover:Cutover.finish", "target"),
+    ("after", "migrate.commands.cutover:Cutover.finish", "target"),
 )
 
 
@@ -103,7 +103,7 @@ def killed_with_its_terminal(one: Switched) -> None:
     killed.wait()
 
 
-CLOSED_ONE = ("migrate.cutover.server:Server.execute", 4)
+CLOSED_ONE = ("migrate.cutover.left_server:Server.execute", 4)
 """A call that closes the first of two servers: both were tried before, and it was given a limit to its waits."""
 
 
@@ -166,7 +166,7 @@ def test_without_its_guardian_what_was_killed_is_ended_by_abort_or_by_the_next_r
         assert (one.side(), one.writable()) == ("source", ["source"])
         worked.goes_on()
 
-        alone_killed(flow, "migrate.ops.cutover:Cutover.finish", 1, "cutover")
+        alone_killed(flow, "migrate.commands.cutover:Cutover.finish", 1, "cutover")
         late = flow.child("late", "cutover", "--abort")
         assert late.wait(SLOW)
         said = late.log.read_text("utf-8")

@@ -152,7 +152,7 @@ def carrying(one: Switched, *carry: str) -> Iterator[list[str]]:
     """What `migrate foreign carry` refuses by, for what is done between its looks at the two sides."""
     held, said = one.flow.directory / "held-carry", list[str]()
     child = Child("carry", one.flow.directory / "carry.log", Path.cwd())
-    command = launcher.command(one.flow.migration, "hold-after", "migrate.ops.foreign:pass_up_to", 1, *carry)
+    command = launcher.command(one.flow.migration, "hold-after", "migrate.commands.foreign:pass_up_to", 1, *carry)
     child.start(command, {**one.flow.migration.environment, "HELD_AT": str(held)})
     wait(held.exists, "the stream to have passed")
     yield said

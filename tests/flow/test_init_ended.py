@@ -13,8 +13,8 @@ from tests.helpers import unique
 _KILLED_BEFORE = (
     ("migrate.state.database:upgrade", 1),  # the state database is there, and empty
     ("migrate.kafka.admin:create_topic", 2),
-    ("migrate.ops.init:create_own_tables", 3),
-    ("migrate.ops.init:create_place", 6),
+    ("migrate.commands.init:create_own_tables", 3),
+    ("migrate.commands.init:create_place", 6),
     ("migrate.state.migration:create", 1),
 )
 

@@ -96,7 +96,7 @@ def the_first_migration(hand: Hand) -> Child:
     run = hand.keeps("migrate run")
     wait(lambda: "published binlog" in hand.types("migrate status"), "a published position")
     assert stands(hand) == ("capturing", "migrate copy")
-    launcher.run_killed(hand.flow.migration, "before", "migrate.scroll.table_copy:TableCopy.settle", 1, "copy")
+    launcher.run_killed(hand.flow.migration, "before", "migrate.copy.table_copy:TableCopy.settle", 1, "copy")
     assert stands(hand) == ("copying", "migrate copy")
     assert f"{ROWS} rows" in hand.types("migrate copy")
     hand.types("migrate copy --table shop.orders")

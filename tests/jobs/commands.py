@@ -11,9 +11,9 @@ from typing import Any
 
 import yaml
 
-from migrate.state import detail
+from migrate.state import chunks
+from tests.copy.setup import Laid
 from tests.jobs.cluster import wait
-from tests.scroll.setup import Laid
 
 _ROOT = Path(__file__).resolve().parents[2]
 _WAITING = "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE STATE LIKE 'Waiting for table%lock'"
@@ -53,7 +53,7 @@ def attempts(laid: Laid) -> list[int]:
     state = laid.state()
     try:
         with state.connect() as connection:
-            return [chunk.attempt for chunk in detail.load(connection, laid.settings.name, laid.table.table)]
+            return [chunk.attempt for chunk in chunks.load(connection, laid.settings.name, laid.table.table)]
     finally:
         state.dispose()
 

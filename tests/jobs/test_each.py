@@ -8,8 +8,8 @@ import pytest
 
 from jobs.full_copy import TableCopied, each
 from migrate.model.errors import OwnershipLost, ServerError, StopError
-from migrate.state.detail import Counts
-from migrate.target.plan import PlannedTable
+from migrate.state.chunks import Counts
+from migrate.target.routing import PlannedTable
 from tests.helpers import plain_table, plan_of
 
 (_PLANNED,) = plan_of(plain_table()).tables.values()

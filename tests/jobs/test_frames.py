@@ -9,9 +9,9 @@ import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 
 from jobs.frames import Step, chained, deduplicated, map_in_arrow, routed, schema
-from migrate.scroll.marks import Mark, load
-from migrate.scroll.outcome import End
-from migrate.target.plan import PlannedTable
+from migrate.chunks.mark import Mark, load
+from migrate.chunks.outcome import End
+from migrate.target.routing import PlannedTable
 from tests.helpers import plain_table, plan_of
 
 END = Mark(3, 42)

@@ -21,14 +21,15 @@ from migrate.model.errors import ConfigError, StopError
 from migrate.mysql.connection import connect
 from migrate.mysql.quoting import quote
 from migrate.mysql.values import selected
-from migrate.state import detail, phase
-from migrate.state.detail import ChunkState
+from migrate.state import chunks as detail
+from migrate.state import phase
+from migrate.state.chunks import ChunkState
 from migrate.state.phase import Phase
 from migrate.target import ledger
 from sandbox.stack import Sandbox
+from tests.copy import types
+from tests.copy.setup import Laid, lay, one_place, spread
 from tests.helpers import server_of
-from tests.scroll import types
-from tests.scroll.setup import Laid, lay, one_place, spread
 
 CREATE = "CREATE TABLE {t} (id INT PRIMARY KEY, v VARCHAR(200))"
 _ROOT = Path(__file__).resolve().parents[2]

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from sandbox.stack import Sandbox
+from tests.copy.setup import lay, spread
 from tests.failover.disk import small_disk
 from tests.jobs.commands import config_of, ended, held, started
 from tests.jobs.test_full_copy import CREATE, numbers, raw_rows
-from tests.scroll.setup import lay, spread
 
 pytestmark = pytest.mark.timeout(600)
 

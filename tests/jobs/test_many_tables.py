@@ -14,13 +14,13 @@ import sqlalchemy as sa
 
 from jobs import full_copy, verify
 from jobs.verify import VerifyProgress
+from migrate.commands.init import initialise
+from migrate.copy.tables_copy import TablesCopy
 from migrate.model.errors import OwnershipLost, StopError
-from migrate.ops.init import initialise
 from migrate.preflight import run as preflight
-from migrate.scroll.tables_copy import TablesCopy
 from migrate.settings import Settings, parse
-from migrate.state import database, detail, phase, position, verification_progress
-from migrate.state.detail import ChunkState
+from migrate.state import chunks, database, phase, position, verification_progress
+from migrate.state.chunks import ChunkState
 from migrate.state.phase import Phase
 from migrate.target import chunk_fence
 from migrate.target.fence import CHUNK_FENCE
@@ -218,7 +218,7 @@ def test_a_copy_that_ended_halfway_goes_on_and_is_whole(
     assert left
     assert (many.unequal(), many.open_fences()) == ([], 0)
     with many.state() as connection:
-        states = connection.execute(sa.select(detail.table.c.state)).scalars().all()
+        states = connection.execute(sa.select(chunks.table.c.state)).scalars().all()
     assert states == [ChunkState.DONE.value] * many.tables
 
 

@@ -12,11 +12,12 @@ from structlog.testing import capture_logs
 from jobs import full_copy, verify
 from jobs.full_copy import CopyProgress
 from migrate.model.errors import PreflightError
-from migrate.state import detail, position, rewind
-from migrate.state.detail import ChunkState
+from migrate.state import chunks as detail
+from migrate.state import position, rewind
+from migrate.state.chunks import ChunkState
 from sandbox.stack import Sandbox
+from tests.copy.setup import Laid, lay, spread
 from tests.jobs.test_full_copy import CREATE, numbers, raw_rows
-from tests.scroll.setup import Laid, lay, spread
 
 
 def go_back(laid: Laid) -> None:

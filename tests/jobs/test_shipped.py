@@ -10,11 +10,11 @@ import pytest
 from pyspark.serializers import CloudPickleSerializer
 
 from jobs import full_copy, verify
-from migrate.scroll.check import CheckJob
-from migrate.scroll.tasks import CopyJob
+from migrate.copy.tasks import CopyJob
+from migrate.verify.chunk_check import CheckJob
 from sandbox.stack import Sandbox
+from tests.copy.setup import lay, spread
 from tests.helpers import address, make_settings, plain_table, plan_of, unique
-from tests.scroll.setup import lay, spread
 
 CANARY = "canary-4711"
 FILL = "INSERT INTO {t} WITH RECURSIVE s (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM s WHERE n < 60) SELECT n FROM s"

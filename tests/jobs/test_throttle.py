@@ -17,17 +17,17 @@ from structlog.testing import capture_logs
 
 from jobs import full_copy
 from jobs.full_copy import CopyProgress
-from migrate.ops import throttle
-from migrate.ops.runtime import stored_plan
-from migrate.ops.throttle import Copying
-from migrate.scroll.governor import LOOK_SECONDS
-from migrate.state import copy_progress, detail
-from migrate.state.detail import ChunkState
+from migrate.copy import operator_limits
+from migrate.copy.governor import LOOK_SECONDS
+from migrate.copy.operator_limits import Copying
+from migrate.state import chunks, copy_progress
+from migrate.state.chunks import ChunkState
+from migrate.target.stored_plan import stored_plan
 from sandbox.stack import Sandbox
 from tests.cli.support import Outcome, migrate
+from tests.copy.setup import Laid, lay, spread
+from tests.copy.test_governor import sleeping
 from tests.jobs.test_full_copy import CREATE, numbers, raw_rows
-from tests.scroll.setup import Laid, lay, spread
-from tests.scroll.test_governor import sleeping
 
 pytestmark = pytest.mark.timeout(600)
 _ROOT = Path(__file__).resolve().parents[2]
@@ -55,7 +55,7 @@ def said(laid: Laid, tmp_path: Path, *arguments: str) -> str:
 def change(laid: Laid, *, reset: bool = False, **changes: Any) -> None:
     """What that command does."""
     state = laid.state()
-    throttle.change(laid.settings, state, changes, reset=reset)
+    operator_limits.change(laid.settings, state, changes, reset=reset)
     state.dispose()
 
 
@@ -63,7 +63,7 @@ def begun(laid: Laid) -> int:
     """Chunks that were begun so far."""
     state = laid.state()
     with state.connect() as connection:
-        found = len(detail.load(connection, laid.settings.name, laid.table.table))
+        found = len(chunks.load(connection, laid.settings.name, laid.table.table))
     state.dispose()
     return found
 
@@ -72,7 +72,7 @@ def copying(laid: Laid) -> Copying | None:
     """What the state says of the table's copy."""
     state = laid.state()
     with state.connect() as connection:
-        found = throttle.copies(connection, laid.plan).get(laid.table.table.id)
+        found = operator_limits.copies(connection, laid.plan).get(laid.table.table.id)
     state.dispose()
     return found
 
@@ -180,7 +180,7 @@ def test_what_cannot_be_is_refused_in_one_line_and_changes_nothing(box: Sandbox,
     line, _ = ask(laid, tmp_path, "--pause", "--resume").told(2)
     assert line == "--pause, --resume and --reset exclude each other"
     state = laid.state()
-    now = throttle.read(laid.settings, state, stored_plan(laid.settings, state))
+    now = operator_limits.read(laid.settings, state, stored_plan(laid.settings, state))
     state.dispose()
     assert (now.limits.chunks, now.limits.min_chunks, now.limits.max_replica_lag_seconds) == (8, 3, 2.5)
     assert now.limits.max_threads_running == 50
@@ -278,14 +278,14 @@ def test_rows_by_place_are_counted_once_over_runs_and_the_skew_is_told(box: Sand
     assert {chunk.state for chunk in _details(laid)} == {ChunkState.DONE}
     state = laid.state()
     with state.begin() as connection:
-        detail.void(connection, laid.settings.name, laid.table.table)
+        chunks.void(connection, laid.settings.name, laid.table.table)
         assert copy_progress.places(connection, laid.settings.name, laid.table.table.id) == {}
     state.dispose()
 
 
-def _details(laid: Laid) -> list[detail.Detail]:
+def _details(laid: Laid) -> list[chunks.Detail]:
     state = laid.state()
     with state.connect() as connection:
-        found = detail.load(connection, laid.settings.name, laid.table.table)
+        found = chunks.load(connection, laid.settings.name, laid.table.table)
     state.dispose()
     return found

@@ -8,17 +8,17 @@ from pathlib import Path
 import pytest
 
 from jobs import full_copy
+from migrate.chunks.chosen_tables import chosen_tables
+from migrate.chunks.keyrange import KeyRange
+from migrate.chunks.sessions import Sessions, forget
 from migrate.model.table import Kind
-from migrate.scroll.check import CheckJob, compare_chunk
-from migrate.scroll.keyrange import KeyRange
-from migrate.scroll.screen import forms, source_total, target_total
-from migrate.scroll.sessions import Sessions, forget
-from migrate.scroll.tables import chosen_tables
 from migrate.state import database
-from migrate.target.plan import PlannedTable
+from migrate.target.routing import PlannedTable
+from migrate.verify.checksum import forms, source_total, target_total
+from migrate.verify.chunk_check import CheckJob, compare_chunk
 from sandbox.broker import KafkaBroker
 from sandbox.stack import Sandbox
-from tests.scroll.setup import alike
+from tests.copy.setup import alike
 from tests.types.outcome import names, work_through
 from tests.types.ways import Ways, machine_zone
 

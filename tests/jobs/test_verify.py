@@ -13,9 +13,9 @@ from migrate.model.errors import DifferenceFound, PreflightError
 from migrate.mysql.quoting import quote
 from migrate.settings import parse
 from migrate.state import verification
-from migrate.verify.kinds import Kind
+from migrate.verify.difference import Kind
 from sandbox.stack import Sandbox
-from tests.scroll.setup import Laid, lay, spread
+from tests.copy.setup import Laid, lay, spread
 
 ROWS = 1500
 KEY = 777

@@ -15,7 +15,7 @@ from migrate.settings import parse
 from migrate.state import compared, verification
 from migrate.verify.certificate import page
 from sandbox.stack import Sandbox
-from tests.scroll.setup import Laid, lay, spread
+from tests.copy.setup import Laid, lay, spread
 
 FILL = (
     "INSERT INTO {t} WITH RECURSIVE seq (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM seq WHERE n < 60)"

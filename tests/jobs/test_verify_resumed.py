@@ -27,11 +27,11 @@ from migrate.state.reached import Lost
 from migrate.state.verification_progress import Progress
 from migrate.verify.certificate import page
 from migrate.verify.certificate_page import html_page
-from migrate.verify.standing import standing
+from migrate.verify.run import standing
 from sandbox.stack import Sandbox
+from tests.copy.setup import Laid, lay, spread
 from tests.jobs.cluster import wait
 from tests.jobs.commands import config_of, ended, held, run, started
-from tests.scroll.setup import Laid, lay, spread
 
 ROWS = 600
 CREATE = "CREATE TABLE {t} (id BIGINT PRIMARY KEY, v VARCHAR(50))"

@@ -10,16 +10,16 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager, nullcontext
 from dataclasses import dataclass
 
+from migrate.chunks.sessions import Sessions
 from migrate.model.change import Key
 from migrate.model.message import Row
 from migrate.model.table import Kind, Table
 from migrate.mysql.connection import Connection
 from migrate.mysql.quoting import quote, quote_all
 from migrate.mysql.values import compared, from_server, parameter, placeholder
-from migrate.scroll.check import CheckJob, check_chunk
-from migrate.scroll.sessions import Sessions
 from migrate.settings import Settings, parse
-from migrate.target.plan import Plan, PlannedTable
+from migrate.target.routing import Plan, PlannedTable
+from migrate.verify.chunk_check import CheckJob, check_chunk
 from migrate.verify.table_check import TableCheck
 from migrate.verify.verified import TableVerified
 from sandbox.stack import Sandbox

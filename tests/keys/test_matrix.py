@@ -10,16 +10,16 @@ from contextlib import closing
 
 import pytest
 
+from migrate.chunks.keyrange import condition
+from migrate.chunks.planner import Planner
+from migrate.chunks.sessions import forget
 from migrate.model.change import Key
 from migrate.mysql.connection import Connection
 from migrate.mysql.keys import Condition, above, among, equal, order, up_to
-from migrate.scroll.keyrange import condition
-from migrate.scroll.planner import Planner
-from migrate.scroll.sessions import forget
 from migrate.target.ledger import key_hashes
 from migrate.target.refresh import SourceRows
 from migrate.target.rows import PlaceWriter
-from migrate.verify.kinds import Kind
+from migrate.verify.difference import Kind
 from sandbox.stack import Sandbox
 from tests.keys.cases import CASES, KeyCase
 from tests.keys.laid import Laid, key_texts, lay, sides, verified

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 import pytest
 
+from migrate.chunks.keyrange import KeyRange
+from migrate.chunks.sessions import forget, kept
 from migrate.mysql.connection import Connection
-from migrate.scroll.check import CheckJob, compare_chunk
-from migrate.scroll.keyrange import KeyRange
-from migrate.scroll.lookup import look_up
-from migrate.scroll.sessions import forget, kept
 from migrate.target.rows import PlaceWriter
+from migrate.verify.chunk_check import CheckJob, compare_chunk
+from migrate.verify.lookup import look_up
 from sandbox.stack import Sandbox
 from tests.helpers import catalog_table
 from tests.keys.laid import lay_rows, sides

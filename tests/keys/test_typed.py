@@ -9,11 +9,12 @@ from dataclasses import dataclass
 
 import pytest
 
+from migrate.chunks.sessions import Sessions
+from migrate.commands.typed_keys import typed_key
 from migrate.model.change import Key
 from migrate.model.errors import ConfigError
 from migrate.mysql.connection import Connection
-from migrate.ops.typed import alike, typed_key
-from migrate.scroll.sessions import Sessions
+from migrate.processes.same_keys import alike
 from sandbox.stack import Sandbox
 from tests.keys.cases import BOTH
 from tests.keys.laid import lay_rows, sides

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from migrate.merge.layouts import Layouts
 from migrate.merge.planner import Owned, Planner, Share
+from migrate.merge.table_versions import Layouts
 from migrate.model.change import partition_of
 from migrate.model.coordinate import Coordinate
 from migrate.model.errors import StopError
@@ -18,12 +18,12 @@ from migrate.model.table import Table
 from migrate.settings import Settings
 from migrate.state.record import Partition
 from migrate.target.groups import misfits
-from migrate.target.plan import Plan
 from migrate.target.reached import Claim
 from migrate.target.refresh import refresh_message
+from migrate.target.routing import Plan
 from tests.helpers import SHARDING, int_column, make_settings, plain_table, plan_of, raw_settings, text_column
-from tests.merge.test_layouts import Told
 from tests.merge.test_planner import at, batch, delayed, message, wanted
+from tests.merge.test_table_versions import Told
 
 PARTITION = Partition("m", "topic", 3)
 

@@ -15,9 +15,9 @@ from migrate.merge.planner import Share
 from migrate.model.errors import OwnershipLost
 from migrate.model.message import Delay, Received
 from migrate.target.place import Done
-from migrate.target.plan import PlannedTable
 from migrate.target.reached import Behind, Claim, Had, Has, StateBehind
 from migrate.target.refresh import refresh_message
+from migrate.target.routing import PlannedTable
 from sandbox.database import DatabaseServer
 from sandbox.stack import Sandbox
 from tests.helpers import plain_table

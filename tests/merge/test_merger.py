@@ -14,7 +14,7 @@ import pytest
 from pydantic import SecretStr
 from structlog.testing import capture_logs
 
-from migrate.merge.dedup import Fold
+from migrate.merge.fold import Fold
 from migrate.merge.merger import Merged, Merger
 from migrate.model.coordinate import Coordinate
 from migrate.model.errors import MigrateError, OwnershipLost, ServerError, StopError

@@ -13,11 +13,11 @@ from migrate.model.errors import StopError
 from migrate.model.message import CANAL, Delay, Message, Received, Row
 from migrate.state.record import Consumed, Partition
 from migrate.target.part import Part
-from migrate.target.plan import Plan
 from migrate.target.reached import Claim
 from migrate.target.refresh import refresh_message
+from migrate.target.routing import Plan
 from tests.helpers import int_column, make_settings, plain_table, plan_of, raw_settings
-from tests.merge.test_layouts import Told
+from tests.merge.test_table_versions import Told
 
 PLAN = plan_of(plain_table())
 DS_0, DS_1 = PLAN.used_databases

@@ -13,8 +13,8 @@ from migrate.mysql.connection import Connection
 from migrate.mysql.errors import number
 from migrate.mysql.session import settings_of
 from migrate.mysql.session_settings import LEFT, MARIADB, MYSQL, STATED
-from migrate.preflight import session as preflight
 from migrate.preflight.result import Verdict
+from migrate.preflight.server import session as preflight
 from migrate.settings import Server, State
 from migrate.state import database
 from sandbox.database import DatabaseServer

@@ -10,7 +10,7 @@ from migrate.mysql.connection import Connection, connect
 from migrate.preflight import run as preflight
 from migrate.preflight.result import Result
 from migrate.settings import Settings, parse
-from migrate.target.plan import Plan, PlannedTable
+from migrate.target.routing import Plan, PlannedTable
 from sandbox.database import DatabaseServer
 from sandbox.stack import Sandbox
 from tests.helpers import address, raw_settings

@@ -7,13 +7,15 @@ from pathlib import Path
 
 import pytest
 
+from migrate.commands.init import initialise
 from migrate.model.errors import ConfigError, PreflightError, ServerError
-from migrate.ops.init import initialise
-from migrate.preflight import charsets, clocks, counters, modes, packet, retention, space, unique_keys, versions, zones
 from migrate.preflight import run as preflight
-from migrate.preflight import shards as sharding
+from migrate.preflight.capacity import retention, space
+from migrate.preflight.capacity.volume import Volume
 from migrate.preflight.result import Result, Verdict
-from migrate.preflight.volume import Volume
+from migrate.preflight.schema import auto_increment, charsets, unique_keys
+from migrate.preflight.schema import shards as sharding
+from migrate.preflight.server import clocks, packet, sql_mode, time_zones, versions
 from tests.helpers import globally, unique
 from tests.preflight.support import BY_USER, Case, one, session
 
@@ -151,37 +153,37 @@ def test_a_target_with_a_smaller_packet_is_a_problem_that_the_statement_mends(ca
 def test_modes_that_applications_would_miss_are_noted_with_the_statement(case: Case) -> None:
     target = case.box.targets[1]
     with session(case.box.source) as connection:
-        wanted = modes.of(connection)
+        wanted = sql_mode.of(connection)
     with globally(target, "sql_mode", "ANSI_QUOTES"):
         with session(target) as connection:
-            found = one(modes.check_target(connection, wanted))
+            found = one(sql_mode.check_target(connection, wanted))
         assert found.verdict is Verdict.NOTE
         assert "ANSI_QUOTES only at the target; " in found.message
         target.execute(found.mend.partition(", for good")[0])
         with session(target) as connection:
-            assert one(modes.check_target(connection, wanted)).verdict is Verdict.PASS
+            assert one(sql_mode.check_target(connection, wanted)).verdict is Verdict.PASS
 
 
 def test_modes_that_the_target_does_not_have_are_left_out_of_the_statement(case: Case) -> None:
     target = case.box.targets[1]
     with session(target) as connection:
-        wanted = modes.of(connection) | {"NO_SUCH_MODE", "ANSI_QUOTES"}  # as of the other flavour
+        wanted = sql_mode.of(connection) | {"NO_SUCH_MODE", "ANSI_QUOTES"}  # as of the other flavour
         (before,) = connection.one("SELECT @@SESSION.sql_mode") or ("",)
-        found = one(modes.check_target(connection, wanted))
+        found = one(sql_mode.check_target(connection, wanted))
         assert connection.one("SELECT @@SESSION.sql_mode") == (before,)
     assert "ANSI_QUOTES, NO_SUCH_MODE only at the source" in found.message
     assert found.mend.endswith("; this server does not have NO_SUCH_MODE")
     with globally(target, "sql_mode", ""):
         target.execute(found.mend.partition(", for good")[0])
         with session(target) as connection:
-            found = one(modes.check_target(connection, wanted))
+            found = one(sql_mode.check_target(connection, wanted))
             assert "; NO_SUCH_MODE only at the source" in found.message.replace("switch: ", "; ")
             assert found.mend == "this server does not have NO_SUCH_MODE, and has the others"
 
 
 def test_the_zone_of_a_machine_is_told_as_an_offset_where_it_has_no_summer_time() -> None:
     def mend(*reads: str) -> str:
-        return zones.Zone("XST", reads, of_machine=True).mend
+        return time_zones.Zone("XST", reads, of_machine=True).mend
 
     assert mend("2025-01-15 09:00:00", "2025-07-15 09:00:00").startswith("SET GLOBAL time_zone = '-03:00', for good")
     assert mend("2025-01-15 17:30:00", "2025-07-15 17:30:00").startswith("SET GLOBAL time_zone = '+05:30', for good")
@@ -193,17 +195,17 @@ def test_a_time_zone_that_applications_would_meet_is_noted_with_the_statement(ca
     source, target = case.box.source, case.box.targets[1]
     with globally(source, "time_zone", "+02:00"):
         with session(source) as connection:
-            wanted = zones.of(connection)
+            wanted = time_zones.of(connection)
             assert connection.one("SELECT @@time_zone") == ("+00:00",)
         with session(target) as connection:
-            found = one(zones.check_target(connection, frozenset({wanted})))
+            found = one(time_zones.check_target(connection, frozenset({wanted})))
         assert (found.verdict, " and +02:00 at the source" in found.message) == (Verdict.NOTE, True), found.message
         with globally(target, "time_zone", "+01:00"):
             target.execute(found.mend.partition(", for good")[0])
             with session(target) as connection:
-                assert one(zones.check_target(connection, frozenset({wanted}))).verdict is Verdict.PASS
+                assert one(time_zones.check_target(connection, frozenset({wanted}))).verdict is Verdict.PASS
     with session(source) as connection, session(target) as other:
-        assert one(zones.check_target(other, frozenset({zones.of(connection)}))).verdict is Verdict.PASS
+        assert one(time_zones.check_target(other, frozenset({time_zones.of(connection)}))).verdict is Verdict.PASS
 
 
 def test_a_collation_that_the_target_has_not_is_a_problem(case: Case) -> None:
@@ -232,8 +234,8 @@ def test_unique_keys_that_target_tables_cannot_hold_to_are_named(case: Case) -> 
 def counted(case: Case) -> Result:
     plan = case.plan()
     with session(case.box.source) as connection:
-        seen = {id_: counters.look(connection, planned) for id_, planned in plan.tables.items()}
-    return one(list(counters.check(plan, seen, {})))
+        seen = {id_: auto_increment.look(connection, planned) for id_, planned in plan.tables.items()}
+    return one(list(auto_increment.check(plan, seen, {})))
 
 
 def test_ranges_of_ids_keep_target_tables_apart(case: Case) -> None:

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from migrate.mysql.connection import connect
-from migrate.preflight import binlog
 from migrate.preflight.result import Result, Verdict
 from migrate.preflight.run import run
+from migrate.preflight.server import binlog
 from migrate.settings import parse
 from sandbox.database import DatabaseServer
 from sandbox.settings import Flavour

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from migrate.mysql.connection import Connection
-from migrate.preflight import limits, shards
+from migrate.preflight import limits
 from migrate.preflight.result import Verdict
+from migrate.preflight.schema import shards
 from tests.preflight.support import Case, one, session
 from tests.preflight.test_each_by_itself import looked_while_locked, unseen, with_another
 

@@ -7,14 +7,14 @@ from contextlib import closing
 
 import pytest
 
-from migrate.cutover import cascading
-from migrate.cutover.server import Server
+from migrate.cutover import unfollowed_cascades
+from migrate.cutover.left_server import Server
 from migrate.mysql.connection import Connection, connect
 from migrate.mysql.foreign_keys import ForeignKey, foreign_keys, logs_cascades
-from migrate.preflight import cascades
 from migrate.preflight.result import Verdict
+from migrate.preflight.schema import cascades
 from migrate.settings import Settings, parse
-from migrate.target.plan import Plan
+from migrate.target.routing import Plan
 from sandbox.stack import Sandbox
 from tests.helpers import address, catalog_table, raw_settings, scratch
 
@@ -60,7 +60,7 @@ class Case:
             tables = [catalog_table(connection, self.database, name) for name in self.names]
         plan = Plan(settings, {table.id: table for table in tables})
         with closing(Server(settings.sources[0], "source")) as server:
-            found = cascading.left_out([server], plan, settings.cutover)
+            found = unfollowed_cascades.left_out([server], plan, settings.cutover)
         return [one.replace(self.database, "d") for one in found]
 
 

@@ -7,8 +7,8 @@ from contextlib import closing
 from typing import Any
 
 from migrate.mysql.connection import connect
-from migrate.preflight import connections
 from migrate.preflight.result import Result, Verdict
+from migrate.preflight.server import connections
 from migrate.settings import Settings, parse
 from tests.helpers import address, globally, raw_settings
 from tests.preflight.support import Case, one, session

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from migrate.ops.init import initialise
-from migrate.preflight import retention, space
+from migrate.commands.init import initialise
 from migrate.preflight import run as preflight
+from migrate.preflight.capacity import retention, space
+from migrate.preflight.capacity.volume import BYTES_PER_SECOND, Volume
 from migrate.preflight.result import Result, Verdict
-from migrate.preflight.volume import BYTES_PER_SECOND, Volume
 from tests.helpers import address, globally, unique
 from tests.preflight.support import Case, one, session
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from migrate.preflight import counters
 from migrate.preflight.result import Result, Verdict
+from migrate.preflight.schema import auto_increment
 from tests.preflight.support import BY_USER, Case, one, session
 
 _GROUP = "orders"
@@ -27,11 +27,11 @@ def looked(case: Case, **changed: Any) -> list[Result]:
     """changed: settings of table u's server, as if it were another one."""
     plan = case.plan()
     with session(case.box.source) as connection:
-        seen = {id_: counters.look(connection, planned) for id_, planned in plan.tables.items()}
+        seen = {id_: auto_increment.look(connection, planned) for id_, planned in plan.tables.items()}
     for name, value in changed.items():
         for id_, counter in seen.items():
             object.__setattr__(counter, name, value[id_[2] == "u"])
-    return list(counters.check(plan, seen, {}))
+    return list(auto_increment.check(plan, seen, {}))
 
 
 def begins(found: Result) -> list[int]:

@@ -8,8 +8,8 @@ from contextlib import closing
 import pytest
 
 from migrate.mysql.connection import Connection, connect
-from migrate.preflight import durability
 from migrate.preflight.result import Result, Verdict
+from migrate.preflight.server import durability
 from sandbox.stack import Sandbox
 from tests.helpers import globally, make_settings, server_of
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from migrate.ops.init import initialise
+from migrate.commands.init import initialise
 from migrate.preflight import run as preflight
 from migrate.preflight.result import Result, Verdict
 from sandbox.database import DatabaseServer

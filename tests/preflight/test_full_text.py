@@ -5,9 +5,9 @@ from __future__ import annotations
 import pymysql
 import pytest
 
+from migrate.copy.refused_rows import is_of_a_row
 from migrate.mysql.errors import text
 from migrate.preflight.result import Verdict
-from migrate.scroll.refused import is_of_a_row
 from tests.preflight.support import Case, session
 
 TABLE = "CREATE TABLE f (id INT PRIMARY KEY, FTS_DOC_ID BIGINT UNSIGNED NOT NULL, v TEXT, {}UNIQUE KEY (FTS_DOC_ID))"

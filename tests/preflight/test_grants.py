@@ -8,9 +8,9 @@ from contextlib import closing
 import pytest
 
 from migrate.mysql.connection import Connection, connect
-from migrate.preflight import grants
 from migrate.preflight.result import Result, Verdict
 from migrate.preflight.run import run
+from migrate.preflight.server import grants
 from migrate.settings import parse
 from sandbox.broker import KafkaBroker
 from sandbox.database import DatabaseServer

@@ -9,8 +9,8 @@ import pytest
 
 from migrate.mysql.definition import show_create_whole
 from migrate.mysql.expressions import expressions
-from migrate.preflight import session_columns
 from migrate.preflight.result import Verdict
+from migrate.preflight.schema import session_columns
 from sandbox.settings import Flavour
 from sandbox.stack import Sandbox
 from tests.helpers import catalog_table, globally, scratch, session

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from migrate.preflight import sizes
+from migrate.preflight.capacity import row_sizes
 from migrate.preflight.result import Result, Verdict
 from tests.preflight.support import Case, session
 
@@ -14,7 +14,7 @@ _LIMIT = 1_000_000
 def looked(case: Case) -> list[Result]:
     tables = list(case.plan().tables.values())
     with session(case.box.source, "source 's'") as connection:
-        return list(sizes.check(connection, tables, case.settings))
+        return list(row_sizes.check(connection, tables, case.settings))
 
 
 def test_a_table_whose_rows_may_be_above_the_limit_is_noted_with_what_happens_then(case: Case) -> None:

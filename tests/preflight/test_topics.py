@@ -13,8 +13,8 @@ from confluent_kafka.cimpl import NewTopic
 
 from migrate.kafka import admin
 from migrate.model.errors import ServerError
-from migrate.preflight import topics
 from migrate.preflight.result import Result, Verdict
+from migrate.preflight.topics import topic_settings
 from migrate.settings import Settings, parse
 from sandbox.broker import KafkaBroker
 from tests.helpers import raw_settings, unique
@@ -59,11 +59,11 @@ def one(results: list[Result]) -> Result:
 
 def test_topics_as_init_makes_them_pass_before_and_after(kafka: KafkaBroker) -> None:
     settings = settings_of(kafka)
-    assert one(topics.check(settings)).verdict is Verdict.PASS
+    assert one(topic_settings.check(settings)).verdict is Verdict.PASS
     (name,) = settings.topics
     for topic in (name, *settings.delay_topics(name)):
         assert admin.create_topic(settings.kafka, topic, 1)
-    found = one(topics.check(settings))
+    found = one(topic_settings.check(settings))
     assert (found.verdict, f"{1 + len(settings.delay.tiers_seconds)} topics" in found.message) == (Verdict.PASS, True)
 
 
@@ -76,25 +76,25 @@ def test_a_topic_that_would_lose_or_refuse_messages_is_named_with_what_mends_it(
     settings = settings_of(kafka)
     name = settings.delay_topics(settings.topics[0])[0]
     made(kafka, settings, name, **{**admin.topic_config(settings.kafka), setting: value})
-    found = one(topics.check(settings))
+    found = one(topic_settings.check(settings))
     assert (found.check, found.subject, found.verdict) == ("topic", name, verdict)
     assert f"{setting}={value}" in found.message
     assert found.mend.endswith(f"--entity-name {name} --add-config {setting}={wanted}")
     altered(kafka, found.mend)
-    assert one(topics.check(settings)).verdict is Verdict.PASS
+    assert one(topic_settings.check(settings)).verdict is Verdict.PASS
 
 
 def test_every_fault_of_a_topic_is_told_at_once(kafka: KafkaBroker) -> None:
     settings = settings_of(kafka)
     made(kafka, settings, settings.topics[0], **{setting: value for setting, (value, _, _) in BAD.items()})
-    assert len(topics.check(settings)) == len(BAD)
+    assert len(topic_settings.check(settings)) == len(BAD)
 
 
 def test_a_topic_that_keeps_its_messages_for_longer_passes(kafka: KafkaBroker) -> None:
     settings = settings_of(kafka)
     more = {"retention.ms": "-1", "max.message.bytes": "2000000"}
     made(kafka, settings, settings.topics[0], **{**admin.topic_config(settings.kafka), **more})
-    assert one(topics.check(settings)).verdict is Verdict.PASS
+    assert one(topic_settings.check(settings)).verdict is Verdict.PASS
 
 
 def test_a_setting_that_a_broker_has_not_is_no_pass(kafka: KafkaBroker) -> None:
@@ -103,5 +103,5 @@ def test_a_setting_that_a_broker_has_not_is_no_pass(kafka: KafkaBroker) -> None:
 
 
 def test_messages_above_what_a_broker_takes_in_one_request_are_a_problem(kafka: KafkaBroker) -> None:
-    found = one(topics.check(settings_of(kafka, max_message_bytes=200_000_000)))
+    found = one(topic_settings.check(settings_of(kafka, max_message_bytes=200_000_000)))
     assert (found.verdict, "socket.request.max.bytes=104857600" in found.message) == (Verdict.PROBLEM, True)

@@ -20,8 +20,8 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # documented 
 from confluent_kafka.cimpl import NewTopic
 
 from migrate.kafka import admin
-from migrate.preflight import topics
 from migrate.preflight.result import Verdict
+from migrate.preflight.topics import topic_settings
 from migrate.settings import Settings, parse
 from sandbox.broker import KafkaBroker
 from sandbox.ports import HOST, free_port
@@ -89,7 +89,7 @@ def _filter(rule: AclBinding) -> AclBindingFilter:
 
 
 def told(settings: Settings) -> list[tuple[Verdict, str, str]]:
-    return [(one.verdict, one.message, one.mend) for one in topics.check(settings)]
+    return [(one.verdict, one.message, one.mend) for one in topic_settings.check(settings)]
 
 
 def test_a_topic_whose_messages_one_replica_confirms_is_noted_and_the_command_mends_it(three: KafkaBroker) -> None:

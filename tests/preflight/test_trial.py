@@ -8,11 +8,11 @@ from contextlib import contextmanager
 
 import pytest
 
+from migrate.commands.init import initialise
 from migrate.model.errors import MigrateError, ServerError
 from migrate.mysql.catalog import base_tables
-from migrate.ops.init import initialise
 from migrate.preflight.result import Result, Verdict
-from migrate.preflight.scratch import name_of
+from migrate.preflight.schema.scratch import name_of
 from migrate.publish.schema.statement import Statement, concerned
 from sandbox.database import DatabaseServer
 from tests.helpers import address, log_end, session

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from migrate.preflight import web
 from migrate.preflight.result import Verdict
+from migrate.preflight.server import web
 from tests.helpers import make_settings
 from tests.preflight.support import Case, one
 

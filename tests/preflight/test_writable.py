@@ -10,9 +10,9 @@ import pytest
 
 from migrate.mysql.connection import Connection, connect
 from migrate.mysql.grants import WRITES_WHEN_READ_ONLY
-from migrate.preflight import state, writable
 from migrate.preflight.result import Result, Verdict
 from migrate.preflight.run import Report, run
+from migrate.preflight.server import state, writable
 from migrate.settings import Settings, parse
 from sandbox.database import DatabaseServer
 from sandbox.stack import Sandbox

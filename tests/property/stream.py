@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from migrate.model.message import Row
 from migrate.model.table import Table
 from migrate.publish.emit import Emitter, Image, Transaction
-from migrate.target.plan import Plan
+from migrate.target.routing import Plan
 from tests.helpers import SHARDING, int_column, make_settings, text_column
 
 PARTITIONS = 3

@@ -18,8 +18,8 @@ from migrate.model.message import Received, Row, decode
 from migrate.state.record import Consumed, Partition
 from migrate.target.decide import Intent, Write, decide
 from migrate.target.part import Part
-from migrate.target.plan import TargetDatabase
 from migrate.target.reached import Claim
+from migrate.target.routing import TargetDatabase
 from tests.property import stream
 
 PLAN = stream.plan()

@@ -25,9 +25,10 @@ from migrate.target import chunk_fence, ledger
 from migrate.target.chunk_fence import WHOLE_TABLE, Chunk
 from migrate.target.part import Part
 from migrate.target.place import Aftermath, Done, EmptyDelete
-from migrate.target.plan import Plan, TargetDatabase, TargetPool
+from migrate.target.pool import TargetPool
 from migrate.target.reached import Claim
 from migrate.target.requeue import delayed_message
+from migrate.target.routing import Plan, TargetDatabase
 from migrate.target.rows import PlaceWriter
 from sandbox.stack import Sandbox
 from tests.helpers import address, service_tables, session, unique

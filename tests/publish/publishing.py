@@ -15,14 +15,14 @@ from typing import Any
 import sqlalchemy as sa
 from confluent_kafka import Consumer, TopicPartition
 
-from migrate.cutover.reverse import reversed_settings
-from migrate.ops.init import initialise
-from migrate.ops.runtime import stored_plan
+from migrate.commands.init import initialise
+from migrate.cutover.reverse_settings import reversed_settings
 from migrate.publish.publisher import Publisher, lease_name
 from migrate.settings import Settings, parse
 from migrate.state import database, position
 from migrate.state.lease import Leases
 from migrate.state.position import Position
+from migrate.target.stored_plan import stored_plan
 from sandbox.broker import KafkaBroker
 from sandbox.database import DatabaseServer
 from tests.helpers import address, unique

@@ -14,7 +14,7 @@ from migrate.mysql.connection import connect
 from migrate.mysql.readable import BinlogPosition, log_end, visible_position
 from migrate.publish.emit import Image, Transaction
 from migrate.publish.log.binlog import FLAG_ARTIFICIAL, BinlogReader, Event
-from migrate.publish.own import Own
+from migrate.publish.own_writes import Own
 from migrate.publish.reader import TransactionReader
 from migrate.publish.schema.schema import Schema
 from migrate.settings import Source

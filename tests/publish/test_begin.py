@@ -12,11 +12,11 @@ import pytest
 from publishing import Publishing
 
 from migrate.model.errors import ServerError, StopError
-from migrate.model.place import Place, parse_place
+from migrate.model.log_position import Place, parse_place
 from migrate.mysql.connection import connect
 from migrate.mysql.readable import BinlogPosition
-from migrate.publish.begin import Finder
-from migrate.publish.start import source_end
+from migrate.publish.configured_start import Finder
+from migrate.publish.start_position import source_end
 from sandbox.broker import KafkaBroker
 from sandbox.settings import Flavour
 from sandbox.stack import Sandbox

@@ -9,8 +9,8 @@ from dataclasses import replace
 import pytest
 from publishing import Publishing
 
+from migrate.commands.init import initialise
 from migrate.model.partition import Partition
-from migrate.ops.init import initialise
 from migrate.state import compared, migration
 from sandbox.broker import KafkaBroker
 from sandbox.stack import Sandbox

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import pytest
 from publishing import Publishing, with_way_back
 
+from migrate.commands.rewind import rewind
 from migrate.model.errors import StopError
 from migrate.model.partition import Partition
-from migrate.ops.rewind import rewind
 from migrate.state import compared, foreign, migration, switch
 from migrate.state.switch import Side, Writes
 from migrate.target.roles import ROLE

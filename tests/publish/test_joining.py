@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from migrate.publish.joining import Ahead
+from migrate.publish.added_tables import Ahead
 from migrate.publish.log.gtid import parse
 from migrate.state.membership import Member, Stage
 from migrate.state.position import Position

@@ -12,7 +12,7 @@ import pytest
 from publishing import Publishing
 
 from migrate.model.errors import ServerError, StopError
-from migrate.publish.stores import FileStore, MemoryStore, store_of
+from migrate.publish.position_store import FileStore, MemoryStore, store_of
 from migrate.state.position import Position
 from sandbox.broker import KafkaBroker
 from sandbox.stack import Sandbox

@@ -10,7 +10,7 @@ from typing import Any
 import sqlalchemy as sa
 from publishing import Publishing
 
-from migrate.merge.layouts import fits
+from migrate.merge.table_versions import fits
 from migrate.model.message import decode
 from migrate.model.table import Table
 from migrate.state import schema_history

@@ -7,9 +7,9 @@ from dataclasses import replace
 import sqlalchemy as sa
 
 from migrate.settings import Source
-from migrate.state import database, detail, position
+from migrate.state import chunks, database, position
 from migrate.state.position import Position
-from migrate.verify.comparing import Comparison
+from migrate.verify.compare_range import Comparison
 from tests.helpers import make_settings, unique
 
 
@@ -19,9 +19,9 @@ def test_chunks_of_tables_that_are_compared_otherwise_are_not_waited_for(state: 
         for table, chunk, checked in (("own", 0, database.now), ("own", 1, None), ("grouped", 0, None)):
             of = {"migration": name, "source": "main", "table_schema": "d", "table_name": table}
             done = {"chunk": chunk, "state": "done", "attempt": 1, "checked": checked}
-            connection.execute(sa.insert(detail.table).values({**of, **done}))
-        assert detail.unchecked(connection, name)[:2] == (3, 2)
-        assert detail.unchecked(connection, name, [("main", "d", "grouped"), ("other", "d", "own")])[:2] == (2, 1)
+            connection.execute(sa.insert(chunks.table).values({**of, **done}))
+        assert chunks.unchecked(connection, name)[:2] == (3, 2)
+        assert chunks.unchecked(connection, name, [("main", "d", "grouped"), ("other", "d", "own")])[:2] == (2, 1)
 
 
 def test_a_publisher_that_goes_to_another_server_meanwhile_is_seen(state: sa.Engine) -> None:

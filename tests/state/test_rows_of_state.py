@@ -13,8 +13,8 @@ import sqlalchemy as sa
 from migrate.model.coordinate import Coordinate
 from migrate.model.errors import PreflightError, StopError
 from migrate.model.table import Column, Kind, Table
-from migrate.state import halt, phase, position, schema_history
 from migrate.state import migration as migrations
+from migrate.state import phase, position, schema_history, stop_reason
 from migrate.state.migration import Migration, Topic
 from migrate.state.phase import Phase, TablePhase
 from migrate.state.position import Position, from_timestamp
@@ -113,25 +113,25 @@ def test_each_request_to_drain_is_a_new_one(state: sa.Engine, name: str) -> None
 
 
 def test_a_partition_of_the_longest_topic_is_noted(state: sa.Engine, name: str) -> None:
-    process = halt.of_partition("t" * 200, 999)
+    process = stop_reason.of_partition("t" * 200, 999)
     with state.begin() as connection:
-        halt.note(connection, name, process, StopError("why"))
-        assert [row[0] for row in halt.every(connection, name)] == [process]
+        stop_reason.note(connection, name, process, StopError("why"))
+        assert [row[0] for row in stop_reason.every(connection, name)] == [process]
 
 
 def test_a_halt_is_noted_replaced_and_cleared(state: sa.Engine, name: str) -> None:
     with state.begin() as connection:
-        halt.note(connection, name, "consume", StopError("first", hint="h1"))
-        ((*_, began),) = halt.every(connection, name)
-        halt.note(connection, name, "consume", StopError("x" * 5000 + "é😀", hint=""))
-        halt.note(connection, name, "commit", StopError("why", hint="how"))
-        found = [(process, reason, hint) for process, reason, hint, *_ in halt.every(connection, name)]
+        stop_reason.note(connection, name, "consume", StopError("first", hint="h1"))
+        ((*_, began),) = stop_reason.every(connection, name)
+        stop_reason.note(connection, name, "consume", StopError("x" * 5000 + "é😀", hint=""))
+        stop_reason.note(connection, name, "commit", StopError("why", hint="how"))
+        found = [(process, reason, hint) for process, reason, hint, *_ in stop_reason.every(connection, name)]
         assert found == [("commit", "why", "how"), ("consume", "x" * 5000 + "é😀", StopError.usual)]
-        again = halt.every(connection, name)[1]
+        again = stop_reason.every(connection, name)[1]
         assert again.since == began < again.at
-        halt.clear(connection, name, "consume")
-        assert [row[0] for row in halt.every(connection, name)] == ["commit"]
-        assert halt.every(connection, unique("other")) == []
+        stop_reason.clear(connection, name, "consume")
+        assert [row[0] for row in stop_reason.every(connection, name)] == ["commit"]
+        assert stop_reason.every(connection, unique("other")) == []
 
 
 def test_phases_by_table(state: sa.Engine, name: str) -> None:

@@ -10,7 +10,7 @@ import pytest
 from migrate.model.errors import OwnershipLost
 from migrate.model.table import Table
 from migrate.mysql.connection import Connection
-from migrate.target import chunk_fence, standing
+from migrate.target import chunk_fence, write_context
 from migrate.target.chunk_fence import WHOLE_TABLE, Chunk, Unopened
 from migrate.target.fence import CHUNK_FENCE
 from tests.helpers import plain_table
@@ -26,7 +26,7 @@ def table() -> Table:
 
 
 def is_closed(connection: Connection, migration: str, table: Table) -> bool:
-    return table.id in standing.read(connection, migration).closed
+    return table.id in write_context.read(connection, migration).closed
 
 
 def check(connection: Connection, migration: str, table: Table, attempt: int, chunk: int = 0) -> None:
@@ -91,10 +91,10 @@ def test_a_table_is_open_until_it_is_closed_as_a_whole(side: TargetSide, migrati
     chunk_fence.open_attempt(side.one, migration, table, FIRST, 1)
     chunk_fence.close(side.one, migration, table, [0])
     assert not is_closed(side.one, migration, table)
-    assert standing.read(side.one, migration).closed == set()
+    assert write_context.read(side.one, migration).closed == set()
     chunk_fence.close(side.one, migration, table, [WHOLE_TABLE])
     assert is_closed(side.one, migration, table)
-    assert standing.read(side.one, migration).closed == {("s", "shop", "t")}
+    assert write_context.read(side.one, migration).closed == {("s", "shop", "t")}
     chunk_fence.open_attempt(side.one, migration, table, WHOLE, 2)
     assert not is_closed(side.one, migration, table)
 
@@ -106,7 +106,7 @@ def test_tables_sources_and_migrations_do_not_mix(side: TargetSide, migration: s
     chunk_fence.close(side.one, migration, table, [WHOLE_TABLE])
     assert [is_closed(side.one, migration, each) for each in others] == [False] * 3
     assert not is_closed(side.one, standby(side.one), table)
-    assert standing.read(side.one, standby(side.one)).closed == set()
+    assert write_context.read(side.one, standby(side.one)).closed == set()
 
 
 def test_a_copy_transaction_holds_up_a_new_attempt_and_the_closing(

@@ -12,7 +12,7 @@ from migrate.model.errors import OwnershipLost
 from migrate.mysql.connection import Connection
 from migrate.mysql.errors import passes
 from migrate.state.record import Partition
-from migrate.target import fence, plan
+from migrate.target import fence, pool, routing
 from tests.helpers import address, make_settings
 from tests.target.conftest import TargetSide
 
@@ -165,10 +165,10 @@ def test_an_owner_frozen_inside_a_transaction_does_not_keep_the_next_one_out(
     side: TargetSide, partition: Partition, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """FAULTS F2: its session lives on, and says nothing."""
-    monkeypatch.setattr(plan, "SILENT_SECONDS", 1)
+    monkeypatch.setattr(pool, "SILENT_SECONDS", 1)
     server = side.box.targets[0]
     settings = make_settings(targets=[{"name": name, **address(server)} for name in ("t0", "t1")])
-    frozen = plan.connect_database(settings, plan.TargetDatabase("ds_0", "t0", side.database))
+    frozen = pool.connect_database(settings, routing.TargetDatabase("ds_0", "t0", side.database))
     fence.take(frozen, partition, ["s"], 1)
     frozen.raw.begin()
     fence.raise_to(frozen, partition, "s", 1, AT)

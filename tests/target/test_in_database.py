@@ -9,7 +9,8 @@ import pytest
 
 from migrate.model.errors import ServerError
 from migrate.settings import Settings
-from migrate.target.plan import TargetDatabase, TargetPool
+from migrate.target.pool import TargetPool
+from migrate.target.routing import TargetDatabase
 from sandbox.stack import Sandbox
 from tests.helpers import address, make_settings, scratch
 

@@ -12,7 +12,7 @@ from migrate.model.change import Key
 from migrate.model.coordinate import Coordinate
 from migrate.model.table import Table
 from migrate.mysql.connection import Connection
-from migrate.target import ledger, standing
+from migrate.target import ledger, write_context
 from sandbox.settings import Flavour
 from tests.helpers import catalog_table, plain_table, unique
 from tests.target.conftest import TargetSide, standby
@@ -58,7 +58,7 @@ def test_places_and_migrations_do_not_mix(side: TargetSide, migration: str) -> N
     other = standby(side.one)
     put(side.one, other, "1")
     assert noted(side.one, migration, "t_1") == {}
-    assert standing.read(side.one, migration).noted == {("s", "t_0")}
+    assert write_context.read(side.one, migration).noted == {("s", "t_0")}
     with side.one.transaction():
         ledger.remove(side.one, migration, plain_table(), "t_1", hashes)
         ledger.remove(side.one, other, plain_table(), "t_0", hashes)
@@ -77,10 +77,10 @@ def test_entries_of_a_group_that_is_no_more_are_forgotten_and_no_others(side: Ta
                 hashes = ledger.key_hashes(side.one, table, [("7",)])
                 ledger.put(side.one, connection_of, table, table.name, [(("7",), hashes[0], AT, True)])
     ledger.forget_groups_but(side.one, migration, {"kept"})
-    assert standing.read(side.one, migration).noted == {("s", "t_0"), ("*", "kept")}
-    assert standing.read(side.one, other).noted == {("s", "t_0"), ("*", "kept"), ("*", "gone")}
+    assert write_context.read(side.one, migration).noted == {("s", "t_0"), ("*", "kept")}
+    assert write_context.read(side.one, other).noted == {("s", "t_0"), ("*", "kept"), ("*", "gone")}
     ledger.forget_groups_but(side.one, migration, set())
-    assert standing.read(side.one, migration).noted == {("s", "t_0")}
+    assert write_context.read(side.one, migration).noted == {("s", "t_0")}
 
 
 def test_many_entries_go_in_several_statements(side: TargetSide, migration: str) -> None:

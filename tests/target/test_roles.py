@@ -7,7 +7,7 @@ import pytest
 
 from migrate.model.errors import StopError
 from migrate.mysql.errors import LOCK_WAIT, number
-from migrate.target import roles, standing
+from migrate.target import roles, write_context
 from migrate.target.roles import NotStandby, Role
 from tests.helpers import unique
 from tests.target.conftest import TargetSide
@@ -16,19 +16,19 @@ from tests.target.conftest import TargetSide
 @pytest.mark.parametrize("role", [Role.ACTIVE, Role.FROZEN])
 def test_a_stream_is_refused_where_its_side_is_not_standby(side: TargetSide, migration: str, role: Role) -> None:
     with side.one.transaction():
-        assert standing.to_write(side.one, migration).role == (Role.STANDBY, 1)
+        assert write_context.to_write(side.one, migration).role == (Role.STANDBY, 1)
     with side.one.transaction():
         roles.put(side.one, migration, role, 7)
-    for ask in (standing.to_write, roles.require_standby):
+    for ask in (write_context.to_write, roles.require_standby):
         with pytest.raises(NotStandby, match=f"is {role}: a stream writes only to a standby side") as refused:
             ask(side.one, migration)
         assert refused.value.held == (role, 7)
     with side.one.transaction():
-        assert standing.read(side.one, migration).role == (role, 7), "who writes no rows may ask"
+        assert write_context.read(side.one, migration).role == (role, 7), "who writes no rows may ask"
 
 
 def test_without_a_role_nothing_is_written_and_the_way_out_is_named(side: TargetSide) -> None:
-    for ask in (standing.to_write, roles.require_standby):
+    for ask in (write_context.to_write, roles.require_standby):
         with pytest.raises(StopError, match="has no role") as refused:
             ask(side.one, unique("m"))
         assert "`migrate init`" in refused.value.hint
@@ -39,7 +39,7 @@ def test_without_a_role_nothing_is_written_and_the_way_out_is_named(side: Target
 
 def test_a_role_changes_only_when_no_transaction_of_the_stream_is_in_flight(side: TargetSide, migration: str) -> None:
     """Lost: a transaction that read its role before the switch could commit after it, over an application's write."""
-    for read in (standing.to_write, roles.require_standby):
+    for read in (write_context.to_write, roles.require_standby):
         with side.one.transaction():
             read(side.one, migration)
             with pytest.raises(pymysql.MySQLError) as waited, side.two.transaction():

@@ -12,17 +12,17 @@ from pathlib import Path
 
 import pytest
 
+from migrate.chunks.chosen_tables import chosen_tables
+from migrate.chunks.keyrange import KeyRange
+from migrate.chunks.sessions import Sessions, forget
 from migrate.model.change import Key
-from migrate.scroll.check import CheckJob, compare_chunk
-from migrate.scroll.keyrange import KeyRange
-from migrate.scroll.lookup import differing_columns
-from migrate.scroll.sessions import Sessions, forget
-from migrate.scroll.tables import chosen_tables
 from migrate.state import database
-from migrate.target.plan import PlannedTable
+from migrate.target.routing import PlannedTable
+from migrate.verify.chunk_check import CheckJob, compare_chunk
+from migrate.verify.lookup import differing_columns
 from sandbox.broker import KafkaBroker
 from sandbox.stack import Sandbox
-from tests.scroll.setup import alike
+from tests.copy.setup import alike
 from tests.types.case import AS_DOUBLE
 from tests.types.documents import JSON_EXACT
 from tests.types.matrix import Case, cases_of

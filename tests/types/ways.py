@@ -12,14 +12,14 @@ from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from migrate.scroll.marks import Mark
-from migrate.scroll.sessions import Sessions, forget
-from migrate.scroll.table_copy import Attempt, ChunkResult, TableCopy
-from migrate.scroll.tables import chosen_tables
-from migrate.scroll.tasks import CopyJob, WriteChunk, read_chunk
+from migrate.chunks.chosen_tables import chosen_tables
+from migrate.chunks.mark import Mark
+from migrate.chunks.sessions import Sessions, forget
+from migrate.copy.table_copy import Attempt, ChunkResult, TableCopy
+from migrate.copy.tasks import CopyJob, WriteChunk, read_chunk
 from migrate.settings import Settings, load
 from migrate.state import database
-from migrate.target.plan import PlannedTable
+from migrate.target.routing import PlannedTable
 from sandbox import snippet
 from sandbox.broker import KafkaBroker
 from sandbox.database import DatabaseServer

@@ -14,8 +14,8 @@ from migrate.model.errors import ConfigError
 from migrate.mysql.connection import connect
 from migrate.verify.certificate import SourcePoint, binlog_end, make, page
 from migrate.verify.certificate_page import check_file, html_page, write_page
-from migrate.verify.kinds import Kind
-from migrate.verify.looks import Difference
+from migrate.verify.difference import Kind
+from migrate.verify.recheck import Difference
 from migrate.verify.verified import TableVerified
 from sandbox.stack import Sandbox
 from tests.helpers import server_of

@@ -11,18 +11,18 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
+from migrate.chunks.keyrange import KeyRange
+from migrate.chunks.sessions import Sessions, forget
+from migrate.chunks.sessions import kept as kept_sessions
 from migrate.mysql.connection import log_statements
 from migrate.mysql.quoting import quote
-from migrate.scroll import crowded
-from migrate.scroll.check import MAX_BYTES, MAX_SUSPECTS, CheckJob, check_chunk
-from migrate.scroll.keyrange import KeyRange
-from migrate.scroll.sessions import Sessions, forget
-from migrate.scroll.sessions import kept as kept_sessions
-from migrate.target.plan import TargetPool
+from migrate.target.pool import TargetPool
+from migrate.verify import target_split
+from migrate.verify.chunk_check import MAX_BYTES, MAX_SUSPECTS, CheckJob, check_chunk
 from migrate.verify.table_check import TableCheck
 from migrate.verify.verified import TableVerified
 from sandbox.stack import Sandbox
-from tests.scroll.setup import Laid, lay, spread
+from tests.copy.setup import Laid, lay, spread
 
 ROWS = int(os.environ.get("ROWS", "120000"))  # tens of thousands, or tens of millions
 CHUNK = max(5000, ROWS // 400)
@@ -113,7 +113,7 @@ def test_masses_of_rows_that_the_source_does_not_have_are_summed_up_in_parts_and
 
     gap = KeyRange(0, ("1000",), ("119000",))
     with closing(TargetPool(laid.settings)) as pool:
-        ranges = crowded.parts(pool, laid.table, gap, 0, CHUNK, MAX_BYTES)
+        ranges = target_split.parts(pool, laid.table, gap, 0, CHUNK, MAX_BYTES)
     assert (ranges[0].low, ranges[-1].high) == (gap.low, gap.high)
     assert [one.low for one in ranges[1:]] == [one.high for one in ranges[:-1]]
     between = (f"id > {int((one.low or '0')[0])} AND id <= {int((one.high or '0')[0])}" for one in ranges)

@@ -17,7 +17,7 @@ from migrate.mysql.connection import Connection, connect
 from migrate.mysql.definition import show_create_whole
 from migrate.mysql.errors import explained
 from migrate.publish.log import gtid as gtids
-from migrate.publish.own import Own
+from migrate.publish.own_writes import Own
 from migrate.publish.schema.ddl import Name
 from migrate.publish.schema.definitions import COPY_AGAIN, Definitions, Selected, Versions, full
 from migrate.publish.schema.schema import Dialect, Schema
@@ -30,8 +30,8 @@ from migrate.state.foreign import Foreign, Kind
 from migrate.state.lease import Held, Leases
 from migrate.state.position import Position
 from migrate.state.schema_history import ByTime
-from migrate.target.plan import PlannedTable
 from migrate.target.roles import Role
+from migrate.target.routing import PlannedTable
 
 
 def begin_incarnation(

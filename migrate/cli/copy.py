@@ -1,0 +1,54 @@
+"""The command `migrate copy`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from migrate.cli.options import Json, Tables, out, print_json
+from migrate.cli.progress import RowsBar
+from migrate.cli.throttle import told_copied
+from migrate.copy.recopy import Again
+from migrate.model.words import counted
+
+
+def copy(
+    context: typer.Context,
+    table: Tables = None,
+    restart: Annotated[
+        bool, typer.Option("--restart", help="With --table: copy it again, from its first row; what is there stays.")
+    ] = False,
+    where: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SQL",
+            help="With --table, once it is copied: copy these rows again, a condition over its columns at the source,"
+            " in its SQL; TIMESTAMP columns, NOW() and their like are in UTC.",
+        ),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Copy every row that is there now, with Spark. Resumes where an earlier run stopped."""
+    from jobs import full_copy  # pyspark is slow to import; only this command needs it
+
+    settings = context.obj.load("copy")
+    once_more = Again(restart, where)
+    with RowsBar("copying") as bar:
+
+        def progress(step: full_copy.CopyProgress) -> None:
+            bar.update(step.table, step.rows_read, step.rows_estimate, step.more())
+
+        result = full_copy.run(settings, table, progress, once_more)
+    if as_json:
+        print_json(result.as_dict())
+        return
+    for one in result.tables:
+        out.print(told_copied(one), markup=False)
+        if one.counts.parked:
+            told = f"PARKED: the target refuses {counted(one.counts.parked, 'row')} of {one.table}"
+            out.print(f"{told}; `migrate parked list` names them")
+    out.print(
+        f"copied {counted(result.rows_read, 'row')} in {result.seconds:.1f} s, {result.rows_per_second:.0f} rows/s"
+    )
+    out.print("next: `migrate drain`, then `migrate verify`")

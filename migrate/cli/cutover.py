@@ -1,0 +1,225 @@
+"""`migrate cutover`, `migrate rollback`, `migrate finish`, `migrate switch` and `migrate web`."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Annotated
+
+import typer
+
+from migrate.cli.options import Json, out, print_json
+from migrate.commands import cutover_run
+from migrate.commands import finish as finishing
+from migrate.cutover.journal import Report
+from migrate.model.errors import ConfigError, PreflightError
+from migrate.model.words import counted
+from migrate.state import database, switch
+from migrate.state import migration as migrations
+from migrate.state.cutover import Direction
+from migrate.web import serve
+
+Rehearse = Annotated[
+    bool, typer.Option("--rehearse", help="Do all that stops nobody, and say how long the freeze would be.")
+]
+Freeze = Annotated[
+    bool,
+    typer.Option("--freeze", help="With --rehearse: stop writes too, measure, and give them back; no switch."),
+]
+Abort = Annotated[bool, typer.Option("--abort", help="Give writes back after a run that was killed before its switch.")]
+Without = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="SERVER",
+        help="Leave a server that is gone for good, without its last writes; says what is known of them. Repeatable.",
+    ),
+]
+Yes = Annotated[bool, typer.Option("--yes", help="With --without: do it. Without it nothing is changed.")]
+
+
+def cutover(
+    context: typer.Context,
+    rehearse: Rehearse = False,
+    freeze: Freeze = False,
+    abort: Abort = False,
+    without: Without = None,
+    yes: Yes = False,
+    as_json: Json = False,
+) -> None:
+    """Switch applications to the targets: stop writes at the sources, drain, compare, switch, release."""
+    asked = _Asked(rehearse, freeze, abort, tuple(without or ()), yes, as_json)
+    _go(context, Direction.THERE, asked)
+
+
+def rollback(
+    context: typer.Context,
+    rehearse: Rehearse = False,
+    freeze: Freeze = False,
+    abort: Abort = False,
+    without: Without = None,
+    yes: Yes = False,
+    as_json: Json = False,
+) -> None:
+    """Switch applications back to the sources, which have what was written at the targets meanwhile."""
+    asked = _Asked(rehearse, freeze, abort, tuple(without or ()), yes, as_json)
+    _go(context, Direction.BACK, asked)
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """The options of `migrate cutover` and `migrate rollback`."""
+
+    rehearse: bool
+    freeze: bool
+    abort: bool
+    without: tuple[str, ...]
+    yes: bool
+    as_json: bool
+
+    def check(self) -> None:
+        """Raises ConfigError for options that exclude each other."""
+        named = {"--rehearse": self.rehearse, "--abort": self.abort, "--without": bool(self.without)}
+        given = [name for name, there in named.items() if there]
+        if len(given) > 1 and given != ["--abort", "--without"]:
+            raise ConfigError(f"{given[0]} and {given[1]} exclude each other")
+        if self.freeze and not self.rehearse:
+            raise ConfigError("--freeze goes with --rehearse only")
+        if self.yes and not self.without:
+            raise ConfigError("--yes goes with --without only")
+
+
+def _go(context: typer.Context, direction: Direction, asked: _Asked) -> None:
+    if context.obj.reverse:
+        raise ConfigError("cutover and rollback are of the migration itself", hint="say it without --reverse")
+    asked.check()
+    settings = context.obj.load("cutover")
+    context.obj.rollback = direction is Direction.BACK
+
+    def say(line: str) -> None:
+        if not asked.as_json:
+            out.print(line, markup=False)
+
+    with database.opened(settings.state) as state:
+        if asked.abort:
+            cutover_run.abort(settings, state, say, asked.without)
+            say("writes are given back; applications are where they were")
+            return
+        if asked.without:
+            delivered = cutover_run.delivered(settings, state, direction, asked.without, say)
+            for server, upto in delivered.items():
+                say(f"'{server}': {upto} is on its way or at the other side; what it took after that is lost")
+            if not asked.yes:
+                say("nothing was changed; with --yes it is done, without a comparison")
+                if asked.as_json:
+                    print_json({"delivered": delivered})
+                return
+        report = cutover_run.switch_over(
+            *(settings, state, context.obj.path, direction, say),
+            rehearse=asked.rehearse,
+            freeze=asked.freeze,
+            without=asked.without,
+        )
+    if asked.as_json:
+        print_json(asdict(report) if report is not None else {"finished": "an earlier run"})
+    else:
+        _told(report)
+
+
+def _told(report: Report | None) -> None:
+    if report is None:
+        out.print("the rest of an earlier run is done: applications are switched")
+        return
+    parts = ", ".join(f"{name} {seconds:.2f} s" for name, seconds in report.parts.items())
+    if report.measured:
+        out.print(
+            f"ready; nobody could write for {report.freeze_seconds:.2f} s ({parts}); writes are given back, and nothing"
+            " was switched"
+        )
+        return
+    if report.rehearsed:
+        out.print(f"ready; the freeze would take about {report.freeze_seconds:.1f} s ({parts})")
+        return
+    side, way = ("targets", "rollback") if report.direction is Direction.THERE else ("sources", "cutover")
+    out.print(
+        f"switched: applications are at the {side}; nobody could write for {report.freeze_seconds:.2f} s ({parts})"
+    )
+    out.print(f"{counted(report.keys, 'key')} compared inside; the way back is `migrate {way}`")
+
+
+def finish(
+    context: typer.Context,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Do it. Without it nothing is changed; what would be is told.")
+    ] = False,
+    abandon: Annotated[
+        bool, typer.Option("--abandon", help="Give the migration up, with applications at the sources.")
+    ] = False,
+    keep_topics: Annotated[bool, typer.Option("--keep-topics", help="Leave its topics in Kafka.")] = False,
+    unread: Annotated[
+        bool, typer.Option("--unread", help="Although changes that were made at the sources never came to the targets.")
+    ] = False,
+    without: Annotated[
+        list[str] | None,
+        typer.Option(metavar="SERVER", help="Leave a server that is gone for good uncleaned. Repeatable."),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """End a migration for good: no way back any more, what an auditor needs is kept, the rest is cleaned."""
+    if context.obj.reverse:
+        raise ConfigError("a migration is finished with its way back", hint="say it without --reverse")
+    settings = context.obj.load("finish")
+
+    def say(line: str) -> None:
+        if not as_json:
+            out.print(line, markup=False)
+
+    with database.opened(settings.state) as state:
+        plans = finishing.finish(
+            *(settings, state, say),
+            abandon=abandon,
+            keep_topics=keep_topics,
+            do=yes,
+            unread=unread,
+            without=without or (),
+        )
+    if as_json:
+        print_json(asdict(plans))
+        return
+    if not plans.done:
+        where = ", ".join(f"{database} ({target})" for target, database in plans.databases)
+        say(f"applications stay at the {plans.side}s, and there will be no way back")
+        say(f"the service's tables leave: {where}")
+        say(f"topics deleted: {', '.join(plans.topics) or 'none'}")
+    for block in plans.blocks:
+        say(f"{block.side} '{block.server}': writes stay stopped ({block.method}), until: {'; '.join(block.ending)}")
+    if plans.parked:
+        told = f"{counted(plans.parked, 'change')} of the targets that the sources refused"
+        say(f"{told}: `migrate --reverse parked list` names what the sources lack")
+    say("finished" if plans.done else f"nothing was changed; `migrate finish {plans.options}` does it")
+
+
+def web(context: typer.Context) -> None:
+    """Serve the switch over HTTP, for applications that do not reach the state database."""
+    serve(context.obj.load("web"), lambda address: out.print(f"listening on {address}"))
+
+
+def show_switch(
+    context: typer.Context,
+    forget: Annotated[
+        str | None, typer.Option(metavar="INSTANCE", help="An application's process that is gone for good.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Show the switch that applications read, and by which version of it each of them goes."""
+    settings = context.obj.load("switch")
+    with database.opened(settings.state) as state, state.begin() as connection:
+        migrations.get(connection, settings.name, finished=True)
+        if forget is not None and not switch.forget_application(connection, settings.name, forget):
+            raise PreflightError(f"no application is known as '{forget}'", hint="`migrate switch` lists them")
+        now = switch.get(connection, settings.name)
+        known = switch.every_application(connection, settings.name)
+    if as_json:
+        print_json({"switch": asdict(now), "applications": [asdict(one) for one in known]})
+        return
+    out.print(f"version {now.version}: applications are at the {now.side}, writes are {now.writes}")
+    for one in known:
+        out.print(f"{one.instance}: version {one.version}, seen {one.seen} UTC", markup=False)

@@ -1,0 +1,143 @@
+"""The commands under `migrate foreign`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from migrate.cli.options import Json, Timeout, out, print_json
+from migrate.commands import foreign as foreign_writes
+from migrate.model.change import key_json
+from migrate.model.errors import ConfigError, DifferenceFound
+from migrate.model.words import counted
+from migrate.settings import Settings
+from migrate.state import database
+from migrate.state import foreign as listing
+
+foreign = typer.Typer(
+    no_args_is_help=True,
+    help="Writes that no stream carries, as they were made at a standby side: list, compare, carry, discard.",
+)
+_NAMED = 1000
+Table = Annotated[
+    str | None, typer.Argument(help="Only writes to this table, as `migrate foreign list` names it: database.table.")
+]
+Keys = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="KEY...", help="""Only these rows of it; of several columns as a JSON list: '["7", "eu"]'."""
+    ),
+]
+Server = Annotated[str | None, typer.Option("--server", help="Needed when several servers of a side have the table.")]
+All = Annotated[bool, typer.Option("--all", help="Every row that is listed, instead of a table.")]
+
+
+@foreign.command("list")
+def foreign_list(context: typer.Context, as_json: Json = False) -> None:
+    """Writes at a side while only a stream was to write there, and what came too late for a stream to write.
+
+    No stream carries them. A cutover and a rollback wait until both sides were found equal in those rows.
+    """
+    settings = _settings(context)
+    with database.opened(settings.state) as state:
+        found = foreign_writes.listed(settings, state, _NAMED)
+        with state.connect() as connection:
+            total = listing.count_both(connection, settings.name)
+    if as_json:
+        print_json({"count": total, "listed": found})
+        return
+    for one in found:
+        key = "every key" if one["key"] is None else f"key {key_json(one['key'])}"  # type: ignore[arg-type]
+        kind = "written there while it was standby" if one["kind"] == "foreign" else "came after the switch"
+        out.print(f"{one['side']} '{one['server']}' {one['table']} {key}: {kind}, at {one['coordinate']}", markup=False)
+    if total > len(found):
+        out.print(f"and {total - len(found):,} more")
+    if found:
+        out.print("`migrate foreign compare` strikes out rows that are equal at both sides by now", markup=False)
+    else:
+        out.print("nothing is listed")
+
+
+@foreign.command("compare")
+def foreign_compare(context: typer.Context) -> None:
+    """Compare the listed rows at both sides, and strike out those that are equal. Exit code 1 when some differ."""
+    settings = _settings(context)
+    with database.opened(settings.state) as state:
+        _tell(foreign_writes.compare(settings, state))
+
+
+@foreign.command("discard")
+def foreign_discard(
+    context: typer.Context,
+    table: Table = None,
+    keys: Keys = None,
+    server: Server = None,
+    all_: All = False,
+    timeout: Timeout = 60.0,
+) -> None:
+    """Give the standby side these rows as the active side has them. The stream that leads must run.
+
+    Exit code 1 when one of them differs still.
+    """
+    settings = _settings(context)
+    with database.opened(settings.state) as state:
+        wanted = foreign_writes.chosen(settings, state, *_asked(table, keys, server, all_))
+        _done(foreign_writes.discard(settings, state, wanted, timeout), foreign_writes.left(state, wanted), wanted)
+
+
+@foreign.command("carry")
+def foreign_carry(
+    context: typer.Context,
+    table: Table = None,
+    keys: Keys = None,
+    server: Server = None,
+    all_: All = False,
+    timeout: Timeout = 60.0,
+) -> None:
+    """Write these rows at the active side as the standby side has them, as an application would.
+
+    What the active side has in these rows comes to the standby side first, and must not change until the write: the
+    stream that leads must run. Exit code 1 when one of them differs still.
+    """
+    settings = _settings(context)
+    with database.opened(settings.state) as state:
+        wanted = foreign_writes.chosen(settings, state, *_asked(table, keys, server, all_))
+        _done(foreign_writes.carry(settings, state, wanted, timeout), foreign_writes.left(state, wanted), wanted)
+
+
+def _settings(context: typer.Context) -> Settings:
+    if context.obj.reverse:
+        raise ConfigError("`migrate foreign` speaks of both sides", hint="leave out --reverse")
+    settings: Settings = context.obj.load("foreign")
+    return settings
+
+
+def _asked(
+    table: str | None, keys: Sequence[str] | None, server: str | None, every: bool
+) -> tuple[str | None, Sequence[str], str | None]:
+    if every == (table is not None):
+        raise ConfigError(
+            "say which rows", hint="a table as `migrate foreign list` names it, with keys or without; or --all"
+        )
+    return table, keys or [], server
+
+
+def _done(listed: int, left: Sequence[object], wanted: Sequence[object]) -> None:
+    """listed: rows in all; left: those of the wanted ones that differ still."""
+    if left:
+        _tell(listed)
+    more = f"; {counted(listed, 'other row')} listed, `migrate foreign list`" if listed else ""
+    out.print(f"{counted(len(wanted), 'row')} equal at both sides now{more}")
+
+
+def _tell(left: int) -> None:
+    if left:
+        raise DifferenceFound(
+            f"{counted(left, 'row')} listed and not equal at both sides",
+            hint="`migrate foreign list` names them; `migrate foreign discard` gives the standby side the active side's"
+            " rows, `migrate foreign carry` the active side the standby side's; a clean verification of all tables"
+            " settles rows that keep changing, and whole tables",
+        )
+    out.print("both sides are equal in every row that was listed")

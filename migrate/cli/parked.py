@@ -1,0 +1,113 @@
+"""The commands under `migrate parked`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from migrate.cli.options import Json, SourceOfTable, Timeout, out, print_json
+from migrate.commands import parked as parking
+from migrate.model.change import key_json
+from migrate.model.errors import ConfigError
+from migrate.model.partition import offset_name
+from migrate.model.words import counted
+from migrate.state import database
+
+parked = typer.Typer(no_args_is_help=True, help="What cannot be applied: list, retry, skip, drop.")
+
+
+@parked.command("list")
+def parked_list(context: typer.Context, as_json: Json = False) -> None:
+    """What stands still since the target refuses it, and what was set aside."""
+    settings = context.obj.load("parked")
+    with database.opened(settings.state) as state:
+        found = parking.listed(settings, state)
+    if as_json:
+        print_json(found.as_dict())
+        return
+    for stopped in found.stopped:
+        told = (
+            f"STOPPED {stopped['process']} since {stopped['since']}: {stopped['reason']}\n        →"
+            f" {context.obj.meant(stopped['hint'])}"
+        )
+        out.print(told, markup=False)
+    for one in found.parked:
+        at = f" at {one['coordinate']}" if one["coordinate"] else ""
+        told = f"PARKED {one['place']}: {one['change']} of {one['table']} key {one['key']}{at}"
+        out.print(f"{told}: {one['refusal']}; set aside: {one['reason']}", markup=False)
+    if found.drop:
+        out.print(f"applications are at the other side: `{found.drop} TABLE KEY` does without one", markup=False)
+    for skip in found.skips:
+        out.print(f"SKIPS what is refused of {skip['table']} key {skip['key']}: {skip['reason']}", markup=False)
+    for one in found.left_out:
+        told = f"LEFT OUT message {one['topic']} [{one['partition']}] @ {one['offset']}, {one['bytes']} bytes"
+        out.print(f"{told}: {one['refusal']}; left out: {one['reason']}", markup=False)
+    if not (found.stopped or found.parked or found.skips or found.left_out):
+        out.print("nothing is refused")
+
+
+@parked.command("skip")
+def parked_skip(
+    context: typer.Context,
+    reason: Annotated[str, typer.Option(help="Why; it is kept and shown.")],
+    table: Annotated[str | None, typer.Argument(help="The table at the source, as database.table.")] = None,
+    key: Annotated[
+        str | None, typer.Argument(help="""The row's key; of several columns as a JSON list: '["7", "eu"]'.""")
+    ] = None,
+    source: SourceOfTable = None,
+    topic: Annotated[str | None, typer.Option(help="Instead of a row: the topic of a message.")] = None,
+    partition: Annotated[int | None, typer.Option(help="Its partition.")] = None,
+    offset: Annotated[int | None, typer.Option(help="Its offset, at which the partition stands still.")] = None,
+) -> None:
+    """Set aside what the target refuses of a row, or a message that cannot be applied, so that its partition goes on.
+
+    Verification names the rows that differ then.
+    """
+    settings = context.obj.load("parked")
+    row, message = (table, key), (topic, partition, offset)
+    if (None in row) == (None in message) or any(one is not None for one in (row if None in row else message)):
+        raise ConfigError("say what to set aside", hint="a table and a key; or --topic, --partition and --offset")
+    with database.opened(settings.state) as state:
+        if topic is not None and partition is not None and offset is not None:
+            parking.leave_out(settings, state, topic, partition, offset, reason)
+            out.print(
+                f"message {offset_name(topic, partition, offset)} is left out, and kept in the state", markup=False
+            )
+        elif table is not None and key is not None:
+            parking.set_aside(settings, state, table, key, source, reason)
+            told = f"what is refused of {table} key {key} is set aside until `migrate parked retry {table} '{key}'`"
+            out.print(told, markup=False)
+
+
+@parked.command("retry")
+def parked_retry(
+    context: typer.Context,
+    table: Annotated[str | None, typer.Argument(help="Only of this table, as database.table.")] = None,
+    keys: Annotated[list[str] | None, typer.Argument(metavar="KEY...", help="Only these rows of it.")] = None,
+    source: SourceOfTable = None,
+    timeout: Timeout = 60.0,
+) -> None:
+    """Try what stands still at once, and bring rows that were set aside from the source again."""
+    settings = context.obj.load("parked")
+    with database.opened(settings.state) as state:
+        count = parking.retry(settings, state, table, keys or [], source, timeout)
+    out.print(f"{counted(count, 'row')} brought again; what stands still is tried now")
+
+
+@parked.command("drop")
+def parked_drop(
+    context: typer.Context,
+    table: Annotated[str, typer.Argument(help="Of this table, as database.table.")],
+    keys: Annotated[list[str] | None, typer.Argument(metavar="KEY...", help="Only these rows of it.")] = None,
+    source: SourceOfTable = None,
+) -> None:
+    """Do without what is parked of a stream that only follows: the way there after the switch, the way back before.
+
+    Nothing older is brought over the rows of applications. Verification names those that differ.
+    """
+    settings = context.obj.load("parked")
+    with database.opened(settings.state) as state:
+        dropped = parking.drop(settings, state, table, keys or [], source)
+    for id_, key in dropped:
+        out.print(f"dropped what was parked of {id_[1]}.{id_[2]} key {key_json(key)}", markup=False)

@@ -1,0 +1,196 @@
+"""`migrate status`: where the migration stands as a whole, and each part of it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import Annotated, Any
+
+import sqlalchemy as sa
+import typer
+from rich.console import Group, RenderableType
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from migrate.cli.options import Json, out, print_json
+from migrate.cli.throttle import told_copy
+from migrate.cli.verify import shown_check
+from migrate.model.errors import ConfigError, MigrateError
+from migrate.model.words import counted
+from migrate.settings import Settings
+from migrate.state import cutover, database, finished, verification
+from migrate.status import next_step, readiness
+from migrate.status import snapshot as statuses
+from migrate.status.snapshot import Status
+from migrate.status.stage import Stage, Whole, whole
+from migrate.terminal import Printable, console
+
+_SECONDS = 2.0
+
+
+def status(
+    context: typer.Context,
+    watch: Annotated[bool, typer.Option("--watch", help="Keep it on the screen, until Ctrl-C or the end.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Say where the migration stands, what holds it back, and what to type next."""
+    if watch and as_json:
+        raise ConfigError("--watch and --json exclude each other")
+    settings = context.obj.load("status")
+    with database.opened(settings.state) as state:
+        if watch:
+            _watch(settings, state, context.obj)
+            return
+        ended = _ended(settings, state)
+        if ended is not None:
+            print_json(ended) if as_json else out.print(_told_ended(ended), markup=False)
+            return
+        now = statuses.read(settings, state, whoever_answers=True)
+        stands = None if context.obj.reverse else whole(settings, state, now)
+    if as_json:
+        about = {"stage": stands.stage, "holds_back": stands.holds_back, "next": stands.next} if stands else {}
+        print_json({**about, **now.as_dict()})
+        return
+    out.print(page(now, stands, context.obj.meant))
+
+
+def _ended(settings: Settings, state: sa.Engine) -> dict[str, Any] | None:
+    """What is kept of a finished migration; None of one that is not."""
+    with state.connect() as connection:
+        found = finished.find(connection, settings.name)
+        if found is None:
+            return None
+        last = verification.latest(connection, settings.name)
+        switched = cutover.latest(connection, settings.name, outcome=cutover.Outcome.DONE)
+    return {
+        "stage": Stage.FINISHED,
+        "holds_back": [] if found.done else ["`migrate finish` was interrupted: what it cleans is not all clean"],
+        "next": "" if found.done else f"migrate finish {found.summary.get('options', '--yes')}",
+        "migration": settings.name,
+        "finished": found.at,
+        "summary": found.summary,
+        "last_cutover": asdict(switched) if switched is not None else None,
+        "last_verification": asdict(last) if last is not None else None,
+    }
+
+
+def _told_ended(about: dict[str, Any]) -> str:
+    ended, side = about["finished"], about["summary"]["side"]
+    lines = [f"stage: finished, {ended:%Y-%m-%d %H:%M:%S} UTC; applications are at the {side}s"]
+    lines += [f"  held back: {reason} (`{about['next']}` goes on)" for reason in about["holds_back"]]
+    if switched := about["last_cutover"]:
+        lines.append(f"last switch: run {switched['number']}, {switched['direction']}, {switched['outcome']}")
+    for table in about["summary"]["copied"]:
+        rows, began, ended = table["rows_inserted"], table["began"], table["ended"]
+        lines.append(f"table {table['table']}: {rows:,} rows copied, {began} to {ended}")
+    lines.append(f"{about['summary']['changes']:,} changes applied")
+    if last := about["last_verification"]:
+        lines.append(
+            f"last verification: {last['finished']}, {last['rows']:,} rows, {last['differences']:,} differences;"
+            " `migrate verify --show`"
+        )
+    return "\n".join(lines)
+
+
+def _watch(settings: Settings, state: sa.Engine, asked: Any) -> None:
+    """Redraws until the migration is finished; servers that are away for a while are told, and asked again."""
+    with Live(console=console(highlight=False), auto_refresh=False) as live:
+        while True:
+            try:
+                ended = _ended(settings, state)
+                live.update(Printable(_frame(settings, state, ended, asked)), refresh=True)
+                if ended is not None and not ended["next"]:
+                    return
+            except MigrateError as error:
+                live.update(Printable(Text(f"{error.message}\n  {error.way_out}")), refresh=True)
+            time.sleep(_SECONDS)
+
+
+def _frame(settings: Settings, state: sa.Engine, ended: dict[str, Any] | None, asked: Any) -> RenderableType:
+    if ended is not None:
+        return Text(_told_ended(ended))
+    now = statuses.read(settings, state, whoever_answers=True)
+    return page(now, None if asked.reverse else whole(settings, state, now), asked.meant)
+
+
+def page(now: Status, stands: Whole | None, meant: Callable[[str], str]) -> RenderableType:
+    """Everything, for a terminal. stands: None for a way back; meant: has a hint name the commands of this stream."""
+    lines: list[RenderableType] = []
+
+    def say(line: str) -> None:
+        lines.append(Text(line))
+
+    if stands is not None:
+        say(f"stage: {stands.stage}" + (f"; next: `{stands.next}`" if stands.next else ""))
+        for reason in stands.holds_back:
+            say(f"  held back: {reason}")
+    say(f"migration {now.migration}, topic {', '.join(now.topics)}, lag {now.lag_seconds:.1f} s")
+    for source in now.sources:
+        behind = "caught up" if source.caught_up else "behind" if source.log_end else source.problem
+        published = source.published or "nothing yet"
+        say(f"source {source.name}: published {published}, log at {source.log_end or '?'}: {behind}")
+        if source.outstanding["batches"]:
+            count, ids = source.outstanding["batches"], [str(batch[0]) for batch in source.outstanding["first"]]
+            listed = f"number {ids[0]}" if count == 1 else f"the first are {', '.join(ids)}"
+            say(
+                f"source {source.name}: {counted(count, 'batch', 'batches')},"
+                f" {counted(source.outstanding['rows'], 'row')}, not confirmed by Kafka at the last flush; {listed}"
+            )
+        if source.replaying:
+            say(f"source {source.name}: replays; rows may go back until {source.replaying} is published again")
+        if source.doubt:
+            way = "`migrate drain`, then `migrate verify`, all tables, in the direction that leads"
+            say(f"IN DOUBT {source.name}: {source.doubt}\n        → {way}")
+    for problem in now.unanswered:
+        say(f"NO ANSWER: {problem}")
+    parts = Table("topic", "partition", "consumed to", "topic end", "waiting", "rows applied", "consumer")
+    for part in now.partitions:
+        cells = (part.topic, part.partition, part.consumed, part.end, part.waiting, part.rows, part.owner or "none")
+        parts.add_row(*(str(cell) for cell in cells))
+    lines.append(parts)
+    if now.leading:
+        say("running: " + ", ".join(f"{name} ({who})" for name, who in now.leading.items()))
+    say("records: " + ", ".join(f"{count} {name}" for name, count in now.records.items()))
+    say(f"empty deletes waiting: {now.empty_deletes}" + (" at those that answer" if now.unanswered else ""))
+    if now.waiting_markers:
+        say(f"foreign keys: {counted(now.waiting_markers, 'marker')} until the copy of the table is closed")
+    for one in now.lost:
+        say(meant(f"LOST: {one}; `{next_step.of_lost(one)}`"))
+    if now.foreign:
+        say(f"FOREIGN: {readiness.foreign_listed(now.foreign)}")
+    if now.parked:
+        say(meant(f"PARKED: {now.parked} changes that the target refuses; `migrate parked list` names them"))
+    if now.skips:
+        say(meant(f"SKIPS what is refused of {counted(now.skips, 'key')}; `migrate parked list` names them"))
+    if now.left_out:
+        since = f", {now.left_out_since} of them since the last clean verification of all tables began"
+        told = f"LEFT OUT: {counted(now.left_out, 'message')}{since if now.left_out_since < now.left_out else ''}"
+        say(meant(f"{told}; `migrate parked list` names them"))
+    for topic in sorted(now.gone):
+        say(f"GONE topic {topic}: the broker does not have it")
+    for name, phase in now.tables.items():
+        say(f"table {name}: {phase}{told_copy(now.copies.get(name), phase)}")
+    for row in now.oversized:
+        say(
+            f"LEFT OUT {row['operation']} of {row['database']}.{row['table']} key {row['key']} at"
+            f" {tuple(row['coordinate'])}: its message has"
+            f" {row['size']} bytes; "
+            + (
+                "a verification of all tables that began later was clean"
+                if row["verified"]
+                else "the target lacks the row or has an older one, unless it came again since (`migrate verify` tells)"
+            ),
+        )
+    for line in shown_check(now.check):
+        say(line)
+    for halted in now.halted:
+        since = "" if halted["since"] == halted["at"] else f", last tried at {halted['at']}"
+        told = f"STOPPED {halted['process']} since {halted['since']}{since}: {halted['reason']}"
+        told += f"\n        → {meant(halted['hint'])}"
+        say(told)
+    for ended in now.ended:
+        say(f"ENDED {ended['process']} at {ended['at']}, `migrate run` starts it again: {ended['reason']}")
+        say(f"        → {meant(ended['hint']) or 'its log, below run_dir, says more'}")
+    return Group(*lines)

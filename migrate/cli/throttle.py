@@ -1,0 +1,118 @@
+"""`migrate throttle`, and how the progress of a copy is told."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from migrate.cli.options import Json, out, print_json
+from migrate.copy import operator_limits as throttling
+from migrate.model.errors import ConfigError
+from migrate.model.words import counted, duration
+from migrate.state import database
+from migrate.target.stored_plan import stored_plan
+
+if TYPE_CHECKING:
+    from jobs.full_copy import TableCopied
+
+_LONG = 80  # of a condition in a line
+
+
+def throttle(
+    context: typer.Context,
+    chunks: Annotated[int | None, typer.Option(help="Chunks begun together at most.")] = None,
+    min_chunks: Annotated[int | None, typer.Option(help="And at least, above a limit.")] = None,
+    rows_per_second: Annotated[int | None, typer.Option(help="Rows read per second; 0: no limit, as below.")] = None,
+    max_threads_running: Annotated[int | None, typer.Option(help="Threads_running of a server.")] = None,
+    max_history_length: Annotated[int | None, typer.Option(help="InnoDB's history list length of a server.")] = None,
+    max_replica_lag_seconds: Annotated[float | None, typer.Option(help="Lag of a replica.")] = None,
+    pause: Annotated[bool, typer.Option("--pause", help="Begin nothing until it is resumed.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on.")] = False,
+    reset: Annotated[bool, typer.Option("--reset", help="Everything as the config says, and not paused.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Change what copies may use, at once and for later ones; without options, say what counts and what they do."""
+    settings = context.obj.load("throttle")
+    if pause + resume + reset > 1:
+        raise ConfigError("--pause, --resume and --reset exclude each other", hint="say one of them")
+    given = {
+        "chunks": chunks,
+        "min_chunks": min_chunks,
+        "rows_per_second": rows_per_second,
+        "max_threads_running": max_threads_running,
+        "max_history_length": max_history_length,
+        "max_replica_lag_seconds": max_replica_lag_seconds,
+        "paused": True if pause else False if resume else None,
+    }
+    changes = {name: value for name, value in given.items() if value is not None}
+    with database.opened(settings.state) as state:
+        plan = stored_plan(settings, state)
+        if changes or reset:
+            throttling.change(settings, state, changes, reset=reset)
+        now = throttling.read(settings, state, plan)
+    if as_json:
+        print_json(now.as_dict())
+        return
+    _show(now)
+
+
+def _show(now: throttling.Throttle) -> None:
+    told = now.as_dict()
+    for name, value in told["limits"].items():
+        if name == "paused":
+            continue
+        whence = "as asked" if name in told["asked"] else "as configured"
+        none = value == 0 and "chunks" not in name
+        out.print(f"{name}: {'no limit' if none else f'{value:,g}'} ({whence})")
+    if now.limits.paused:
+        out.print("PAUSED; `migrate throttle --resume` goes on")
+    if not now.copies:
+        out.print("no copy runs")
+    for table, one in told["copies"].items():
+        out.print(f"copy of {table}{told_copy(one, 'copying')}", markup=False)
+        for reading in one["measured"]:
+            value = reading["note"] if reading["value"] is None else f"{reading['value']:,.0f} {reading['signal']}"
+            out.print(f"  {reading['server']}: {value}", markup=False)
+
+
+def told_copy(copy: Mapping[str, Any] | None, phase: str) -> str:
+    """How far a table's copy is, as the rest of a line; nothing when it has not begun."""
+    if copy is None or phase not in ("copying", "copied"):
+        return ""
+    if phase == "copied":
+        return f": {counted_rows(copy['rows_read'])}{told_skew(copy['skew'])}"
+    of = f" of about {copy['rows_estimate']:,}" if copy["rows_estimate"] else ""
+    again = f", a part again ({_short(copy['part'])})" if copy["part"] else ""
+    told = f"{again}: {counted_rows(copy['rows_read'])}{of}, {copy['bytes_read'] / 1e6:,.0f} MB"
+    if not copy["running"]:
+        return f"{told}{told_skew(copy['skew'])}, does not run since {copy['updated']}"
+    told += f", {copy['rows_per_second']:,.0f} rows/s"
+    if copy["seconds_left"] is not None:
+        told += f", {duration(copy['seconds_left'])} left"
+    told += told_skew(copy["skew"])
+    if copy["reason"]:
+        told += f", {copy['pace'].upper()} ({counted(copy['chunks'], 'chunk')} at a time): {copy['reason']}"
+    return told
+
+
+def _short(condition: str) -> str:
+    line = " ".join(condition.split())
+    return line if len(line) <= _LONG else f"{line[: _LONG - 1]}…"
+
+
+def told_copied(table: TableCopied) -> str:
+    """What `migrate copy` did for a table."""
+    before = " (before this run)" if table.was_copied else ""
+    told = f"{table.table}: {counted(table.counts.rows_inserted, 'row')} inserted"
+    return f"{told}, {table.counts.rows_present} were there already{before}{told_skew(table.skew)}"
+
+
+def counted_rows(rows: int) -> str:
+    return f"{rows:,} {'row' if rows == 1 else 'rows'}"
+
+
+def told_skew(skew: float | None) -> str:
+    """How unevenly rows are spread, as the rest of a line."""
+    return "" if skew is None else f", skew {skew:.2f}"

@@ -1,0 +1,172 @@
+"""`migrate verify` and `migrate check`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from migrate.cli.options import Json, Tables, out, print_json
+from migrate.cli.progress import RowsBar
+from migrate.model.change import key_json
+from migrate.model.errors import ConfigError, DifferenceFound, PreflightError
+from migrate.model.words import counted
+from migrate.processes import entry
+from migrate.processes.parent import follow_parent
+from migrate.settings import Settings
+from migrate.state import database, phase, verification
+from migrate.state.phase import Phase
+from migrate.status.snapshot import standing_of_check
+from migrate.target.stored_plan import stored_plan
+from migrate.verify import certificate as certificates
+from migrate.verify import certificate_page, quick_modes
+from migrate.verify.quick_modes import Mode
+
+_SAMPLED = 20  # chunks of each table, where it is not said
+
+
+def verify(
+    context: typer.Context,
+    table: Tables = None,
+    repair: Annotated[
+        bool, typer.Option("--repair", help="Have rows that differ read at the source again, and look again.")
+    ] = False,
+    anew: Annotated[
+        bool, typer.Option("--anew", help="Begin anew, though one that was stopped or killed could be gone on with.")
+    ] = False,
+    mode: Annotated[
+        Mode | None,
+        typer.Option(help="A quick look without Spark: chunks in order, a random sample, or counts and last keys."),
+    ] = None,
+    chunks: Annotated[
+        int | None, typer.Option(help="With --mode order or sample: chunks of each table, at most.", min=1)
+    ] = None,
+    show: Annotated[bool, typer.Option("--show", help="Only print the last certificate.")] = False,
+    page: Annotated[
+        Path | None, typer.Option("--page", help="Write the certificate to an HTML file too; with --show the last one.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Compare source and target row by row, with Spark. Exit code 1 and the rows' names when they differ.
+
+    One that was stopped or killed is gone on with.
+    """
+    settings = context.obj.load("verify")
+    if page is not None:
+        if mode is not None:
+            raise ConfigError("--mode makes no certificate", hint="`migrate verify --page FILE` compares every row")
+        certificate_page.check_file(page)
+    if show:
+        _show_last(settings, as_json, page)
+        return
+    if chunks is not None and mode not in (Mode.ORDER, Mode.SAMPLE):
+        raise ConfigError(
+            "--chunks needs --mode order or sample", hint="without --mode every chunk is compared, with it only some"
+        )
+    if mode is not None:
+        if anew:
+            raise ConfigError("--mode keeps nothing to go on with", hint="leave --anew out")
+        if repair:
+            raise ConfigError("--mode only looks", hint="`migrate verify --repair` compares every row and repairs")
+        _look(settings, mode, table, chunks, as_json)
+        return
+    _tell_not_copied(settings, table)
+    from jobs import verify as job  # pyspark is slow to import
+
+    with RowsBar("verifying") as bar:
+
+        def progress(step: job.VerifyProgress) -> None:
+            bar.update(step.table, step.rows, step.rows_estimate)
+
+        result = job.run(settings, table, progress, repair=repair, anew=anew)
+    if page is not None:
+        certificate_page.write_page(result.certificate, page)
+    if as_json:
+        print_json(result.as_dict())
+    else:
+        out.print(result.summary(), markup=False)
+    result.raise_first()
+
+
+def _tell_not_copied(settings: Settings, chosen: list[str] | None) -> None:
+    """As what a copy has not brought yet is looked at again and again before it counts as missing."""
+    with database.opened(settings.state) as state, state.connect() as connection:
+        stages = phase.every(connection, settings.name)
+    names = {f"{schema}.{name}": stage for (_, schema, name), stage in stages.items()}
+    left = [name for name, stage in names.items() if stage is not Phase.COPIED and (not chosen or name in chosen)]
+    if left:
+        told = f"{', '.join(left[:3])}{' …' if len(left) > 3 else ''}"
+        typer.echo(f"not copied yet, so that rows will be missing: {told} (`migrate copy`)", err=True)
+
+
+def _show_last(settings: Settings, as_json: bool, page: Path | None) -> None:
+    with database.opened(settings.state) as state, state.connect() as connection:
+        last = verification.latest(connection, settings.name)
+        paper = verification.certificate(connection, last.id) if last else None
+    if paper is None:
+        raise PreflightError(f"migration '{settings.name}' was never verified to the end", hint="`migrate verify`")
+    if page is not None:
+        certificate_page.write_page(paper, page)
+    if as_json:
+        print_json(paper)
+    else:
+        out.print(certificates.page(paper), markup=False)
+
+
+def _look(settings: Settings, mode: Mode, table: list[str] | None, chunks: int | None, as_json: bool) -> None:
+    wanted = chunks or (_SAMPLED if mode is Mode.SAMPLE else None)
+    with database.opened(settings.state) as state:
+        report = quick_modes.run(settings, stored_plan(settings, state), state, mode, table, wanted)
+    if as_json:
+        print_json(report.as_dict())
+    else:
+        for line in report.lines():
+            out.print(line, markup=False)
+    report.raise_first()
+
+
+def check(
+    context: typer.Context,
+    once: Annotated[bool, typer.Option("--once", help="One run, then leave; exit code 1 when rows differ.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Compare finished chunks every two minutes, without Spark, and keep what differs in the state."""
+    settings = context.obj.load("check")
+    if not once:
+        follow_parent()
+        entry.check(settings)
+        return
+    done = entry.check_once(settings)
+    with database.opened(settings.state) as state, state.connect() as connection:
+        now = standing_of_check(connection, stored_plan(settings, state))
+    if as_json:
+        print_json(now)
+    else:
+        out.print("\n".join(shown_check(now)), markup=False)
+    if done.differences:
+        first = now["named"][0]
+        raise DifferenceFound(
+            f"{counted(done.differences, 'difference')}; first: {first['table']} key {key_json(first['key'])}"
+            f" {first['kind']}",
+            hint="`migrate status --json` names them",
+        )
+
+
+def shown_check(now: Mapping[str, Any]) -> list[str]:
+    """What the scheduled check found, in lines."""
+    last = now["last"]
+    if last is None:
+        return []
+    told = f"check: {counted(last['chunks'], 'chunk')} with {counted(last['rows'], 'row')} at {last['finished']}"
+    told += f"; {now['never_checked']} of {now['chunks']} never compared" if now["never_checked"] else ""
+    told += f"; {counted(last['in_motion'], 'key')} not judged" if last["in_motion"] else ""
+    told += f"; {counted(last['repaired'], 'key')} repaired" if last["repaired"] else ""
+    lines = [told + f"; {counted(now['differences'], 'difference')}"]
+    for one in now["named"][:10]:
+        told = f"DIFFERS {one['table']} key {key_json(one['key'])}: {one['kind']}: {one['detail']}"
+        lines.append(f"{told}, since {one['first_seen']}")
+    if (more := now["differences"] - 10) > 0:
+        lines.append(f"        and {more} more")
+    return lines

@@ -1,0 +1,142 @@
+"""One cutover at a time: under a lease, after what an earlier one left, watched by a guardian in case it is killed."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Collection, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import sqlalchemy as sa
+
+from migrate.commands.cutover import Cutover, Say
+from migrate.cutover.freeze_deadline import Watch
+from migrate.cutover.journal import Report
+from migrate.cutover.lock import alone
+from migrate.model.errors import PreflightError, ServerError
+from migrate.settings import Settings
+from migrate.state import cutover, switch
+from migrate.state.cutover import Direction, Outcome, Run
+from migrate.state.switch import Side
+
+
+def switch_over(
+    settings: Settings,
+    state: sa.Engine,
+    config: Path,
+    direction: Direction,
+    say: Say,
+    *,
+    rehearse: bool = False,
+    freeze: bool = False,
+    without: Collection[str] = (),
+) -> Report | None:
+    """Do what is left of an earlier run, then switch; None when there was nothing left but to release.
+
+    rehearse: do not switch; freeze: stop writes all the same, and give them back. without: servers that are gone for
+    good. Raises: PreflightError, CutoverAborted, ServerError, DifferenceFound.
+    """
+    with alone(settings, state) as mine:
+        if _end_earlier(settings, state, direction, say, without):
+            return None
+        with closing(Cutover(settings, state, direction, say, without, mine)) as run:
+            if rehearse and not freeze:
+                return run.rehearse()
+            with _guarded(config) as watch:
+                return run.run(watch, rehearse=rehearse)
+
+
+def delivered(
+    settings: Settings, state: sa.Engine, direction: Direction, without: Collection[str], say: Say
+) -> dict[str, str]:
+    """Of servers that are gone for good, up to where their writes were published. Raises PreflightError for others."""
+    with closing(Cutover(settings, state, direction, say, without)) as run:
+        return run.delivered()
+
+
+def abort(settings: Settings, state: sa.Engine, say: Say, without: Collection[str] = ()) -> None:
+    """Give writes back after a run that was killed before its switch; without servers that are gone for good.
+
+    What stops writes where applications are although no run is open is ended too. Raises PreflightError when there is
+    nothing of either.
+    """
+    with alone(settings, state):
+        last = latest(settings, state)
+        if last is None or not last.open:
+            if _end_left(settings, state, say, without):
+                return
+            raise PreflightError("no cutover is under way", hint="`migrate status` says where applications are")
+        if last.outcome is Outcome.SWITCHED:
+            way = "rollback" if last.direction is Direction.THERE else "cutover"
+            raise PreflightError(
+                f"run {last.number} has switched; nothing is given back any more",
+                hint=f"`migrate {_command(last.direction)}` again does the rest; `migrate {way}` is the way back",
+            )
+        if without:
+            delivered(settings, state, last.direction, without, say)  # they do not answer
+        end(settings, state, last, say, without)
+
+
+def _end_left(settings: Settings, state: sa.Engine, say: Say, without: Collection[str]) -> bool:
+    """End what stops writes where applications are, although no run is open; whether there was any."""
+    with state.connect() as connection:
+        side = switch.get(connection, settings.name).side
+        if not cutover.blocked(connection, settings.name, side):
+            return False
+    direction = Direction.THERE if side is Side.SOURCE else Direction.BACK
+    with closing(Cutover(settings, state, direction, say, without)) as left:
+        left.give_back_left()
+    return True
+
+
+@contextmanager
+def _guarded(config: Path) -> Iterator[Watch]:
+    """A process of its own outlives this one, and gives writes back should this one be killed, or hang."""
+    command = [sys.executable, "-P", "-m", "migrate.commands.cutover_guardian", str(config.resolve())]
+    guardian = subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True
+    )
+    try:
+        if guardian.stdin is None or guardian.stdout is None or guardian.stdout.readline() != "ready\n":
+            raise ServerError("the process that would give writes back after a kill does not start", hint="see above")
+        yield Watch(guardian.stdin)
+    finally:
+        guardian.communicate()  # it looks, and ends what is still open
+
+
+def latest(settings: Settings, state: sa.Engine) -> Run | None:
+    with state.connect() as connection:
+        return cutover.latest(connection, settings.name)
+
+
+def end_if_open(settings: Settings, state: sa.Engine, number: int, say: Say) -> None:
+    """End a run that its process left. Raises ServerError; then again."""
+    with state.connect() as connection:
+        run = cutover.latest(connection, settings.name, number)
+    if run is not None and run.open:
+        say(f"a cutover ended early, what it left open is ended: run {run.number}, {run.outcome}")
+        end(settings, state, run, say)
+
+
+def _end_earlier(
+    settings: Settings, state: sa.Engine, direction: Direction, say: Say, without: Collection[str]
+) -> bool:
+    """End a run that was killed; whether that is all that was asked for."""
+    last = latest(settings, state)
+    if last is None or not last.open:
+        return False
+    say(f"run {last.number} was interrupted ({last.outcome})")
+    end(settings, state, last, say, without if last.direction is direction else ())
+    return last.outcome is Outcome.SWITCHED and last.direction is direction
+
+
+def end(settings: Settings, state: sa.Engine, run: Run, say: Say, without: Collection[str] = ()) -> None:
+    """Before the switch writes are given back, after it what is blocked is released. Raises ServerError; then again."""
+    with closing(Cutover(settings, state, run.direction, say, without)) as interrupted:
+        if run.outcome is Outcome.SWITCHED or not interrupted.give_back(run.number, "it was interrupted"):
+            interrupted.finish(run.number)
+
+
+def _command(direction: Direction) -> str:
+    return "cutover" if direction is Direction.THERE else "rollback"

@@ -1,0 +1,255 @@
+"""`migrate foreign carry`: rows of the standby side are written at the active one, as somebody saw them there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any, NamedTuple
+
+import pymysql
+import sqlalchemy as sa
+import structlog
+
+from migrate.chunks.sessions import Sessions
+from migrate.model.change import Key
+from migrate.model.errors import MigrateError, PreflightError, StopError
+from migrate.model.message import Row
+from migrate.model.table import TableId
+from migrate.mysql.connection import Connection
+from migrate.mysql.errors import explained, number
+from migrate.mysql.keys import among
+from migrate.mysql.quoting import quote, quote_all
+from migrate.mysql.quoting import table as quoted
+from migrate.mysql.referring import ForeignKey, referring
+from migrate.settings import Settings
+from migrate.state import leading
+from migrate.target import roles
+from migrate.target.equal_keys import Alike
+from migrate.target.pool import connect_database
+from migrate.target.refresh import SourceRows
+from migrate.target.roles import Role
+from migrate.target.routing import Place, Plan, PlannedTable, TargetDatabase
+from migrate.target.rows import PlaceWriter
+from migrate.verify.lookup import Seen, lock_digest, look_up
+
+log = structlog.get_logger("migrate.foreign")
+Wanted = Sequence[tuple[PlannedTable, Key]]
+_AS_APPLICATIONS = "SET SESSION foreign_key_checks = 1, innodb_lock_wait_timeout = 5, wait_timeout = 3600"
+"""Their foreign keys hold for this row too; and nobody waits long behind it."""
+
+
+class _Child(NamedTuple):
+    """Rows that a foreign key changes along with the row that is written."""
+
+    table: str
+    key: str  # the foreign key's name
+    referenced: str  # columns of the parent, quoted
+    values: tuple[Any, ...] | None  # of the parent's row in these columns
+
+
+class Carrier:
+    """Writes rows of a stream's source, which is standby, at its targets. For one thread; close it.
+
+    Rows are written in the order in which they were changed, each in its place and committed; then they are deleted
+    where they were, in the opposite order: whatever ends in between leaves two of a row, which every comparison names.
+    """
+
+    def __init__(self, settings: Settings, plan: Plan, state: sa.Engine) -> None:
+        """settings, plan: of the stream that does not lead."""
+        self._settings = settings
+        self._plan = plan
+        self._state = state
+        self._sessions = Sessions(settings)
+        self._rows = SourceRows(settings)
+        self._alike = Alike(lambda: settings)
+        self._open: dict[TargetDatabase, Connection] = {}
+        self._seen: dict[tuple[TableId, Key], Seen] = {}
+        self._keys: dict[Place, list[ForeignKey]] = {}
+
+    def close(self) -> None:
+        while self._open:
+            self._open.popitem()[1].close()
+        self._rows.close()
+        self._sessions.close()
+
+    def look(self, wanted: Wanted) -> None:
+        """What both sides have in these rows: `carry` writes nothing else, and over nothing else."""
+        for planned in {planned.table.id: planned for planned, _ in wanted}.values():
+            keys = [key for one, key in wanted if one.table.id == planned.table.id]
+            self._seen |= {(planned.table.id, key): seen for key, seen in self._look(planned, keys).items()}
+
+    def _look(self, planned: PlannedTable, keys: Sequence[Key]) -> dict[Key, Seen]:
+        with explained("a look at the rows to be carried"):
+            return look_up(self._sessions, tuple(self._plan.members(planned)), keys)
+
+    def carry(self, wanted: Wanted) -> None:
+        """Write them, one after the other; wanted: a row of a group once.
+
+        Raises: PreflightError where either side has another row by now, or in a cutover; StopError, ServerError.
+        """
+        name = self._settings.name
+        with self._state.begin() as connection:  # no cutover begins meanwhile
+            leading.hold(connection, name)
+            leading.refuse_in_cutover(connection, name)
+            version = leading.version(connection, name)
+            for database in {used for planned, _ in wanted for used in planned.databases}:
+                with explained(database.target):
+                    roles.set_right(connection, self._session(database), name, (database.target, database.database))
+            written: list[tuple[PlannedTable, Key, int | None]] = []
+            failed: list[MigrateError] = []
+            try:
+                for planned, key in wanted:
+                    leading.hold(connection, name)  # it is ended where it says nothing for long, and its lock with it
+                    written.append((planned, key, self._write(planned, key, version)))
+            except MigrateError as error:
+                failed.append(error)
+            finally:
+                for planned, key, home in reversed(written):
+                    with suppress(sa.exc.SQLAlchemyError):  # rows leave all the same; the commit tells of it
+                        leading.hold(connection, name)
+                    try:
+                        self._leave(planned, key, home, version)
+                    except MigrateError as error:  # the others are to leave all the same
+                        log.warning(
+                            "a row did not leave its place at the active side",
+                            table=planned.table.full_name,
+                            reason=error.message,
+                        )
+                        failed.append(error)
+            if failed:
+                raise failed[0]
+
+    def _write(self, planned: PlannedTable, key: Key, version: int) -> int | None:
+        """Write a row in its place, which is returned; None where it is to be in none."""
+        seen, now = self._seen[planned.table.id, key], self._look(planned, [key])[key]
+        holder, row = self._row(planned, key)
+        home = None if row is None else planned.places.index(holder.route(row))
+        if now.source != seen.source or home != (None if seen.source is None else seen.source[0]):
+            raise _changed(planned, "standby")
+        if now.targets != seen.targets:
+            raise _changed(planned, "active")
+        if row is not None and home is not None and seen.source is not None:
+            place, had = planned.places[home], seen.targets.get(home)
+            acting = [one for one in self._keys_on(place) if one.on_update] if had is not None else []
+            with self._writing(planned, place, key, had, version) as connection:
+                children = self._children(connection, planned, place, key, acting)
+                self._put(connection, holder, place, row, is_there=had is not None)
+                for child in children:
+                    if self._values(connection, planned, place, key, child.referenced) != child.values:
+                        raise _taken_along(planned, child, "is to change")  # and nothing is committed
+                if self._digest(connection, planned, home, key) != seen.source[1]:
+                    raise _changed(planned, "standby")
+        return home
+
+    def _leave(self, planned: PlannedTable, key: Key, home: int | None, version: int) -> None:
+        """Delete a row where it was, and is not to be."""
+        for index, had in self._seen[planned.table.id, key].targets.items():
+            if index != home:
+                place = planned.places[index]
+                acting = [one for one in self._keys_on(place) if one.on_delete]
+                with self._writing(planned, place, key, had, version) as connection:
+                    for child in self._children(connection, planned, place, key, acting):
+                        raise _taken_along(planned, child, "is to leave that database")
+                    self._writer(planned, place).delete(connection, [key])
+
+    def _keys_on(self, place: Place) -> list[ForeignKey]:
+        """Foreign keys that change rows with one of a place; asked once, and in no transaction, as it may take long."""
+        if place not in self._keys:
+            self._keys[place] = referring(self._session(place.database), place.database.database, place.table)
+        return self._keys[place]
+
+    def _children(
+        self, connection: Connection, planned: PlannedTable, place: Place, key: Key, acting: Sequence[ForeignKey]
+    ) -> list[_Child]:
+        """Rows that there are of the row in a place. acting: those of `_keys_on` that the write sets off."""
+        found = []
+        where, arguments = among(planned.table, [key])
+        for one in acting:
+            theirs = quote_all(one.referenced)
+            parent = f"SELECT {theirs} FROM {quote(place.table)} WHERE {where}"
+            mine = f"SELECT 1 FROM {quoted(*one.child)} WHERE ({quote_all(one.columns)}) IN ({parent}) LIMIT 1"
+            if connection.query(mine, arguments):
+                values = self._values(connection, planned, place, key, theirs)
+                found.append(_Child(".".join(one.child), one.name, theirs, values))
+        return found
+
+    def _values(
+        self, connection: Connection, planned: PlannedTable, place: Place, key: Key, columns: str
+    ) -> tuple[Any, ...] | None:
+        where, arguments = among(planned.table, [key])
+        return connection.one(f"SELECT {columns} FROM {quote(place.table)} WHERE {where}", arguments)
+
+    def _row(self, planned: PlannedTable, key: Key) -> tuple[PlannedTable, Row | None]:
+        """The row as the standby side has it, and the table that has it. Raises StopError."""
+        if not planned.group:
+            return planned, self._rows.read(planned, [key])[key]
+        held = self._rows.read_group([*self._plan.members(planned)], [key])[key]
+        if len(held) > 1:
+            raise StopError(
+                f"a row of {planned.table.full_name} is in several tables of group '{planned.group}'",
+                hint="delete it where it does not belong, and again",
+            )
+        return held[0] if held else (planned, None)
+
+    def _session(self, database: TargetDatabase) -> Connection:
+        """Those of a pool are a server's, and take a database after the other."""
+        if database not in self._open:
+            connection = self._open[database] = connect_database(self._settings, database)
+            connection.execute(_AS_APPLICATIONS)
+        return self._open[database]
+
+    @contextmanager
+    def _writing(
+        self, planned: PlannedTable, place: Place, key: Key, had: str | None, version: int
+    ) -> Iterator[Connection]:
+        """A transaction in a place's database, in which the row there is locked, and is the one that was seen."""
+        connection = self._session(place.database)
+        with explained(connection.name):
+            connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")  # locks the gap where no row is
+            with connection.transaction():
+                held = roles.read(connection, self._settings.name)
+                if held.role is not Role.ACTIVE or held.version > version:
+                    raise PreflightError(
+                        f"{connection.name} is {held.role}: nothing is carried there", hint="see `migrate status`"
+                    )
+                self._writer(planned, place).present(connection, [key])  # refuses the row of another key
+                if self._digest(connection, planned, planned.places.index(place), key) != had:
+                    raise _changed(planned, "active")
+                try:
+                    yield connection
+                except pymysql.err.IntegrityError as error:
+                    raise StopError(
+                        f"the active side refuses a row of {planned.table.full_name} (error {number(error)}): a unique"
+                        " value is another row's, or a foreign key does not hold",
+                        hint="carry or change that other row first, or `migrate foreign discard`",
+                    ) from error
+
+    def _digest(self, connection: Connection, planned: PlannedTable, place: int, key: Key) -> str | None:
+        mixed = self._sessions.mixed(tuple(self._plan.members(planned)))
+        return lock_digest(connection, planned, place, key, mixed)
+
+    def _writer(self, planned: PlannedTable, place: Place) -> PlaceWriter:
+        return PlaceWriter(planned.table, place.table, alike=self._alike)
+
+    def _put(self, connection: Connection, holder: PlannedTable, place: Place, row: Row, *, is_there: bool) -> None:
+        """As one statement: a row that is deleted and inserted would take what refers to it along."""
+        writer = self._writer(holder, place)
+        if is_there:
+            writer.change(connection, row)
+        else:
+            writer.insert(connection, [row])
+
+
+def _taken_along(planned: PlannedTable, child: _Child, what: str) -> StopError:
+    return StopError(
+        f"rows of {child.table} go or change with a row of {planned.table.full_name} that {what},"
+        f" by foreign key {child.key}",
+        hint="carry those rows too, or move them first, and again",
+    )
+
+
+def _changed(planned: PlannedTable, side: str) -> PreflightError:
+    return PreflightError(
+        f"a row of {planned.table.full_name} was changed at the {side} side meanwhile",
+        hint="it was not written; `migrate foreign compare`, and again",
+    )

@@ -1,0 +1,128 @@
+"""`migrate publish --from`: a publisher goes back to an earlier place in its source's log, as a new incarnation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import replace
+
+import sqlalchemy as sa
+import structlog
+
+from migrate.model.coordinate import in_log
+from migrate.model.errors import ConfigError, PreflightError
+from migrate.model.log_position import parse_place
+from migrate.mysql.connection import connect
+from migrate.mysql.readable import BinlogPosition
+from migrate.publish import start_position
+from migrate.publish.configured_start import Finder
+from migrate.publish.log.gtid import parse
+from migrate.publish.publisher import lease_name
+from migrate.publish.schema.following import begin_incarnation
+from migrate.settings import Settings
+from migrate.state import acknowledged, compared, leading, outstanding
+from migrate.state import position as positions
+from migrate.state import rewind as rewinds
+from migrate.state.lease import Held, Leases
+from migrate.state.position import Position
+from migrate.state.rewind import Rewind
+
+log = structlog.get_logger("migrate.publish")
+
+
+def rewind(
+    settings: Settings, state: sa.Engine, source: str, asked: str, confirm: Callable[[Position, Position], bool]
+) -> Position:
+    """Store the earlier place as the position, and say so in the state; returns the new position.
+
+    Changes from there on are published again with higher coordinates, so that the consumer applies them once more.
+    Args: confirm: asked with the old and the new position; nothing is changed when it says no.
+    Raises: ConfigError for what is no place, PreflightError when the publisher runs, never ran, would skip changes, or
+    nobody confirmed, when the other stream leads, and while a cutover is under way; StopError when the source's log
+    does not have the place, or applications left the source and came back behind it.
+    """
+    try:
+        place = parse_place(asked)
+    except ValueError as error:
+        raise ConfigError(f"--from '{asked}' {error}") from None
+    settings = positions.where_read(state, settings)
+    with _in_its_place(settings, state, source) as (leases, held):
+        with state.begin() as connection:
+            leading.refuse_rewind(connection, settings.name)
+            before = positions.load(connection, settings.name, source)
+            reached = before and _published_up_to(before, rewinds.every(connection, settings.name, source))
+        if before is None or reached is None:
+            raise PreflightError(
+                f"the publisher of source '{source}' never ran", hint="where it begins is sources[].start in the config"
+            )
+        with closing(connect(settings.source(source), f"source '{source}'")) as server:
+            start_position.check_same_server(server, before)
+            found = Finder(settings.source(source), before.replica_id, server).find(place)
+            _refuse_to_skip(reached, found, server.flavour)
+        after = replace(
+            before,
+            incarnation=before.incarnation + 1,
+            file=found.file,
+            pos=found.pos,
+            gtid_set=found.gtid_set,
+            event_time=None,
+            file_created=0,
+        )
+        if not confirm(before, after):
+            raise PreflightError("not rewound", hint="answer yes, or say --yes")
+        with state.begin() as connection:
+            leases.still_ours(connection, held)
+            leading.refuse_rewind(connection, settings.name)
+            positions.save(connection, settings.name, after)
+            rewinds.note(connection, settings.name, before, after, asked)
+            acknowledged.forget(connection, settings.name, source)
+            compared.forget(connection, settings.name)  # rows may come back that no message takes away again
+            begin_incarnation(connection, settings.name, after, None, back=True)
+    log.warning("rewound by hand", source=source, incarnation=after.incarnation, file=after.file, pos=after.pos)
+    return after
+
+
+def clear_batches(settings: Settings, state: sa.Engine, source: str) -> int:
+    """Forget the list of batches that were outstanding when the publisher was killed; returns how many.
+
+    The position stays: they are published again from it. Raises PreflightError when the publisher runs.
+    """
+    with _in_its_place(settings, state, source) as (leases, held), state.begin() as connection:
+        leases.still_ours(connection, held)
+        return outstanding.clear(connection, settings.name, source)
+
+
+@contextmanager
+def _in_its_place(settings: Settings, state: sa.Engine, source: str) -> Iterator[tuple[Leases, Held]]:
+    """Hold the publisher's lease, so that none runs meanwhile."""
+    with closing(Leases(state, settings.name, settings.lease.seconds, quiet=True).start()) as leases:
+        held = leases.acquire(lease_name(source))
+        if held is None:
+            raise PreflightError(
+                f"the publisher of source '{source}' runs", hint="stop it, and wait until its lease has run out"
+            )
+        yield leases, held
+
+
+def _published_up_to(now: Position, gone_back: Sequence[Rewind]) -> Position:
+    """How far was published before the last rewinds, if nothing has been since: they may be taken back."""
+    for one in reversed(gone_back):
+        if (one.incarnation, one.to_file, one.to_pos) != (now.incarnation, now.file, now.pos):
+            break
+        now = replace(
+            now, incarnation=one.incarnation - 1, file=one.from_file, pos=one.from_pos, gtid_set=one.from_gtid_set
+        )
+    return now
+
+
+def _refuse_to_skip(before: Position, found: BinlogPosition, flavour: str) -> None:
+    """Forward means that changes in between never reach the target."""
+    ahead = in_log(found.file, found.pos) > in_log(before.file, before.pos)
+    if not ahead and found.gtid_set and before.gtid_set:
+        ahead = not parse(found.gtid_set, flavour).within(parse(before.gtid_set, flavour))
+    if ahead:
+        raise PreflightError(
+            f"{found.file}:{found.pos} {found.gtid_set} is ahead of the stored position {before.file}:{before.pos}"
+            f" {before.gtid_set}; changes in between would be lost",
+            hint="only an earlier place can be named",
+        )

@@ -1,0 +1,220 @@
+"""From where a partition is read: once its new owner is its writer in every target database, and all of them have what
+they had (rules 7 and 8, rule "fence compares")."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import NamedTuple, Protocol, TypeVar
+
+import sqlalchemy as sa
+import structlog
+
+from migrate.consume.ownership import NO_RECORD, Evidence, Tenure
+from migrate.kafka import admin
+from migrate.kafka.reader import DELETED, PartitionReader
+from migrate.kafka.topic_identity import BEGIN_ANEW
+from migrate.model.coordinate import Coordinate
+from migrate.model.errors import ServerError, StopError
+from migrate.settings import Settings
+from migrate.state import compared, reached, record
+from migrate.state import migration as migrations
+from migrate.state.database import in_transaction
+from migrate.state.lease import Held, Leases
+from migrate.state.migration import Migration
+from migrate.state.reached import BROKER, DatabaseName, Lost
+from migrate.state.record import Partition
+from migrate.target.reached import Claim, Had, Has, StateBehind
+
+log = structlog.get_logger("migrate.consume")
+T = TypeVar("T")
+
+
+class Owner(Protocol):
+    """Who writes the rows of the partitions that are ours; the merger."""
+
+    def take(
+        self,
+        claim: Claim,
+        watermark: Mapping[str, Coordinate],
+        had: Mapping[DatabaseName, int],
+        at_most: int | None = None,
+    ) -> Had:
+        """had: the offset that each target database had come to.
+
+        at_most: the offset from which on the broker has other messages by now, if it has.
+        """
+
+    def drop(self, partition: Partition) -> None: ...
+
+
+class _Known(NamedTuple):
+    """What the state has of a partition."""
+
+    start: int | None  # the end of its consumed prefix
+    watermark: dict[str, Coordinate]
+    had: dict[DatabaseName, int]  # the offset that each target database had come to
+    recorded: int
+    last: Evidence | None  # the message that was consumed last
+    migration: migrations.Migration
+
+
+class Beginning:
+    """For the reading thread."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        state: sa.Engine,
+        leases: Leases,
+        owner: Owner,
+        reader: PartitionReader,
+        stop: threading.Event,
+        migration: Migration,
+    ) -> None:
+        self._settings = settings
+        self._state = state
+        self._leases = leases
+        self._owner = owner
+        self._reader = reader
+        self._stop = stop
+        self._migration = migration
+
+    def take(self, tenure: Tenure) -> tuple[int, bool]:
+        """Become the partition's writer; returns the offset to read from, and whether the broker has no more.
+
+        Raises: OwnershipLost, StopError; ServerError when `migrate init` changed the migration.
+        """
+        partition = tenure.partition
+
+        def load(connection: sa.Connection) -> _Known:
+            start = record.next_offset(connection, partition)
+            marks = record.watermarks(connection, partition)
+            last = record.last_offset(connection, partition)
+            had = reached.load(connection, partition)
+            seen = record.last(connection, partition)
+            evidence = Evidence(*seen) if seen is not None and seen[0] + 1 == start else None
+            return _Known(start, marks, had, last, evidence, migrations.get(connection, self._settings.name))
+
+        found, watermark, had, tenure.recorded, tenure.evidence, known = self._in_state(load)
+        if known != self._migration:
+            raise ServerError("the migration has other topics or partitions now", hint="this process starts again")
+        start = found or 0
+        low, high = self._reader.bounds(*tenure.where)
+        if start < low and self._is_set_back(tenure.named, start, low):
+            start = low
+        if start < low:
+            raise StopError(
+                f"{tenure.named}: reading goes on at offset {start}, the broker has {low} to {high}", hint=DELETED
+            )
+        is_other = start > high or tenure.is_cut
+        if is_other:
+            self._refuse_another_topic(tenure)
+        behind, most = self._take(tenure, watermark, had, low if is_other else None)
+        if most > start and not is_other:
+            self._in_state(partial(self._forget_unless_recorded, partition, most))
+        if is_other:  # noted behind that: who is killed in between finds it again
+            self._read_again(tenure, start, low, high)
+            start = low
+        if behind:
+            start = self._set_back(tenure, start, low, {one: (has, had[one]) for one, has in behind.items()})
+        tenure.end, tenure.begun = min(start, found or 0), True  # as the state has it now
+        return start, start == high
+
+    def _is_set_back(self, where: str, start: int, low: int) -> bool:
+        """Whether it is read again for a database that lost what the broker no longer has either; others have it."""
+
+        def look(connection: sa.Connection) -> bool:
+            noted = reached.lost_since(connection, self._settings.name, None)
+            of_targets = [one for one in noted if one.what == where and one.database != BROKER]
+            return any(one.start <= start and low <= one.consumed for one in of_targets)
+
+        return self._in_state(look)
+
+    def _take(
+        self,
+        tenure: Tenure,
+        watermark: Mapping[str, Coordinate],
+        had: Mapping[DatabaseName, int],
+        at_most: int | None,
+    ) -> Had:
+        while True:
+            claim = Claim(tenure.partition, tenure.held.epoch, self._leases.holder)
+            try:
+                return self._owner.take(claim, watermark, had, at_most)
+            except StateBehind as error:
+                later = self._in_state(partial(self._raised_above, tenure.partition.lease, error.epoch))
+                self._leases.raised(tenure.held, later)
+                tenure.held = later
+
+    def _raised_above(self, lease: str, epoch: int, connection: sa.Connection) -> Held:
+        self._forget_compared(connection)
+        return self._leases.raise_above(lease, epoch, connection)
+
+    def _forget_unless_recorded(self, partition: Partition, most: int, connection: sa.Connection) -> None:
+        """Records come before rows (rule 5): a target has what is in no record of a state that was put back alone."""
+        if not record.is_there(connection, partition, most - 1):
+            self._forget_compared(connection)
+
+    def _forget_compared(self, connection: sa.Connection) -> None:
+        """The state was put back: with it went what had made everything found equal count no more."""
+        compared.forget(connection, self._settings.name)
+
+    def _refuse_another_topic(self, tenure: Tenure) -> None:
+        """Offsets of a topic that was re-created say nothing. Raises StopError, also where the broker does not say."""
+        try:
+            there = admin.describe(self._settings.kafka, tenure.topic)
+        except ServerError as error:
+            raise StopError(error.message, hint=error.hint) from error
+        if there is None or there.id != tenure.partition.topic_id:
+            raise StopError(f"topic {tenure.topic} is another one by now, or gone", hint=BEGIN_ANEW)
+
+    def _read_again(self, tenure: Tenure, start: int, low: int, high: int) -> None:
+        """The broker lost messages that were consumed, and may have others in their places: all that it has is read
+        once more, and what the targets have of it is a repeat."""
+        partition = tenure.partition
+        found = Lost(BROKER, tenure.named, min(start, high), start, low)
+
+        def note(connection: sa.Connection) -> None:
+            self._leases.still_ours(connection, tenure.held)
+            record.forget(connection, partition, low)
+            reached.note_lost(connection, partition.migration, found)
+
+        self._in_state(note)
+        log.error("the broker lost acknowledged messages", lost=str(found), read_again_from=low)
+        tenure.recorded, tenure.evidence, tenure.is_cut = NO_RECORD, None, False
+
+    def _set_back(self, tenure: Tenure, start: int, low: int, behind: Mapping[DatabaseName, tuple[Has, int]]) -> int:
+        """Databases lost what they had: from where on the partition is to be applied again. Returns the offset.
+
+        behind: what each has, and the offset that it had come to. What the broker no longer has is noted, and settled
+        by a verification (rule "fence compares"). So is all that a database lost in which applications write: older
+        changes would come over newer rows there.
+        """
+        partition, where = tenure.partition, tenure.named
+        consumed = start
+        given_up = {database for database, (has, _) in behind.items() if has.active}
+        start = max(low, min([start, *(has.offset for has, _ in behind.values() if not has.active)]))
+        found = [
+            Lost(database, where, has.offset, end, end if has.active else start, consumed)
+            for database, (has, end) in behind.items()
+        ]
+
+        def note(connection: sa.Connection) -> None:
+            self._leases.still_ours(connection, tenure.held)
+            record.set_back(connection, partition, start)
+            for one in found:
+                reached.note_lost(connection, partition.migration, one)
+                if one.database in given_up or one.kept >= one.end:  # nobody gives it
+                    reached.lower(connection, partition, one.database, one.start)
+
+        self._in_state(note)
+        tenure.recorded, tenure.evidence = NO_RECORD, None  # what was applied is to be applied again
+        for one in found:
+            told = log.warning if one.healed else log.error
+            told("a target lost committed transactions", lost=str(one), applied_again_from=start)
+        return start
+
+    def _in_state(self, action: Callable[[sa.Connection], T]) -> T:
+        return in_transaction(self._state, action, self._stop)

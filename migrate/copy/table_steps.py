@@ -1,0 +1,367 @@
+"""The copy of one table in steps: what each does in the state, and in one target database.
+
+A step is done for one table (`TableCopy`), or for many small ones in the same transactions (`TablesCopy`).
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+
+import sqlalchemy as sa
+import structlog
+
+from migrate.chunks.keyrange import KeyRange, load
+from migrate.chunks.outcome import Problem
+from migrate.chunks.planner import Planner
+from migrate.chunks.retry import Patience
+from migrate.chunks.sessions import Sessions
+from migrate.chunks.sizing import ChunkSize
+from migrate.copy import recopy
+from migrate.copy.attempts import Attempt, ChunkResult, Finished
+from migrate.copy.recopy import Again
+from migrate.model.change import Key
+from migrate.model.errors import ConfigError, OwnershipLost, PreflightError
+from migrate.model.table import Table
+from migrate.mysql.connection import Connection
+from migrate.settings import Settings
+from migrate.state import chunks, copy_progress, leading, membership, phase, position, skipped_key
+from migrate.state import part as parts
+from migrate.state.chunks import ChunkState, Counts
+from migrate.state.part import Part
+from migrate.state.phase import Phase, TablePhase
+from migrate.target import chunk_fence
+from migrate.target.chunk_fence import WHOLE_TABLE, Chunk, Superseded
+from migrate.target.routing import PlannedTable
+
+log = structlog.get_logger("migrate.copy")
+
+
+def refuse_before_incremental(connection: sa.Connection, migration: str, table: Table) -> None:
+    """Raises PreflightError while nobody keeps the changes that are made during a copy (rule 1)."""
+    if position.load(connection, migration, table.source) is None:
+        raise PreflightError(
+            f"copy of {table.full_name}: the incremental of source '{table.source}' has not begun",
+            hint="start `migrate run` first, and copy once `migrate status` shows a position",
+        )
+
+
+class TableSteps:
+    """`refuse` and `enter`, `open_fence` in every target database, `go_on`; then for each wave `choose`, `note`,
+    `open_chunks`, `hand_out` and `book`; then `compare_fences` in every target database, and where one lost chunks
+    `take_back`, and on; then `end`, `close_fence` in every target database, `ended`.
+
+    counts, chunks_done, chunks_planned: so far, with what an earlier run did; estimate: rows of the table as the
+    source's statistics say; places: rows that went to each, as `counts`; aside: keys that a person said to set aside
+    if they are refused, and why.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        planned: PlannedTable,
+        state: sa.Engine,
+        sessions: Sessions,
+        sleep: Callable[[float], None] = time.sleep,
+        once_more: Again | None = None,
+    ) -> None:
+        """once_more: of what was copied already."""
+        self.planned = planned
+        self.counts = Counts()
+        self.aside: dict[Key, str] = {}
+        self.chunks_done = self.chunks_planned = self.estimate = 0
+        self.places = {str(place): 0 for place in planned.places}
+        self._settings = settings
+        self._state = state
+        self._sessions = sessions
+        self._again = once_more or Again()
+        self._part: Part | None = None
+        self._run = 0
+        self._began = time.monotonic()
+        self._known: list[chunks.Detail] = []
+        self._left: Collection[tuple[int, int]] = ()  # chunks that count no more and may still be written
+        self._reopened = False
+        self._queue: deque[KeyRange] = deque()
+        self._ranges: dict[int, KeyRange] = {}  # handed out
+        self._finished: dict[int, Finished] = {}
+        self._above: dict[int, int] = {}  # attempts, by chunk, that a target knows and the state does not
+        self.opened_again = False  # a target database had lost the opening of the table
+        self._lost = set[int]()  # of these, and of the whole table, what a target database came back without
+        self._until: Key | None = None
+        self._next: tuple[int, Key | None] = (0, None)
+        self._size = ChunkSize(settings.copy_, 0)
+        self._most_rows: int | None = None
+        self._paging: tuple[Planner, Iterator[KeyRange]] | None = None
+        self._patience = Patience(settings, f"copy of {planned.table.full_name}", self._forget, sleep)
+
+    def refuse(self, connection: sa.Connection) -> None:
+        """What no table of the source may be copied for; in the transaction of `enter`, before it."""
+        leading.refuse_now(connection, self._settings.name, "copy")  # it may be long ago that the run was begun
+        refuse_before_incremental(connection, self._settings.name, self.planned.table)
+
+    def enter(self, connection: sa.Connection) -> bool:
+        """Start or resume; False when the table is copied already. `open_fence` in every target database is next, then
+        `go_on`. Raises: as `TableCopy.begin`."""
+        self._began = time.monotonic()
+        table, name = self.planned.table, self._settings.name
+        self._refuse_before_its_place(connection)
+        before = phase.lock(connection, name, table)
+        self._check_rule(before)
+        due, self._part = recopy.choose(connection, name, table, before.phase, self._again)
+        if not due:
+            return False
+        self._run = before.attempt + 1
+        phase.put(connection, name, table, TablePhase(Phase.COPYING, self._run, self.planned.rule_hash))
+        self.aside = skipped_key.reasons(connection, name, table.id)
+        if before.phase is Phase.CREATED and not before.attempt:
+            return True  # nothing was ever copied of it
+        self._known = chunks.load(connection, name, table, self._number)
+        self._next = (chunks.next_number(connection, name, table), None)
+        self._left = chunks.left_open(connection, name, table)
+        self._reopened = phase.reopened(connection, name, table)
+        if self._part is None:
+            self.places |= copy_progress.places(connection, name, table.id)
+        return True
+
+    @property
+    def seconds(self) -> float:
+        """Since it was entered."""
+        return time.monotonic() - self._began
+
+    def open_fence(self, session: Connection) -> None:
+        """Open the table in one target database, in the caller's transaction.
+
+        Where it was closed, deletes left no ledger row: the source is waited for before the next read.
+        """
+        name, table = self._settings.name, self.planned.table
+        found = chunk_fence.whole_table(session, name, table)
+        self._reopened = self._reopened or (found is not None and found[1])
+        chunk_fence.raise_attempt(session, name, table, Chunk(WHOLE_TABLE, None, None), self._run)
+        chunk_fence.retire(session, name, table, self._left)
+
+    def go_on(self) -> None:
+        """From the chunks that an earlier run did."""
+        table, name = self.planned.table, self._settings.name
+        if self._reopened:
+            self.go_on_again()
+            with self._state.begin() as connection:
+                phase.note_reopened(connection, name, table, False)
+        self._resume(self._known)
+
+    def choose(self, size: int, most_rows: int | None = None) -> list[KeyRange]:
+        """Up to `size` chunks to copy next. Raises the driver's error."""
+        self._most_rows = most_rows
+        self._plan(size - len(self._queue))
+        return list(self._queue)[:size]
+
+    def note(self, connection: sa.Connection, chosen: Sequence[KeyRange]) -> list[Attempt]:
+        """Note in the state that these are begun; then `open_chunks` in every target database, then `hand_out`."""
+        ranges = [(item.number, item.chunk.low, item.chunk.high) for item in chosen]
+        attempts = chunks.begin(
+            connection, self._settings.name, self.planned.table, self._run, ranges, self._number, self._above
+        )
+        return [Attempt(item, attempts[item.number]) for item in chosen]
+
+    def rise_above(self, connection: sa.Connection, error: Superseded) -> None:
+        """A target knows a later attempt than the state, whose last run this is: the state was put back to an earlier
+        one. What is opened next is later. Raises OwnershipLost when another run began instead."""
+        self._refuse_another_run(connection)
+        log.warning("the state database knew an older attempt", table=self.planned.table.full_name, chunk=error.chunk)
+        if error.chunk == WHOLE_TABLE:
+            self._run = error.known + 1
+            phase.put(
+                connection,
+                self._settings.name,
+                self.planned.table,
+                TablePhase(Phase.COPYING, self._run, self.planned.rule_hash),
+            )
+        else:
+            self._above[error.chunk] = error.known
+
+    def open_chunks(self, session: Connection, attempts: Sequence[Attempt]) -> None:
+        """In one target database, in the caller's transaction.
+
+        Where that lost the opening of the table, deletes leave no ledger rows: it is opened again before, and the
+        source is to be waited for (`go_on_again`) before a chunk is read.
+        """
+        if not chunk_fence.is_open(session, self._settings.name, self.planned.table, self._run):
+            log.warning("a target lost committed transactions", table=self.planned.table.full_name, target=session.name)
+            self.open_fence(session)
+            self.opened_again = True
+        for one in attempts:
+            chunk_fence.raise_attempt(session, self._settings.name, self.planned.table, one.range.chunk, one.attempt)
+
+    def hand_out(self, attempts: Sequence[Attempt]) -> None:
+        """They are open everywhere."""
+        for one in attempts:
+            self._queue.popleft()
+            self._ranges[one.range.number] = one.range
+
+    def book(self, connection: sa.Connection, results: Iterable[ChunkResult]) -> tuple[list[Problem], bool]:
+        """The state's part of `settle`: what went wrong, and whether any chunk is done."""
+        done: dict[int, tuple[int, Counts]] = {}
+        routed: dict[int, Mapping[int, int]] = {}
+        problems: list[Problem] = []
+        for result in results:
+            key_range = self._ranges.pop(result.chunk)
+            if result.problem is None:
+                done[result.chunk] = (result.attempt, result.counts)
+                self._finished[result.chunk] = Finished(key_range, result.attempt, result.counts)
+                self.counts += result.counts
+                self.chunks_done += 1
+                routed[result.chunk] = result.places
+                self._size.note(result.counts.rows_read, result.counts.bytes_read, result.seconds)
+                continue
+            problems.append(result.problem)
+            self._queue.appendleft(key_range)
+            log.info("chunk not done", chunk=result.chunk, attempt=result.attempt, reason=result.problem.message)
+        noted = chunks.finish(connection, self._settings.name, self.planned.table, done)
+        places: Counter[str] = Counter()
+        for index, rows in (item for chunk in noted for item in routed[chunk].items()):
+            places[str(self.planned.places[index])] += rows
+        if self._part is None:  # the table's rows were counted when it was copied
+            copy_progress.add_places(connection, self._settings.name, self.planned.table.id, places)
+        for place, rows in places.items():
+            self.places[place] += rows
+        return problems, bool(done)
+
+    def compare_fences(self, session: Connection) -> bool:
+        """Whether a target database has all that was written there, and had been opened (rule "fence compares")."""
+        there = chunk_fence.attempts(session, self._settings.name, self.planned.table)
+        lost = {
+            number
+            for number, one in self._finished.items()
+            if (found := there.get(number)) is None or found[0] < one.attempt or not found[1]
+        }
+        if WHOLE_TABLE not in there or there[WHOLE_TABLE][0] < self._run:
+            lost.add(WHOLE_TABLE)
+        if lost:
+            told = {"table": self.planned.table.full_name, "target": session.name, "database": session.database}
+            log.warning("a target lost committed transactions", **told, chunks_copied_again=len(lost - {WHOLE_TABLE}))
+        self._lost |= lost
+        return not lost
+
+    @property
+    def lost(self) -> bool:
+        """Whether `compare_fences` found that anything is to be copied again."""
+        return bool(self._lost)
+
+    def take_back(self, connection: sa.Connection) -> None:
+        """What was lost is not done any more; `open_fence` in every target database is next, then `go_on_again`."""
+        self._refuse_another_run(connection)
+        lost, self._lost = self._lost - {WHOLE_TABLE}, set()
+        chunks.take_back(connection, self._settings.name, self.planned.table, lost)
+        for number in sorted(lost):
+            one = self._finished.pop(number)
+            self._queue.append(one.range)
+            self.counts -= one.counts
+            self.chunks_done -= 1
+
+    def go_on_again(self) -> None:
+        """As after a copy was opened again: what the stream applied before it can be read."""
+        self._patience.call(lambda: recopy.wait_until_readable(self._settings, self.planned.table))
+        self.opened_again = False
+
+    def end(self, connection: sa.Connection) -> None:
+        """The first transaction of `finish`; then `close_fence` in every target database, then `ended`."""
+        self._refuse_another_run(connection)
+        # So it is to a run after one that ends in between.
+        phase.note_reopened(connection, self._settings.name, self.planned.table, True)
+
+    def close_fence(self, session: Connection) -> None:
+        """Close the table in one target database, in the caller's transaction. Raises Unopened where it lost chunks."""
+        if not self.compare_fences(session):
+            raise chunk_fence.Unopened(f"{session.name} lost chunks of {self.planned.table.full_name}")
+        chunk_fence.close(session, self._settings.name, self.planned.table, [WHOLE_TABLE], self._run)
+
+    def ended(self, connection: sa.Connection) -> None:
+        """The last transaction of `finish`."""
+        table, name = self.planned.table, self._settings.name
+        self._refuse_another_run(connection)
+        phase.put_copied(connection, name, table, self._run, self.planned.rule_hash)
+        if self._part is not None:
+            parts.end(connection, name, table)
+
+    @property
+    def part(self) -> str:
+        """SQL that chooses the rows; "" for the whole table."""
+        return self._part.condition if self._part else ""
+
+    @property
+    def _number(self) -> int:
+        return self._part.number if self._part else chunks.WHOLE
+
+    # -- inside
+
+    def _refuse_another_run(self, connection: sa.Connection) -> None:
+        """Raise OwnershipLost when the table has another run by now; none begins until the transaction ends."""
+        table = self.planned.table
+        if phase.attempt(connection, self._settings.name, table) != self._run:
+            raise OwnershipLost(f"copy of {table.full_name}: another run of it began", hint="this one ends")
+
+    def _refuse_before_its_place(self, connection: sa.Connection) -> None:
+        """A table that was added is read once the publisher is where its changes begin (rule 1)."""
+        table = self.planned.table
+        member = membership.get(connection, self._settings.name, table.id)
+        if member is not None and not member.begun:
+            where = (
+                f"has not reached {member.file}:{member.pos}, where it" if member.file else "has not begun with it: it"
+            )
+            raise PreflightError(
+                f"copy of {table.full_name}: the publisher of source '{table.source}' {where} was added",
+                hint="copy it once `migrate status` shows it as created; `migrate run` must be running",
+            )
+
+    def _check_rule(self, before: TablePhase) -> None:
+        if before.phase is Phase.CREATED or before.rule_hash == self.planned.rule_hash:
+            return
+        raise ConfigError(
+            f"copy of {self.planned.table.full_name}: columns, key, sharding rule, places or group changed since it"
+            " began",
+            hint="restore them, or start a new migration under another name",
+        )
+
+    def _resume(self, known: list[chunks.Detail]) -> None:
+        known = [chunk for chunk in known if chunk.state is not ChunkState.VOID]
+        for chunk in known:
+            key_range = KeyRange(chunk.chunk, load(chunk.low), load(chunk.high))
+            self._next = (self._next[0], key_range.high)
+            if chunk.state is ChunkState.DONE:
+                self._finished[chunk.chunk] = Finished(key_range, chunk.attempt, chunk.counts)
+                self.counts += chunk.counts
+                self.chunks_done += 1
+            else:
+                self._queue.append(key_range)
+        self.chunks_planned = len(known)
+        self._patience.call(self._look)
+
+    def _look(self) -> None:
+        planner = self._planner()
+        self._until, self.estimate = planner.last_key(), 0 if self.part else planner.estimate()
+        self._size = ChunkSize(self._settings.copy_, planner.row_bytes())
+
+    def _planner(self) -> Planner:
+        source = self._sessions.source(self.planned.table.source)
+        return Planner(source, self.planned.table, self._size.rows, self.part)
+
+    def _plan(self, pages: int) -> None:
+        if self._paging is None:
+            planner = self._planner()
+            self._paging = planner, planner.copied(*self._next, self._until)
+        for _ in range(pages):
+            self._paging[0].rows = min(self._size.rows, self._most_rows or self._size.rows)
+            page = next(self._paging[1], None)
+            if page is None:
+                return
+            self._queue.append(page)
+            self._next = (page.number + 1, page.high)
+            self.chunks_planned += 1
+
+    def _forget(self) -> None:
+        self._sessions.close()
+        self.forget_pages()
+
+    def forget_pages(self) -> None:
+        """The sessions that they were planned on are gone."""
+        self._paging = None

@@ -1,0 +1,214 @@
+"""What the tasks of a full copy do with one chunk. Plain Python: Spark and Arrow are the caller's."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, cast
+
+from migrate.chunks import line
+from migrate.chunks.column_codecs import Raw, carried
+from migrate.chunks.keyrange import added, condition
+from migrate.chunks.mark import Mark
+from migrate.chunks.outcome import Problem, Stopped, judged
+from migrate.chunks.sessions import forget, kept, open_source
+from migrate.chunks.task_settings import for_tasks
+from migrate.copy.table_copy import Attempt, ChunkResult
+from migrate.copy.writer import ChunkWriter, Written
+from migrate.model.change import Key
+from migrate.model.errors import StopError
+from migrate.model.table import Table
+from migrate.mysql.columns import stream as columns_of
+from migrate.mysql.connection import Connection
+from migrate.mysql.keys import among
+from migrate.mysql.quoting import quote
+from migrate.mysql.quoting import table as full_name
+from migrate.mysql.rowfilter import and_rows
+from migrate.mysql.values import from_server, selected
+from migrate.settings import Settings
+from migrate.state.chunks import Counts
+from migrate.target.load import Block
+from migrate.target.routing import PlannedTable
+
+BATCH_ROWS = 5000
+BATCH_BYTES = 4 * 1024 * 1024
+FLUSH_BYTES = 64 * 1024 * 1024
+"""A chunk with more bytes is written in several transactions a database, so that memory stays bounded."""
+
+
+@dataclass(frozen=True)
+class CopyJob:
+    """What tasks need to copy chunks of one table; travels in their closure.
+
+    aside: keys that a person said to set aside if they are refused, and why; part: SQL that chooses the rows.
+    """
+
+    settings: Settings
+    planned: PlannedTable
+    aside: Mapping[Key, str] = field(default_factory=dict)
+    part: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "settings", for_tasks(self.settings))
+
+    def name_of(self, chunk: int) -> str:
+        return f"copy of {self.planned.table.full_name}, chunk {chunk}"
+
+
+Lines = Sequence[bytes]
+
+
+class Batch(NamedTuple):
+    """Some rows of a chunk."""
+
+    lines: Lines
+    carried: Sequence[Raw]  # column by column
+
+
+def read_chunk(job: CopyJob, attempt: Attempt) -> Iterator[Batch | Mark]:
+    """The chunk's rows in batches; then its mark.
+
+    One SELECT, so one view of the table; the attempt must be open in every target database before.
+    """
+    table, key_range = job.planned.table, attempt.range
+    where, arguments = and_rows(*condition(table, key_range.low, key_range.high), job.planned.rows)
+    where = added(where, job.part)
+    rows = size = 0
+    try:
+        with judged(job.name_of(key_range.number)):
+            source = kept(job.settings).source(table.source)
+            fields = f"{line.expression(table, source.flavour)}, {_carried(job)}"
+            statement = f"SELECT {fields} FROM {full_name(table.database, table.name)} WHERE {where}"
+            for lines, *columns in columns_of(source, statement, arguments, BATCH_ROWS, BATCH_BYTES):
+                for batch in _with_lines(job, lines, columns):
+                    rows += len(batch.lines)
+                    size += sum(map(len, batch.lines))
+                    yield batch
+        yield Mark(rows, size)
+    except Stopped as stopped:
+        forget()  # rows may still be under way on that session
+        yield Mark(problem=stopped.problem)
+
+
+def _carried(job: CopyJob) -> str:
+    return ", ".join(selected(job.planned.table.by_name[name]) for name in carried(job.planned))
+
+
+def _with_lines(job: CopyJob, lines: Raw, columns: Sequence[Raw]) -> Iterator[Batch]:
+    """The rows, also those whose line the server does not make: these are read again by their keys.
+
+    A row that is gone meanwhile is left out, as if the chunk had been read now: its attempt is open.
+    """
+    if None not in lines:
+        if lines:
+            yield Batch(cast("Lines", lines), columns)
+        return
+    found: list[tuple[Any, ...]] = []
+    size = 0
+    with closing(open_source(job.settings, job.planned.table.source)) as session:
+        for text, *values in zip(lines, *columns, strict=True):
+            row = (text, *values) if text is not None else _read_again(job, session, values)
+            if row is not None:
+                found.append(row)
+                size += len(row[0])
+            if size >= BATCH_BYTES:
+                yield _batch(found)
+                found, size = [], 0
+    if found:
+        yield _batch(found)
+
+
+def _batch(rows: Sequence[tuple[Any, ...]]) -> Batch:
+    lines, *columns = zip(*rows, strict=True)
+    return Batch(lines, columns)
+
+
+def _read_again(job: CopyJob, session: Connection, values: Sequence[bytes | None]) -> tuple[Any, ...] | None:
+    """A row's line and what it carries, as they are now; None when it is gone.
+
+    Args: values: what it carried, its key first.
+    """
+    table = job.planned.table
+    readers = [from_server(column) for column in table.key_columns]
+    key = tuple(str(read(value)) for read, value in zip(readers, values, strict=False))
+    where, arguments = and_rows(*among(table, [key]), job.planned.rows)
+    fields = ", ".join(f"{selected(column)}, {quote(column.name)} IS NULL" for column in table.stored)
+    name = full_name(table.database, table.name)
+    found = session.one(f"SELECT {_carried(job)}, {fields} FROM {name} WHERE {where}", arguments)
+    if found is None:
+        return None
+    return line.build(table, _whole(table, found[len(values) :])), *found[: len(values)]
+
+
+def _whole(table: Table, read: Sequence[bytes | None]) -> Sequence[bytes | None]:
+    """A row's values, none of them NULL because the server could not make it. read: each, and whether it is NULL."""
+    values, nulls = read[::2], read[1::2]
+    for column, value, null in zip(table.stored, values, nulls, strict=True):
+        if value is None and null == b"0":
+            raise StopError(
+                f"{column.titled} has a value too large for the server to print",
+                hint="raise max_allowed_packet at the source; new sessions have it",
+            )
+    return values
+
+
+class WriteChunk:
+    """Takes a chunk's routed rows in batches and writes them; `result` says what became of the attempt."""
+
+    def __init__(self, job: CopyJob, attempt: Attempt) -> None:
+        self._job = job
+        self._attempt = attempt
+        self._rows: dict[int, list[Block]] = {}
+        self._places: Counter[int] = Counter()
+        self._bytes = 0
+        self._done = Written()
+        self._end: Mark | None = None
+        self._began = time.monotonic()
+        self._problem: Problem | None = None
+        self._writer: ChunkWriter | None = None  # one for all transactions: it knows how many it committed, and where
+
+    def rows(self, place: int, block: Block) -> None:
+        """Take rows of a place, by its index."""
+        if self._problem is not None:
+            return
+        self._bytes += len(block[0])
+        self._places[place] += block[1]
+        self._rows.setdefault(place, []).append(block)
+        if self._bytes >= FLUSH_BYTES:
+            self._write(last=False)
+
+    def mark(self, mark: Mark) -> None:
+        """Take the chunk's mark: at its end everything is written and the chunk closed."""
+        self._problem = self._problem or mark.problem
+        self._end = mark
+        if self._problem is None:
+            self._write(last=True)
+
+    def result(self) -> ChunkResult:
+        """What became of the attempt, once all batches were taken."""
+        number, attempt = self._attempt.range.number, self._attempt.attempt
+        if self._problem is not None:
+            return ChunkResult(number, attempt, Counts(), self._problem)
+        if self._end is None:
+            raise RuntimeError(f"{self._job.name_of(number)}: its rows ended without a mark")
+        counts = Counts(self._end.rows, bytes_read=self._end.bytes, **self._done.counts())
+        return ChunkResult(number, attempt, counts, seconds=time.monotonic() - self._began, places=self._places)
+
+    def _write(self, *, last: bool) -> None:
+        rows, self._rows, self._bytes = self._rows, {}, 0
+        number = self._attempt.range.number
+        try:
+            with judged(self._job.name_of(number)):
+                self._writer = self._writer or self._new_writer()
+                self._done.add(self._writer.write(rows, last=last))
+        except Stopped as stopped:
+            kept(self._job.settings).targets.close()  # not the source's session: the chunk may still be read on it
+            self._problem = stopped.problem
+
+    def _new_writer(self) -> ChunkWriter:
+        job, attempt = self._job, self._attempt
+        pool = kept(job.settings).targets
+        return ChunkWriter(job.settings, job.planned, pool, attempt.range.number, attempt.attempt, job.aside)

@@ -1,0 +1,133 @@
+"""What applications' accounts may write at a server, and the statements that take that from them and give it back."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+
+from migrate.cutover.left_server import Server
+from migrate.model.errors import PreflightError
+from migrate.mysql.grants import GRANT, covers
+
+_WRITES = ("INSERT", "UPDATE", "DELETE")
+_ALL = "ALL PRIVILEGES"
+Statements = tuple[list[str], list[str]]
+
+
+def revocations(server: Server, accounts: Sequence[str], databases: Collection[str]) -> Statements:
+    """As `grants`. Raises PreflightError when no account may write, or one whose writes cannot be taken."""
+    for text in accounts:
+        if any(on == "*.*" for _, on in _writes_of(server, _quoted(text), databases)):
+            raise PreflightError(
+                f"{_quoted(text)} may write by a grant on *.*, which cannot be taken from single databases",
+                hint="give it grants by database, or use cutover.stop: read_only",
+            )
+    taken, back = grants(server, accounts, databases)
+    if not taken:
+        raise PreflightError(
+            f"'{server.name}': none of {', '.join(accounts)} may write by a grant of its own",
+            hint="name the accounts, or roles, that hold the grants in cutover.accounts",
+        )
+    return taken, back
+
+
+def refuse_open(server: Server, accounts: Sequence[str], databases: Collection[str]) -> None:
+    """Once writes were taken: by the server's own word nobody who was to be stopped has any left, also none that was
+    given since the check; by its grants as it shows them, and by the tables that it goes by. Raises PreflightError,
+    ServerError."""
+    taken, _ = grants(server, accounts, databases)
+    if taken:
+        raise PreflightError(
+            f"'{server.name}': writes were given back while they were taken: {'; '.join(taken)} is to be done again",
+            hint="see who changes these accounts, and try again",
+        )
+    comers = refuse_others(server, accounts, databases)
+    if left := server.may_write({*comers, *server.roles_of(comers), *server.roles_of_all()}, databases):
+        raise PreflightError(
+            f"'{server.name}': who is to be stopped may write all the same, by the server's tables of privileges:"
+            f" {'; '.join(left)}",
+            hint="take that from them by hand, or use cutover.stop: read_only",
+        )
+
+
+def refuse_others(server: Server, accounts: Sequence[str], databases: Collection[str]) -> set[tuple[str, str]]:
+    """Raise PreflightError when who is to be stopped may write all the same once the named accounts may not: by a role
+    that is not named or that all accounts have, or by coming as an account of the same name at another host. Raises
+    ServerError. Returns who comes as one of them, as (user, host)."""
+    known = {named(text) for text in accounts}
+    comers = known | {*server.members([*known])}
+    comers |= server.alike(user for user, _ in comers)
+    problems = [
+        (f"{_written(*one)} may write too, which is not among cutover.accounts", f"name {'@'.join(one)} there")
+        for one in sorted(comers - known)
+        if _writes_of(server, _written(*one), databases)
+    ]
+    of_all = server.roles_of_all()
+    for role in sorted(of_all):
+        if _writes_of(server, _written(*role), databases):
+            way = f"take that from {_written(*role)}, and grant the accounts what they write themselves"
+            problems.append((f"every account may write by the role {_written(*role)}", way))
+    for role, member in sorted(server.roles_of(comers).items()):
+        if role not in known | of_all and _writes_of(server, _written(*role), databases):
+            way = f"name {'@'.join(role)} in cutover.accounts" if role[1] else "grant the account what it writes itself"
+            problems.append((f"{_written(*member)} may write by its role {_written(*role)} too", way))
+    if problems:
+        raise PreflightError(
+            f"'{server.name}': " + "\n  - ".join(told for told, _ in problems),
+            hint="; ".join(way for _, way in problems) + "; or use cutover.stop: read_only",
+        )
+    return comers
+
+
+def grants(server: Server, accounts: Sequence[str], databases: Collection[str]) -> Statements:
+    """Statements that take writes to these databases from accounts, and those that give them back; by what the server
+    shows that they were granted. Raises ServerError, also for an account that is not there."""
+    quoted = [_quoted(text) for text in accounts]
+    found = [(what, on, account) for account in quoted for what, on in _writes_of(server, account, databases)]
+    return (
+        [f"REVOKE {what} ON {on} FROM {account}" for what, on, account in found],
+        [f"GRANT {what} ON {on} TO {account}" for what, on, account in found],
+    )
+
+
+def taking(back: str) -> str:
+    """The REVOKE of `grants` that a GRANT of it undoes, as it was sent."""
+    what, _, account = back.removeprefix("GRANT ").rpartition(" TO ")
+    return f"REVOKE {what} FROM {account}"
+
+
+def named(text: str) -> tuple[str, str]:
+    """An account of the config as (user, host)."""
+    user, _, host = text.replace("'", "").replace("`", "").rpartition("@")
+    return (user, host) if user else (host, "%")
+
+
+def _writes_of(server: Server, account: str, databases: Collection[str]) -> list[tuple[str, str]]:
+    """(Privileges that write, what they are on), as the server shows what an account, quoted, was granted."""
+    lines = server.query(f"SHOW GRANTS FOR {account}")
+    found = [one for (line,) in lines if (one := GRANT.match(str(line))) is not None]
+    return [
+        (what, f"{one['database']}.{one['table']}")
+        for one in found
+        if (what := _writes(one["what"])) and any(covers(one["database"], database) for database in databases)
+    ]
+
+
+def _writes(what: str) -> str:
+    """Of a grant's privileges those that write; "" for none. Grants on columns count."""
+    if what.strip() == _ALL:
+        return ", ".join(_WRITES)
+    parts = re.split(r",\s*(?![^(]*\))", what)
+    return ", ".join(part for part in parts if part.split("(", 1)[0].strip() in _WRITES)
+
+
+def _quoted(text: str) -> str:
+    user, host = named(text)
+    return f"'{user}'@'{host}'"
+
+
+def _written(user: str, host: str) -> str:
+    """As SQL names an account, or a role of MariaDB, which has no host."""
+    if not host:
+        return "`" + user.replace("`", "``") + "`"
+    return "@".join("'" + part.replace("'", "''") + "'" for part in (user, host))

@@ -1,0 +1,143 @@
+"""The way back: the settings of a migration whose sources are the targets of another, and the other way round.
+
+From the switch on, changes at the targets flow back into the source tables by the same machinery (DESIGN §9): each
+target server is a source, the places of one table are a group that ends in that one table, and transactions that the
+way there wrote are marked by its fence, so that they do not come back (rule 18).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+
+import sqlalchemy as sa
+
+from migrate.model.errors import ConfigError
+from migrate.settings import Database, Settings, Source, TableSettings, Target
+from migrate.sharding.rule import node
+from migrate.state import position
+from migrate.state.migration import REVERSE
+from migrate.target import way_back
+from migrate.target.routing import Plan
+
+SUFFIX = REVERSE
+_LONGEST = 48 - len(SUFFIX)
+_READABLE, _DIGITS = 24, 16
+
+
+def reversed_settings(settings: Settings, plan: Plan) -> Settings:
+    """The settings of the way back of a migration; `plan` is of the way there.
+
+    Raises ConfigError for what has no way back.
+    """
+    _refuse(settings, plan)
+    servers = _servers(settings, plan)
+    database_names = sorted({(one.table.source, one.table.database) for one in plan.tables.values()})
+    names = {where: _named(*where) for where in database_names}
+    kafka = settings.kafka
+    return Settings.model_validate(
+        {
+            **{name: value for name, value in settings if name != "copy_"},
+            "copy": settings.copy_,
+            "name": settings.name + SUFFIX,
+            "sources": tuple(servers.values()),
+            "targets": tuple(Target(**_reached(one), name=one.name) for one in settings.sources),
+            "databases": {names[where]: Database(target=where[0], database=where[1]) for where in database_names},
+            "kafka": kafka.model_copy(
+                update={
+                    "topic": kafka.topic and kafka.topic + SUFFIX,
+                    "group": kafka.group and kafka.group + SUFFIX,
+                    "topics": {},
+                }
+            ),
+            "tables": tuple(_tables(settings, plan, servers, names)),
+            "run_dir": settings.run_dir / "reverse",
+            "publish": settings.publish.model_copy(
+                update={
+                    "position_directory": settings.publish.position_directory
+                    and settings.publish.position_directory / "reverse"
+                }
+            ),
+        }
+    )
+
+
+def elsewhere(settings: Settings, state: sa.Engine) -> list[str]:
+    """Sources that are read at another address since a failover: the way back still writes to the first one."""
+    now = position.where_read(state, settings)
+    moved = [(one, now.source(one.name).address) for one in settings.sources]
+    return [
+        f"source '{one.name}' is read at {read} since a failover, and the way back writes to {one.address}: put {read}"
+        " first in the config (host, port, and the other one under addresses), and start `migrate --reverse run` anew;"
+        " where applications are at the targets, `migrate --reverse verify` then"
+        for one, read in moved
+        if read.lower() != one.address.lower()
+    ]
+
+
+def _refuse(settings: Settings, plan: Plan) -> None:
+    if len(settings.name) > _LONGEST:
+        raise ConfigError(
+            f"name: '{settings.name}' leaves no room for the way back's, which is {settings.name}{SUFFIX}",
+            hint=f"names of migrations that are to be switched have up to {_LONGEST} characters",
+        )
+    for table, why, mend in way_back.obstacles(plan):
+        raise ConfigError(f"tables: {table.full_name} has no way back: {why}", hint=mend)
+
+
+def _reached(server: Source | Target) -> dict[str, object]:
+    """How a server is reached, without its name and what else belongs to it in its part."""
+    names = ("host", "port", "user", "password", "connect_timeout", "read_timeout", "tls")
+    return {name: getattr(server, name) for name in names}
+
+
+def _servers(settings: Settings, plan: Plan) -> dict[str, Source]:
+    """The target servers that have places, each once: two targets may be one server, which has one binlog."""
+    used = {settings.target(database.target).address.lower() for database in plan.used_databases}
+    servers: dict[str, Source] = {}
+    for target in settings.targets:  # whichever of two has tables, the server keeps its name
+        if target.address.lower() in used:
+            servers.setdefault(target.address.lower(), Source.model_validate({**_reached(target), "name": target.name}))
+    return servers
+
+
+def _named(*identity: str) -> str:
+    """A name for a source's database or table, that sharding rules and groups take.
+
+    It enters the hash of a rule that is stored when the way back begins, so it depends on nothing else in the config.
+    """
+    readable = re.sub("[^A-Za-z0-9_]", "_", identity[-1])[:_READABLE]
+    digest = hashlib.sha256(json.dumps(identity).encode()).hexdigest()
+    return f"{readable}_{digest[:_DIGITS]}"
+
+
+def _tables(
+    settings: Settings,
+    plan: Plan,
+    servers: dict[str, Source],
+    names: dict[tuple[str, str], str],
+) -> list[TableSettings]:
+    """A table for each place; those of one table are a group, where they are several."""
+    found: list[TableSettings] = []
+    wanted = {
+        (source.name, one.database, one.table): one
+        for source in settings.sources
+        for one in settings.choose(source.name, [id_[1:] for id_ in plan.tables if id_[0] == source.name])
+    }
+    for planned in plan.tables.values():
+        table = planned.table
+        for place in planned.places:
+            server = servers[settings.target(place.database.target).address.lower()]
+            found.append(
+                TableSettings(
+                    name=f"{place.database.database}.{place.table}",
+                    source=server.name,
+                    key=wanted[table.id].key,
+                    ddl=wanted[table.id].ddl,
+                    group=_named(*table.id) if len(planned.places) > 1 else None,
+                    unique_apart=len(planned.places) > 1,
+                    sharding={"nodes": node(names[table.source, table.database], table.name)},
+                )
+            )
+    return found

@@ -1,0 +1,206 @@
+"""Where every table's rows go: tables, their rules, and the physical places behind them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+
+from migrate.model.change import Key, partition_of
+from migrate.model.errors import ConfigError, ServerError, StopError
+from migrate.model.message import CANAL, Row
+from migrate.model.rowfilter import RowFilter, make_filter
+from migrate.model.table import Table, TableId
+from migrate.settings import Settings, TableSettings
+from migrate.sharding.columns import column_types
+from migrate.sharding.rule import TableRule, build_rule
+from migrate.target.ledger import GROUP
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class TargetDatabase:
+    """One physical database: `name` as the sharding rules say, on the server `target`, called `database` there."""
+
+    name: str
+    target: str
+    database: str
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Place:
+    """One physical target table in one database."""
+
+    database: TargetDatabase
+    table: str
+
+    def __str__(self) -> str:
+        return f"{self.database.target}/{self.database.database}.{self.table}"
+
+
+@dataclass(frozen=True)
+class PlannedTable:
+    table: Table
+    rule: TableRule
+    places: tuple[Place, ...]
+    spec: Mapping[str, object]
+    rows: RowFilter | None = None
+    topic: str = ""  # that its changes go to; "" for the main one
+    ddl: str = "stop"  # what a statement in the log that may change the table does: stop, ignore
+    first: Table | None = None  # the table as init found it; None: as it is here
+    group: str = ""  # whose tables share their places; "" for a table with places of its own
+    unique_apart: bool = False  # no two tables of the group, or of the places, hold the same values of a unique key
+
+    @cached_property
+    def _by_name(self) -> dict[tuple[str, str], Place]:
+        return {(place.database.name, place.table): place for place in self.places}
+
+    @cached_property
+    def databases(self) -> tuple[TargetDatabase, ...]:
+        return tuple(sorted({place.database for place in self.places}))
+
+    def route_all(self, rows: Sequence[Row]) -> list[Place]:
+        """The place of each row. Raises StopError when no place takes one of them; `route` tells which."""
+        if not rows:
+            return []
+        columns = [[row.get(name) for row in rows] for name in self.rule.columns]
+        places = self.places
+        return [places[index] for index in self.rule.route_many(columns, rows=len(rows))]
+
+    def route(self, row: Row) -> Place:
+        """The place of a row. Raises StopError when no place takes it."""
+        found = self.rule.route({name: row.get(name) for name in self.rule.columns})
+        return self._by_name[(found.database, found.table)]
+
+    @property
+    def hashed(self) -> tuple[str, str]:
+        """The two names that a key's partition is chosen by: of all tables of a group the same (rule 2)."""
+        return (GROUP, self.group) if self.group else (self.table.database, self.table.name)
+
+    def partition(self, key: Key, partitions: int) -> int:
+        """The number of the partition that the changes of a key travel in."""
+        return partition_of(*self.hashed, None if self.table.one_partition else key, partitions)
+
+    def partitions(self, count: int) -> Iterable[int]:
+        """Those that the table's changes travel in. count: of its topic."""
+        return (self.partition((), count),) if self.table.one_partition else range(count)
+
+    @cached_property
+    def conditions(self) -> tuple[str | None, ...]:
+        """SQL that is true for a place's rows and for no others, for each place; None where no server computes it."""
+        if not self.rule.columns:
+            return ("TRUE",)  # the only place there is
+        return tuple(self.rule.condition(index) for index in range(len(self.places)))
+
+    @cached_property
+    def noted_as(self) -> Table:
+        """The table as the delete ledger knows it: of a group there is one, as the places are the same."""
+        return replace(self.table, source=GROUP, database="", name=self.group) if self.group else self.table
+
+    @cached_property
+    def rule_hash(self) -> str:
+        """Changes when sharding, row conditions, topic or group do, or the columns or key that init found: another copy
+        is not resumed. Columns that changed since then are in the schema history."""
+        return self._hash(self.rows)
+
+    @cached_property
+    def base_hash(self) -> str:
+        """As `rule_hash`, whatever the row conditions are."""
+        return self._hash(None)
+
+    def _hash(self, rows: RowFilter | None) -> str:
+        table = self.first or self.table
+        columns = [{**asdict(column), "kind": column.kind.value} for column in table.columns]
+        parts: list[object] = [columns, table.key, self.spec, [str(place) for place in self.places]]
+        if rows is not None:
+            parts.append([(item.column.name, item.test, item.values) for item in rows.conditions])
+        if self.topic:
+            parts.append(self.topic)
+        if self.group:
+            parts.append({"group": self.group})
+        text = json.dumps(parts, sort_keys=True, default=str)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+
+class Plan:
+    """The whole migration: every table with its rule and places."""
+
+    def __init__(
+        self, settings: Settings, tables: Mapping[TableId, Table], first: Mapping[TableId, Table] | None = None
+    ) -> None:
+        """tables: as they are now; first: as init found them, where that is another time."""
+        self.settings = settings
+        self._first = first or {}
+        self.databases = {
+            name: TargetDatabase(name, database.target, database.database)
+            for name, database in settings.databases.items()
+        }
+        self.tables: dict[TableId, PlannedTable] = {}
+        for source in settings.sources:
+            there = [key[1:] for key in tables if key[0] == source.name]
+            for wanted in settings.choose(source.name, there):
+                key = (source.name, wanted.database, wanted.table)
+                if key not in tables:
+                    raise ConfigError(f"table {wanted.name} was added after init", hint="run `migrate init` again")
+                self.tables[key] = self._plan(wanted, tables[key])
+        self._by_table = {key[1:]: planned for key, planned in self.tables.items()}
+        self._groups: dict[str, list[PlannedTable]] = {}
+        for planned in self.tables.values():
+            self._groups.setdefault(planned.group, []).append(planned)
+
+    def _plan(self, wanted: TableSettings, table: Table) -> PlannedTable:
+        rule = build_rule(wanted.sharding, wanted.name, column_types(table))
+        for name in rule.columns:
+            if name not in table.by_name:
+                raise ConfigError(
+                    f"tables: {wanted.name}: sharding column '{name}' is not a column of the table",
+                    hint=f"its columns: {', '.join(table.by_name)}",
+                )
+        places = []
+        for place in rule.places:
+            if place.database not in self.databases:
+                raise ConfigError(
+                    f"tables: {wanted.name}: database '{place.database}' of the sharding rule is not under 'databases'",
+                    hint=f"databases in the config: {', '.join(sorted(self.databases))}",
+                )
+            places.append(Place(self.databases[place.database], place.table))
+        rows = make_filter(table, [(item.column, item.test, item.values) for item in wanted.rows])
+        topic = self.settings.topic_of(table.database, table.name)
+        other = "" if topic == self.settings.topic else topic
+        first = self._first.get(table.id)
+        group, apart = wanted.group or "", wanted.unique_apart
+        return PlannedTable(table, rule, tuple(places), wanted.sharding, rows, other, wanted.ddl, first, group, apart)
+
+    def members(self, planned: PlannedTable) -> Sequence[PlannedTable]:
+        """The tables whose rows go to a table's places: those of its group, or itself alone."""
+        return self._groups[planned.group] if planned.group else (planned,)
+
+    def refuse_outdated(self, noted: Mapping[TableId, str]) -> None:
+        """Raise ServerError when `migrate init` has noted other members or rules than these since this was planned.
+
+        noted: each member's `rule_hash`, as it is stored now; one that has none there is taken as it is.
+        """
+        for source, name, table in sorted(id_ for id_, rule in noted.items() if self._rule(id_) != rule):
+            raise ServerError(
+                f"{name}.{table} of source '{source}' was added or changed by `migrate init` since this process began",
+                hint="it ends, and goes on by the new config: `migrate run` starts it again, else start it",
+            )
+
+    def _rule(self, id_: TableId) -> str | None:
+        return self.tables[id_].rule_hash if id_ in self.tables else None
+
+    def find(self, source: str, database: str, table: str) -> PlannedTable:
+        """The planned table a message speaks of. Raises StopError when it is not ours."""
+        anywhere = self._by_table if source == CANAL else {}
+        found = self.tables.get((source, database, table)) or anywhere.get((database, table))
+        if found is None:
+            raise StopError(
+                f"a message speaks of table {database}.{table} of source '{source}', which is not in the config",
+                hint="add it to 'tables' and run `migrate init` again, or clean the topic's producer",
+            )
+        return found
+
+    @cached_property
+    def used_databases(self) -> tuple[TargetDatabase, ...]:
+        return tuple(sorted({place.database for planned in self.tables.values() for place in planned.places}))

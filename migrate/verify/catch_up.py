@@ -1,0 +1,126 @@
+"""Whether the stream has come to what a look saw: live writes are no differences."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Mapping
+from contextlib import closing
+
+import sqlalchemy as sa
+import structlog
+
+from migrate.kafka.reader import NoSuchTopic, PartitionReader
+from migrate.model.errors import ServerError
+from migrate.model.partition import Partition
+from migrate.publish.start_position import SourceEnd, source_end
+from migrate.settings import Settings
+from migrate.state import migration as migrations
+from migrate.state import position, record
+from migrate.state.pending_markers import Generations
+
+log = structlog.get_logger("migrate.verify")
+
+
+class Passing:
+    """The ends of some sources' logs when this was made, and whether everything up to there is at the target.
+
+    Topics that are not at the broker are waited for no longer: `gone` has them by name.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        state: sa.Engine,
+        sources: Collection[str],
+        ends: Mapping[str, SourceEnd] | None = None,
+    ) -> None:
+        """ends: of these sources, where their logs end for good; a publisher must not read another server then.
+
+        Raises ServerError when a source does not answer.
+        """
+        self._sources = sources
+        self._settings = settings
+        self._state = state
+        self._fixed = ends is not None
+        self._ends = dict(ends) if ends is not None else self._source_ends()
+        self._topic_ends: dict[Partition, int] | None = None
+        self._generations = Generations(settings.name)
+        self.gone: dict[str, NoSuchTopic] = {}
+
+    def again(self) -> Passing:
+        """The topics may have got longer since: up to where they end then."""
+        self._topic_ends = None
+        self._generations = Generations(self._settings.name)
+        return self
+
+    def passed(self) -> bool:
+        """Ask again. Raises ServerError."""
+        if self._topic_ends is None:
+            if not self._published():
+                return False
+            with self._state.connect() as connection:
+                if not self._generations.sent(connection):
+                    return False
+            self._topic_ends = self._read_topics()
+        with self._state.connect() as connection:
+            for partition, end in self._topic_ends.items():
+                if (record.next_offset(connection, partition) or 0) < end:
+                    return False
+            if self._generations.last(connection):
+                return True
+        self._topic_ends = None
+        return False
+
+    def _published(self) -> bool:
+        stored = self._positions(self._ends)
+        for name, end in self._ends.items():
+            where = stored[name]
+            if where is not None and not end.is_of(where):
+                if self._fixed:
+                    told = f"the publisher of source '{name}' reads another server by now"
+                    raise ServerError(told, hint="`migrate verify`, and again")
+                self._ends = self._source_ends()  # the publisher reads another server by now
+                return False
+            if where is None or not end.reached_by(where):
+                return False
+        return True
+
+    def _source_ends(self) -> dict[str, SourceEnd]:
+        now, before = position.where_read(self._state, self._settings), self._positions(self._sources)
+        ends = {source.name: source_end(source) for source in now.sources if source.name in self._sources}
+        for name, end in ends.items():
+            end.refuse_earlier(name, before[name])
+        return ends
+
+    def _positions(self, names: Collection[str]) -> dict[str, position.Position | None]:
+        with self._state.connect() as connection:
+            return {name: position.load(connection, self._settings.name, name) for name in names}
+
+    def _read_topics(self) -> dict[Partition, int]:
+        with self._state.connect() as connection:
+            known = migrations.get(connection, self._settings.name)
+        ends: dict[Partition, int] = {}
+        with closing(PartitionReader(self._settings.kafka, f"{self._settings.group}.check")) as reader:
+            for partition in known.partitions:
+                topic = known.topic_names[partition.topic_id]
+                try:
+                    ends[partition] = reader.bounds(topic, partition.number)[1]
+                except NoSuchTopic as error:
+                    self.gone[topic] = error
+        return ends
+
+
+def come(
+    passed: Callable[[], bool], sources: Collection[str], seconds: float, sleep: Callable[[float], None], between: float
+) -> bool:
+    """Wait until the stream has passed; whether it has in time. between: seconds, until it is asked again. Raises what
+    `passed` does."""
+    deadline, told = time.monotonic() + seconds, False
+    while not passed():
+        if not told:
+            log.info("waits for the stream; `migrate run` must be running", sources=sorted(sources), at_most=seconds)
+            told = True
+        if time.monotonic() > deadline:
+            return False
+        sleep(between)
+    return True

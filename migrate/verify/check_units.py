@@ -1,0 +1,116 @@
+"""What the scheduled check compares next: the copied chunks, and the keys above them, longest unchecked first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+import sqlalchemy as sa
+
+from migrate.chunks.keyrange import KeyRange, dump, load
+from migrate.chunks.planner import Planner
+from migrate.model.table import TableId
+from migrate.settings import Settings
+from migrate.state import check, chunks, membership, phase, replay
+from migrate.state.phase import Phase
+from migrate.target.routing import Plan, PlannedTable
+
+_NEVER = datetime(1, 1, 1)  # noqa: DTZ001 - as the state's times, which are UTC without saying so
+Page = Callable[[Sequence[PlannedTable], str | None], KeyRange | None]
+"""Plans the first page of tables that share their places above a bound; None: nothing more of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """A key range of a table, or of the tables of a group; `chunk` is None where it is no chunk of the copy."""
+
+    tables: tuple[PlannedTable, ...]
+    range: KeyRange
+    chunk: int | None
+
+    def mark(self, connection: sa.Connection, migration: str, rows: int) -> None:
+        """Note that it was compared, and how many rows the source had."""
+        table = self.tables[0].table
+        if self.chunk is None:
+            check.note_rest(connection, migration, table.id, dump(self.range.high))
+        else:
+            chunks.mark_checked(connection, migration, table, self.chunk, rows)
+
+
+@dataclass(frozen=True, slots=True)
+class _Due:
+    checked: datetime
+    tables: tuple[PlannedTable, ...]
+    chunk: KeyRange | None = None  # None: what is above the chunks
+    low: str | None = None
+
+
+def together(plan: Plan) -> list[tuple[PlannedTable, ...]]:
+    """Each table, or all of a group, once."""
+    found = [tuple(plan.members(planned)) for planned in plan.tables.values()]
+    return list({tables[0].table.id: tables for tables in found}.values())
+
+
+def begun(connection: sa.Connection, plan: Plan) -> list[tuple[PlannedTable, ...]]:
+    """Those that have rows to be compared: a table whose copy has begun, a group of which every copy is done."""
+    phases = phase.every(connection, plan.settings.name)
+    members = membership.every(connection, plan.settings.name)
+    found = []
+    for tables in together(plan):
+        stages = {phases.get(one.table.id, Phase.CREATED) for one in tables}
+        waits = any((member := members.get(one.table.id)) is not None and not member.begun for one in tables)
+        if not waits and (stages == {Phase.COPIED} or (stages == {Phase.COPYING} and not tables[0].group)):
+            found.append(tables)
+    return found
+
+
+def copied(connection: sa.Connection, plan: Plan) -> set[TableId]:
+    """Those whose copy is done, and that of every other table of their group."""
+    phases = phase.every(connection, plan.settings.name)
+    ids = {one.table.id for tables in begun(connection, plan) for one in tables}
+    return {id_ for id_ in ids if phases.get(id_) is Phase.COPIED}
+
+
+def due(state: sa.Engine, plan: Plan, page: Page) -> Iterator[Unit]:
+    """Units without end of a round; the caller takes as many as a run may have.
+
+    A table whose source is being replayed has none: its rows go back (rule 8).
+    """
+    settings = plan.settings
+    replayed = replay.sources(state, settings.name, [source.name for source in settings.sources])
+    with state.connect() as connection:
+        found = [
+            one
+            for tables in begun(connection, plan)
+            if not any(one.table.source in replayed for one in tables)
+            for one in _due(connection, settings, tables)
+        ]
+    for one in sorted(found, key=lambda one: one.checked):
+        if one.chunk is not None:
+            yield Unit(one.tables, one.chunk, one.chunk.number)
+            continue
+        low = one.low
+        while (rest := page(one.tables, low)) is not None:
+            yield Unit(one.tables, rest, None)
+            if rest.high is None:
+                break
+            low = dump(rest.high)
+
+
+def _due(connection: sa.Connection, settings: Settings, tables: tuple[PlannedTable, ...]) -> Iterator[_Due]:
+    """Of a group everything is compared page by page: chunks of one of its tables do not bound the others' rows."""
+    table, name, low = tables[0].table, settings.name, None
+    if not tables[0].group:
+        for number, above, high, checked in chunks.due(connection, name, table, settings.check.chunks):
+            yield _Due(checked or _NEVER, tables, KeyRange(number, load(above), load(high)))
+        low = chunks.last_bound(connection, name, table)
+    if phase.get(connection, name, table).phase is Phase.COPIED:
+        rest = check.get_rest(connection, name, table.id)
+        yield _Due(rest.checked or _NEVER, tables, low=rest.low or low)
+
+
+def first_page(planners: Sequence[Planner], low: str | None) -> KeyRange:
+    """The first page above a bound, without an end where it is the last."""
+    first, *others = planners
+    return next(first.covering(0, load(low), others))

@@ -1,0 +1,113 @@
+"""What a verification task does with one chunk. Plain Python: Spark is the caller's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from migrate.chunks.keyrange import KeyRange
+from migrate.chunks.outcome import Problem, Stopped, judged
+from migrate.chunks.sessions import Sessions, forget, kept
+from migrate.chunks.task_settings import for_tasks
+from migrate.settings import Settings
+from migrate.target.routing import PlannedTable
+from migrate.verify import checksum, digest, target_split
+from migrate.verify.checksum import Form, Total
+from migrate.verify.digest import Suspects
+
+MAX_BYTES = 256 * 1024 * 1024
+"""Of a chunk's rows: a server digests it in one statement, and is not to be silent for minutes."""
+MAX_SUSPECTS = 2000
+"""Keys named by one chunk at a look; a chunk with more is looked at again as a whole."""
+
+
+@dataclass(frozen=True)
+class CheckJob:
+    """What tasks need to check chunks of one table; travels in their closure."""
+
+    settings: Settings
+    tables: tuple[PlannedTable, ...]  # all that share their places: one, or those of a group
+    json_types: bool = False  # JSON documents by the types of their scalars too, whatever the setting is
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "settings", for_tasks(self.settings))
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """One look at one chunk."""
+
+    chunk: int
+    rows: int = 0  # at the source
+    target_rows: int = 0
+    suspects: Suspects = field(default_factory=Suspects)
+    problem: Problem | None = None
+
+
+def compare_chunk(job: CheckJob, key_range: KeyRange) -> Checked:
+    """As `check_chunk`. Raises what it met."""
+    checked = check_chunk(job, key_range)
+    if checked.problem is not None:
+        raise checked.problem.error()
+    return checked
+
+
+def check_chunk(job: CheckJob, key_range: KeyRange) -> Checked:
+    """Compare one chunk of the sources with its share of every place."""
+    planned = job.tables[0]
+    try:
+        with judged(f"verification of {planned.table.full_name}, chunk {key_range.number}"):
+            return _compared(job, kept(job.settings), key_range)
+    except Stopped as stopped:
+        forget()
+        return Checked(key_range.number, problem=stopped.problem)
+
+
+def _compared(job: CheckJob, sessions: Sessions, key_range: KeyRange) -> Checked:
+    """Range by range, where the target has far more rows than the sources: then it is more than one."""
+    planned, twice = job.tables[0], checksum.keys_twice(sessions.source, job.tables, key_range)
+    form, *_ = _forms(job, sessions)
+    expected = checksum.source_total(sessions.source, job.tables, key_range, form)
+    page_rows = job.settings.verify.chunk_rows
+    rows, target_rows, named = 0, 0, Suspects()
+    for part in target_split.parts(sessions.targets, planned, key_range, expected.rows, page_rows, MAX_BYTES):
+        here, there = _part(job, sessions, part, expected if part == key_range else None, bool(twice), named)
+        rows, target_rows = rows + here, target_rows + there
+    for key in twice:
+        named.add(key, MAX_SUSPECTS)
+    return Checked(key_range.number, rows, target_rows, named)
+
+
+def _part(
+    job: CheckJob, sessions: Sessions, key_range: KeyRange, total: Total | None, differs: bool, named: Suspects
+) -> tuple[int, int]:
+    """By a sum of each side, and by the keys where those differ, a row is at another place, or two tables have one.
+
+    total: of the sources, where it is known; named: takes the keys that differ. Returns the rows of either side.
+    """
+    planned, targets = job.tables[0], sessions.targets
+    for form in _forms(job, sessions):
+        expected = total or checksum.source_total(sessions.source, job.tables, key_range, form)
+        found, placed = checksum.target_total(targets, planned, key_range, form)
+        total = None
+        if differs:
+            break
+        if expected == found:
+            if checksum.all_in_place(targets, planned, key_range) if placed is None else placed:
+                return expected.rows, found.rows
+            break
+        if expected.rows != found.rows:
+            break
+    if not expected.rows and len(named.keys) >= MAX_SUSPECTS:
+        named.more += found.rows  # all of them are extra: they are not read to be counted
+    else:
+        mixed = len(sessions.flavours(job.tables)) > 1
+        there = digest.suspects(sessions.source, targets, job.tables, key_range, MAX_SUSPECTS, mixed)
+        for key in there.keys:
+            named.add(key, MAX_SUSPECTS)
+        named.more += there.more
+    return expected.rows, found.rows
+
+
+def _forms(job: CheckJob, sessions: Sessions) -> list[Form]:
+    json_types = job.json_types or job.settings.verify.json_types
+    return checksum.forms(job.tables[0].table, sessions.flavours(job.tables), json_types=json_types)

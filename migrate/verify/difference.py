@@ -1,0 +1,54 @@
+"""What is wrong with one key: a pure function, tested as a table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from migrate.target.routing import PlannedTable
+from migrate.verify.lookup import Seen
+
+
+class Kind(StrEnum):
+    MISSING = "missing"  # at no place
+    EXTRA = "extra"  # not at the source
+    DIFFERENT = "different"  # at its place with other bytes
+    MISPLACED = "misplaced"  # at another place than its own
+    DUPLICATED = "duplicated"  # at its place, and at another one too
+    TWICE = "twice"  # in two tables of a group, of which one alone may have it
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    kind: Kind
+    place: int | None  # where the key belongs, None when the source does not have it
+    elsewhere: tuple[int, ...] = ()  # other places that have it
+    holders: tuple[PlannedTable, ...] = ()  # the source tables that have it
+
+
+def judge(seen: Seen) -> Verdict | None:
+    """The verdict on a key as it was seen on both sides; None when they agree."""
+    found = tuple(sorted(seen.targets))
+    if seen.source is None:
+        return Verdict(Kind.EXTRA, None, found) if found else None
+    if len(seen.holders) > 1:
+        return Verdict(Kind.TWICE, None, found, seen.holders)
+    return _at_one_source(seen.source, seen, found)
+
+
+def _at_one_source(expected: tuple[int, str], seen: Seen, found: tuple[int, ...]) -> Verdict | None:
+    place, digest = expected
+    elsewhere = tuple(other for other in found if other != place)
+    if place not in seen.targets:
+        return Verdict(Kind.MISPLACED if elsewhere else Kind.MISSING, place, elsewhere, seen.holders)
+    if seen.targets[place] != digest:
+        return Verdict(Kind.DIFFERENT, place, elsewhere, seen.holders)
+    return Verdict(Kind.DUPLICATED, place, elsewhere, seen.holders) if elsewhere else None
+
+
+def follows(seen: Seen, earlier: Sequence[Seen]) -> bool:
+    """Whether the target has what the source had at an earlier look: the stream is behind a row that keeps changing."""
+    if len(seen.holders) > 1:
+        return False
+    return any(before.source != seen.source and judge(Seen(before.source, seen.targets)) is None for before in earlier)

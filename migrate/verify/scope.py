@@ -1,0 +1,98 @@
+"""What a verification speaks for: the tables as they were when it began, and no other ones."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import sqlalchemy as sa
+
+from migrate.model.table import Table, TableId
+from migrate.settings import Settings
+from migrate.state import compared, phase, schema_history
+from migrate.state import migration as migrations
+from migrate.state.phase import UNKNOWN, TablePhase
+from migrate.target.routing import PlannedTable
+from migrate.verify.resume import read_at
+from migrate.verify.verified import TableVerified
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """The tables of a migration at one moment: their copies and rules, their definitions, and where they are read."""
+
+    stages: Mapping[TableId, TablePhase]
+    definitions: Mapping[TableId, Table]
+    others: Mapping[TableId, Table]  # of the stream the other way: what it reads is what is written here
+    servers: Mapping[str, list[Any]]
+    forgotten: int  # how often what was known to be equal was
+
+    @classmethod
+    def now(
+        cls, connection: sa.Connection, settings: Settings, tables: Sequence[PlannedTable], *, lock: bool = False
+    ) -> Self:
+        """lock: no copy or rule changes until the transaction ends."""
+        name = settings.name
+        stages = phase.stages(connection, name, lock=lock)
+        others = schema_history.latest(connection, migrations.other_way(connection, name))
+        servers = read_at(connection, settings, tables)
+        forgotten = compared.times_forgotten(connection, name, lock=lock)
+        return cls(stages, schema_history.latest(connection, name), others, servers, forgotten)
+
+    def changed(self, now: Bound, id_: TableId) -> str:
+        """Why what was compared of a table says nothing of it now; "" when it does."""
+        before, after = self.stages.get(id_, UNKNOWN), now.stages.get(id_, UNKNOWN)
+        if id_ not in now.definitions:
+            return "it was taken out of the migration while it was compared"
+        if before.attempt != after.attempt or before.phase is not after.phase:
+            return "it was copied again while it was compared"
+        if before.rule_hash != after.rule_hash:
+            return "its rule changed while it was compared"
+        if self.definitions.get(id_) != now.definitions[id_]:
+            return "it was altered while it was compared"
+        if self.servers.get(id_[0]) != now.servers.get(id_[0]):
+            return f"source '{id_[0]}' was read at another server, or was gone back in, while it was compared"
+        return ""
+
+    def changed_there(self, now: Bound) -> str:
+        """As `changed`, of what concerns every table: the other side's definitions."""
+        if any(now.others.get(id_, table) != table for id_, table in self.others.items()):
+            return "a table of the other side was altered while it was compared"
+        return ""
+
+    def forgotten_since(self, now: Bound) -> str:
+        """As `changed_there`, of a verification of all tables: what else it cannot have seen."""
+        return f"while it was compared {compared.FORGOTTEN}" if self.forgotten != now.forgotten else ""
+
+    def added(self, now: Bound) -> list[str]:
+        """Tables that are of the migration since, by their full names."""
+        return [now.definitions[id_].full_name for id_ in now.definitions if id_ not in self.definitions]
+
+
+def bound(
+    found: Sequence[TableVerified],
+    together: Sequence[Sequence[PlannedTable]],
+    before: Bound,
+    now: Bound,
+    *,
+    every: bool = False,
+) -> list[TableVerified]:
+    """What was found of tables that are compared together; of one that changed meanwhile the reason counts as a
+    difference. every: they are all tables, so that a cutover may go by it."""
+    there = before.changed_there(now) or (before.forgotten_since(now) if every else "")
+    return [_bound(table, tables, before, now, there) for table, tables in zip(found, together, strict=True)]
+
+
+def _bound(
+    table: TableVerified, tables: Sequence[PlannedTable], before: Bound, now: Bound, there: str
+) -> TableVerified:
+    reasons = [
+        f"{one.table.full_name}: {why}; `migrate verify` once more"
+        for one in tables
+        if (why := before.changed(now, one.table.id) or there)
+    ]
+    if not reasons:
+        return table
+    told = (*table.unaccounted, *reasons)
+    return replace(table, unaccounted=told, differences=table.differences + len(reasons))

@@ -1,0 +1,252 @@
+"""Writes are stopped and given back at real servers, also where one is away, where a statement still waits, where an
+account is gone, and where it is a role that holds the grants."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pymysql
+import pytest
+import sqlalchemy as sa
+
+from migrate.cutover.left_server import Server
+from migrate.cutover.write_block import Blocks
+from migrate.model.errors import OwnershipLost, PreflightError, ServerError
+from migrate.model.table import Table
+from migrate.settings import Settings, State, parse
+from migrate.state import cutover
+from migrate.state.cutover import Block
+from migrate.state.switch import Side
+from sandbox.ports import free_port
+from sandbox.stack import Sandbox
+from tests.failover.support import SLOW, frozen, wait
+from tests.helpers import address, int_column, plan_of, raw_settings, scratch, unique
+
+
+class Case:
+    """Two servers of the side that is left, with a table `t` at each."""
+
+    def __init__(self, box: Sandbox, state: sa.Engine, at: State, database: str, directory: Path) -> None:
+        self.box, self.state, self.database = box, state, database
+        self.servers = {"a": box.source, "b": box.targets[1]}
+        self.ports = {name: server.port for name, server in self.servers.items()}
+        self.name = unique("blocks")
+        self.said: list[str] = []
+        self.raw: dict[str, Any] = raw_settings(
+            name=self.name,
+            state={**address(box.targets[0]), "database": at.database},
+            run_dir=str(directory),
+            cutover={"stop": "read_only", "wait_seconds": 1},
+            tables=[{"name": f"{database}.t", "source": one, "sharding": {"nodes": f"ds_0.{one}"}} for one in "ab"],
+        )
+
+    def settings(self) -> Settings:
+        sources = [{"name": name, **address(server, port=self.ports[name])} for name, server in self.servers.items()]
+        return parse({**self.raw, "sources": sources}, {})
+
+    def blocks(self) -> Blocks:
+        """As a process of its own would have them."""
+        settings = self.settings()
+        tables = [Table(one, self.database, "t", (int_column("id"),), ("id",)) for one in "ab"]
+        servers = [Server(source, "source") for source in settings.sources]
+        plan = plan_of(*tables, settings=settings)
+        return Blocks(settings, self.state, Side.SOURCE, servers, plan, self.said.append)
+
+    def give_back(self) -> None:
+        self.blocks().give_back(lambda _state: None)
+
+    def stop(self) -> None:
+        self.blocks().stop(lambda _connection: None)
+
+    def read_only(self) -> list[bool]:
+        return [bool(int(server.query("SELECT @@GLOBAL.read_only")[0][0])) for server in self.servers.values()]
+
+    def noted(self) -> list[str]:
+        with self.state.connect() as connection:
+            return [one.server for one in cutover.blocked(connection, self.name, Side.SOURCE)]
+
+
+def number_of(connection: Any) -> int:
+    """Of a session, at its server."""
+    return int(connection.thread_id())
+
+
+@pytest.fixture
+def case(box: Sandbox, state: sa.Engine, state_settings: State, tmp_path: Path) -> Iterator[Case]:
+    with scratch(box.source, "blocks") as database:
+        made = Case(box, state, state_settings, database, tmp_path)
+        box.targets[1].execute(f"CREATE DATABASE {database}")
+        for server in made.servers.values():
+            server.execute(f"CREATE TABLE {database}.t (id INT PRIMARY KEY)")
+        try:
+            yield made
+        finally:
+            for server in made.servers.values():
+                server.execute("SET GLOBAL read_only = 0")
+            box.targets[1].execute(f"DROP DATABASE {database}")
+
+
+def test_a_server_that_is_away_keeps_no_other_one_closed(case: Case) -> None:
+    case.stop()
+    assert (case.read_only(), case.noted()) == ([True, True], ["a", "b"])
+    port = case.ports["a"]
+    case.ports["a"] = free_port()
+    with pytest.raises(ServerError, match="writes are still stopped at 'a': "):
+        case.give_back()
+    assert (case.read_only(), case.noted()) == ([True, False], ["a"])
+    case.ports["a"] = port
+    case.give_back()
+    assert (case.read_only(), case.noted()) == ([False, False], [])
+
+
+def test_a_server_that_hangs_keeps_no_other_one_closed_for_a_while(case: Case) -> None:
+    blocks = case.blocks()
+    blocks.stop(lambda _connection: None)
+    lifting = threading.Thread(target=blocks.lift, daemon=True)
+    asked = "SELECT @@GLOBAL.read_only"
+    with frozen(case.servers["b"].pid):
+        lifting.start()  # connect_timeout is 10 s
+        wait(lambda: case.servers["a"].query(asked) == ((0,),), "the other one to be open", 5)
+        lifting.join(8)
+        assert not lifting.is_alive()
+    blocks.give_back(lambda _connection: None)
+    assert (case.read_only(), case.noted()) == ([False, False], [])
+
+
+def test_a_run_that_is_another_ones_meanwhile_closes_no_further_server(case: Case) -> None:
+    asked: list[list[bool]] = []
+
+    def still(_connection: sa.Connection) -> None:
+        asked.append(case.read_only())
+        if asked[-1][0]:
+            raise OwnershipLost("another's")
+
+    with pytest.raises(OwnershipLost):
+        case.blocks().stop(still)
+    assert asked == [[False, False], [False, False], [True, False]], "at the beginning, and before each server"
+    assert (case.read_only(), case.noted()) == ([True, False], ["a"])
+
+
+def test_what_was_closed_once_its_note_was_gone_is_opened_by_who_closed_it(case: Case) -> None:
+    blocks = case.blocks()
+    blocks.stop(lambda _connection: None)
+    case.give_back()  # as by `--abort` elsewhere, before this one came to its statements
+    for server in case.servers.values():
+        server.execute("SET GLOBAL read_only = 1")
+    assert case.noted() == []
+    blocks.give_back(lambda _connection: None)
+    assert case.read_only() == [False, False]
+
+
+def test_a_statement_that_still_waits_to_close_a_server_does_not_do_so_afterwards(case: Case) -> None:
+    ended: list[BaseException] = []
+
+    def close() -> None:
+        with closing(case.box.source.connect()) as connection, connection.cursor() as cursor:
+            try:
+                cursor.execute("SET GLOBAL read_only = 1")  # of a cutover that was killed meanwhile
+            except pymysql.MySQLError as error:
+                ended.append(error)
+
+    waiting = "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE INFO = 'SET GLOBAL read_only = 1'"
+    thread = threading.Thread(target=close, daemon=True)
+    with closing(case.box.source.connect(case.database)) as holder, holder.cursor() as cursor:
+        cursor.execute("LOCK TABLES t WRITE")
+        thread.start()
+        wait(lambda: case.box.source.query(waiting)[0][0], "the statement to wait")
+        with case.state.begin() as connection:
+            note = Block(Side.SOURCE, "a", "read_only", ("SET GLOBAL read_only = 0",))
+            cutover.note_block(connection, case.name, note)
+        case.give_back()
+        thread.join(SLOW)
+        assert len(ended) == 1
+    assert case.read_only() == [False, False]
+
+
+def test_who_may_have_tables_locked_and_keeps_read_only_away_is_named(case: Case) -> None:
+    with closing(case.box.source.connect(case.database)) as holder, holder.cursor() as cursor:
+        cursor.execute("LOCK TABLES t WRITE")
+        with pytest.raises(ServerError, match=r"those that use the databases: .*\(session ") as refused:
+            case.stop()
+        assert f"(session {number_of(holder)}, " in refused.value.message
+        case.give_back()
+    assert (case.read_only(), case.noted()) == ([False, False], [])
+
+
+def test_an_account_that_is_gone_is_not_made_again(case: Case) -> None:
+    user = f"{case.name[-20:]}_app"
+    case.raw["cutover"] = {"stop": "revoke", "accounts": [f"{user}@%"], "wait_seconds": 1}
+    for server in case.servers.values():
+        server.execute(f"CREATE USER '{user}'@'%'", f"GRANT INSERT, UPDATE ON {case.database}.* TO '{user}'@'%'")
+    case.stop()
+    server, other = case.servers.values()
+    assert "INSERT" not in str(server.query(f"SHOW GRANTS FOR '{user}'@'%'"))
+    server.execute(f"DROP USER '{user}'@'%'")
+    case.give_back()
+    assert case.noted() == []
+    assert any("an account is not there any more" in line for line in case.said)
+    assert server.query(f"SELECT COUNT(*) FROM mysql.user WHERE User = '{user}'") == ((0,),)
+    assert "INSERT, UPDATE" in str(other.query(f"SHOW GRANTS FOR '{user}'@'%'"))
+    other.execute(f"DROP USER '{user}'@'%'")
+
+
+@pytest.mark.parametrize("granted", ["to_it", "to_its_role"])
+def test_sessions_of_who_may_write_are_ended_and_named(case: Case, granted: str) -> None:
+    by_role = granted == "to_its_role"
+    if by_role and case.box.flavour == "mariadb":
+        pytest.skip("MySQL only")
+    role, user = f"{case.name[-20:]}_role", f"{case.name[-20:]}_app"
+    writes = role if by_role else user
+    case.raw["cutover"] = {"stop": "revoke", "accounts": [f"{writes}@%"], "wait_seconds": 1}
+    for server in case.servers.values():
+        if by_role:
+            server.execute(f"CREATE ROLE '{role}'")
+        server.execute(
+            f"CREATE USER '{user}'@'%' IDENTIFIED BY 'App-secret-1'" + f" DEFAULT ROLE '{role}'" * by_role,
+            f"GRANT SELECT, INSERT ON {case.database}.* TO '{writes}'@'%'",
+        )
+    first = case.servers["a"]
+    where: dict[str, Any] = {"host": first.host, "port": first.port, "user": user, "password": "App-secret-1"}
+    where["database"] = case.database  # in which a session keeps its rights, whatever is revoked
+    with closing(pymysql.connect(**where)) as held, held.cursor() as cursor:
+        cursor.execute("INSERT INTO t VALUES (1)")
+        cursor.execute("SELECT CONNECTION_ID()")
+        ((session,),) = cursor.fetchall()
+        case.stop()
+        with pytest.raises(pymysql.MySQLError):
+            held.commit()
+        named = f"source 'a': ended {user}@{first.host} (session {session}, "
+        assert [line for line in case.said if line.startswith(named)], case.said
+    assert first.query(f"SELECT COUNT(*) FROM {case.database}.t") == ((0,),)
+    with pytest.raises(pymysql.MySQLError, match="INSERT command denied"), closing(pymysql.connect(**where)) as again:
+        again.cursor().execute("INSERT INTO t VALUES (2)")
+    case.give_back()
+    with closing(pymysql.connect(**where, autocommit=True)) as again:
+        again.cursor().execute("INSERT INTO t VALUES (3)")
+    for server in case.servers.values():
+        server.execute(f"DROP USER '{user}'@'%'")
+        if by_role:
+            server.execute(f"DROP ROLE '{role}'")
+
+
+def test_whom_read_only_does_not_stop_is_named_and_no_account_of_the_applications_may_be(case: Case) -> None:
+    """Lost: what an application with rights of an administrator's wrote at the side that was left."""
+    mysql = case.box.flavour == "mysql"
+    admin, user = "CONNECTION_ADMIN" if mysql else "READ ONLY ADMIN", f"{case.name[-20:]}_app"
+    case.box.source.execute(f"CREATE USER '{user}'@'%'", f"GRANT INSERT ON {case.database}.* TO '{user}'@'%'")
+    try:
+        case.blocks().probe()
+        assert f"'{user}'@'%'" not in str(case.said)
+        case.box.source.execute(f"GRANT {admin} ON *.* TO '{user}'@'%'")
+        case.blocks().probe()
+        (said,) = [line for line in case.said if f"'{user}'@'%'" in line]
+        assert "source 'a': read_only does not stop" in said
+        case.raw["cutover"] = {"stop": "read_only", "wait_seconds": 1, "accounts": [f"{user}@%"]}
+        with pytest.raises(PreflightError, match=f"read_only does not stop '{user}'@'%', of cutover.accounts"):
+            case.blocks().probe()
+    finally:
+        case.box.source.execute(f"DROP USER '{user}'@'%'")

@@ -1,0 +1,45 @@
+"""The verdict on one key, as a table."""
+
+from __future__ import annotations
+
+import pytest
+
+from migrate.verify.difference import Kind, Verdict, follows, judge
+from migrate.verify.lookup import Seen
+
+HOME = (1, "d")
+
+
+@pytest.mark.parametrize(
+    ("source", "targets", "verdict"),
+    [
+        (None, {}, None),
+        (HOME, {1: "d"}, None),
+        (HOME, {}, Verdict(Kind.MISSING, 1)),
+        (None, {2: "d"}, Verdict(Kind.EXTRA, None, (2,))),
+        (None, {3: "d", 2: "e"}, Verdict(Kind.EXTRA, None, (2, 3))),
+        (HOME, {1: "x"}, Verdict(Kind.DIFFERENT, 1)),
+        (HOME, {2: "d"}, Verdict(Kind.MISPLACED, 1, (2,))),
+        (HOME, {2: "x"}, Verdict(Kind.MISPLACED, 1, (2,))),
+        (HOME, {1: "d", 0: "d"}, Verdict(Kind.DUPLICATED, 1, (0,))),
+        (HOME, {1: "d", 0: "x", 5: "y"}, Verdict(Kind.DUPLICATED, 1, (0, 5))),
+        (HOME, {1: "x", 2: "d"}, Verdict(Kind.DIFFERENT, 1, (2,))),
+    ],
+)
+def test_verdict(source: tuple[int, str] | None, targets: dict[int, str], verdict: Verdict | None) -> None:
+    assert judge(Seen(source, targets)) == verdict
+
+
+def test_a_target_that_has_what_the_source_had_follows() -> None:
+    earlier = Seen((1, "old"), {1: "older"})
+    assert follows(Seen((1, "new"), {1: "old"}), [earlier])
+    assert follows(Seen((1, "new"), {}), [Seen(None, {1: "x"})])
+    assert follows(Seen(None, {1: "old"}), [earlier])
+
+
+def test_a_target_that_has_what_the_source_never_had_does_not() -> None:
+    earlier = Seen((1, "old"), {1: "older"})
+    assert not follows(Seen((1, "new"), {1: "older"}), [earlier])
+    assert not follows(Seen((1, "old"), {1: "older"}), [earlier])
+    assert not follows(Seen((1, "new"), {1: "old", 2: "old"}), [earlier])
+    assert not follows(Seen((2, "old"), {1: "older"}), [])
