@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 import traceback
 from importlib import metadata
@@ -28,6 +27,7 @@ from migrate.commands import refresh as refreshing
 from migrate.commands import repartition as repartitioning
 from migrate.commands import rewind as rewinding
 from migrate.cutover.way_back import way_back
+from migrate.model.command import OF_WHO_LEADS, Command, Direction, as_typed
 from migrate.model.errors import ConfigError, MigrateError
 from migrate.model.words import counted
 from migrate.preflight import run as preflights
@@ -35,7 +35,7 @@ from migrate.processes import entry, logs, supervisor
 from migrate.processes.parent import follow_parent
 from migrate.publish.compiled import compiled
 from migrate.settings import Settings, load_with_text
-from migrate.state import database, leading
+from migrate.state import database
 from migrate.state.position import Position
 from migrate.terminal import printable
 
@@ -69,10 +69,6 @@ app.command()(web)
 app.command()(status)
 
 
-_OF_A_STREAM = re.compile(r"`migrate (?!--|cutover|rollback|finish|switch|web)")
-_OF_A_ROLLBACK = re.compile(r"`migrate (?=verify|refresh|explain)")
-
-
 class _Context:
     """The config file, read when a command first needs it; with `reverse`, as the way back has it."""
 
@@ -84,11 +80,11 @@ class _Context:
 
     def meant(self, hint: str) -> str:
         """A hint that names commands, as they are to be typed for what was loaded."""
-        if not self._loaded or hint.startswith(leading.OTHER):
-            return hint
-        if self.rollback:
-            return _OF_A_ROLLBACK.sub("`migrate --reverse ", hint)
-        return _OF_A_STREAM.sub("`migrate --reverse ", hint) if self.reverse else hint
+        return as_typed(hint, self._typed) if self._loaded else hint
+
+    def _typed(self, command: Command) -> Command:
+        back = command.name in OF_WHO_LEADS if self.rollback else self.reverse
+        return command.towards(Direction.REVERSE) if back else command
 
     @property
     def reverse_of(self) -> str:
@@ -127,7 +123,11 @@ def _options(
         ),
     ] = Path("migrate.yaml"),
     reverse: Annotated[
-        bool, typer.Option("--reverse", help="The way back: from the targets into the sources (docs/cutover.md).")
+        bool,
+        typer.Option(
+            "--reverse/--forward",
+            help="The way back, from the targets into the sources (docs/cutover.md), or the way there.",
+        ),
     ] = False,
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and leave.")
