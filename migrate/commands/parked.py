@@ -56,7 +56,7 @@ def listed(settings: Settings, state: sa.Engine) -> Listed:
         stopped = [
             {"process": one.process, "reason": one.reason, "hint": one.hint, "since": in_utc(one.since)}
             for one in stop_reason.every(connection, settings.name)
-            if one.process.startswith("consume")
+            if stop_reason.is_of_consumer(one.process)
         ]
         skips = [
             {"source": one.id[0], "table": f"{one.id[1]}.{one.id[2]}", "key": one.key, "reason": one.reason}
