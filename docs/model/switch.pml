@@ -224,7 +224,7 @@ end_idle:
 	od
 }
 
-/* ---- migrate cutover, migrate rollback: commands/cutover.py */
+/* ---- migrate cutover, migrate rollback: commands/cutover_freeze.py */
 #if LOSSES
 #define GONE(side) broken[side]
 #define begun() broken[0] = 0; broken[1] = 0

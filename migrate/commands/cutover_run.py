@@ -10,7 +10,8 @@ from pathlib import Path
 
 import sqlalchemy as sa
 
-from migrate.commands.cutover import Cutover, Say
+from migrate.commands.cutover import Cutover
+from migrate.commands.cutover_way import Say
 from migrate.cutover.freeze_deadline import Watch
 from migrate.cutover.journal import Report
 from migrate.cutover.lock import alone

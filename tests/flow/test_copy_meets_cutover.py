@@ -22,7 +22,7 @@ pytestmark = pytest.mark.long
 
 CATCH_UP = "migrate.cutover.changed_keys:ChangedKeys.read"
 CAUGHT_UP = "step:catch up"
-HURRY = "migrate.commands.cutover:hurrier"
+HURRY = "migrate.commands.cutover_check:hurrier"
 
 
 @contextmanager

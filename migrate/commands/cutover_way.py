@@ -1,0 +1,110 @@
+"""What a cutover, or a rollback, works on: the two streams, the servers of both sides, and what stops writes there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+
+from migrate.commands import preconditions
+from migrate.cutover import lost_server
+from migrate.cutover.left_server import Server
+from migrate.cutover.lock import Alone
+from migrate.cutover.reverse_settings import reversed_settings
+from migrate.cutover.side_roles import Written
+from migrate.cutover.write_block import Blocks
+from migrate.model.errors import PreflightError, ServerError
+from migrate.settings import Settings
+from migrate.state import migration as migrations
+from migrate.state import position
+from migrate.state.cutover import Direction
+from migrate.state.switch import Side
+from migrate.target.routing import Plan
+from migrate.target.stored_plan import stored_plan
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """settings: of the way there. stream: to the side that is entered; plan: of it. other: from that side. side: that
+    is left; without: servers of it that are gone for good. written: what each stream writes, of both streams. alone:
+    what a run needs, and what ends one does not."""
+
+    settings: Settings
+    state: sa.Engine
+    direction: Direction
+    say: Say
+    side: Side
+    stream: Settings
+    other: Settings
+    plan: Plan
+    without: frozenset[str]
+    servers: tuple[Server, ...]
+    others: tuple[Server, ...]
+    written: tuple[Written, Written]
+    blocks: Blocks
+    other_blocks: Blocks
+    alone: Alone | None = None
+
+    @classmethod
+    def of(
+        cls,
+        settings: Settings,
+        state: sa.Engine,
+        direction: Direction,
+        say: Say,
+        without: Collection[str] = (),
+        alone: Alone | None = None,
+    ) -> Way:
+        """Raises PreflightError where there is no way back, or applications are elsewhere; ConfigError, ServerError."""
+        with state.connect() as connection:
+            migrations.get(connection, settings.name)
+        plan_there = stored_plan(settings, state)
+        back = reversed_settings(settings, plan_there)
+        is_there = direction is Direction.THERE
+        side = Side.SOURCE if is_there else Side.TARGET
+        with state.connect() as connection:
+            known = migrations.find(connection, back.name) is not None
+        if not known:
+            preconditions.refuse_elsewhere(state, settings.name, side)  # a rollback before any cutover
+            raise PreflightError(
+                "the way back is not there yet",
+                hint="`migrate --reverse preflight`, `migrate --reverse init`, and `migrate --reverse run`",
+            )
+        plan_back = stored_plan(back, state)
+        there, behind = (position.where_read(state, one) for one in (settings, back))
+        stream, other = (there, behind) if is_there else (behind, there)
+        plan, other_plan = (plan_there, plan_back) if is_there else (plan_back, plan_there)
+        lost_server.known(without, stream)
+        servers = tuple(Server(one, side.value) for one in stream.sources if one.name not in without)
+        others = tuple(Server(one, side.other.value) for one in other.sources)
+        gone_at = [one.address.lower() for one in stream.sources if one.name in without]
+        return cls(
+            settings,
+            state,
+            direction,
+            say,
+            side,
+            stream,
+            other,
+            plan,
+            frozenset(without),
+            servers,
+            others,
+            (Written(stream, plan), Written(other, other_plan, gone_at)),
+            Blocks(settings, state, side, servers, plan, say, frozenset(without)),
+            Blocks(settings, state, side.other, others, other_plan, say),
+            alone,
+        )
+
+    def close(self) -> None:
+        for server in (*self.servers, *self.others):
+            server.close()
+
+    def still_ours(self, connection: sa.Connection) -> None:
+        """Raises OwnershipLost when another run may be under way."""
+        if self.alone is None:
+            raise ServerError("a run needs to be alone")
+        self.alone.still_ours(connection)
