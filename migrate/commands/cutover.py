@@ -1,4 +1,4 @@
-"""`migrate cutover` and `migrate rollback`: numbered, journalled steps, each re-runnable after a kill (DESIGN §9).
+"""`migrate cutover` and `migrate rollback`: numbered, journalled steps, each re-runnable after a kill.
 
 Before the switch everything can be undone, and any error does: writes are given back. The switch is one transaction of
 the state; after it there is only the way on. The freeze has an end (`migrate.cutover.freeze_deadline`), whatever hangs.
