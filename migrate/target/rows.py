@@ -1,7 +1,7 @@
 """Statements on target rows: look up and lock, insert, update, delete. The only place that builds them.
 
-Every value is a parameter; every warning is an error (rule 13, see `Connection`), unless what was sent is there to the
-last value (see `exact`).
+Every value is a parameter; every warning is an error (invariant unknown-stops, see `Connection`), unless what was sent
+is there to the last value (see `non_strict`).
 """
 
 from __future__ import annotations
