@@ -1,4 +1,4 @@
-"""Where a change stands in its source's history."""
+"""Where a change stands in its source's history: what is later, whatever clocks say (invariant order-over-time)."""
 
 from __future__ import annotations
 

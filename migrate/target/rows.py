@@ -88,7 +88,7 @@ class PlaceWriter:
     def _rows(
         self, connection: Connection, columns: Sequence[Column], where: str, arguments: Sequence[Parameter]
     ) -> list[tuple[str | None, ...]]:
-        """Columns of some rows, which are locked."""
+        """Columns of some rows, which are locked (invariant locked-decision)."""
         fields = ", ".join(compared(column) for column in columns)
         readers = [from_server(column) for column in columns]
         rows = connection.query(f"SELECT {fields} FROM {quote(self.name)} WHERE {where} FOR UPDATE", arguments)
