@@ -48,7 +48,7 @@ def missing(line: str) -> list[str]:
     line = re.sub(rf"^migrate {PART}+(?=\w)", "migrate ", line)  # whichever way round
     given = re.sub(rf"[|…{PART}]", " ", line).split()[1:]
     group: Any = CLI
-    lacking, known = [], {"--help", *(option for one in CLI.params for option in one.opts)}
+    lacking, known = [], {"--help", *(option for one in CLI.params for option in (*one.opts, *one.secondary_opts))}
     for word in given:
         if word.startswith("--") and word not in known:
             lacking.append(word)
@@ -57,7 +57,7 @@ def missing(line: str) -> list[str]:
                 lacking += [word] if word.islower() else []
                 continue
             group = group.commands[word]
-            known |= {option for one in group.params for option in one.opts}
+            known |= {option for one in group.params for option in (*one.opts, *one.secondary_opts)}
     return lacking
 
 

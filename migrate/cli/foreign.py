@@ -17,6 +17,7 @@ from migrate.state import database
 from migrate.state import foreign as listing
 
 foreign = typer.Typer(
+    name="foreign",
     no_args_is_help=True,
     help="Writes that no stream carries, as they were made at a standby side: list, compare, carry, discard.",
 )

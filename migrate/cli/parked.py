@@ -14,7 +14,7 @@ from migrate.model.partition import offset_name
 from migrate.model.words import counted
 from migrate.state import database
 
-parked = typer.Typer(no_args_is_help=True, help="What cannot be applied: list, retry, skip, drop.")
+parked = typer.Typer(name="parked", no_args_is_help=True, help="What cannot be applied: list, retry, skip, drop.")
 
 
 @parked.command("list")

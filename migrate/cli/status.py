@@ -21,10 +21,10 @@ from migrate.model.errors import ConfigError, MigrateError
 from migrate.model.words import counted
 from migrate.settings import Settings
 from migrate.state import cutover, database, finished, verification
-from migrate.status import next_step, readiness
-from migrate.status import snapshot as statuses
-from migrate.status.snapshot import Status
-from migrate.status.stage import Stage, Whole, whole
+from migrate.status import blockers, snapshot, told
+from migrate.status.facts import standing
+from migrate.status.snapshot import Snapshot
+from migrate.status.stage import Stage, Standing
 from migrate.terminal import Printable, console
 
 _SECONDS = 2.0
@@ -47,13 +47,22 @@ def status(
         if ended is not None:
             print_json(ended) if as_json else out.print(_told_ended(ended), markup=False)
             return
-        now = statuses.read(settings, state, whoever_answers=True)
-        stands = None if context.obj.reverse else whole(settings, state, now)
+        now = snapshot.read(settings, state, whoever_answers=True)
+        stands = None if context.obj.reverse else standing(settings, state, now)
     if as_json:
-        about = {"stage": stands.stage, "holds_back": stands.holds_back, "next": stands.next} if stands else {}
-        print_json({**about, **now.as_dict()})
+        print_json({**(_about(stands) if stands else {}), **now.as_dict()})
         return
     out.print(page(now, stands, context.obj.meant))
+
+
+def _about(stands: Standing) -> dict[str, Any]:
+    """For programs: the sentences, and what they are made of."""
+    return {
+        "stage": stands.stage,
+        "holds_back": [told.told(one) for one in stands.held],
+        "blockers": [one.as_dict() for one in stands.held],
+        "next": str(stands.next or ""),
+    }
 
 
 def _ended(settings: Settings, state: sa.Engine) -> dict[str, Any] | None:
@@ -111,11 +120,11 @@ def _watch(settings: Settings, state: sa.Engine, asked: Any) -> None:
 def _frame(settings: Settings, state: sa.Engine, ended: dict[str, Any] | None, asked: Any) -> RenderableType:
     if ended is not None:
         return Text(_told_ended(ended))
-    now = statuses.read(settings, state, whoever_answers=True)
-    return page(now, None if asked.reverse else whole(settings, state, now), asked.meant)
+    now = snapshot.read(settings, state, whoever_answers=True)
+    return page(now, None if asked.reverse else standing(settings, state, now), asked.meant)
 
 
-def page(now: Status, stands: Whole | None, meant: Callable[[str], str]) -> RenderableType:
+def page(now: Snapshot, stands: Standing | None, meant: Callable[[str], str]) -> RenderableType:
     """Everything, for a terminal. stands: None for a way back; meant: has a hint name the commands of this stream."""
     lines: list[RenderableType] = []
 
@@ -124,8 +133,8 @@ def page(now: Status, stands: Whole | None, meant: Callable[[str], str]) -> Rend
 
     if stands is not None:
         say(f"stage: {stands.stage}" + (f"; next: `{stands.next}`" if stands.next else ""))
-        for reason in stands.holds_back:
-            say(f"  held back: {reason}")
+        for one in stands.held:
+            say(f"  held back: {told.told(one)}")
     say(f"migration {now.migration}, topic {', '.join(now.topics)}, lag {now.lag_seconds:.1f} s")
     for source in now.sources:
         behind = "caught up" if source.caught_up else "behind" if source.log_end else source.problem
@@ -156,18 +165,18 @@ def page(now: Status, stands: Whole | None, meant: Callable[[str], str]) -> Rend
     say(f"empty deletes waiting: {now.empty_deletes}" + (" at those that answer" if now.unanswered else ""))
     if now.waiting_markers:
         say(f"foreign keys: {counted(now.waiting_markers, 'marker')} until the copy of the table is closed")
-    for one in now.lost:
-        say(meant(f"LOST: {one}; `{next_step.of_lost(one)}`"))
+    for lost in now.lost:
+        say(meant(f"LOST: {lost}; `{blockers.of_lost(lost)}`"))
     if now.foreign:
-        say(f"FOREIGN: {readiness.foreign_listed(now.foreign)}")
+        say(f"FOREIGN: {told.foreign(now.foreign)}")
     if now.parked:
         say(meant(f"PARKED: {now.parked} changes that the target refuses; `migrate parked list` names them"))
     if now.skips:
         say(meant(f"SKIPS what is refused of {counted(now.skips, 'key')}; `migrate parked list` names them"))
     if now.left_out:
         since = f", {now.left_out_since} of them since the last clean verification of all tables began"
-        told = f"LEFT OUT: {counted(now.left_out, 'message')}{since if now.left_out_since < now.left_out else ''}"
-        say(meant(f"{told}; `migrate parked list` names them"))
+        count = f"LEFT OUT: {counted(now.left_out, 'message')}{since if now.left_out_since < now.left_out else ''}"
+        say(meant(f"{count}; `migrate parked list` names them"))
     for topic in sorted(now.gone):
         say(f"GONE topic {topic}: the broker does not have it")
     for name, phase in now.tables.items():
@@ -187,9 +196,10 @@ def page(now: Status, stands: Whole | None, meant: Callable[[str], str]) -> Rend
         say(line)
     for halted in now.halted:
         since = "" if halted["since"] == halted["at"] else f", last tried at {halted['at']}"
-        told = f"STOPPED {halted['process']} since {halted['since']}{since}: {halted['reason']}"
-        told += f"\n        → {meant(halted['hint'])}"
-        say(told)
+        say(
+            f"STOPPED {halted['process']} since {halted['since']}{since}: {halted['reason']}"
+            f"\n        → {meant(halted['hint'])}"
+        )
     for ended in now.ended:
         say(f"ENDED {ended['process']} at {ended['at']}, `migrate run` starts it again: {ended['reason']}")
         say(f"        → {meant(ended['hint']) or 'its log, below run_dir, says more'}")

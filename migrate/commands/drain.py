@@ -15,7 +15,7 @@ from migrate.state import migration as migrations
 from migrate.state import stop_reason
 from migrate.state.pending_markers import Generations
 from migrate.status import snapshot
-from migrate.status.snapshot import Status
+from migrate.status.snapshot import Snapshot
 from migrate.verify.scheduled import PROCESS as CHECK
 
 _POLL = 0.5
@@ -29,8 +29,8 @@ def drain(
     settings: Settings,
     state: sa.Engine,
     timeout_seconds: float,
-    progress: Callable[[Status], None] = lambda _status: None,
-) -> Status:
+    progress: Callable[[Snapshot], None] = lambda _status: None,
+) -> Snapshot:
     """Wait until the target has what the sources had logged when this was called, and no delete waits to come back.
     What is written meanwhile is not waited for.
 
@@ -78,7 +78,7 @@ class _Goal:
         self._were_sent = False
         self._ends: dict[tuple[str, int], int] = {}  # of partitions
 
-    def reached(self, now: Status) -> bool:
+    def reached(self, now: Snapshot) -> bool:
         """Whether everything is there. Deletes wait only while a copy is open, so that they become no more after it."""
         if now.gone or not all(source.caught_up for source in now.sources):
             return False
@@ -99,11 +99,11 @@ class _Goal:
         return False
 
     @staticmethod
-    def _read(now: Status) -> dict[tuple[str, int], int]:
+    def _read(now: Snapshot) -> dict[tuple[str, int], int]:
         return {(part.topic, part.partition): part.end for part in now.partitions}
 
 
-def _hint(settings: Settings, now: Status) -> str:
+def _hint(settings: Settings, now: Snapshot) -> str:
     if now.empty_deletes and not now.waiting_messages and all(source.caught_up for source in now.sources):
         longest = duration(max(settings.delay.tiers_seconds))
         return f"deletes that met no row are looked at again for up to {longest} (delay.tiers_seconds); then again"
@@ -112,7 +112,7 @@ def _hint(settings: Settings, now: Status) -> str:
     return "is `migrate run` running?"
 
 
-def left(now: Status) -> str:
+def left(now: Snapshot) -> str:
     """What is not at the target yet, in a line."""
     parts = [
         f"source '{item.name}' is published to {item.published or 'nothing'}"

@@ -26,7 +26,7 @@ from migrate.state import cutover, database, finished, foreign, lease, record, s
 from migrate.state import migration as migrations
 from migrate.state.cutover import Block
 from migrate.state.switch import Side
-from migrate.status.readiness import foreign_listed
+from migrate.status import told
 from migrate.target import parked
 from migrate.target.pool import connect_database
 from migrate.target.routing import Plan, TargetDatabase
@@ -137,7 +137,7 @@ def _refuse_foreign(state: sa.Engine, name: str) -> None:
         count = foreign.count_both(connection, name)
     if count:
         raise PreflightError(
-            foreign_listed(count),
+            told.foreign(count),
             hint="`migrate foreign carry TABLE KEY` writes one at the active side, `migrate foreign compare` strikes"
             " out equal ones; --unread leaves them as they are",
         )

@@ -14,6 +14,7 @@ from migrate.commands import refresh
 from migrate.commands.typed_keys import typed_keys
 from migrate.kafka.reader import PartitionReader
 from migrate.model.change import Key, key_json
+from migrate.model.command import Command, Direction
 from migrate.model.errors import ConfigError, PreflightError
 from migrate.model.partition import Partition, offset_name
 from migrate.model.table import TableId
@@ -55,14 +56,14 @@ def listed(settings: Settings, state: sa.Engine) -> Listed:
         stopped = [
             {"process": one.process, "reason": one.reason, "hint": one.hint, "since": in_utc(one.since)}
             for one in stop_reason.every(connection, settings.name)
-            if one.process.startswith("consume")
+            if stop_reason.is_of_consumer(one.process)
         ]
         skips = [
             {"source": one.id[0], "table": f"{one.id[1]}.{one.id[2]}", "key": one.key, "reason": one.reason}
             for one in skipped_key.every(connection, settings.name)
         ]
         names = migrations.get(connection, settings.name).topic_names
-        own = leading.sides(connection, settings.name).own
+        reverse = bool(migrations.reverse_of(connection, settings.name))
         follows = not leading.leads(connection, settings.name)
         messages = [
             {
@@ -90,8 +91,8 @@ def listed(settings: Settings, state: sa.Engine) -> Listed:
         }
         for database, one in _every(settings, state)
     ]
-    drop_ = f"migrate {own}parked drop" if found and follows else ""
-    return Listed(stopped, skips, found, messages, drop_)
+    drop_ = Command(("parked", "drop"), Direction.REVERSE if reverse else None)
+    return Listed(stopped, skips, found, messages, str(drop_) if found and follows else "")
 
 
 def _every(settings: Settings, state: sa.Engine) -> list[tuple[TargetDatabase, Parked]]:

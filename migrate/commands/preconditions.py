@@ -8,13 +8,14 @@ import sqlalchemy as sa
 
 from migrate.cutover import unfollowed_cascades
 from migrate.cutover.left_server import Server
-from migrate.cutover.reverse_settings import elsewhere
+from migrate.cutover.reverse_settings import moved
+from migrate.model.command import Direction
 from migrate.model.errors import PreflightError
 from migrate.settings import Settings
-from migrate.state import compared, switch
-from migrate.state.cutover import Direction
+from migrate.state import compared, cutover, switch
 from migrate.state.switch import Side
-from migrate.status import readiness
+from migrate.status import readiness, told, way_back
+from migrate.status.blocker import VERIFY, Blocker, Kind
 from migrate.target.routing import Plan
 
 PATIENCE = 5.0  # seconds that a stream may be behind, once it hurries
@@ -34,7 +35,7 @@ def refuse_elsewhere(state: sa.Engine, migration: str, side: Side) -> None:
 def refuse_unready(
     settings: Settings,
     state: sa.Engine,
-    direction: Direction,
+    direction: cutover.Direction,
     streams: tuple[Settings, Settings],
     plan: Plan,
     servers: Sequence[Server],
@@ -46,23 +47,26 @@ def refuse_unready(
     side that is left, without those that are gone (`without`).
     """
     stream, other = streams
+    there = cutover.Direction.THERE
     lag = settings.cutover.max_lag_seconds
-    problems = readiness.problems(stream, state, plan, lag, without, PATIENCE)
-    problems += elsewhere(settings, state)
-    problems += unfollowed_cascades.left_out(servers, plan, settings.cutover)
+    held = readiness.problems(stream, state, plan, lag, without, PATIENCE)
+    held += way_back.of_moved(moved(settings, state))
+    held += [
+        Blocker(Kind.CASCADES, facts={"reason": reason})
+        for reason in unfollowed_cascades.left_out(servers, plan, settings.cutover)
+    ]
     if not without:
-        way = "the way back" if direction is Direction.THERE else "the way there"
+        way = Direction.REVERSE if direction is there else Direction.FORWARD
         others = readiness.problems(other, state, None, lag, patience_seconds=PATIENCE)
-        problems += [f"{way}: {one}" for one in others]
+        held += [one.towards(way) for one in others]
         with state.connect() as connection:
             if not compared.load(connection, stream.name):
-                problems.append(f"no clean verification of all tables since {compared.FORGOTTEN}")
-            elif direction is Direction.THERE and (old := readiness.too_old(connection, settings)):
-                problems.append(old)
-    if problems:
-        more = "".join(f"\n  - {one}" for one in problems[1:])
+                held.append(Blocker(Kind.UNVERIFIED, remedy=VERIFY))
+            elif direction is there and (old := readiness.too_old(connection, settings)):
+                held.append(old)
+    if held:
+        lines = "\n  - ".join(map(told.told, held))
         raise PreflightError(
-            f"not ready: {problems[0]}{more}",
-            hint=f"`migrate {'' if direction is Direction.THERE else '--reverse '}status` says more; mend it,"
-            " and again",
+            f"not ready: {lines}",
+            hint=f"`migrate {'' if direction is there else '--reverse '}status` says more; mend it, and again",
         )

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from typing import NamedTuple
 
 import sqlalchemy as sa
 
@@ -63,17 +64,19 @@ def reversed_settings(settings: Settings, plan: Plan) -> Settings:
     )
 
 
-def elsewhere(settings: Settings, state: sa.Engine) -> list[str]:
-    """Sources that are read at another address since a failover: the way back still writes to the first one."""
+class Moved(NamedTuple):
+    """A source that is read at another address since a failover: the way back still writes to the first one."""
+
+    source: str
+    read: str
+    written: str
+
+
+def moved(settings: Settings, state: sa.Engine) -> list[Moved]:
+    """Addresses are host:port. Raises ServerError of the state server."""
     now = position.where_read(state, settings)
-    moved = [(one, now.source(one.name).address) for one in settings.sources]
-    return [
-        f"source '{one.name}' is read at {read} since a failover, and the way back writes to {one.address}: put {read}"
-        " first in the config (host, port, and the other one under addresses), and start `migrate --reverse run` anew;"
-        " where applications are at the targets, `migrate --reverse verify` then"
-        for one, read in moved
-        if read.lower() != one.address.lower()
-    ]
+    found = [Moved(one.name, now.source(one.name).address, one.address) for one in settings.sources]
+    return [one for one in found if one.read.lower() != one.written.lower()]
 
 
 def _refuse(settings: Settings, plan: Plan) -> None:

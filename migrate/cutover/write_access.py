@@ -17,10 +17,8 @@ from migrate.state.switch import Side
 
 
 def ended(settings: Settings, state: sa.Engine, side: Side) -> list[str]:
-    """Of the servers of a side that a cutover made read-only those that are so no more, each with what mends it.
-
-    A server that does not answer is left out.
-    """
+    """The names of the servers of a side that a cutover made read-only and that are so no more. One that does not
+    answer is left out."""
     with state.connect() as connection:
         found = [one for one in cutover.blocked(connection, settings.name, side) if one.method == "read_only"]
     if not found:
@@ -30,8 +28,7 @@ def ended(settings: Settings, state: sa.Engine, side: Side) -> list[str]:
         one.name: one for one in (reached.sources if side is Side.SOURCE else reached.targets)
     }
     return [
-        f"{side} '{one.server}' is read-only no more, as after a start: who does not follow the switch can write there"
-        " (SET GLOBAL read_only = 1)"
+        one.server
         for one in found
         if one.server in servers and _writable(servers[one.server], f"{side} '{one.server}'")
     ]

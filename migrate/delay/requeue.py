@@ -18,6 +18,7 @@ import structlog
 from migrate.delay.lost_deletes import LostDeletes, begins
 from migrate.delay.markers import SECONDS as MARKERS_SECONDS
 from migrate.delay.markers import Markers
+from migrate.kafka import admin
 from migrate.kafka.admin import NEW
 from migrate.kafka.producer import AcknowledgedLost, OrderedProducer
 from migrate.kafka.reader import NoSuchTopic, PartitionReader
@@ -109,14 +110,21 @@ class Requeue:
             self._reader.close()
 
     def _bounds(self, topic: str, number: int) -> tuple[int, int]:
-        """As PartitionReader.bounds. Raises TopicGone when the broker goes on to have no such topic: it was deleted
-        after it was looked for."""
+        """As PartitionReader.bounds. Raises TopicGone when the broker goes on to have no such partition: its topic was
+        deleted after it was looked for. ServerError where only this client does not find it: one that asked a broker
+        which had just started goes on to know no such topic."""
         ends = time.monotonic() + NEW
         while True:
             try:
                 return self._reader.bounds(topic, number)
             except NoSuchTopic as error:
                 if time.monotonic() >= ends:
+                    there = admin.describe(self._settings.kafka, topic)
+                    if there is not None and there.partitions > number:
+                        raise ServerError(
+                            f"Kafka has {topic} [{number}], and this client does not find it",
+                            hint="started again, this process has a new client",
+                        ) from error
                     raise self._topics.deleted(topic) from error
                 if self._stop.wait(_PAUSE):
                     raise

@@ -13,13 +13,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from migrate import private
-from migrate.model.errors import ServerError
+from migrate.model.errors import ConfigError, ServerError
 from migrate.settings import Settings
 from migrate.state import database
 from migrate.state import migration as migrations
 
 STAY_DOWN = (0, 2, 3, 5)
 _STOP_SECONDS = 30
+_CONF, _PID = "supervisord.conf", "supervisord.pid"
 
 
 def process_names(settings: Settings) -> dict[str, list[str]]:
@@ -40,7 +41,7 @@ def write_config(settings: Settings, config: Path, directory: Path, options: Seq
         "nodaemon = true",
         "silent = true",
         f"logfile = {_value(logs / 'supervisord.log')}",
-        f"pidfile = {_value(directory / 'supervisord.pid')}",
+        f"pidfile = {_value(directory / _PID)}",
         f"childlogdir = {_value(logs)}",
         "identifier = migrate",
     ]
@@ -63,9 +64,24 @@ def write_config(settings: Settings, config: Path, directory: Path, options: Seq
             "stdout_logfile_maxbytes = 50MB",
             "stdout_logfile_backups = 5",
         ]
-    path = directory / "supervisord.conf"
+    path = directory / _CONF
     private.write(path, ("\n".join(sections) + "\n").encode())
     return path
+
+
+def refuse_second(directory: Path) -> None:
+    """Raise ConfigError where a supervisor runs by the config file in a directory: it would be written over, and two
+    would start the same processes."""
+    try:
+        number = int((directory / _PID).read_text("ascii"))
+        words = Path(f"/proc/{number}/cmdline").read_bytes().split(b"\0")
+    except (OSError, ValueError):  # none was started there, or it is gone
+        return
+    if str(directory / _CONF).encode() in words:
+        raise ConfigError(
+            f"run_dir: process {number} is a `migrate run` in {directory} already",
+            hint="stop it first; another migration needs a run_dir of its own",
+        )
 
 
 def _value(value: Path | str) -> str:
@@ -73,17 +89,20 @@ def _value(value: Path | str) -> str:
 
 
 def run(settings: Settings, config: Path, options: Sequence[str] = ()) -> None:
-    """Become supervisord; returns only by exception. Raises PreflightError, ServerError before init and after finish.
+    """Become supervisord; returns only by exception.
 
-    A state server that is away does not matter: the processes wait for it.
+    Raises: PreflightError, NotSetUp before init and after finish; ConfigError where one runs already. A state server
+    that is away does not matter: the processes wait for it.
     """
     try:
         with database.opened(settings.state) as state, state.connect() as connection:
             migrations.get(connection, settings.name)
-    except ServerError as error:
-        if error.hint == database.FIRST:
-            raise
+    except database.NotSetUp:
+        raise
+    except ServerError:  # it is away: the processes wait for it
+        pass
     directory = settings.run_dir.resolve()
+    refuse_second(directory)
     path = write_config(settings, config, directory, options)
     os.umask(0o077)  # of its logs and its pid file; in the foreground supervisord sets none itself
     os.execv(sys.executable, [sys.executable, "-m", "supervisor.supervisord", "-c", str(path)])  # noqa: S606 - fixed words

@@ -35,10 +35,14 @@ locks, on its lease among others; without this nobody could take over from it be
 
 _STEP = re.compile(r"^(\d{3})_[a-z_]+\.sql$")
 
+
+class NotSetUp(ServerError):  # noqa: N818 - it says what is so
+    """The state database is not there, or is of an earlier version."""
+
+
 SESSIONS = 5
 """That a process has at the state server at most; who needs another one waits for it."""
 
-FIRST = "run `migrate init` first"
 OPTIONS = "DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin"
 """Of the state database and those beside it."""
 
@@ -206,5 +210,5 @@ def explain_state(error: DBAPIError, settings: State) -> ServerError:
     original = error.orig if error.orig is not None else error
     told = explain(original, f"state database '{settings.database}' at {settings.host}:{settings.port}")
     if getattr(original, "args", [0])[0] in (1049, 1054, 1146):  # or its tables are of an earlier version
-        return ServerError(told.message, hint=FIRST)
+        return NotSetUp(told.message, hint="run `migrate init` first")
     return ServerError(told.message, hint=told.hint)

@@ -7,14 +7,12 @@ from typing import NamedTuple
 
 import sqlalchemy as sa
 
+from migrate.model.command import Command, Direction
 from migrate.model.errors import PreflightError, ServerError, StopError
 from migrate.state import cutover, switch
 from migrate.state import migration as migrations
 from migrate.state.cutover import Outcome
 from migrate.state.switch import Side
-
-OTHER = "the other direction is"
-"""Begins a hint that names the other stream's command, as it is to be typed."""
 
 
 def leads(connection: sa.Connection, name: str) -> bool:
@@ -48,26 +46,29 @@ def refuse_unless(connection: sa.Connection, name: str, what: str) -> None:
     migrations.refuse_finished(connection, name)
     if leads(connection, name):
         return
-    here, there, _, way = sides(connection, name)
+    here, there, other = sides(connection, name)
     raise PreflightError(
         f"`{what}` would read the {here}, and applications are at the {there}: newer rows would count as wrong",
-        hint=f"{OTHER} `migrate {way}{what}`",
+        hint=_other(other, what),
     )
 
 
+def _other(direction: Direction, what: str) -> str:
+    return f"the other direction is `{Command.of(what).towards(direction)}`"
+
+
 class Sides(NamedTuple):
-    """What a stream reads and what it writes, and the options by which commands of it and of the other are typed."""
+    """What a stream reads and what it writes, and the direction in which commands of the other one are typed."""
 
     read: str
     written: str
-    own: str
-    other: str
+    other: Direction
 
 
 def sides(connection: sa.Connection, name: str) -> Sides:
     if migrations.reverse_of(connection, name):
-        return Sides("targets", "sources", "--reverse ", "")
-    return Sides("sources", "targets", "", "--reverse ")
+        return Sides("targets", "sources", Direction.FORWARD)
+    return Sides("sources", "targets", Direction.REVERSE)
 
 
 def hold(connection: sa.Connection, name: str) -> None:
@@ -93,10 +94,10 @@ def refuse_rewind(connection: sa.Connection, name: str) -> None:
     hold(connection, name)
     refuse_in_cutover(connection, name)
     if not leads(connection, name):
-        here, there, _, way = sides(connection, name)
+        here, there, other = sides(connection, name)
         raise PreflightError(
             f"applications are at the {there}: older changes of the {here} would come again over newer rows",
-            hint=f"{OTHER} `migrate {way}publish --from`",
+            hint=_other(other, "publish --from"),
         )
 
 

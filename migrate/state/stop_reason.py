@@ -13,7 +13,8 @@ from migrate.state import columns
 from migrate.state import migration as migrations
 from migrate.state.database import metadata, now
 
-_PARTITION = "consume: "
+_CONSUMER = "consume"
+_PARTITION = f"{_CONSUMER}: "
 table = sa.Table(
     "halt",
     metadata,
@@ -44,6 +45,10 @@ def of_partition(topic: str, number: int) -> str:
 def is_partition(process: str) -> bool:
     """Whether it is one of those, which is tried again by itself."""
     return process.startswith(_PARTITION)
+
+
+def is_of_consumer(process: str) -> bool:
+    return process == _CONSUMER or is_partition(process)
 
 
 def note(connection: sa.Connection, migration: str, process: str, error: MigrateError) -> None:

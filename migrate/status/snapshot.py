@@ -1,4 +1,5 @@
-"""Where a migration stands, read from the state, the source and the targets."""
+"""Where a stream stands, read from the state, the sources, Kafka and the targets at one time: the one snapshot that
+everything else is told from."""
 
 from __future__ import annotations
 
@@ -46,20 +47,12 @@ from migrate.state import pending_markers as waiting
 from migrate.state.reached import Lost
 from migrate.status import lag
 from migrate.status import target_losses as lost
+from migrate.status.table_state import TableState
 from migrate.target import ledger, parked
 from migrate.target.groups import name_of
 from migrate.target.pool import TargetPool
 from migrate.target.routing import Plan
 from migrate.target.stored_plan import stored_plan
-
-CATCHING_UP = "catching up"
-"""A copied table whose source's server changed in a way that a verification has yet to judge (rule 17)."""
-
-WAITING = "waiting for the publisher"
-"""An added table that the publisher has not begun with."""
-
-JOINING = "waiting for its place in the log"
-"""An added table whose place the publisher has not reached."""
 
 _NAMED = 100  # differences that are listed; all are counted
 
@@ -95,7 +88,7 @@ class PartitionStatus:
 
 
 @dataclass(slots=True)
-class Status:
+class Snapshot:
     migration: str
     topics: list[str]
     sources: list[SourceStatus] = field(default_factory=list)
@@ -107,15 +100,11 @@ class Status:
     skips: int = 0  # keys of which what is refused is set aside
     left_out: int = 0  # messages that could not be applied and that were left out
     lacking: int = 0  # partitions that a target database has less of than it had: what it lacks comes again
-    lost: list[Lost] = field(
-        default_factory=list
-    )  # what targets had committed and came back without, not verified since
+    lost: list[Lost] = field(default_factory=list)  # what targets came back without, not verified since
     foreign: int = 0  # keys written at this stream's source while that was standby, or had too late; not compared yet
     differing: int = 0  # keys that the scheduled check found different, since the last clean verification began
     left_out_since: int = 0  # of these, those since the last clean verification of all tables began
-    tables: dict[str, str] = field(
-        default_factory=dict
-    )  # phase of each one's copy, with its source where others have the name
+    tables: dict[str, TableState] = field(default_factory=dict)  # with its source where others have the name
     halted: list[dict[str, str]] = field(default_factory=list)
     endings: list[dict[str, Any]] = field(default_factory=list)  # the last one of processes that may run again by now
     leading: dict[str, str] = field(default_factory=dict)  # host and process id, by what there is one of at a time
@@ -171,7 +160,7 @@ def read(
     plan: Plan | None = None,
     *,
     whoever_answers: bool = False,
-) -> Status:
+) -> Snapshot:
     """The status now; `upto` gives the source positions that count as its end (by default: where it is now), `plan`
     the tables where they are not the stored ones. whoever_answers: targets and Kafka that do not are noted.
 
@@ -181,7 +170,7 @@ def read(
     with state.connect() as connection:
         doubts = failover.in_doubt(connection, settings.name)
         known = migrations.get(connection, settings.name)
-        status = Status(settings.name, [topic.name for topic in known.topics])
+        status = Snapshot(settings.name, [topic.name for topic in known.topics])
         stored = {source.name: position.load(connection, settings.name, source.name) for source in settings.sources}
         totals = record.totals(connection, settings.name)
         status.records = {name.name.lower(): count for name, count in record.counts(connection, settings.name).items()}
@@ -236,13 +225,10 @@ def read(
     names = Counter(planned.table.full_name for planned in plan.tables.values())
     for key, planned in plan.tables.items():
         stage = phases.get(key, phase.Phase.CREATED)
-        doubtful = stage is phase.Phase.COPIED and planned.table.source in doubts
         member = members.get(key)
+        joining = member.stage if member is not None and not member.begun else None
         name = name_of(planned) if names[planned.table.full_name] > 1 else planned.table.full_name
-        if member is not None and not member.begun:
-            status.tables[name] = WAITING if member.stage is membership.Stage.WAITING else JOINING
-        else:
-            status.tables[name] = CATCHING_UP if doubtful else stage.value
+        status.tables[name] = TableState.of(stage, joining, planned.table.source in doubts)
         if key in copies:
             status.copies[name] = copies[key].as_dict()
     away: set[str] = set()  # targets, each asked once
@@ -266,7 +252,7 @@ def read(
     return status
 
 
-def _without(connection: sa.Connection, status: Status) -> None:
+def _without(connection: sa.Connection, status: Snapshot) -> None:
     """What the stream went on without. A clean verification of all tables settles what it began after."""
     since = verification.equal_since(connection, status.migration)
     status.left_out = left_out.count(connection, status.migration)
@@ -349,7 +335,7 @@ def _partitions(
     settings: Settings,
     known: migrations.Migration,
     totals: dict[Partition, record.Total],
-    status: Status,
+    status: Snapshot,
     now: datetime,
 ) -> float:
     """Take in every partition; returns the age in seconds of the oldest change that waits in one."""

@@ -1,27 +1,40 @@
-"""Where a migration stands as a whole, what holds it back, and the command to type next (DESIGN §9)."""
+"""Where a migration stands as a whole, what holds it back, and the command to type next.
+
+`standing_of` decides by facts alone; `migrate.status.facts` asks for them.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
-import sqlalchemy as sa
-
 from migrate.copy.throttle import Pace
-from migrate.cutover import write_access
-from migrate.cutover.lock import LEASE
-from migrate.cutover.reverse_settings import SUFFIX
-from migrate.model.words import counted
+from migrate.model.command import Command
 from migrate.settings import Settings
-from migrate.state import compared, cutover, lease, switch, verification
 from migrate.state.cutover import Direction, Outcome, Run
-from migrate.state.phase import Phase
 from migrate.state.switch import Side
-from migrate.status import late_triggers, snapshot, way_back
-from migrate.status.next_step import FOREIGN, WATCH, mend, missing, tables, typed
-from migrate.status.readiness import foreign_listed, standing_in_the_way, too_old
-from migrate.status.snapshot import Status
+from migrate.status import blockers
+from migrate.status.blocker import (
+    COPY,
+    FOREIGN,
+    PARKED,
+    PREFLIGHT,
+    REPAIR,
+    RUN,
+    VERIFY,
+    WATCH,
+    Blocker,
+    Kind,
+)
+from migrate.status.next_step import mend, missing, typed
+from migrate.status.snapshot import Snapshot
+from migrate.status.table_state import TableState
 from migrate.status.way_back import BEGIN, WayBack
+
+_VERIFY_BACK, _ABORT = Command.of("--reverse verify"), Command.of("cutover --abort")
+_FINISH, _CUTOVER, _REHEARSE = Command.of("finish"), Command.of("cutover"), Command.of("cutover --rehearse")
+_RESUME = Command.of("throttle --resume")
 
 
 class Stage(StrEnum):
@@ -37,153 +50,159 @@ class Stage(StrEnum):
     FINISHED = "finished"
 
 
-_UNVERIFIED = f"no verification of all tables was clean since {compared.FORGOTTEN}"
-_VERIFIES = ("migrate verify", "migrate verify --repair")
-_ON = (
-    "it still runs, for as long as a rollback may be wanted; to end the migration, stop `migrate run` and"
-    " `migrate --reverse run` first"
-)
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """All that the stage follows from, at one time.
+
+    now: of the stream there. side: where applications are. last: the last cutover or rollback; done: the last one that
+    was done. stopped: servers of `side` whose writes an earlier cutover may have left stopped. writable: servers of the
+    other side that are writable again. followed: the way back was found equal since the switch. running: whether
+    processes of the way there, and of the way back, run. verified: all tables were found equal; too_old: why that is no
+    ground for a cutover any more. triggers: that would fire for what the stream writes.
+    """
+
+    settings: Settings
+    now: Snapshot
+    back: WayBack
+    side: Side = Side.SOURCE
+    last: Run | None = None
+    done: Run | None = None
+    stopped: Sequence[str] = ()
+    writable: Sequence[str] = ()
+    followed: bool = False
+    running: tuple[bool, bool] = (True, True)
+    verified: bool = False
+    too_old: Blocker | None = None
+    triggers: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Whole:
-    """stage: where it stands; holds_back: why it does not go on by itself, each in a line; next: what to type."""
+class Standing:
+    """stage: where it stands; held: why it does not go on by itself; next: what to type, None where nothing is."""
 
     stage: Stage
-    holds_back: list[str]
-    next: str
+    held: list[Blocker]
+    next: Command | None
 
 
-def whole(settings: Settings, state: sa.Engine, now: Status) -> Whole:
-    """Of the migration itself; of a way back alone there is no stage. Raises ServerError of the state server."""
-    name = settings.name
-    with state.connect() as connection:
-        side = switch.get(connection, name).side
-        last = cutover.latest(connection, name)
-        stopped = cutover.blocked(connection, name, side)
-    if last is not None and last.open:
-        command = "cutover" if last.direction is Direction.THERE else "rollback"
-        if last.outcome is Outcome.SWITCHED:
-            told = f"run {last.number}, a {command}, has switched; the rest is to be done"
-            return Whole(Stage.SWITCHING, [told], f"migrate {command}")
-        told = f"run {last.number}, a {command}, is under way, or was killed: writes may be stopped"
-        return Whole(Stage.SWITCHING, [told], f"migrate {command} --abort")
-    found = (_at_target if side is Side.TARGET else _at_source)(settings, state, now)
-    left = [
-        f"an earlier cutover may have left writes stopped at {side} '{block.server}': `migrate cutover --abort`"
-        " gives them back"
-        for block in stopped
-    ]
-    next_ = "migrate cutover --abort" if left else found.next  # applications may be kept from writing where they are
-    return Whole(found.stage, [*found.holds_back, *left], next_)
+def standing_of(known: Facts) -> Standing:
+    """Of the migration itself; of a way back alone there is no stage. Asks nobody."""
+    if known.last is not None and known.last.open:
+        return _switching(known.last)
+    found = (_at_target if known.side is Side.TARGET else _at_source)(known)
+    left = [Blocker(Kind.WRITES_STOPPED, server, {"side": known.side.value}, _ABORT) for server in known.stopped]
+    next_ = _ABORT if left else found.next  # applications may be kept from writing where they are
+    return Standing(found.stage, [*found.held, *left], next_)
 
 
-def _at_target(settings: Settings, state: sa.Engine, now: Status) -> Whole:
+def _switching(run: Run) -> Standing:
+    command = "cutover" if run.direction is Direction.THERE else "rollback"
+    switched = run.outcome is Outcome.SWITCHED
+    next_ = Command.of(command if switched else f"{command} --abort")
+    kind = Kind.RUN_SWITCHED if switched else Kind.RUN_OPEN
+    return Standing(
+        Stage.SWITCHING, [Blocker(kind, facts={"run": run.number, "command": command}, remedy=next_)], next_
+    )
+
+
+def _at_target(known: Facts) -> Standing:
     """While applications are there."""
-    with state.connect() as connection:
-        done = cutover.latest(connection, settings.name, outcome=Outcome.DONE)
-        followed = done is not None and _followed(connection, settings, done)
-        running = [_running(connection, name) for name in (settings.name, settings.name + SUFFIX)]
-    opened = write_access.ended(settings, state, Side.SOURCE)
-    if followed and not any(running):
+    now, back, opened = known.now, known.back, _opened(known)
+    there_runs, back_runs = known.running
+    if known.followed and not there_runs and not back_runs:
         return _ending(now, opened)
-    back, problems = way_back.look(settings, state), standing_in_the_way(settings, now)
+    problems = blockers.of_stream(known.settings, now)
     held = [*problems, *opened, *back.held]
-    stopped = followed and not running[1]  # as whoever ends it does first
-    if back.next and not stopped:
-        return Whole(Stage.SWITCHED, held, back.next)
-    if not followed and now.foreign:
-        return Whole(Stage.SWITCHED, held, FOREIGN)
-    if not followed:
-        told = "not known to be equal since the switch: whether the sources follow, as a rollback needs"
-        return Whole(Stage.SWITCHED, [*held, told], "migrate --reverse verify")
-    next_ = typed(mend(now, problems), back=False, back_leads=True) if running[0] and problems else ""
-    return Whole(Stage.SWITCHED, [*held, _ON], next_ or "migrate finish")
+    stopped = known.followed and not back_runs  # as whoever ends it does first
+    if back.next is not None and not stopped:
+        return Standing(Stage.SWITCHED, held, back.next)
+    if not known.followed and now.foreign:
+        return Standing(Stage.SWITCHED, held, FOREIGN)
+    if not known.followed:
+        return Standing(Stage.SWITCHED, [*held, Blocker(Kind.NOT_FOLLOWED, remedy=_VERIFY_BACK)], _VERIFY_BACK)
+    mends = typed(mend(now, problems), back=False, back_leads=True) if there_runs and problems else None
+    return Standing(Stage.SWITCHED, [*held, Blocker(Kind.STILL_RUNS, remedy=_FINISH)], mends or _FINISH)
 
 
-def _at_source(settings: Settings, state: sa.Engine, now: Status) -> Whole:
+def _at_source(known: Facts) -> Standing:
     """Before the switch, and after a rollback."""
-    with state.connect() as connection:
-        done = cutover.latest(connection, settings.name, outcome=Outcome.DONE)
-        verified = bool(compared.load(connection, settings.name))
-        old = too_old(connection, settings) if verified else ""
-    unverified = old if verified else _UNVERIFIED
-    back = way_back.look(settings, state)
-    stands = _before_ready(now, standing_in_the_way(settings, now), unverified, back)
-    if stands is not None and stands.next in _VERIFIES and (fires := late_triggers.named(state, settings)):
-        stands = Whole(stands.stage, [*fires, *stands.holds_back], "migrate preflight")  # or it would differ again
-    if done is not None and done.direction is Direction.BACK:
-        opened = write_access.ended(settings, state, Side.TARGET)
+    back, stands = known.back, _before_ready(known)
+    if stands is not None and stands.next in (VERIFY, REPAIR) and known.triggers:
+        fires = [Blocker(Kind.TRIGGER, facts={"reason": reason}, remedy=PREFLIGHT) for reason in known.triggers]
+        stands = Standing(stands.stage, [*fires, *stands.held], PREFLIGHT)  # or it would differ again
+    if known.done is not None and known.done.direction is Direction.BACK:
+        opened = _opened(known)
         if stands is not None:
-            return Whole(Stage.REVERSED, [*stands.holds_back, *opened, *back.held], stands.next)
-        return Whole(Stage.REVERSED, [*opened, *back.held], back.next or "migrate cutover")
+            return Standing(Stage.REVERSED, [*stands.held, *opened, *back.held], stands.next)
+        return Standing(Stage.REVERSED, [*opened, *back.held], back.next or _CUTOVER)
     if stands is not None:
         return stands
-    if back.next:
-        return Whole(Stage.VERIFIED, back.held, back.next)
-    return Whole(Stage.READY, [], "migrate cutover --rehearse")
+    if back.next is not None:
+        return Standing(Stage.VERIFIED, back.held, back.next)
+    return Standing(Stage.READY, [], _REHEARSE)
 
 
-def _ending(now: Status, opened: list[str]) -> Whole:
+def _opened(known: Facts) -> list[Blocker]:
+    """Servers of the side that applications have left, and that are writable again."""
+    left = Side.SOURCE if known.side is Side.TARGET else Side.TARGET
+    return [Blocker(Kind.WRITABLE_AGAIN, server, {"side": left.value}) for server in known.writable]
+
+
+def _ending(now: Snapshot, opened: list[Blocker]) -> Standing:
     """Both ways are stopped, and the sources followed: what `migrate finish` would refuse."""
-    held, next_ = [*opened, *now.unanswered], "migrate finish"
+    held, next_ = [*opened, *blockers.no_answer(now)], _FINISH
     if now.parked:
-        held.append(f"{now.parked} × change is parked")
-        next_ = "migrate parked list"
+        held.append(Blocker(Kind.PARKED, facts={"count": now.parked}, remedy=PARKED))
+        next_ = PARKED
     if now.foreign:
-        held.append(foreign_listed(now.foreign))
+        held += blockers.of_foreign(now)
         next_ = FOREIGN
     if now.waiting_messages:
-        held.append(f"{counted(now.waiting_messages, 'message')} of changes at the sources never came to the targets")
-        next_ = "migrate run"
-    return Whole(Stage.SWITCHED, held, next_)
+        held.append(Blocker(Kind.NEVER_APPLIED, facts={"count": now.waiting_messages}, remedy=RUN))
+        next_ = RUN
+    return Standing(Stage.SWITCHED, held, next_)
 
 
-def _before_ready(now: Status, problems: list[str], unverified: str, back: WayBack) -> Whole | None:
-    """What is to be done until everything is known to be equal; None when it is. unverified: why it is not, or ""."""
+def _before_ready(known: Facts) -> Standing | None:
+    """What is to be done until everything is known to be equal; None when it is."""
+    now, back = known.now, known.back
+    problems = blockers.of_stream(known.settings, now)
     if any(not source.published for source in now.sources):
-        return Whole(Stage.CREATED, problems, missing(now, behind=False) or WATCH)
-    stages = now.tables
-    waiting = [name for name, stage in stages.items() if stage == snapshot.WAITING]
-    joining = [name for name, stage in stages.items() if stage == snapshot.JOINING]
-    left = [name for name, stage in stages.items() if stage in (Phase.CREATED.value, Phase.COPYING.value)]
+        return Standing(Stage.CREATED, problems, missing(now, behind=False) or WATCH)
+    if any(state.is_added or state.is_to_be_copied for state in now.tables.values()):
+        return _copying(now, problems)
+    if problems:
+        return Standing(Stage.CATCHING_UP, problems, mend(now, problems))
+    unverified = known.too_old if known.verified else Blocker(Kind.UNVERIFIED, remedy=VERIFY)
+    if unverified is None:
+        return None
+    unverified = replace(unverified, remedy=VERIFY)
+    if back.next in BEGIN:  # a verification from before that stream reads would not count
+        return Standing(Stage.CATCHING_UP, [unverified, *back.held], back.next)
+    return Standing(Stage.CATCHING_UP, [unverified], VERIFY)
+
+
+def _copying(now: Snapshot, problems: list[Blocker]) -> Standing:
+    """While tables are to be taken up by a publisher, or to be copied."""
+    waiting, joining = _in(now, TableState.WAITING), _in(now, TableState.JOINING)
+    left = _in(now, TableState.CREATED, TableState.COPYING)
     start, held = missing(now, behind=False), []
     if waiting:
-        anew = "" if start else "; one that began before it is to be started again"
-        held.append(f"{tables(waiting)} added: a publisher that starts after `migrate init` takes it up{anew}")
+        facts = {"tables": waiting, "starts": start is not None, "way_back": False}
+        held.append(Blocker(Kind.ADDED_WAITING, facts=facts, remedy=RUN))
     if joining:
-        held.append(f"{tables(joining)} added: the publisher is to come to its place in the log")
-    if waiting or joining or left:
-        begun = any(stage not in (Phase.CREATED.value, snapshot.WAITING, snapshot.JOINING) for stage in stages.values())
-        if left and begun:
-            held.append(f"{tables(left)} not copied yet")
-        next_ = start or ("migrate run" if waiting else WATCH if joining else "migrate copy")
-        if paces := [now.copies[name]["pace"] for name in left if now.copies.get(name, {}).get("running")]:
-            held.append("a copy runs: it is to be waited for; a second one would take its place")
-            going = "migrate throttle --resume" if Pace.PAUSED in paces else WATCH
-            next_ = start or going
-        return Whole(Stage.COPYING if begun else Stage.CAPTURING, [*held, *problems], next_)
-    if problems:
-        return Whole(Stage.CATCHING_UP, problems, mend(now, problems))
-    if unverified and back.next in BEGIN:  # a verification from before that stream reads would not count
-        return Whole(Stage.CATCHING_UP, [unverified, *back.held], back.next)
-    if unverified:
-        return Whole(Stage.CATCHING_UP, [unverified], "migrate verify")
-    return None
+        held.append(Blocker(Kind.ADDED_JOINING, facts={"tables": joining}, remedy=WATCH))
+    begun = any(state is not TableState.CREATED and not state.is_added for state in now.tables.values())
+    if left and begun:
+        held.append(Blocker(Kind.NOT_COPIED, facts={"tables": left}, remedy=COPY))
+    next_ = start or (RUN if waiting else WATCH if joining else COPY)
+    if paces := [now.copies[name]["pace"] for name in left if now.copies.get(name, {}).get("running")]:
+        going = _RESUME if Pace.PAUSED in paces else WATCH
+        held.append(Blocker(Kind.COPY_RUNS, remedy=going))
+        next_ = start or going
+    return Standing(Stage.COPYING if begun else Stage.CAPTURING, [*held, *problems], next_)
 
 
-def _running(connection: sa.Connection, name: str) -> bool:
-    """Whether a process of a way runs."""
-    return bool(lease.holders(connection, name).keys() - {LEASE})
-
-
-def _followed(connection: sa.Connection, settings: Settings, switched: Run) -> bool:
-    """Whether the way back was found without a difference since a switch, all tables of it, and no row came by another
-    way since."""
-    if not compared.load(connection, settings.name + SUFFIX):
-        return False
-    found = verification.latest(connection, settings.name + SUFFIX)
-    since = switched.finished
-    if found is None or since is None or found.started < since or found.differences or found.in_motion:
-        return False
-    return bool((verification.certificate(connection, found.id) or {}).get("all_tables"))
+def _in(now: Snapshot, *states: TableState) -> list[str]:
+    """The names of tables that are in one of these states."""
+    return [name for name, state in now.tables.items() if state in states]

@@ -2,81 +2,131 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import sqlalchemy as sa
 
-from migrate.cutover.reverse_settings import SUFFIX, elsewhere, reversed_settings
+from migrate.cutover.reverse_settings import SUFFIX, Moved, moved, reversed_settings
+from migrate.model.command import Command, Direction
 from migrate.model.errors import ConfigError, PreflightError
 from migrate.publish.publisher import lease_name
 from migrate.settings import Settings
 from migrate.state import leading, lease, stop_reason
 from migrate.state import migration as migrations
-from migrate.state.phase import Phase
-from migrate.status import snapshot
-from migrate.status.next_step import WATCH, mend, tables, typed
-from migrate.status.readiness import standing_in_the_way
+from migrate.status import blockers, snapshot
+from migrate.status.blocker import COPY, INIT, PREFLIGHT, RUN, WATCH, Blocker, Kind
+from migrate.status.next_step import mend, typed
+from migrate.status.snapshot import Snapshot
+from migrate.status.table_state import TableState
 from migrate.target.stored_plan import stored_plan
 
-INIT, RUN = "migrate --reverse init", "migrate --reverse run"
-BEGIN = (INIT, RUN)
+_INIT, _RUN = INIT.towards(Direction.REVERSE), RUN.towards(Direction.REVERSE)
+BEGIN = (_INIT, _RUN)
 """What makes the reverse stream begin to read."""
 
 
 @dataclass(frozen=True, slots=True)
-class WayBack:
-    """held: what it lacks, each in a line; next: what to type, "" when it lacks nothing."""
+class Facts:
+    """What is known of the way back, as far as it was asked.
 
-    held: list[str]
-    next: str
+    refused: why the config has none; outdated: why the stored one is not that of the config. there: `init` made it.
+    now: None where nothing of it runs.
+    """
+
+    moved: Sequence[Moved] = ()
+    stopped: Sequence[stop_reason.Halt] = ()
+    refused: ConfigError | None = None
+    outdated: str = ""
+    there: bool = False
+    leads: bool = False
+    running: bool = False
+    now: Snapshot | None = None
+    settings: Settings | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WayBack:
+    """held: what it lacks. next: what to type; None when it lacks nothing."""
+
+    held: list[Blocker]
+    next: Command | None
 
 
 def look(settings: Settings, state: sa.Engine) -> WayBack:
     """settings: of the way there. Its servers are asked only once it runs. Raises ServerError."""
-    moved = elsewhere(settings, state)
+    return judge(read(settings, state))
+
+
+def read(settings: Settings, state: sa.Engine) -> Facts:
+    """As `look`: the facts alone."""
     name = settings.name + SUFFIX
+    away = moved(settings, state)
     with state.connect() as connection:
         there = migrations.find(connection, name) is not None
         leads = leading.leads(connection, name)
-        still = [f"{one.process} stands still: {one.reason}" for one in stop_reason.every(connection, name)]
+        stopped = stop_reason.every(connection, name)
     try:
         back = reversed_settings(settings, stored_plan(settings, state))
     except ConfigError as error:  # every command of the reverse stream would refuse it too
-        return WayBack([*moved, *_named([f"{error.message} ({error.way_out})"])], "migrate preflight")
+        return Facts(away, stopped, refused=error)
+    if not there:
+        return Facts(away, stopped)
     try:
-        plan = stored_plan(back, state) if there else None
+        plan = stored_plan(back, state)
     except (ConfigError, PreflightError) as error:  # tables came or went
-        return WayBack([*moved, *_named([error.message])], INIT)
-    if plan is None:
-        return WayBack([*moved, "the way back is not there"], INIT)
+        return Facts(away, stopped, outdated=error.message)
     with state.connect() as connection:
         running = _runs(connection, name, {id_[0] for id_ in plan.tables})
-    if not running:  # of a part of it that does not run, that part is named below
-        return WayBack([*moved, *_named(still), "the way back does not run"], RUN)
-    if moved:
-        return WayBack([*moved, *_named(still)], RUN)
-    now = snapshot.read(back, state, plan=plan, whoever_answers=True)
-    if waiting := [one for one, stage in now.tables.items() if stage == snapshot.WAITING]:
-        told = f"{tables(waiting)} added: a `migrate --reverse run` that began before is to be started again"
-        return WayBack(_named([told]), RUN)
-    if joining := [one for one, stage in now.tables.items() if stage == snapshot.JOINING]:
-        told = f"{tables(joining)} added: the publisher is to come to its place in the log"
-        return WayBack(_named([told]), typed(WATCH, back=True, back_leads=leads))
-    if left := [one for one, stage in now.tables.items() if stage in (Phase.CREATED.value, Phase.COPYING.value)]:
-        told = f"{tables(left)} not copied yet"
-        return WayBack(_named([told]), "migrate --reverse copy" if leads else INIT)
-    problems = standing_in_the_way(back, now)
-    next_ = typed(mend(now, problems), back=True, back_leads=leads) if problems else ""
-    return WayBack(_named(problems), next_)
+    now = snapshot.read(back, state, plan=plan, whoever_answers=True) if running and not away else None
+    return Facts(away, stopped, there=True, leads=leads, running=running, now=now, settings=back)
 
 
-def _named(problems: list[str]) -> list[str]:
-    return [f"the way back: {one}" for one in problems]
+def judge(known: Facts) -> WayBack:
+    """What facts mean. Asks nobody."""
+    away = of_moved(known.moved)
+    still = [Blocker(Kind.STOPPED, one.process, {"reason": one.reason}) for one in known.stopped]
+    if known.refused is not None:
+        why = {"reason": known.refused.message, "way_out": known.refused.way_out}
+        return WayBack([*away, *_of_it([Blocker(Kind.REFUSED, facts=why)])], PREFLIGHT)
+    if known.outdated:
+        return WayBack(
+            [*away, *_of_it([Blocker(Kind.REFUSED, facts={"reason": known.outdated, "way_out": ""})])], _INIT
+        )
+    if not known.there:
+        return WayBack([*away, Blocker(Kind.NOT_THERE)], _INIT)
+    if not known.running:  # of a part of it that does not run, that part is named below
+        return WayBack([*away, *_of_it(still), Blocker(Kind.NOT_RUNNING)], _RUN)
+    if known.now is None or known.settings is None:
+        return WayBack([*away, *_of_it(still)], _RUN)
+    return _of_stream(known.settings, known.now, leads=known.leads)
+
+
+def of_moved(found: Sequence[Moved]) -> list[Blocker]:
+    return [Blocker(Kind.SOURCE_MOVED, one.source, {"read": one.read, "written": one.written}) for one in found]
+
+
+def _of_stream(settings: Settings, now: Snapshot, *, leads: bool) -> WayBack:
+    stages = now.tables.items()
+    if waiting := [name for name, stage in stages if stage is TableState.WAITING]:
+        told = Blocker(Kind.ADDED_WAITING, facts={"tables": waiting, "way_back": True})
+        return WayBack(_of_it([told]), _RUN)
+    if joining := [name for name, stage in stages if stage is TableState.JOINING]:
+        next_ = typed(WATCH, back=True, back_leads=leads)
+        return WayBack(_of_it([Blocker(Kind.ADDED_JOINING, facts={"tables": joining})]), next_)
+    if left := [name for name, stage in stages if stage.is_to_be_copied]:
+        next_ = COPY.towards(Direction.REVERSE) if leads else _INIT
+        return WayBack(_of_it([Blocker(Kind.NOT_COPIED, facts={"tables": left})]), next_)
+    held = blockers.of_stream(settings, now)
+    return WayBack(_of_it(held), typed(mend(now, held), back=True, back_leads=leads) if held else None)
+
+
+def _of_it(held: Sequence[Blocker]) -> list[Blocker]:
+    return [one.towards(Direction.REVERSE) for one in held]
 
 
 def _runs(connection: sa.Connection, name: str, sources: Collection[str]) -> bool:
     """Whether any of its publishers and consumers runs."""
-    leading = lease.holders(connection, name)
+    holders = lease.holders(connection, name)
     wanted = {*map(lease_name, sources), *(part.lease for part in migrations.get(connection, name).partitions)}
-    return not wanted.isdisjoint(leading)
+    return not wanted.isdisjoint(holders)

@@ -16,7 +16,7 @@ from migrate.delay.markers import SENDER, Markers
 from migrate.delay.requeue import Requeue
 from migrate.kafka import admin
 from migrate.kafka.producer import OrderedProducer
-from migrate.kafka.reader import PartitionReader
+from migrate.kafka.reader import NoSuchTopic, PartitionReader
 from migrate.kafka.topic_identity import TopicGone
 from migrate.model.errors import ServerError
 from migrate.model.message import Message, encode
@@ -86,6 +86,27 @@ def test_a_delay_topic_that_goes_after_it_was_looked_for_is_named_with_its_way_o
         with pytest.raises(TopicGone, match=f"delay topic {others[0]} was deleted at the broker") as caught:
             waits.run()
     assert "`migrate init` makes it again" in caught.value.hint
+
+
+def test_a_client_that_does_not_find_a_topic_takes_it_for_deleted_only_where_the_broker_does(
+    kafka: KafkaBroker, state: sa.Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It stopped for good: under load a client that was made as the broker started found no topic for 15 s, and the
+    controller had it. Costs 2 s."""
+    monkeypatch.setattr(requeue, "NEW", 0.5)
+    name, stop = unique("requeue"), threading.Event()
+    settings = make_settings(name=name, kafka={"bootstrap": kafka.bootstrap, "topic": name, "group": name})
+    for topic in (name, *settings.delay_topics(name)):
+        admin.create_topic(settings.kafka, topic, 1)
+
+    def unseen(_: PartitionReader, topic: str, number: int) -> tuple[int, int]:
+        raise NoSuchTopic(f"{topic} [{number}]")
+
+    monkeypatch.setattr(PartitionReader, "bounds", unseen)
+    with requeueing(settings, Migration(name, (Topic(name, "of the topic", 1),)), state, stop) as waits:
+        with pytest.raises(ServerError, match="this client does not find it") as caught:
+            waits.run()
+    assert "has a new client" in caught.value.hint
 
 
 def test_markers_that_the_broker_lost_are_noted_and_nothing_counts_as_compared(

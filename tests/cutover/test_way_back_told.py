@@ -6,6 +6,7 @@ import pytest
 import sqlalchemy as sa
 
 from migrate.status import way_back
+from migrate.status.told import told
 from tests.helpers import make_settings, plain_table, plan_of, unique
 
 
@@ -16,6 +17,7 @@ def test_what_can_have_no_reverse_stream_leads_to_the_preflight_that_names_it(
     settings = make_settings(name=f"{unique('long')}_{'x' * 40}"[:45])
     monkeypatch.setattr(way_back, "stored_plan", lambda *_: plan_of(plain_table(), settings=settings))
     found = way_back.look(settings, state)
-    assert found.next == "migrate preflight"
-    assert "leaves no room for the way back's" in found.held[0]
-    assert "up to 40 characters" in found.held[0]
+    assert str(found.next) == "migrate preflight"
+    (held,) = map(told, found.held)
+    assert "leaves no room for the way back's" in held
+    assert "up to 40 characters" in held

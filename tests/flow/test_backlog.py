@@ -23,7 +23,7 @@ from tests.helpers import memory_mb, unique
 _MESSAGES = int(os.environ.get("MESSAGES", "60000"))
 _QUEUE_BYTES, _POLL = max(1_000_000, _MESSAGES), max(500, _MESSAGES // 1000)
 _STEADY_SECONDS = 3.0
-_MORE_MB = 64 if _MESSAGES < 100_000 else 192
+_MORE_MB = 96 if _MESSAGES < 100_000 else 192
 """What one merge holds, the client's own queue of 32 MB, and its fetches, which a short backlog does not fill."""
 pytestmark = pytest.mark.timeout(120 + _MESSAGES / 200)
 

@@ -49,7 +49,7 @@ def test_what_holds_a_cutover_back_and_moves_out_of_order_are_named_and_begin_no
         refused.says("--freeze goes with --rehearse only", "cutover", "--freeze", code=2)
         refused.says("no cutover is under way", "cutover", "--abort")
         refused.says("applications are at the source already", "rollback")
-        refused.says("hint: the other direction is `migrate verify`", "--reverse", "verify")
+        refused.says("hint: the other direction is `migrate --forward verify`", "--reverse", "verify")
         refused.says("applications are at the sources", "finish", "--yes")
 
         config = flow.migration.config.read_text("utf-8")

@@ -71,7 +71,7 @@ def test_a_rewind_of_the_stream_that_follows_is_refused_before_and_after_the_swi
         assert early.wait(SLOW)
         said = early.log.read_text("utf-8")
         assert (early.returncode, "applications are at the sources: older changes of the targets" in said) == (3, True)
-        assert "hint: the other direction is `migrate publish --from`" in said
+        assert "hint: the other direction is `migrate --forward publish --from`" in said
         flow.child("back-t0-again", "--reverse", "publish", "--source", "t0")
 
         place = newer_at_target(one)

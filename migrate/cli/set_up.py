@@ -1,0 +1,41 @@
+"""`migrate preflight` and `migrate init`."""
+
+from __future__ import annotations
+
+import typer
+
+from migrate.cli.options import Json, out, print_json
+from migrate.commands import init as initialising
+from migrate.model.words import counted
+from migrate.preflight import run as preflights
+
+
+def preflight(context: typer.Context, as_json: Json = False) -> None:
+    """Look at sources, tables, targets, state and Kafka; say what must be mended, and how. Leaves nothing behind."""
+    settings = context.obj.load()
+    report = preflights.run(settings, services=True, way_back=bool(context.obj.reverse_of))
+    if as_json:
+        rows = [
+            {"check": r.check, "subject": r.subject, "verdict": r.verdict, "message": r.message, "mend": r.mend}
+            for r in report.results
+        ]
+        print_json({"ok": not report.problems, "results": rows})
+    else:
+        told = ""
+        for result in report.results:
+            out.print(f"{result.verdict:>14}  {result.message}", markup=False)
+            if result.mend and result.mend != told:
+                out.print(f"{'':16}→ {result.mend}", markup=False)
+            told = result.mend
+    if report.problems:
+        raise typer.Exit(3)
+
+
+def init(context: typer.Context) -> None:
+    """Create the state database, the topics and the target tables. Running it again changes nothing that is there."""
+    settings = context.obj.load()
+    done = initialising.initialise(settings, context.obj.text, out.print, reverse_of=context.obj.reverse_of)
+    following = "`migrate --reverse run`" if context.obj.reverse else "`migrate run`, then `migrate copy`"
+    out.print(f"migration {settings.name} is ready; next: {following}")
+    tables, topics = counted(done.tables_created, "target table"), counted(done.topics_created, "topic")
+    out.print(f"{tables} and {topics} created")

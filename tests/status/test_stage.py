@@ -1,0 +1,354 @@
+"""Where a migration stands, and what to type next: decided by values, as a table. Costs 1 s."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from itertools import product
+from typing import Any
+
+import pytest
+
+from migrate.copy.throttle import Pace
+from migrate.model.command import Command
+from migrate.model.errors import ConfigError
+from migrate.publish.publisher import lease_name
+from migrate.state.cutover import Direction, Outcome, Run
+from migrate.state.reached import BROKER, NO_OFFSET, SWITCH, Lost
+from migrate.state.stop_reason import Halt
+from migrate.state.switch import Side
+from migrate.status import blockers, way_back
+from migrate.status.blocker import UNTIL_VERIFIED, Blocker, Kind
+from migrate.status.next_step import mend, missing, typed
+from migrate.status.readiness import not_ready
+from migrate.status.snapshot import PartitionStatus, Snapshot, SourceStatus
+from migrate.status.stage import Facts, Stage, standing_of
+from migrate.status.table_state import TableState
+from migrate.status.told import _TOLD, told
+from migrate.status.way_back import WayBack
+from tests.helpers import make_settings
+from tests.test_hints import missing as missing_words
+
+SETTINGS = make_settings()
+SOURCE = SETTINGS.sources[0].name
+OLD = Blocker(Kind.VERIFIED_TOO_LONG_AGO, facts={"hours": 24.0})
+BACK_IS_READY = WayBack([], None)
+NO_WAY_BACK = WayBack([Blocker(Kind.NOT_THERE)], Command.of("--reverse init"))
+STATES = tuple(TableState)
+
+
+def snapshot(**changes: Any) -> Snapshot:
+    """Of a stream whose processes run, with one copied table, at its target."""
+    source = SourceStatus(SOURCE, "binlog.000001:4", "binlog.000001:4", True, "", "127.0.0.1:3306")
+    found = Snapshot("shop", ["shop"], [source], [PartitionStatus("shop", 0, 5, 5, 5, 5, "host:1")])
+    found.tables = {"shop.orders": TableState.COPIED}
+    found.leading = {lease_name(SOURCE): "host:1", "commit": "host:2", "requeue": "host:3", "check": "host:4"}
+    for name, value in changes.items():
+        if hasattr(source, name) and not hasattr(found, name):
+            setattr(source, name, value)
+        else:
+            setattr(found, name, value)
+    return found
+
+
+def of_tables(*states: TableState, **changes: Any) -> Snapshot:
+    return snapshot(tables={f"shop.t{number}": state for number, state in enumerate(states)}, **changes)
+
+
+def facts(now: Snapshot | None = None, **changes: Any) -> Facts:
+    """Of a verified migration, applications at the sources, with a way back that runs."""
+    return replace(Facts(SETTINGS, now or snapshot(), BACK_IS_READY, verified=True), **changes)
+
+
+AT = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def run(direction: Direction, outcome: Outcome) -> Run:
+    return Run(3, direction, outcome, AT, None, None)
+
+
+THERE, BACK = run(Direction.THERE, Outcome.DONE), run(Direction.BACK, Outcome.DONE)
+AT_TARGET: dict[str, Any] = {"side": Side.TARGET, "last": THERE, "done": THERE}
+FOLLOWED: dict[str, Any] = {**AT_TARGET, "followed": True}
+STOPPED_PARTITION = {"process": "consume: shop [0]", "reason": "key 7", "hint": "", "at": "", "since": ""}
+STOPPED_CHECK = {"process": "check", "reason": "away", "hint": "", "at": "", "since": ""}
+LOST_COPY = Lost(("t0", "shop_0"), "shop.orders", NO_OFFSET, NO_OFFSET, 0)
+LOST_SPAN = Lost(("t0", "shop_0"), "shop [0]", 3, 5, 3)
+
+
+def copying(pace: Pace) -> dict[str, Any]:
+    return {"copies": {"shop.t0": {"running": True, "pace": pace}}}
+
+
+NOBODY: dict[str, Any] = {"leading": {}, "partitions": [PartitionStatus("shop", 0, 5, 5, 5, 5)]}
+NO_REQUEUE: dict[str, Any] = {"leading": {lease_name(SOURCE): "host:1"}}
+NO_PUBLISHER: dict[str, Any] = {"leading": {"requeue": "host:3"}}
+OVERSIZED = [{"verified": False}]
+ENDED = [{"process": lease_name(SOURCE), "at": "12:00", "reason": "away"}]
+T = TableState
+
+
+@pytest.mark.parametrize(
+    ("known", "stage", "next_"),
+    [
+        # nothing reads the sources yet
+        (facts(snapshot(published="", **NOBODY)), Stage.CREATED, "migrate run"),
+        (facts(snapshot(published="", **NO_PUBLISHER)), Stage.CREATED, f"migrate publish --source {SOURCE}"),
+        (facts(snapshot(published="")), Stage.CREATED, "migrate status --watch"),
+        (facts(snapshot(published="", endings=ENDED, **NOBODY)), Stage.CREATED, "migrate preflight"),
+        # changes are kept, and no table is copied
+        (facts(of_tables(T.CREATED)), Stage.CAPTURING, "migrate copy"),
+        (facts(of_tables(T.CREATED, **NO_PUBLISHER)), Stage.CAPTURING, f"migrate publish --source {SOURCE}"),
+        (facts(of_tables(T.WAITING)), Stage.CAPTURING, "migrate run"),
+        (facts(of_tables(T.JOINING)), Stage.CAPTURING, "migrate status --watch"),
+        (facts(of_tables(T.WAITING, T.JOINING)), Stage.CAPTURING, "migrate run"),
+        # copying
+        (facts(of_tables(T.COPYING)), Stage.COPYING, "migrate copy"),
+        (facts(of_tables(T.CREATED, T.COPIED)), Stage.COPYING, "migrate copy"),
+        (facts(of_tables(T.COPYING, **copying(Pace.FULL))), Stage.COPYING, "migrate status --watch"),
+        (facts(of_tables(T.COPYING, **copying(Pace.PAUSED))), Stage.COPYING, "migrate throttle --resume"),
+        (facts(of_tables(T.COPYING, **copying(Pace.FULL), **NOBODY)), Stage.COPYING, "migrate run"),
+        (facts(of_tables(T.COPIED, T.WAITING)), Stage.COPYING, "migrate run"),
+        (facts(of_tables(T.COPIED, T.JOINING)), Stage.COPYING, "migrate status --watch"),
+        # everything is copied, and the stream is not at its target
+        (facts(snapshot(parked=1)), Stage.CATCHING_UP, "migrate parked list"),
+        (facts(snapshot(skips=1)), Stage.CATCHING_UP, "migrate parked list"),
+        (facts(snapshot(halted=[STOPPED_PARTITION])), Stage.CATCHING_UP, "migrate parked list"),
+        (facts(snapshot(halted=[STOPPED_CHECK])), Stage.CATCHING_UP, "migrate status --watch"),
+        (facts(snapshot(halted=[STOPPED_CHECK], lag_of_consumers=1e6)), Stage.CATCHING_UP, "migrate drain"),
+        (facts(snapshot(lag_of_consumers=1e6)), Stage.CATCHING_UP, "migrate drain"),
+        (facts(snapshot(empty_deletes=2)), Stage.CATCHING_UP, "migrate drain"),
+        (facts(snapshot(waiting_markers=2)), Stage.CATCHING_UP, "migrate drain"),
+        (facts(snapshot(replaying="binlog.000002:4")), Stage.CATCHING_UP, "migrate drain"),
+        (facts(snapshot(problem="away")), Stage.CATCHING_UP, "migrate drain"),
+        (facts(snapshot(gone={"shop"})), Stage.CATCHING_UP, "migrate drain"),
+        (facts(snapshot(unanswered=["target 't0': away"])), Stage.CATCHING_UP, "migrate preflight"),
+        (facts(snapshot(**NOBODY)), Stage.CATCHING_UP, "migrate run"),
+        (
+            facts(snapshot(empty_deletes=1, leading={lease_name(SOURCE): "host:1"})),
+            Stage.CATCHING_UP,
+            "migrate requeue",
+        ),
+        (facts(snapshot(foreign=3)), Stage.CATCHING_UP, "migrate foreign compare"),
+        (facts(snapshot(lost=[LOST_COPY])), Stage.CATCHING_UP, "migrate copy --table shop.orders --restart"),
+        (facts(snapshot(lost=[LOST_SPAN])), Stage.CATCHING_UP, "migrate verify"),
+        (facts(snapshot(doubt="it is another server")), Stage.CATCHING_UP, "migrate verify"),
+        (facts(snapshot(differing=1)), Stage.CATCHING_UP, "migrate verify --repair"),
+        (facts(snapshot(left_out_since=1)), Stage.CATCHING_UP, "migrate verify --repair"),
+        (facts(snapshot(oversized=OVERSIZED)), Stage.CATCHING_UP, "migrate verify --repair"),
+        (facts(snapshot(oversized=OVERSIZED, lost=[LOST_SPAN])), Stage.CATCHING_UP, "migrate verify"),
+        (facts(snapshot(oversized=OVERSIZED, parked=1)), Stage.CATCHING_UP, "migrate parked list"),
+        # not known to be equal
+        (facts(verified=False), Stage.CATCHING_UP, "migrate verify"),
+        (facts(too_old=OLD), Stage.CATCHING_UP, "migrate verify"),
+        (facts(verified=False, back=NO_WAY_BACK), Stage.CATCHING_UP, "migrate --reverse init"),
+        (facts(verified=False, triggers=["trigger t fires"]), Stage.CATCHING_UP, "migrate preflight"),
+        (facts(snapshot(differing=1), triggers=["trigger t fires"]), Stage.CATCHING_UP, "migrate preflight"),
+        (facts(snapshot(parked=1), triggers=["trigger t fires"]), Stage.CATCHING_UP, "migrate parked list"),
+        # verified
+        (facts(back=NO_WAY_BACK), Stage.VERIFIED, "migrate --reverse init"),
+        (facts(), Stage.READY, "migrate cutover --rehearse"),
+        (facts(stopped=["main"]), Stage.READY, "migrate cutover --abort"),
+        # under way
+        (facts(last=run(Direction.THERE, Outcome.RUNNING)), Stage.SWITCHING, "migrate cutover --abort"),
+        (facts(last=run(Direction.BACK, Outcome.ABORTING)), Stage.SWITCHING, "migrate rollback --abort"),
+        (facts(last=run(Direction.THERE, Outcome.SWITCHED)), Stage.SWITCHING, "migrate cutover"),
+        (facts(last=run(Direction.BACK, Outcome.SWITCHED)), Stage.SWITCHING, "migrate rollback"),
+        (facts(last=run(Direction.THERE, Outcome.ABORTED)), Stage.READY, "migrate cutover --rehearse"),
+        # applications are at the targets
+        (facts(**AT_TARGET), Stage.SWITCHED, "migrate --reverse verify"),
+        (facts(back=NO_WAY_BACK, **AT_TARGET), Stage.SWITCHED, "migrate --reverse init"),
+        (facts(snapshot(foreign=1), **AT_TARGET), Stage.SWITCHED, "migrate foreign compare"),
+        (facts(followed=True, **AT_TARGET), Stage.SWITCHED, "migrate finish"),
+        (facts(snapshot(differing=1), followed=True, **AT_TARGET), Stage.SWITCHED, "migrate --reverse verify --repair"),
+        (facts(snapshot(parked=1), followed=True, **AT_TARGET), Stage.SWITCHED, "migrate parked list"),
+        (
+            facts(snapshot(parked=1), followed=True, running=(False, True), **AT_TARGET),
+            Stage.SWITCHED,
+            "migrate finish",
+        ),
+        (facts(followed=True, back=NO_WAY_BACK, running=(True, False), **AT_TARGET), Stage.SWITCHED, "migrate finish"),
+        (facts(followed=True, running=(False, False), **AT_TARGET), Stage.SWITCHED, "migrate finish"),
+        (
+            facts(snapshot(parked=1), followed=True, running=(False, False), **AT_TARGET),
+            Stage.SWITCHED,
+            "migrate parked list",
+        ),
+        (
+            facts(snapshot(parked=1, foreign=1), followed=True, running=(False, False), **AT_TARGET),
+            Stage.SWITCHED,
+            "migrate foreign compare",
+        ),
+        (
+            facts(
+                snapshot(partitions=[PartitionStatus("shop", 0, 5, 9, 5, 5)]),
+                followed=True,
+                running=(False, False),
+                **AT_TARGET,
+            ),
+            Stage.SWITCHED,
+            "migrate run",
+        ),
+        (facts(stopped=["t0"], **AT_TARGET), Stage.SWITCHED, "migrate cutover --abort"),
+        # they were, and are at the sources again
+        (facts(last=BACK, done=BACK), Stage.REVERSED, "migrate cutover"),
+        (facts(last=BACK, done=BACK, verified=False), Stage.REVERSED, "migrate verify"),
+        (facts(last=BACK, done=BACK, back=NO_WAY_BACK), Stage.REVERSED, "migrate --reverse init"),
+        (facts(snapshot(parked=1), last=BACK, done=BACK), Stage.REVERSED, "migrate parked list"),
+    ],
+)
+def test_where_it_stands_and_what_to_type_next(known: Facts, stage: Stage, next_: str) -> None:
+    found = standing_of(known)
+    assert (found.stage, str(found.next)) == (stage, next_), [told(one) for one in found.held]
+
+
+SNAPSHOTS = [
+    *(of_tables(*states) for states in product(STATES, repeat=2)),
+    snapshot(published=""),
+    snapshot(parked=1, foreign=2, differing=3, empty_deletes=4),
+    snapshot(lost=[LOST_COPY, LOST_SPAN, Lost(BROKER, "shop [0]", 1, 3, 3), Lost(("t0", "d"), SWITCH, 1, 2, 0)]),
+    snapshot(halted=[STOPPED_PARTITION, STOPPED_CHECK], **NOBODY),
+    snapshot(unanswered=["away"], gone={"shop"}, endings=ENDED, **NOBODY),
+]
+RUNS = [None, *(run(direction, outcome) for direction, outcome in product(Direction, Outcome))]
+
+
+@pytest.mark.parametrize("side", Side)
+def test_whatever_the_facts_there_is_a_stage_with_sentences_and_a_command_that_is_there(side: Side) -> None:
+    """Each combination that the phases allow: no blocker is without a sentence, no command without a program."""
+    said: set[str] = set()
+    seen: set[Stage] = set()
+    for now, last, done, verified, followed, back in product(
+        SNAPSHOTS, RUNS, (None, THERE, BACK), (True, False), (True, False), (BACK_IS_READY, NO_WAY_BACK)
+    ):
+        for running in ((True, True), (False, False)):
+            known = facts(
+                now, side=side, last=last, done=done, verified=verified, followed=followed, back=back, running=running
+            )
+            found = standing_of(known)
+            assert found.next is not None
+            said |= {str(found.next), *(str(one.remedy) for one in found.held if one.remedy)}
+            assert all(told(one) for one in found.held)
+            assert found.held or found.next.name in ("copy", "cutover", "finish"), found
+            assert (found.stage is Stage.SWITCHING) == (last is not None and last.open)
+            seen.add(found.stage)
+    assert {line: missing_words(line) for line in said if missing_words(line)} == {}
+    own = {Stage.SWITCHED} if side is Side.TARGET else set(Stage) - {Stage.SWITCHED, Stage.FINISHED}
+    assert seen == own | {Stage.SWITCHING}
+
+
+def test_each_kind_has_its_sentence() -> None:
+    assert set(_TOLD) == set(Kind)
+
+
+def test_what_a_verification_settles_is_of_those_kinds_alone() -> None:
+    now = snapshot(
+        doubt="another server",
+        foreign=1,
+        lost=[LOST_SPAN],
+        differing=1,
+        left_out_since=1,
+        oversized=OVERSIZED,
+        parked=1,
+    )
+    assert {one.kind for one in blockers.until_verified(now)} == UNTIL_VERIFIED
+    assert {one.kind for one in blockers.of_stream(SETTINGS, now)} == {*UNTIL_VERIFIED, Kind.PARKED}
+
+
+def test_sources_that_are_gone_are_not_asked_about() -> None:
+    now = snapshot(doubt="another server", problem="away", foreign=1, lag_seconds=1e6, leading={"requeue": "host:3"})
+    assert blockers.of_stream(SETTINGS, now, 1.0, [SOURCE]) == []
+    assert not_ready(of_tables(TableState.CATCHING_UP), [SOURCE]) == []
+    assert [told(one) for one in not_ready(of_tables(TableState.CATCHING_UP))] == ["table shop.t0 is catching up"]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "hurries", "held"),
+    [
+        (SETTINGS.cutover.max_lag_seconds + SETTINGS.consume.merge_interval_seconds, False, False),
+        (SETTINGS.cutover.max_lag_seconds + SETTINGS.consume.merge_interval_seconds + 0.1, False, True),
+        (SETTINGS.cutover.max_lag_seconds, True, False),
+        (SETTINGS.cutover.max_lag_seconds + 0.1, True, True),
+    ],
+)
+def test_a_stream_may_wait_for_its_merge_until_a_cutover_hurries_it(seconds: float, hurries: bool, held: bool) -> None:
+    most = SETTINGS.cutover.max_lag_seconds if hurries else None
+    found = blockers.of_stream(SETTINGS, snapshot(lag_of_consumers=seconds), most)
+    assert [one.kind for one in found] == ([Kind.BEHIND] if held else [])
+
+
+@pytest.mark.parametrize(
+    ("command", "back", "leads", "line"),
+    [
+        ("verify --repair", False, False, "migrate verify --repair"),
+        ("verify", False, True, "migrate --reverse verify"),
+        ("verify", True, False, "migrate verify"),
+        ("drain", True, False, "migrate --reverse drain"),
+        ("drain", False, True, "migrate drain"),
+        ("foreign compare", True, True, "migrate foreign compare"),
+    ],
+)
+def test_a_command_is_typed_in_its_direction(command: str, back: bool, leads: bool, line: str) -> None:
+    assert str(typed(Command.of(command), back=back, back_leads=leads)) == line
+
+
+def test_what_nothing_holds_needs_no_process() -> None:
+    assert missing(snapshot()) is None
+    assert str(mend(snapshot(), [])) == "migrate verify --repair"
+
+
+HALT = Halt(
+    "publish:t0", "an unknown statement", "", datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 1, 1, tzinfo=UTC)
+)
+
+
+@pytest.mark.parametrize(
+    ("known", "held", "next_"),
+    [
+        (way_back.Facts(), ["the way back is not there"], "migrate --reverse init"),
+        (
+            way_back.Facts(refused=ConfigError("name: too long", hint="a shorter one")),
+            ["the way back: name: too long (a shorter one)"],
+            "migrate preflight",
+        ),
+        (way_back.Facts(outdated="a table came"), ["the way back: a table came"], "migrate --reverse init"),
+        (
+            way_back.Facts(there=True, stopped=[HALT]),
+            ["the way back: publish:t0 stands still: an unknown statement", "the way back does not run"],
+            "migrate --reverse run",
+        ),
+        (way_back.Facts(there=True, running=True, now=snapshot(), settings=SETTINGS), [], "None"),
+        (
+            way_back.Facts(there=True, running=True, now=snapshot(empty_deletes=1), settings=SETTINGS),
+            ["the way back: 1 × empty delete waits, for up to 30 min (delay.tiers_seconds)"],
+            "migrate --reverse drain",
+        ),
+        (
+            way_back.Facts(there=True, running=True, now=of_tables(T.CREATED), settings=SETTINGS),
+            ["the way back: 1 table (shop.t0) not copied yet"],
+            "migrate --reverse init",
+        ),
+        (
+            way_back.Facts(there=True, running=True, leads=True, now=of_tables(T.CREATED), settings=SETTINGS),
+            ["the way back: 1 table (shop.t0) not copied yet"],
+            "migrate --reverse copy",
+        ),
+        (
+            way_back.Facts(there=True, running=True, now=of_tables(T.JOINING), settings=SETTINGS),
+            ["the way back: 1 table (shop.t0) added: the publisher is to come to its place in the log"],
+            "migrate --reverse status --watch",
+        ),
+        (
+            way_back.Facts(there=True, running=True, now=of_tables(T.WAITING), settings=SETTINGS),
+            [
+                "the way back: 1 table (shop.t0) added: a `migrate --reverse run` that began before is to be started"
+                " again"
+            ],
+            "migrate --reverse run",
+        ),
+    ],
+)
+def test_what_the_way_back_lacks(known: way_back.Facts, held: list[str], next_: str) -> None:
+    found = way_back.judge(known)
+    assert [told(one) for one in found.held] == held
+    assert str(found.next) == next_
