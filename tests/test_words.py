@@ -22,7 +22,6 @@ KINDS = {".py", ".pml", ".sql", ".yaml", ".md", ".toml", ".sh", ".cfg", ".proper
 PRODUCT = [path for folder in ("migrate", "jobs", "sandbox") for path in sorted((ROOT / folder).rglob("*.py"))]
 OLD_WORDS = {GLOSSARY, ROOT / "CHANGELOG.md", ROOT / "ARCHITECTURE.md"}
 """Pages with words that are retired: the list of them, what was released, and the map of modules by its old names."""
-OLD_CITATIONS = ("migrate/status/",)
 
 CITATION = re.compile(
     r"\bDESIGN\b|\bFAULTS\b|§|\b[Rr]ules? \d|\b[Rr]ule \"|\b[Ss]eeds? 00\d|\([FS]\d{1,2}[),]", re.MULTILINE
@@ -145,12 +144,7 @@ def test_what_a_retired_module_became_is_there() -> None:
 
 
 def test_nothing_cites_a_paper_that_is_not_here() -> None:
-    found = [
-        f"{name}: {one}"
-        for path in files()
-        if not (name := str(path.relative_to(ROOT))).startswith(OLD_CITATIONS)
-        for one in cited(path.read_text("utf-8"))
-    ]
+    found = [f"{path.relative_to(ROOT)}: {one}" for path in files() for one in cited(path.read_text("utf-8"))]
     assert found == []
 
 
