@@ -79,7 +79,7 @@ def _read(job: CopyJob, attempt: Attempt) -> Step:
 
 
 def _ran_before(job: CopyJob, chunk: int) -> Mark | None:
-    """A task that Spark runs again shares its attempt with a run that may still be writing (rule 10)."""
+    """A task that Spark runs again shares its attempt with the first run (invariant copy-never-overwrites)."""
     context = TaskContext.get()
     if context is None or context.attemptNumber() == 0:
         return None

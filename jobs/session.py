@@ -276,7 +276,7 @@ def _options(settings: Settings, master: str, directory: Path, sockets: str) -> 
         options |= own_machine(master, directory, sockets, _ARCHIVED if CLASSES.exists() else "")
         if python := settings.spark_conf.get("spark.pyspark.python"):
             os.environ["PYSPARK_PYTHON"] = python
-    # A speculative twin would write under the same attempt (rule 10), and so would a task run again.
+    # A speculative twin, or a task run again, would write under the same attempt (invariant copy-never-overwrites).
     return {**options, **settings.spark_conf, "spark.speculation": "false", "spark.task.maxFailures": "1"}
 
 

@@ -232,7 +232,7 @@ def _together(every: Sequence[PlannedTable], chosen: Sequence[PlannedTable]) -> 
 
 
 def _refuse_replays(settings: Settings, state: sa.Engine, tables: Sequence[PlannedTable]) -> None:
-    """While a source is being replayed, rows at the target go back: what is found then says nothing (rule 8)."""
+    """While a source is being replayed, rows at the target go back: nothing can be said of them until then."""
     for source, until in replay.sources(state, settings.name, [planned.table.source for planned in tables]).items():
         raise PreflightError(
             f"nothing is certified: source '{source}' is being replayed up to {until}, and rows go back until then",
@@ -241,7 +241,7 @@ def _refuse_replays(settings: Settings, state: sa.Engine, tables: Sequence[Plann
 
 
 def _refuse_lost(connection: sa.Connection, settings: Settings, verification: int) -> None:
-    """What a target lost while it was compared may have been compared before (rule "fence compares")."""
+    """What a target lost while it was compared may have been compared before (invariant fence-compares)."""
     if found := reached.lost_since(connection, settings.name, verification):
         raise PreflightError(
             f"nothing is certified: meanwhile {found[0]}", hint="`migrate drain`, then `migrate verify` again"

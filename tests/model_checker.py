@@ -43,7 +43,7 @@ class Model:
 
 @dataclass(frozen=True)
 class Broken:
-    """A rule, by its name in DESIGN, what takes it out of a model, and what happens then."""
+    """An invariant, by its name in docs/invariants.md, what takes it out of a model, and what happens then."""
 
     rule: str
     what: str
@@ -91,114 +91,114 @@ MODELS = (
 _STREAM = "ONE_PUBLISHER"
 BROKEN = (
     Broken(
-        "position after delivery", "the position moves before Kafka confirmed", "POSITION_AFTER_DELIVERY", "stream.pml"
+        "position-after-delivery", "the position moves before Kafka confirmed", "POSITION_AFTER_DELIVERY", "stream.pml"
     ),
-    Broken("repeats by coordinate", "a repeat is applied", "REPEATS_DROPPED", "stream.pml"),
-    Broken("consumed is a prefix", "consumed when it is read", "CONSUMED_PREFIX", "stream.pml", _STREAM),
-    Broken("fenced writer", "a write names no epoch", "FENCE_EPOCH", "stream.pml", _STREAM),
-    Broken("fenced writer", "the fence has no coordinate", "FENCE_COORDINATE", "stream.pml", _STREAM),
+    Broken("repeats-by-coordinate", "a repeat is applied", "REPEATS_DROPPED", "stream.pml"),
+    Broken("consumed-is-a-prefix", "consumed when it is read", "CONSUMED_PREFIX", "stream.pml", _STREAM),
+    Broken("fenced-writer", "a write names no epoch", "FENCE_EPOCH", "stream.pml", _STREAM),
+    Broken("fenced-writer", "the fence has no coordinate", "FENCE_COORDINATE", "stream.pml", _STREAM),
     Broken(
-        "refresh settles doubt",
+        "refresh-settles-doubt",
         "whoever asks reads and writes the row",
         "REFRESH_BY_OWNER",
         "stream.pml",
         "ONE_PUBLISHER REFRESHES=1",
     ),
-    Broken("fence compares", "a write names no offset", "FENCE_OFFSET", "stream.pml", "ONE_PUBLISHER TARGET_LOST"),
+    Broken("fence-compares", "a write names no offset", "FENCE_OFFSET", "stream.pml", "ONE_PUBLISHER TARGET_LOST"),
     Broken(
-        "fence compares",
+        "fence-compares",
         "the offset that a database is found with is not kept",
         "FOUND_NOTED",
         "stream.pml",
         "ONE_PUBLISHER TARGET_LOST",
     ),
     Broken(
-        "fence compares",
+        "fence-compares",
         "a consumer's mark does not see that the state was put back",
         "MARK_COMPARED",
         "stream.pml",
         "ONE_PUBLISHER STATE_LOST TARGET_LOST",
         shortest=False,
     ),
-    Broken("fence compares", "a write names no holder", "FENCE_HOLDER", "stream.pml", "ONE_PUBLISHER STATE_LOST"),
-    Broken("copy never overwrites", "a chunk has no attempt", "ATTEMPT_FENCE", "copy.pml"),
-    Broken("tombstones under an open chunk", "no ledger", "LEDGER", "copy.pml"),
-    Broken("tombstones under an open chunk", "the copy does not read the ledger", "TAKE_OUT", "copy.pml"),
-    Broken("tombstones under an open chunk", "no delete comes back", "DEFERRED_DELETE", "copy.pml"),
+    Broken("fence-compares", "a write names no holder", "FENCE_HOLDER", "stream.pml", "ONE_PUBLISHER STATE_LOST"),
+    Broken("copy-never-overwrites", "a chunk has no attempt", "ATTEMPT_FENCE", "copy.pml"),
+    Broken("tombstone-under-open-chunk", "no ledger", "LEDGER", "copy.pml"),
+    Broken("tombstone-under-open-chunk", "the copy does not read the ledger", "TAKE_OUT", "copy.pml"),
+    Broken("tombstone-under-open-chunk", "no delete comes back", "DEFERRED_DELETE", "copy.pml"),
     Broken(
-        "tombstones under an open chunk",
+        "tombstone-under-open-chunk",
         "neither noted before the look-up nor back later",
         "LEDGER_BEFORE_LOOK_UP WITHOUT_DEFERRED_DELETE",
         "copy.pml",
     ),
     Broken(
-        "capture before copy",
+        "capture-before-copy",
         "a table is opened again and read at once",
         "WAIT_UNTIL_READABLE",
         "copy.pml",
         "COPIED_FIRST",
     ),
     Broken(
-        "capture before copy",
+        "capture-before-copy",
         "a table that the target has closed is read at once",
         "WAIT_WHERE_CLOSED",
         "copy.pml",
         "STATE_LOST ATTEMPTS=2 CHANGES=1",
     ),
-    Broken("fence compares", "done chunks are not compared", "CHUNK_COMPARE", "copy.pml", "ONE_COPY TARGET_LOST"),
+    Broken("fence-compares", "done chunks are not compared", "CHUNK_COMPARE", "copy.pml", "ONE_COPY TARGET_LOST"),
     Broken(
-        "fence compares",
+        "fence-compares",
         "an attempt does not see that its table is closed",
         "OPEN_AT_ATTEMPT",
         "copy.pml",
         "COPIED_FIRST TARGET_LOST",
     ),
-    Broken("unique values", "a writer waits for the row that holds its value", "EVICTION", "unique.pml"),
-    Broken("unique values", "the copy takes a value from another row", "CONFLICT_LEFT", "unique.pml"),
+    Broken("unique-values", "a writer waits for the row that holds its value", "EVICTION", "unique.pml"),
+    Broken("unique-values", "the copy takes a value from another row", "CONFLICT_LEFT", "unique.pml"),
     Broken(
-        "per-key order",
+        "per-key-order",
         "two partitions, and no refresh of what made way",
         "ONE_PARTITION WITHOUT_EVICTED_READ_AGAIN",
         "unique.pml",
     ),
-    Broken("standby only", "a stream asks for no role", "ROLE", "switch.pml"),
-    Broken("standby only", "the roles change without a time of frozen", "FROZEN", "switch.pml"),
+    Broken("standby-only", "a stream asks for no role", "ROLE", "switch.pml"),
+    Broken("standby-only", "the roles change without a time of frozen", "FROZEN", "switch.pml"),
     Broken(
-        "standby only", "the log does not say who was standby", "ROLE_IN_LOG", "switch.pml", "BY_HAND=1 REFRESHES=0"
+        "standby-only", "the log does not say who was standby", "ROLE_IN_LOG", "switch.pml", "BY_HAND=1 REFRESHES=0"
     ),
     Broken(
-        "standby only",
+        "standby-only",
         "a switch does not wait for the other stream",
         "OTHER_STREAM_CHECKED WITHOUT_OTHER_SIDE_READ",
         "switch.pml",
     ),
     Broken(
-        "standby only",
+        "standby-only",
         "a switch does not wait for writes by hand",
         "OTHER_SIDE_READ",
         "switch.pml",
         "BY_HAND=1 REFRESHES=0",
     ),
-    Broken("drain before the switch", "nothing is drained or compared", "DRAIN", "switch.pml", "REFRESHES=0"),
-    Broken("own writes marked", "a stream reads what the other one wrote", "OWN_MARK", "switch.pml", "REFRESHES=0"),
+    Broken("drain-before-switch", "nothing is drained or compared", "DRAIN", "switch.pml", "REFRESHES=0"),
+    Broken("own-writes-marked", "a stream reads what the other one wrote", "OWN_MARK", "switch.pml", "REFRESHES=0"),
     Broken(
-        "standby only",
+        "standby-only",
         "a session that was opened anew asks the database alone who may write",
         "STATE_ASKED",
         "switch.pml",
         f"WRITES=1 SWITCHES=1 REFRESHES=1 {_LOSS}",
     ),
     Broken(
-        "fence compares",
+        "fence-compares",
         "a switch does not ask the databases what they have",
         "DATABASES_ASKED",
         "switch.pml",
         f"WRITES=2 REFRESHES=1 {_LOSS}",
         shortest=False,
     ),
-    Broken("a certificate binds", "a clean end arms the cutover", "BINDING", "certificate.pml"),
+    Broken("certificate-binds", "a clean end arms the cutover", "BINDING", "certificate.pml"),
     Broken(
-        "a certificate binds",
+        "certificate-binds",
         "one from before the other stream read counts",
         "BEGINNING",
         "certificate.pml",

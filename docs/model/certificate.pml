@@ -3,7 +3,7 @@
  *
  * Two rows, compared one after the other. A version stands for definition, rule, copy attempt and incarnation, and for
  * what the stream from the standby side reads. What it reads is listed; what was written there before it began is not.
- * state/verification.py, verify/binding.py, cutover/comparing.py, publish/publisher.py.
+ * state/verification.py, verify/scope.py, cutover/catch_up.py, publish/publisher.py.
  */
 #ifndef CHANGES
 #define CHANGES 2

@@ -36,7 +36,7 @@
 #define SEES(c) (c == 0 -> INITIAL : (gone[c] -> 0 : c))
 
 bit gone[CHANGES + 1];
-byte committed, readable;               /* changes in the source's log; those that a SELECT sees by now (rule 1) */
+byte committed, readable;               /* changes in the source's log; those that a SELECT sees by now (capture-before-copy) */
 byte applied_to;                        /* the stream: what the state says that the target has */
 byte deferred;                          /* the delete whose delayed message waits in Kafka; 0: none */
 byte refreshes = REFRESHES;

@@ -174,7 +174,7 @@ idle:	/* state/lease.py: free, run out, or the one hand-over from a consumer tha
 		state.epoch++; state.holder = me; epoch = state.epoch; believes[me] = epoch;
 		printf("SAY consumer %d takes the partition, epoch %d\n", me, epoch)
 	};
-begin:	/* consume/partitions.py: _raise_fences */
+begin:	/* consume/partition_start.py: take */
 	atomic {
 		forget(); is_first = 1;
 		at = state.consumed; watermark = state.watermark;
@@ -222,7 +222,7 @@ take:	d = 0; is_behind = 0; start = at;
 end_waits:
 	do
 	:: at < end ->
-		atomic {   /* poll; merge/planner.py and merge/dedup.py: repeats dropped, the last word on each place wins */
+		atomic {   /* poll; merge/planner.py and merge/fold.py: repeats dropped, the last word on each place wins */
 			to = at + 1;
 			if :: to < end && BATCH > 1 -> to++ :: true fi;
 			seen = watermark; refreshed = 0; d = 0;

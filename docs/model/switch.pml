@@ -135,7 +135,7 @@ end_idle:
 	od
 }
 
-/* ---- a stream: publish/own.py, merge/sides.py, target/standing.py, target/roles.py */
+/* ---- a stream: publish/own_writes.py, merge/standby_guard.py, target/write_context.py, target/roles.py */
 inline write(d, value) {
 	do
 #if LOSSES
@@ -170,7 +170,7 @@ proctype Stream(byte d) {
 end_idle:
 	do
 #if LOSSES
-	:: atomic { reached[d] < expected[d] ->      /* merge/taking.py, consume/beginning.py */
+	:: atomic { reached[d] < expected[d] ->      /* merge/take_over.py, consume/partition_start.py */
 		expected[d] = reached[d]; unequal = 1;
 		if
 		:: at_side == d -> listed = 1; printf("SAY stream: side %d, where applications are, lost what it had: listed\n", d)
@@ -181,7 +181,7 @@ end_idle:
 			fi;
 			printf("SAY stream: goes on from %d again for side %d\n", consumed[d], d)
 		fi }
-	:: atomic { shortened[OTHER(d)] && !switching ->   /* publish/log_again.py */
+	:: atomic { shortened[OTHER(d)] && !switching ->   /* publish/replaced_log.py */
 		shortened[OTHER(d)] = 0; unequal = 1;
 		if
 		:: at_side == OTHER(d) -> listed = 1; printf("SAY stream: the log of side %d is another one: stops\n", OTHER(d))

@@ -20,7 +20,7 @@ class End(StrEnum):
     DONE = "done"
     AGAIN = "again"  # a new attempt with a new read: the server was away or busy, or a commit's outcome is unknown
     LOST = "lost"  # a later attempt took over
-    FAILED = "failed"  # nothing that a new attempt would mend (rule 13)
+    FAILED = "failed"  # nothing that a new attempt would mend (invariant unknown-stops)
 
 
 @dataclass(frozen=True, slots=True)

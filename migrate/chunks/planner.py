@@ -40,7 +40,7 @@ class Planner:
     def copied(self, number: int, low: Key | None, until: Key | None) -> Iterator[KeyRange]:
         """Pages above `low` up to `until`, the last key when the copy began; none when there is no key.
 
-        Rows beyond `until` were committed after that, so the stream brings them (rule 1).
+        Rows beyond `until` were committed after that, so the stream brings them (invariant capture-before-copy).
         """
         while until is not None and low != until:
             high = self.page_end(low, until)

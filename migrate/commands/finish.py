@@ -1,4 +1,4 @@
-"""`migrate finish`: the end of a migration. What an auditor needs is kept, the rest is cleaned (DESIGN §9)."""
+"""`migrate finish`: the end of a migration. What an auditor needs is kept, the rest is cleaned."""
 
 from __future__ import annotations
 

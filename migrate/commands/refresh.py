@@ -1,4 +1,4 @@
-"""`migrate refresh`: have single rows read at the source again, and set right at every place (rule 16)."""
+"""`migrate refresh`: have rows read at the source again, and set right everywhere (invariant refresh-settles-doubt)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""More partitions for a drained migration: until then a key's changes could overtake each other (rule 2)."""
+"""More partitions for a drained migration: else a key's changes could overtake each other (invariant per-key-order)."""
 
 from __future__ import annotations
 

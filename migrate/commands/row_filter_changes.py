@@ -78,7 +78,7 @@ def take_over(
 
 
 def _wait_until_readable(settings: Settings, state: sa.Engine, source: str, tables: list[tuple[str, str]]) -> None:
-    """Until the copy can read whatever the publisher passed over by the old conditions (rule 1)."""
+    """Until the copy can read what the publisher passed over by the old conditions (invariant capture-before-copy)."""
     with state.connect() as connection:
         stored = position.load(connection, settings.name, source)
     if stored is None:

@@ -1,4 +1,4 @@
-"""Every five minutes: drop old committed records, ledger entries nobody comes back for, decisions (seed 003 §32)."""
+"""Every five minutes: drop old committed records, ledger entries nobody comes back for, decisions."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The committer: publishes the consumed prefix as the group's offsets (rule 7, seed 003 §29).
+"""The committer: publishes the consumed prefix as the group's offsets (invariant one-committer).
 
 Killed before its commit it selects the same prefix again; killed after it, before marking, it commits again and then
-marks (DESIGN §5). Nobody reads the group's offsets to resume; they are a copy for lag tools.
+marks. Nobody reads the group's offsets to resume; they are a copy for lag tools.
 """
 
 from __future__ import annotations

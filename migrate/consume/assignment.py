@@ -1,4 +1,4 @@
-"""How consumers of one migration share its partitions: evenly, by leases (rule 7).
+"""How consumers of one migration share its partitions: evenly, by leases (invariant one-committer).
 
 Every consumer holds a lease that only says that it is there. From those, each knows how many partitions are its own
 share: it takes free ones up to that, and gives up what it has above it, so that one that joined gets its part.

@@ -1,4 +1,4 @@
-"""The pull consumer: leases partitions, records every message, feeds the queue, runs the merge (rules 5 to 8).
+"""The pull consumer: leases partitions, records every message (invariant record-before-queue), feeds queue and merge.
 
 1. take partition leases and raise the fences; 2. read from the end of the consumed prefix; 3. write one poll's
 records; 4. queue the messages; 5. every interval: swap, merge, mark consumed.
@@ -147,7 +147,7 @@ class Consumer:
             self._reader.seek(raw.topic, raw.partition, raw.offset)
 
     def _record(self, raws: Sequence[Raw]) -> list[Received]:
-        """Write the records of one poll, before anything is queued (rule 5); what is queued then."""
+        """Write the records of one poll, then say what is to be queued (invariant record-before-queue)."""
         decoded = self._decode(raws)
         if not decoded:
             return []
@@ -263,7 +263,7 @@ class Consumer:
         return asked
 
     def _compare_forever(self) -> None:
-        """A database that nobody writes to may come back with less, too (rule "fence compares")."""
+        """A database that nobody writes to may come back with less, too (invariant fence-compares)."""
         while not self._stop.wait(self._settings.consume.compare_seconds):
             try:
                 behind = {**self._writer.find_behind(), **self._put_back()}

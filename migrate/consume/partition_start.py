@@ -1,5 +1,5 @@
 """From where a partition is read: once its new owner is its writer in every target database, and all of them have what
-they had (rules 7 and 8, rule "fence compares")."""
+they had (invariants one-committer, fenced-writer, fence-compares)."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ class Beginning:
         return self._leases.raise_above(lease, epoch, connection)
 
     def _forget_unless_recorded(self, partition: Partition, most: int, connection: sa.Connection) -> None:
-        """Records come before rows (rule 5): a target has what is in no record of a state that was put back alone."""
+        """A target has what is in no record only of a state that was put back alone (invariant record-before-queue)."""
         if not record.is_there(connection, partition, most - 1):
             self._forget_compared(connection)
 
@@ -189,7 +189,7 @@ class Beginning:
         """Databases lost what they had: from where on the partition is to be applied again. Returns the offset.
 
         behind: what each has, and the offset that it had come to. What the broker no longer has is noted, and settled
-        by a verification (rule "fence compares"). So is all that a database lost in which applications write: older
+        by a verification (invariant fence-compares). So is all that a database lost in which applications write: older
         changes would come over newer rows there.
         """
         partition, where = tenure.partition, tenure.named

@@ -1,4 +1,4 @@
-"""The swap read/write queue between the poll loop and the merger (seed 003 §23–24).
+"""The swap read/write queue between the poll loop and the merger.
 
 Two lists and one ordinary lock, held only for append and swap. Bounded by bytes: a full queue makes the consumer
 pause its partitions.

@@ -12,7 +12,7 @@ from migrate.state.chunks import Counts
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """A chunk to be copied now; only this attempt may write it (rule 10)."""
+    """A chunk to be copied now; only this attempt may write it (invariant copy-never-overwrites)."""
 
     range: KeyRange
     attempt: int

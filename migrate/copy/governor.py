@@ -13,7 +13,7 @@ import sqlalchemy as sa
 import structlog
 from sqlalchemy.exc import DBAPIError
 
-from migrate.copy.load_sampler import LoadMeter
+from migrate.copy.load_sampler import LoadSampler
 from migrate.copy.throttle import Decision, Limits, Owed, Pace, Reading, decide, higher, most_rows
 from migrate.settings import Settings
 from migrate.state import throttle
@@ -63,7 +63,7 @@ class Governor:
         self._table = planned.table.full_name + (f" and {len(others)} more" if others else "")
         self._state = state
         self._clock = clock
-        self._meter = LoadMeter(settings, [planned, *others])
+        self._sampler = LoadSampler(settings, [planned, *others])
         self.limits = limits_of(settings, Asked())
         self.readings: list[Reading] = []
         self.decision = Decision(self.limits.chunks, Pace.FULL)
@@ -79,7 +79,7 @@ class Governor:
         if self._clock() < self._look_at:
             return False
         self.limits = self._asked()
-        self.readings = self._meter.measure(self.limits)
+        self.readings = self._sampler.measure(self.limits)
         self._since = higher(self._since, self.readings)
         self._fresh = True
         self._look_at = self._clock() + LOOK_SECONDS
@@ -137,7 +137,7 @@ class Governor:
         )
 
     def close(self) -> None:
-        self._meter.close()
+        self._sampler.close()
 
     def _asked(self) -> Limits:
         try:

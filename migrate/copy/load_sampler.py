@@ -39,7 +39,7 @@ class _Measured:
     said: set[str] = field(default_factory=set)
 
 
-class LoadMeter:
+class LoadSampler:
     """Measures for the copy of tables. For one thread; close it.
 
     A source or target that does not answer, or does not tell, does not count: the copy itself waits for servers that

@@ -1,8 +1,8 @@
-"""Copying a table, or a part of it, once more while the stream runs (rules 10 and 11).
+"""Copying a table, or a part of it, once more while the stream runs (invariant tombstone-under-open-chunk).
 
 Its chunk fence opens again in every target database, so that deletes leave ledger rows from then on. Changes that the
 stream applied before, and left no ledger row of, must be seen by every read that follows: they are in the source's log,
-but a commit can be there before it can be read (rule 1). So the source is waited for, once, before the first read.
+but a commit can be there before it can be read (invariant capture-before-copy). So the source is waited for once.
 """
 
 from __future__ import annotations

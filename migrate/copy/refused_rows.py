@@ -1,4 +1,4 @@
-"""Copied rows that a target does not take as they are: found one by one, and parked where that is wanted (rule 13).
+"""Copied rows that a target refuses as they are: found one by one, parked where wanted (invariant unknown-stops).
 
 The stream ends what is parked with the next state of the key. Parking must not come to pass beside such a
 write: the stream's transactions in this database are waited for, and none begins meanwhile.

@@ -24,15 +24,15 @@ _POLL = 1.0
 class TableCopy(TableSteps):
     """Plans, hands out and books the chunks of one table. Call `begin`, then `wave` and `settle`, then `finish`.
 
-    While the source is `replaying` no new wave is to be begun (rule 8).
+    While the source is `replaying` no new wave is to be begun (invariant fenced-writer).
     """
 
     def begin(self) -> bool:
         """Start or resume; False when the table is copied already.
 
         From here on its chunk fence stands open in every target database. Raises: PreflightError when the
-        incremental has not begun (rule 1), when applications are at the targets, and while a cutover is under way;
-        ConfigError when the rule changed since the copy began.
+        incremental has not begun (invariant capture-before-copy), when applications are at the targets, and while a
+        cutover is under way; ConfigError when the rule changed since the copy began.
         """
         with self._state.begin() as connection:
             self.refuse(connection)

@@ -39,7 +39,7 @@ log = structlog.get_logger("migrate.copy")
 
 
 def refuse_before_incremental(connection: sa.Connection, migration: str, table: Table) -> None:
-    """Raises PreflightError while nobody keeps the changes that are made during a copy (rule 1)."""
+    """Raises PreflightError while nobody keeps the changes made during a copy (invariant capture-before-copy)."""
     if position.load(connection, migration, table.source) is None:
         raise PreflightError(
             f"copy of {table.full_name}: the incremental of source '{table.source}' has not begun",
@@ -227,7 +227,7 @@ class TableSteps:
         return problems, bool(done)
 
     def compare_fences(self, session: Connection) -> bool:
-        """Whether a target database has all that was written there, and had been opened (rule "fence compares")."""
+        """Whether a target database has all that was written there, and had been opened (invariant fence-compares)."""
         there = chunk_fence.attempts(session, self._settings.name, self.planned.table)
         lost = {
             number
@@ -301,7 +301,7 @@ class TableSteps:
             raise OwnershipLost(f"copy of {table.full_name}: another run of it began", hint="this one ends")
 
     def _refuse_before_its_place(self, connection: sa.Connection) -> None:
-        """A table that was added is read once the publisher is where its changes begin (rule 1)."""
+        """An added table is read once the publisher is where its changes begin (invariant capture-before-copy)."""
         table = self.planned.table
         member = membership.get(connection, self._settings.name, table.id)
         if member is not None and not member.begun:

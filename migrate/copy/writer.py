@@ -1,4 +1,5 @@
-"""One chunk's rows into the target: what is absent is inserted, nothing is overwritten (rules 10 and 11)."""
+"""One chunk's rows into the target: what is absent is inserted, and what was deleted meanwhile is taken out again
+(invariants copy-never-overwrites, tombstone-under-open-chunk)."""
 
 from __future__ import annotations
 

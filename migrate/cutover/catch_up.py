@@ -1,4 +1,5 @@
-"""From the last verification to the freeze: what changed is compared until little is left, and that again at rest."""
+"""From the last verification to the freeze: what changed is compared until little is left, and that again at rest
+(invariant drain-before-switch)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The keys that changed since everything was known to be equal, compared without Spark (DESIGN §9)."""
+"""The keys that changed since everything was known to be equal, compared without Spark."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run of a cutover writes down: each step as it begins and as it ends, and how long it took (DESIGN §9)."""
+"""What a run of a cutover writes down: each step as it begins and as it ends, and how long it took."""
 
 from __future__ import annotations
 

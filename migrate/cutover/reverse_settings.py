@@ -1,8 +1,8 @@
 """The way back: the settings of a migration whose sources are the targets of another, and the other way round.
 
-From the switch on, changes at the targets flow back into the source tables by the same machinery (DESIGN §9): each
+From the switch on, changes at the targets flow back into the source tables by the same machinery: each
 target server is a source, the places of one table are a group that ends in that one table, and transactions that the
-way there wrote are marked by its fence, so that they do not come back (rule 18).
+way there wrote are marked by its fence, so that they do not come back (invariant own-writes-marked).
 """
 
 from __future__ import annotations

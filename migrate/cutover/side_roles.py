@@ -1,4 +1,4 @@
-"""The roles of both sides in a cutover: frozen before its switch, and as the state says after it (rule "standby only").
+"""The roles of both sides in a cutover: frozen before its switch, then as the state says (invariant standby-only).
 
 In the freeze every database of both sides becomes `frozen`: neither stream writes then, so nothing that comes late
 meets the application's first writes. The state's switch decides. A database that does not answer afterwards is set

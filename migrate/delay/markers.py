@@ -66,7 +66,8 @@ class Markers:
 
     def look(self) -> None:
         """A partition that ends before that, or has another sender's message there, lost markers, perhaps, which nobody
-        sends again: only a verification finds what they would have changed (rule "fence compares"). Raises ServerError.
+        sends again: only a verification finds what they would have changed (invariant fence-compares).
+        Raises ServerError.
         """
         self._kept.look()
         self.note_lost()

@@ -1,4 +1,4 @@
-"""The requeue process: brings delayed deletes back when they are due (rule 11, seed 003 §34).
+"""The requeue process: brings delayed deletes back when they are due (invariant tombstone-under-open-chunk).
 
 Each tier of a topic is a topic with the same partitions. A message is read, waits in memory until it is due, goes to
 its partition of the topic it came from, and only then is its offset committed; a crash in between sends it twice,

@@ -1,4 +1,4 @@
-"""Whether the broker still has the last messages that it acknowledged to one sender (rule "fence compares").
+"""Whether the broker still has the last messages that it acknowledged to one sender (invariant fence-compares).
 
 A partition that was put back, and that other senders filled again, ends as far as before or further: only the message
 that stands there tells.

@@ -1,4 +1,4 @@
-"""An idempotent producer that either delivers everything in order or ends (rule 3)."""
+"""An idempotent producer that either delivers everything in order or ends (invariant position-after-delivery)."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ class Raw:
 
 
 class PartitionReader:
-    """`assign()` only, auto-commit off, and no reset: an offset that is gone stops us (FAULTS F16)."""
+    """`assign()` only, auto-commit off, and no reset: an offset that is gone stops us (invariant unknown-stops)."""
 
     def __init__(self, settings: Kafka, group: str, look_every: float = EVERY) -> None:
         """look_every: seconds between two looks at partitions of which nothing comes."""

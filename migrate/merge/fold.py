@@ -1,4 +1,4 @@
-"""Folding a batch: the last change of a key at each place wins (rule 2, seed 003 §25)."""
+"""Folding a batch: the last change of a key at each place wins (invariant per-key-order)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keys of groups on which no message has the last word (rules 16 and 17).
+"""Keys of groups on which no message has the last word (invariants refresh-settles-doubt, sources-never-compare).
 
 Tables of a group share their places, and changes of two sources have no order. So a key that a change takes away from a
 place, or that one batch changes at more than one table, is refreshed behind the batch's own changes: all tables of the

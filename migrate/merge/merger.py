@@ -1,4 +1,4 @@
-"""The merger: what the queue held becomes rows at the target (DESIGN §6, seed 003 §25–28)."""
+"""The merger: what the queue held becomes rows at the target."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ class Merger:
         had: Mapping[DatabaseName, int],
         at_most: int | None = None,
     ) -> Had:
-        """Become the writer of a partition: raise the fence in every target database (rule 8).
+        """Become the writer of a partition: raise the fence in every target database (invariant fenced-writer).
 
         had: the offset that each database had come to. Where one has less now, and no applications write there,
         messages from there on are to be given here again. at_most: the offset from which on the broker has other

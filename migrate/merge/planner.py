@@ -1,4 +1,4 @@
-"""From messages to work: repeats dropped, changes folded, split by database (DESIGN §6). No I/O."""
+"""From messages to work: repeats dropped, changes folded, split by database. No I/O."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class Owned:
     """A partition we write: by which lease, what is merged of it, and what each database has."""
 
     claim: Claim
-    watermark: dict[str, Coordinate]  # by source, over everything merged so far (rule 4)
+    watermark: dict[str, Coordinate]  # by source, over everything merged so far (invariant repeats-by-coordinate)
     applied: dict[str, dict[TargetDatabase, Coordinate | None]] = field(default_factory=dict)  # by source
     reached: dict[TargetDatabase, int] = field(default_factory=dict)  # the offset that each has come to
     writes: dict[TargetDatabase, int] = field(default_factory=dict)  # how many transactions each has counted
@@ -198,7 +198,7 @@ class Planner:
         self._fold(draft.fold, planned, fresh, owned.applied.get(message.source, {}))
 
     def _leave_out_or_raise(self, item: Received, error: StopError) -> None:
-        """A message that says nothing we could do: only a person can decide to go on without it (rule 13)."""
+        """A message that says nothing we could do: only a person can leave it out (invariant unknown-stops)."""
         where = item.topic, item.partition.number, item.offset
         if why := self._left_out.reason(item.partition, item.offset) if self._left_out else None:
             log.warning("a message is left out", message=offset_name(*where), refusal=error.message, reason=why)
@@ -273,7 +273,7 @@ class Planner:
     def _fresh(
         self, planned: PlannedTable, item: Received, owned: Owned, highest: dict[str, Coordinate]
     ) -> list[Change]:
-        """A message's changes without the repeats (rule 4); the highest coordinate rises by them."""
+        """A message's changes without repeats (invariant repeats-by-coordinate); `highest` rises by them."""
         source = item.message.source
         seen = highest.get(source) or owned.watermark.get(source)
         fresh = []
@@ -324,7 +324,7 @@ class Planner:
             log.warning("messages of a removed table are passed over", table=name, source=message.source)
 
     def _refuse_ddl(self, message: Message) -> None:
-        """A statement that another producer passes on (ours stops at it): never swallowed (rule 13).
+        """A statement that another producer passes on (ours stops at it): never swallowed (invariant unknown-stops).
 
         One that takes rows away says so nowhere else; one about an index changes neither rows nor columns.
         """

@@ -1,4 +1,4 @@
-"""Trying a target write again, in place, until it is done (rule 6, FAULTS F4, F22)."""
+"""Trying a target write again, in place: Kafka sends nothing twice by itself (invariant consumed-is-a-prefix)."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """Becoming the writer of a partition in every target database, and finding those that came back with less than they had
-(rule 8, rule "fence compares")."""
+(invariants fenced-writer, fence-compares)."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ Key = tuple[str, ...]
 
 
 class Change(NamedTuple):
-    """A row insert, update or delete. An update never changes the key (rule 2 splits those)."""
+    """A row insert, update or delete. An update of the key comes as two of them (invariant per-key-order)."""
 
     source: str
     database: str
@@ -79,8 +79,8 @@ def key_json(key: Sequence[str]) -> str:
 def partition_of(database: str, table: str, key: Key | None, partitions: int) -> int:
     """The partition of a key's changes: CRC-32 of table and key texts, each ended by a zero byte, modulo partitions.
 
-    With key None the whole table falls into one partition (rule 2). Final: routing a key differently later
-    would let its changes overtake each other.
+    With key None the whole table falls into one partition (invariant per-key-order). Final: routing a key differently
+    later would let its changes overtake each other.
     """
     parts = [f"{database}.{table}", *(key or ())]
     return zlib.crc32("".join(f"{part}\0" for part in parts).encode("utf-8", "surrogatepass")) % partitions

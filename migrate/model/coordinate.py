@@ -1,4 +1,4 @@
-"""Where a change stands in its source's history."""
+"""Where a change stands in its source's history: what is later, whatever clocks say (invariant order-over-time)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ ROW_BITS = 31
 
 
 class Coordinate(NamedTuple):
-    """Totally ordered for one source; coordinates of different sources never compare (rule 17).
+    """Totally ordered for one source; coordinates of different sources never compare (invariant sources-never-compare).
 
     incarnation: rises when the server behind the address changes, and on a rewind.
     file: number of the binlog file ("binlog.000012" is 12).
@@ -29,8 +29,8 @@ def ordinal(event: int, row: int, half: int) -> int:
     """Place of a row change inside its transaction, independent of any filter.
 
     event: how many row events came before in the transaction; row: index of the row in its event;
-    half: 1 for the insert half of an update that changes the key, else 0. Two ordinals a row
-    (DESIGN §2); the row event is the upper part so that filtered tables need no decoding.
+    half: 1 for the insert half of an update that changes the key, else 0. Two ordinals a row; the row event is the
+    upper part so that filtered tables need no decoding.
     """
     if row >> ROW_BITS:
         raise StopError(f"a row event holds more than {2**ROW_BITS} rows")

@@ -4,7 +4,7 @@
     ├── ConfigError            the config file is wrong (exit 2)
     ├── PreflightError         a server or table does not meet what the migration needs (exit 3)
     ├── ServerError            a server refused us, or the connection broke (exit 4); retried in place
-    ├── StopError              rule 13: something unknown was met; nothing is skipped (exit 5)
+    ├── StopError              something unknown was met; nothing is skipped (invariant unknown-stops; exit 5)
     ├── OwnershipLost          another process holds our lease now (exit 6)
     ├── CutoverAborted         a cutover did not come to its switch, and writes are given back (exit 7)
     └── DifferenceFound        verification found differences (exit 1)

@@ -24,7 +24,8 @@ DIGEST = 1 << 63
 """Set in what stands for the ordinal of a Canal message (`Message.identity`)."""
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 REFRESH = "REFRESH"
-"""The type of a message that asks for rows to be read at the source again (rule 16): `data` holds their keys."""
+"""The type of a message that asks for rows to be read at the source again (invariant refresh-settles-doubt): `data`
+holds their keys."""
 CASCADE = "CASCADE"
 """The type of a marker (`migrate.target.cascades`): `old`, or without it `data`, has values that a parent's change took
 from rows of the table by a foreign key; `sql` says by which rule."""
@@ -45,7 +46,7 @@ class Op(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Delay:
-    """A delete that found nothing while its chunk was open, on its way back (rule 11)."""
+    """A delete that found nothing while its chunk was open, on its way back (invariant tombstone-under-open-chunk)."""
 
     tier: int
     due_ms: int  # Unix time at which it is to be looked at again, in milliseconds
@@ -85,7 +86,7 @@ class Message:
 
     @property
     def refresh(self) -> bool:
-        """Whether its rows are keys, to be read at the source again (rule 16)."""
+        """Whether its rows are keys, to be read at the source again (invariant refresh-settles-doubt)."""
         return self.type == REFRESH
 
     @property
@@ -241,7 +242,7 @@ def decode(raw: bytes, where: str, offset: int) -> Message:
 
     Args: the value; where it stands ("topic [3] @ 17"), for errors; its offset, which orders messages
     that have no `pos`.
-    Raises: StopError when it is no flat message: nothing is skipped (rule 13).
+    Raises: StopError when it is no flat message: nothing is skipped (invariant unknown-stops).
     """
     try:
         text = raw.decode("utf-8")
@@ -342,7 +343,7 @@ def _short(value: Any, name: str, most: int) -> str:
 
 
 def _number(value: Any, name: str, most: int = _LARGEST) -> int:
-    """A whole number as it stands: a coordinate that had to be converted is none (rule 13)."""
+    """A whole number as it stands: a coordinate that had to be converted is none (invariant unknown-stops)."""
     if type(value) is not int or not 0 <= value <= most:
         raise TypeError(f"{name} is no whole number from 0 to {most}")
     return value

@@ -31,5 +31,5 @@ class Partition:
 
     @property
     def lease(self) -> str:
-        """The name of the lease that its owner holds (rule 7)."""
+        """The name of the lease that its owner holds (invariant one-committer)."""
         return f"partition:{self.topic_id}:{self.number}"

@@ -106,7 +106,7 @@ class Table:
 
     @cached_property
     def stored(self) -> tuple[Column, ...]:
-        """The columns that are written; generated ones are left to the target (rule 14)."""
+        """The columns that are written; generated ones are left to the target (invariant exact-values)."""
         return tuple(column for column in self.columns if not column.generated)
 
     @cached_property
@@ -119,7 +119,7 @@ class Table:
 
     @cached_property
     def one_partition(self) -> bool:
-        """Whether every change of the table travels in one partition (rule 2).
+        """Whether every change of the table travels in one partition (invariant per-key-order).
 
         So do tables with further unique keys: a value freed by one row and taken by another is then
         in binlog order (docs/decisions/0003).

@@ -39,7 +39,7 @@ _ENCODERS = {kind: encode for kind, encode in conversions.items() if isinstance(
 
 
 class Warned(StopError):  # noqa: N818 - the server did, and the statement is done
-    """A statement was carried out, and the server said something of it; it is to be rolled back (rule 13).
+    """A statement was carried out, and the server warned: it is to be rolled back (invariant unknown-stops).
 
     found: the number of rows that it found or changed.
     """
@@ -60,7 +60,7 @@ def log_statements(on: bool) -> None:
 
 
 class Connection:
-    """One session. Statements take `%s` parameters only; any warning is an error (rule 13)."""
+    """One session. Statements take `%s` parameters only; any warning is an error (invariant unknown-stops)."""
 
     def __init__(self, raw: pymysql.connections.Connection[Cursor], name: str) -> None:
         self.raw = raw
@@ -242,7 +242,7 @@ def version_of(told: str) -> tuple[int, ...]:
 
 
 def file_asked(where: str, file: str) -> StopError:
-    """The server wants to read this machine's files (FAULTS S5)."""
+    """The server wants to read this machine's files: nobody answers such a question but `local_load`."""
     return StopError(
         f"{where}: the server asked for {file} of this machine",
         hint="it was given nothing; see that the address in the config is your server's",
@@ -292,7 +292,7 @@ def connect(
 
 
 def driver_options(server: Server) -> dict[str, Any]:
-    """PyMySQL's connection arguments for a server; made from parts, never from a URL (FAULTS S4)."""
+    """PyMySQL's connection arguments for a server; made from parts, as a URL could name options that load files."""
     return {
         "host": server.host,
         "port": server.port,

@@ -1,4 +1,4 @@
-"""`LOAD DATA LOCAL` of bytes that this process has, and of nothing else (FAULTS S5).
+"""`LOAD DATA LOCAL` of bytes that this process has, and of nothing else.
 
 The server answers the statement by asking for a file, and may ask for any (MySQL manual, "Security Considerations for
 LOAD DATA LOCAL"). No file is opened here: the one name that the statement has is answered with our own bytes, any

@@ -1,4 +1,4 @@
-"""Identifiers. Values are never quoted here: they travel as parameters (FAULTS S11)."""
+"""Identifiers. Values are never quoted here: they travel as parameters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a source's log ends, and from which place on a SELECT sees all that stands before it (rule 1)."""
+"""Where a source's log ends, and whether a SELECT sees all that stands before (invariant capture-before-copy)."""
 
 from __future__ import annotations
 

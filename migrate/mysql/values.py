@@ -1,4 +1,4 @@
-"""Canonical text on one side, the server's SQL on the other (rule 14).
+"""Canonical text on one side, the server's SQL on the other (invariant exact-values).
 
 `placeholder` and `parameter` write a value (`migrate.mysql.keys` one to compare with); `selected` reads one as its
 canonical text; `compared` is the

@@ -1,4 +1,4 @@
-"""Structured logs on standard error: one line an event, key=value or JSON. Never a row value (FAULTS S12)."""
+"""Structured logs on standard error: one line an event, key=value or JSON. Never a password or a row value."""
 
 from __future__ import annotations
 

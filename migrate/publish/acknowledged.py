@@ -1,4 +1,4 @@
-"""Up to where the broker acknowledged what one publisher sent (rule "fence compares").
+"""Up to where the broker acknowledged what one publisher sent (invariant fence-compares).
 
 A topic that ends before that, or has another sender's message there, lost messages that nobody sends again by itself:
 the position is behind them. Then nothing more is published, and the place is named from which to publish once more.

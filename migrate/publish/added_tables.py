@@ -1,4 +1,4 @@
-"""Tables that were added while the publisher had a position: each counts from a place in the log (rule 1).
+"""Tables added while the publisher had a position: each counts from a place in the log (invariant capture-before-copy).
 
 The place is taken as a first position is: whoever reads the table later sees every row that was committed before it.
 What the log has of the table before that place, rows and statements, is passed over; behind it the table's definition

@@ -1,4 +1,4 @@
-"""Batches on their way to Kafka: handed out with rising ids, acknowledged in order (rule 3, seed 000).
+"""Batches on their way to Kafka: given out with rising ids, acknowledged in order (invariant position-after-delivery).
 
 Three marks move over what is read, put ≥ get ≥ ack. A batch holds whole transactions, or a piece of one that is above
 `publish.transaction_rows`. What was got and not acknowledged is not kept: the log itself is the store, and after

@@ -1,4 +1,4 @@
-"""Where a publisher begins (seed 000): stored position, configured start, the source's current position.
+"""Where a publisher begins: stored position, configured start, the source's current position.
 
 What a running publisher has acknowledged and not stored yet comes before all of them; the publisher itself knows that.
 """
@@ -44,7 +44,7 @@ def first(
     tables: Sequence[tuple[str, str]],
     stop: threading.Event,
 ) -> Position:
-    """The position of a publisher that never ran: the configured start, or where the source is now (rule 1).
+    """The first position: the configured start, or where the source is now (invariant capture-before-copy).
 
     A configured start may not lie behind what a SELECT sees: the copy would miss what is between. Raises StopError.
     """

@@ -1,4 +1,4 @@
-"""Decoded rows become messages: the rows of one event that fall into one partition (DESIGN §4)."""
+"""Decoded rows become messages: the rows of one event that fall into one partition (docs/messages.md)."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ class Emitter:
                 yield from self._fitting({partition: part}, message, width)
 
     def _judged(self, kept: RowFilter, before: Image | None, after: Image | None) -> tuple[Image | None, Image | None]:
-        """A change as the kept rows see it: in to out is a delete, out to in an insert (DESIGN §4)."""
+        """A change as the kept rows see it: in to out is a delete, out to in an insert."""
 
         def judged(image: Image | None) -> Image | None:
             return image if image is not None and kept.keeps(dict(zip(self._names, image, strict=True))) else None
@@ -160,7 +160,7 @@ class Emitter:
 
         event: index of the row event in its transaction. rows: (before, after); a row that is left out keeps its
         place, so that the others keep their ordinals. An update that changes the key becomes a delete and an insert
-        (rule 2). Raises StopError when a single row is above the limit.
+        (invariant per-key-order). Raises StopError when a single row is above the limit.
         """
         runs: list[_Run] = []
         latest: dict[int, _Run] = {}

@@ -1,4 +1,4 @@
-"""Another server behind a source's address: where to go on there, and when not (rules 8 and 17, seed 001).
+"""Another server behind a source's address: where to go on there, and when not (invariant sources-never-compare).
 
 With GTID it must have everything that we have; then it says itself what comes next. Without, the place is found by
 time. Either way file names start over, so a new incarnation begins.

@@ -1,4 +1,4 @@
-"""Where a publisher keeps its position (seed 000): the state database, a file beside it, or its memory.
+"""Where a publisher keeps its position: the state database, a file beside it, or its memory.
 
 The state database has the position with every store, as `status`, `drain` and a rewind read it there. With `file` the
 file counts at a start: it was written first. Only a rewind or a failover in the state has a higher incarnation.

@@ -1,4 +1,4 @@
-"""The publisher: one source's binlog into the topic (DESIGN §3 rules 1 to 3, §4)."""
+"""The publisher: one source's binlog into the topic (invariants per-key-order, position-after-delivery)."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ class Publisher:
         self._entered = ""  # the file that messages may be from, as the state knows
 
     def _start_position(self) -> Position:
-        """The stored position, or for a publisher that never ran where it is to begin, stored at once (rule 1)."""
+        """The stored position, or the first one, which is stored at once (invariant capture-before-copy)."""
         name, source = self._settings.name, self._source.name
         with self._state.connect() as state:
             stored = self._store.load(positions.load(state, name, source))

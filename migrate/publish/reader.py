@@ -1,4 +1,4 @@
-"""Raw events become transactions: what each event means, and what must stop us (rules 13 and 18)."""
+"""Raw events become transactions: what each means, what must stop us (invariants unknown-stops, own-writes-marked)."""
 
 from __future__ import annotations
 

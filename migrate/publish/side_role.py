@@ -1,4 +1,4 @@
-"""Which role the side that a publisher reads has by its server, and by the state, which decides (rule "standby only").
+"""The role of the side that a publisher reads: by its server, and by the state, which decides (invariant standby-only).
 
 The role stands in the server's own log. A server that takes over and lacks the last switch's transaction goes by the
 role from before it: what applications write there would be taken for writes by hand, and carried nowhere.

@@ -1,4 +1,4 @@
-"""Where a publisher starts: its stored position, or the source's current one, so that nothing is missed (rule 1)."""
+"""Where a publisher starts: at its stored position, or at the source's current one (invariant capture-before-copy)."""
 
 from __future__ import annotations
 

@@ -165,9 +165,9 @@ class _Parser:
         self._at += 1
         return token
 
-    def _accept(self, *ops: str) -> str | None:
+    def _accept(self, *operators: str) -> str | None:
         kind, text = self._peek()
-        if kind == "op" and text in ops:
+        if kind == "op" and text in operators:
             self._at += 1
             return text
         return None

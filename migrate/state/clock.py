@@ -1,4 +1,4 @@
-"""Unix time by the state server, for what processes on several machines must agree on (FAULTS F24)."""
+"""Unix time by the state server, for what processes on several machines must agree on: their clocks may be wrong."""
 
 from __future__ import annotations
 

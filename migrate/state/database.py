@@ -27,11 +27,11 @@ log = structlog.get_logger("migrate.state")
 T = TypeVar("T")
 metadata = sa.MetaData()
 now = sa.func.now(6)
-"""Time is the state server's, never a process's own clock (FAULTS F24)."""
+"""Time is the state server's, never a process's own clock, which may be wrong."""
 
 SILENT_SECONDS = 15
 """The server ends a state session that says nothing for so long. A process frozen inside a transaction keeps its
-locks, on its lease among others; without this nobody could take over from it before it wakes (FAULTS F2)."""
+locks, on its lease among others; without this nobody could take over from it before it wakes."""
 
 _STEP = re.compile(r"^(\d{3})_[a-z_]+\.sql$")
 

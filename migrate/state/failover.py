@@ -1,4 +1,4 @@
-"""Changes of the server behind a source, and which of them a verification has yet to settle (rule 17)."""
+"""Changes of a source's server, and which a verification has yet to settle (invariant sources-never-compare)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Leases: who may act, and in which epoch. They stand in for ZooKeeper (DESIGN §5).
+"""Leases: who may act, and in which epoch. They stand in for a coordination service.
 
 Time is the state server's. A holder renews well before the end; when it cannot, its own monotonic clock tells
 it that it may no longer act, before the server's clock lets another one in.

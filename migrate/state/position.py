@@ -1,4 +1,4 @@
-"""How far each publisher has durably delivered (rule 3)."""
+"""How far each publisher has durably delivered (invariant position-after-delivery)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The consume-record table, the end of the consumed prefix, and the watermark (rules 4 to 7)."""
+"""The consume-record table, the end of the consumed prefix, and the watermark (invariants repeats-by-coordinate,
+record-before-queue, consumed-is-a-prefix, one-committer)."""
 
 from __future__ import annotations
 
@@ -101,7 +102,7 @@ _INSERT_NEW = sa.text(
 
 
 def insert_new(connection: sa.Connection, records: Mapping[Partition, Sequence[Record]]) -> None:
-    """Write one poll's records as *new*; those already there keep their state (rule 5).
+    """Write one poll's records as *new*; those already there keep their state (invariant record-before-queue).
 
     A record read again although *committed* goes back to *consumed*, so that the committer commits it again.
     """
@@ -318,7 +319,10 @@ def mark_committed(connection: sa.Connection, partition: Partition, end: int, si
 
 
 def clean_up(connection: sa.Connection, migration: str, age_seconds: float, limit: int = 10_000) -> int:
-    """Delete committed records not touched for `age_seconds`; what rule 4 needs is the watermark. Returns how many."""
+    """Delete committed records not touched for `age_seconds`; the watermark stays (invariant repeats-by-coordinate).
+
+    Returns how many.
+    """
     old = sa.text(f"updated < NOW(6) - INTERVAL {int(age_seconds * 1_000_000)} MICROSECOND")
     statement = sa.delete(table).where(table.c.migration == migration, table.c.state == State.COMMITTED, old)
     return connection.execute(statement.with_dialect_options(mysql_limit=limit)).rowcount

@@ -1,4 +1,4 @@
-"""The switch that applications read, and the applications that say by which version of it they go (DESIGN §9)."""
+"""The switch that applications read, and the applications that say by which version of it they go."""
 
 from __future__ import annotations
 

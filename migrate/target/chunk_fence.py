@@ -1,4 +1,4 @@
-"""The chunk fence in every target database: which copy attempt may write, and which chunks are closed (rule 10)."""
+"""The chunk fence of a target database: which attempt may write, what is closed (invariant copy-never-overwrites)."""
 
 from __future__ import annotations
 

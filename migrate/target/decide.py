@@ -1,4 +1,4 @@
-"""What to do with one key at one place: a pure function, tested as a table (DESIGN §6)."""
+"""What to do with one key at one place: a pure function, tested as a table."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Return(StrEnum):
 
 
 def decide_return(noted: Coordinate | None, mine: Coordinate, copy_open: bool) -> Return:
-    """Judge a delayed delete (rule 11).
+    """Judge a delayed delete (invariant tombstone-under-open-chunk).
 
     noted: coordinate of the ledger's entry for the key, None when it is gone (the key was written again);
     mine: coordinate of the delete that came back. An entry of another coordinate belongs to another delete.

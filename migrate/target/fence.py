@@ -1,8 +1,8 @@
-"""The fence: one row per (migration, topic, partition, source) in every target database (rule 8).
+"""The fence: one row per (migration, topic, partition, source) in every target database (invariant fenced-writer).
 
 It holds the owner's epoch and the highest coordinate applied there, and changes as the first statement of every
 transaction that writes rows. That keeps a consumer that lost its partition out, keeps a replay from being
-applied twice, and marks the transaction as ours in the target's own binlog (rule 18).
+applied twice, and marks the transaction as ours in the target's own binlog (invariant own-writes-marked).
 """
 
 from __future__ import annotations

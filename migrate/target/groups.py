@@ -1,4 +1,4 @@
-"""Groups: source tables that share their target tables (rule 17, docs/decisions/0018)."""
+"""Groups: source tables that share their target tables (invariant sources-never-compare, docs/decisions/0018)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The delete ledger in every target database (rule 11).
+"""The delete ledger in every target database (invariant tombstone-under-open-chunk).
 
 While a table's copy is open, a delete leaves a row here in its own transaction. The copy, after inserting, takes out
 what the ledger names; a later write of the key removes the row; the delayed message of an empty delete closes it.

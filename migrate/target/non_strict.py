@@ -1,4 +1,4 @@
-"""Rows that strict mode refuses although the source has them: written without it, and read back (rule 13).
+"""Rows that strict mode refuses and the source has: written without it, and read back (invariant unknown-stops).
 
 A source in a laxer mode takes a row of whose generated columns or keys on expressions it only warns, an ENUM's error
 value, and a FLOAT(10,2) that is rounded above the largest it takes. A warning does not say surely what it is of: which

@@ -1,4 +1,4 @@
-"""One partition's share of a batch in one database: one transaction (rule 8)."""
+"""One partition's share of a batch in one database: one transaction (invariant fenced-writer)."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def apply(
             counted[part.partition] = reached.raise_to(connection, part.claim, part.expected, part.end, part.writes)
             for source, coordinate in part.highest.items():
                 fence.raise_to(connection, part.partition, source, part.claim.epoch, coordinate)
-        # Asked inside the transaction: only an answer from after the first statement counts (rule 11).
+        # Only an answer from after the transaction's first statement counts (invariant tombstone-under-open-chunk).
         migration = parts[0].partition.migration
         known = write_context.to_write(connection, migration, leads=leads)
         for part in parts:
@@ -121,8 +121,8 @@ def apply(
 def _by_place(parts: Sequence[Part], lefts: Mapping[Partition, Aftermath]) -> Iterator[tuple[Work, LeftOf]]:
     """What each place gets, and where to put what a key of it leaves.
 
-    What several partitions have for a place goes in the same statements: their keys are different ones (rule 2). Not
-    where a part has works of two layouts, or of two tables of a group, for a place: their order counts.
+    What several partitions have for a place goes in the same statements: their keys are different ones (invariant
+    per-key-order). Not where a part has works of two layouts, or of two tables of a group, for a place: order counts.
     """
     names = [[work.writer.name for work in part.work] for part in parts]
     if len(parts) == 1 or any(len(some) > len(set(some)) for some in names):
@@ -176,7 +176,7 @@ def find_refused(connection: Connection, part: Part) -> tuple[PlaceWriter, Inten
 
 
 def _ordered(writer: PlaceWriter, intents: list[Intent]) -> list[list[Intent]]:
-    """All at once; one by one where only the server can tell whether two keys are one (rule 2)."""
+    """All at once; one by one where only the server can tell whether two keys are one (invariant per-key-order)."""
     if writer.table.key_is_exact:
         return [intents] if intents else []
     return [[intent] for intent in intents]

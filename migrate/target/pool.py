@@ -12,7 +12,7 @@ from migrate.target.routing import TargetDatabase
 
 SILENT_SECONDS = 60
 """The server ends a target session that says nothing for so long, and lets go of the fence that a process frozen inside
-a transaction held (FAULTS F2). Longer than anything that is waited for inside one: Kafka, a page of the source."""
+a transaction held. Longer than anything that is waited for inside one: Kafka, a page of the source."""
 
 
 def connect_target(settings: Settings, target: str, database: str | None = None, loads: bool = False) -> Connection:

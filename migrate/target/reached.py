@@ -1,4 +1,4 @@
-"""Up to which message a target database has each partition (rule "fence compares").
+"""Up to which message a target database has each partition (invariant fence-compares).
 
 Each transaction of a consumer names the offset, the epoch and the holder that it expects, and raises the offset. What
 is found instead tells what was lost: a lower offset or epoch, that this database came back without committed
@@ -88,7 +88,7 @@ class Taken(NamedTuple):
 
 
 def take(connection: Connection, claim: Claim, sources: Iterable[str], at_most: int | None = None) -> Taken:
-    """Become the writer here (rule 8).
+    """Become the writer here (invariant fenced-writer).
 
     at_most: the offset from which on the broker has other messages by now, if it has.
 

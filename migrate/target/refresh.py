@@ -1,4 +1,4 @@
-"""Doubt about a key is settled by the source: its row is read there again, and written or deleted everywhere (rule 16).
+"""Refresh: a key's row is read at the source again, written or deleted everywhere (invariant refresh-settles-doubt).
 
 A refresh travels as a message in the key's own partition, so its owner carries it out, between the key's changes. The
 read takes a lock: it waits for a commit in flight, whose event may have come before the row can be seen. What is read

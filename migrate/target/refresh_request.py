@@ -1,4 +1,4 @@
-"""Asking the owners of keys to refresh them (rule 16), and waiting until they have."""
+"""Asking the owners of keys to refresh them (invariant refresh-settles-doubt), and waiting until they have."""
 
 from __future__ import annotations
 

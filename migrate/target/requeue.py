@@ -1,4 +1,5 @@
-"""What a batch leaves to be looked at again, on its way to Kafka: empty deletes (rule 11), evicted rows (rule 16)."""
+"""What a batch leaves to be looked at again, on its way to Kafka: empty deletes (invariant tombstone-under-open-chunk),
+evicted rows (invariant refresh-settles-doubt)."""
 
 from __future__ import annotations
 

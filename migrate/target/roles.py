@@ -1,4 +1,4 @@
-"""The role row: whether a stream may write in a target database (rule "standby only").
+"""The role row: whether a stream may write in a target database (invariant standby-only).
 
 Each database that a stream writes to has a row for that stream. Every transaction of the stream reads it with a shared
 lock and writes only while it says `standby`; a cutover changes it under an exclusive lock, which waits for the

@@ -75,7 +75,7 @@ class PlannedTable:
 
     @property
     def hashed(self) -> tuple[str, str]:
-        """The two names that a key's partition is chosen by: of all tables of a group the same (rule 2)."""
+        """The two names that choose a key's partition: the same for all tables of a group (invariant per-key-order)."""
         return (GROUP, self.group) if self.group else (self.table.database, self.table.name)
 
     def partition(self, key: Key, partitions: int) -> int:

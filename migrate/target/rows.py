@@ -1,7 +1,7 @@
 """Statements on target rows: look up and lock, insert, update, delete. The only place that builds them.
 
-Every value is a parameter; every warning is an error (rule 13, see `Connection`), unless what was sent is there to the
-last value (see `exact`).
+Every value is a parameter; every warning is an error (invariant unknown-stops, see `Connection`), unless what was sent
+is there to the last value (see `non_strict`).
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class PlaceWriter:
     def _rows(
         self, connection: Connection, columns: Sequence[Column], where: str, arguments: Sequence[Parameter]
     ) -> list[tuple[str | None, ...]]:
-        """Columns of some rows, which are locked."""
+        """Columns of some rows, which are locked (invariant locked-decision)."""
         fields = ", ".join(compared(column) for column in columns)
         readers = [from_server(column) for column in columns]
         rows = connection.query(f"SELECT {fields} FROM {quote(self.name)} WHERE {where} FOR UPDATE", arguments)

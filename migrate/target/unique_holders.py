@@ -1,4 +1,4 @@
-"""Which rows of a physical table hold a unique value of a row that it refuses as a duplicate.
+"""Which rows of a place hold a unique value of a row that it refuses as a duplicate (invariant unique-values).
 
 Of the server's answer only the number counts, so each unique key of the table is asked: its columns, the beginnings of
 columns (`UNIQUE (v(10))`), expressions (MySQL manual, "Functional Key Parts"), and generated columns. What is computed

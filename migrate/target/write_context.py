@@ -37,7 +37,7 @@ def read(connection: Connection, migration: str) -> Standing:
     """As the database has it now.
 
     To be asked inside the transaction that deletes, after its first statement: an answer from before could miss a copy
-    begun since (rule 11). While chunks of a table are being planned every one of them counts as open.
+    begun since (invariant tombstone-under-open-chunk). While chunks of a table are being planned each counts as open.
     """
     found = Standing()
     for kind, source, first, second in _ask(connection, migration):

@@ -1,4 +1,4 @@
-"""One run of the scheduled check: compare, look again once the stream has passed, record, repair (seed 003 §35)."""
+"""One run of the scheduled check: compare, look again once the stream has passed, record, repair."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ def copied(connection: sa.Connection, plan: Plan) -> set[TableId]:
 def due(state: sa.Engine, plan: Plan, page: Page) -> Iterator[Unit]:
     """Units without end of a round; the caller takes as many as a run may have.
 
-    A table whose source is being replayed has none: its rows go back (rule 8).
+    A table whose source is being replayed has none: its rows go back.
     """
     settings = plan.settings
     replayed = replay.sources(state, settings.name, [source.name for source in settings.sources])

@@ -1,4 +1,4 @@
-"""Quick verifications by name, without Spark (seed 003 §35): in order, a random sample, counts and last keys."""
+"""Quick verifications by name, without Spark: in order, a random sample, counts and last keys."""
 
 from __future__ import annotations
 

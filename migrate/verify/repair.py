@@ -1,4 +1,4 @@
-"""Repair: keys that differ are refreshed by their owners, the one way in which single rows are set right (rule 16)."""
+"""Repair: keys that differ are refreshed by their owners, and in no other way (invariant refresh-settles-doubt)."""
 
 from __future__ import annotations
 

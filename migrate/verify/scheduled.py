@@ -1,4 +1,4 @@
-"""The scheduled check: a run every two minutes, under a lease that one process holds (seed 003 §35)."""
+"""The scheduled check: a run every two minutes, under a lease that one process holds."""
 
 from __future__ import annotations
 

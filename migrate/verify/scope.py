@@ -1,4 +1,4 @@
-"""What a verification speaks for: the tables as they were when it began, and no other ones."""
+"""What a verification speaks for: the tables as they were when it began (invariant certificate-binds)."""
 
 from __future__ import annotations
 

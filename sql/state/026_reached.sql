@@ -1,5 +1,5 @@
 -- Version 26: how far each target database had each partition when that was last written, so that one that comes back
--- with less is found (rule "fence compares"); and which were found.
+-- with less is found (invariant fence-compares); and which were found.
 
 CREATE TABLE IF NOT EXISTS reached (
   migration VARCHAR(48) NOT NULL,

@@ -1,4 +1,4 @@
--- The service's tables in every target database, version 1 (DESIGN §3). They stand beside the rows so that
+-- The service's tables in every target database, version 1. They stand beside the rows so that
 -- both change in one transaction. Names start with _migrate_.
 
 CREATE TABLE _migrate_fence (
@@ -6,12 +6,12 @@ CREATE TABLE _migrate_fence (
   topic_id VARCHAR(36) NOT NULL,
   partition_no INT NOT NULL,
   source VARCHAR(48) NOT NULL,
-  epoch BIGINT UNSIGNED NOT NULL COMMENT 'of the partition lease whose holder may write (rule 8)',
+  epoch BIGINT UNSIGNED NOT NULL COMMENT 'of the partition lease whose holder may write',
   incarnation INT NOT NULL,
   file_no BIGINT NOT NULL,
   tx BIGINT NOT NULL,
   ordinal BIGINT UNSIGNED NOT NULL COMMENT 'highest coordinate applied in this database',
-  writes BIGINT UNSIGNED NOT NULL DEFAULT 0 COMMENT 'rises with every transaction, so each is marked as ours (rule 18)',
+  writes BIGINT UNSIGNED NOT NULL DEFAULT 0 COMMENT 'rises with every transaction, so each is marked as ours',
   PRIMARY KEY (migration, topic_id, partition_no, source)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
 
@@ -23,7 +23,7 @@ CREATE TABLE _migrate_chunk_fence (
   chunk INT NOT NULL COMMENT '-1 stands for the whole table: closed when every chunk is',
   low TEXT NULL COMMENT 'JSON list of key texts, exclusive',
   high TEXT NULL COMMENT 'JSON list of key texts, inclusive',
-  attempt INT NOT NULL COMMENT 'only this attempt may write (rule 10)',
+  attempt INT NOT NULL COMMENT 'only this attempt may write',
   closed TINYINT NOT NULL DEFAULT 0,
   writes BIGINT UNSIGNED NOT NULL DEFAULT 0,
   PRIMARY KEY (migration, source, table_schema, table_name, chunk)
@@ -41,7 +41,7 @@ CREATE TABLE _migrate_ledger (
   file_no BIGINT NOT NULL,
   tx BIGINT NOT NULL,
   ordinal BIGINT UNSIGNED NOT NULL COMMENT 'coordinate of the delete',
-  was_empty TINYINT NOT NULL COMMENT '1: no row was there; a delayed message comes back for it (rule 11)',
+  was_empty TINYINT NOT NULL COMMENT '1: no row was there; a delayed message comes back for it',
   created DATETIME(6) NOT NULL DEFAULT CURRENT_TIMESTAMP(6),
   PRIMARY KEY (migration, source, place, key_hash)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;

@@ -1,4 +1,4 @@
--- Whether a stream may write in this database (rule "standby only"). One row for each stream that writes here, made by
+-- Whether a stream may write in this database (invariant standby-only). One row for each stream that writes here, made by
 -- `migrate init`; a cutover changes it, under a lock that waits for the stream's transactions in flight.
 
 CREATE TABLE _migrate_role (

@@ -1,4 +1,4 @@
--- Up to which message this database has each partition (rule "fence compares"). A writer names what it expects here; a
+-- Up to which message this database has each partition (invariant fence-compares). A writer names what it expects here; a
 -- lower offset, or another holder, says that this database or the state lost committed transactions.
 
 CREATE TABLE _migrate_reached (

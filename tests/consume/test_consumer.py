@@ -162,7 +162,7 @@ def test_a_request_to_drain_is_not_kept_waiting_for_the_interval(world: World) -
 
 
 def test_messages_that_were_deleted_before_they_were_applied_stop_it(world: World) -> None:
-    """FAULTS F16: an offset is never reset silently."""
+    """An offset is never reset silently."""
     world.send(0, 5)
     client = AdminClient({"bootstrap.servers": world.kafka.bootstrap})
     (future,) = client.delete_records([TopicPartition(world.name, 0, 3)]).values()

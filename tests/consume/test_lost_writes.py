@@ -1,4 +1,4 @@
-"""Lost: what a target had committed and came back without, as reading went on behind it (rule "fence compares")."""
+"""Lost: what a target had committed and came back without, as reading went on behind it (invariant fence-compares)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A topic that is deleted, or deleted and made again, while it is read (FAULTS F16)."""
+"""A topic that is deleted, or deleted and made again, while it is read."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from pymysql.constants import COMMAND
 from structlog.testing import capture_logs
 
 from migrate.copy.governor import Governor
-from migrate.copy.load_sampler import LoadMeter
+from migrate.copy.load_sampler import LoadSampler
 from migrate.copy.throttle import Limits, Pace, Reading, Signal
 from migrate.settings import parse
 from migrate.state import throttle
@@ -216,9 +216,9 @@ def test_accounts_without_grants_see_the_threads(box: Sandbox, tmp_path: Path) -
     raw = dict(laid.raw)
     raw["sources"] = [{**raw["sources"][0], "user": "bare", "password": "bare-and-long"}]
     limits = Limits(4, max_threads_running=50, max_history_length=10**6)
-    with closing(LoadMeter(parse(raw, {}), [laid.table])) as meter, capture_logs() as logs:
+    with closing(LoadSampler(parse(raw, {}), [laid.table])) as sampler, capture_logs() as logs:
         for _ in range(2):
-            found = {one.signal: one.value for one in meter.measure(limits) if one.server == "source 'main'"}
+            found = {one.signal: one.value for one in sampler.measure(limits) if one.server == "source 'main'"}
             assert (found[Signal.THREADS] or 0) >= 1
             assert (found[Signal.HISTORY] is None) == (box.flavour is Flavour.MYSQL)
     told = [entry["reason"] for entry in logs]
@@ -232,13 +232,13 @@ def test_a_server_that_refuses_us_does_not_count_and_one_that_is_not_asked_for_i
     laid = layout(box, tmp_path)
     raw = dict(laid.raw)
     raw["sources"] = [{**raw["sources"][0], "password": "a-wrong-one"}]
-    with closing(LoadMeter(parse(raw, {}), [laid.table])) as meter:
-        found = meter.measure(Limits(4, max_threads_running=50))
+    with closing(LoadSampler(parse(raw, {}), [laid.table])) as sampler:
+        found = sampler.measure(Limits(4, max_threads_running=50))
         assert [(one.server, one.signal, one.value is None) for one in found] == [
             ("source 'main'", Signal.THREADS, True),
             ("target 't0'", Signal.THREADS, False),
             ("target 't1'", Signal.THREADS, False),
         ]
         assert "a-wrong-one" not in str(found)
-        assert meter.measure(Limits(4)) == []
+        assert sampler.measure(Limits(4)) == []
     assert str(Reading("replica r:1", Signal.LAG, inf, "it is no replica")) == "replica r:1: it is no replica"

@@ -1,5 +1,5 @@
-"""Lost: rows that a copy had committed at a target which came back without them, and the table was closed (rule "fence
-compares")."""
+"""Lost: rows that a copy had committed at a target which came back without them, and the table was closed (invariant
+fence-compares)."""
 
 from __future__ import annotations
 

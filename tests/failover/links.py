@@ -1,4 +1,4 @@
-"""A link between a process and a server that can be cut, closed in one direction, or slow (FAULTS F23)."""
+"""A link between a process and a server that can be cut, closed in one direction, or slow."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The failover and standby tests, again and again: `python -m tests.failover.soak 10 [pytest arguments]`.
 
-In the first run a publisher stays frozen for a minute past its lease (FREEZE_SECONDS; FAULTS F2).
+In the first run a publisher stays frozen for a minute past its lease (FREEZE_SECONDS).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Two publishers for one source (seeds 000 and 002): one runs, the other takes over when it is killed or frozen."""
+"""Two publishers for one source: one runs, the other takes over when it is killed or frozen."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kafka takes nothing for a while: the publisher waits in little memory, and goes on by itself (FAULTS F14).
+"""Kafka takes nothing for a while: the publisher waits in little memory, and goes on by itself.
 
 The broker is down for DOWN_SECONDS (20; a soak sets 300), its replicas are too few, or its disk is full.
 """

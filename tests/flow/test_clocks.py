@@ -1,4 +1,4 @@
-"""Clocks that are wrong: no decision rests on one (FAULTS F24).
+"""Clocks that are wrong: no decision rests on one.
 
 Every process runs under a clock of its own, more than an hour ahead or behind; sessions of the source set their time
 and time zone. What is checked is told by the servers' clocks, which are right.

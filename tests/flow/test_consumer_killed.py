@@ -1,4 +1,4 @@
-"""The crash table: kill -9 of consumer and committer at each step of their work, under load (FAULTS F3, F5, F6)."""
+"""The crash table: kill -9 of consumer and committer at each step of their work, under load."""
 
 from __future__ import annotations
 

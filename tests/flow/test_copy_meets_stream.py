@@ -1,4 +1,4 @@
-"""Copy against incremental (DESIGN §5, seed 003 §33–34): every row of the table, with both sides held at the seam."""
+"""Copy against incremental: every order in which the two can meet at a row, with both sides held at the seam."""
 
 from __future__ import annotations
 

@@ -211,7 +211,7 @@ def test_a_consumer_that_gathers_for_long_is_hurried_and_no_lag(
 
 
 def refused_behind(one: Switched) -> None:
-    """Above the limit of the lag nothing is begun (FAULTS F27)."""
+    """Above the limit of the lag nothing is begun."""
     flow = one.flow
     text = flow.migration.config.read_text("utf-8")
     flow.migration.config.write_text(text.replace("freeze_seconds: 10", "freeze_seconds: 10, max_lag_seconds: 1"))

@@ -1,4 +1,4 @@
-"""Hooks stop writes in place of the cutover, which waits for the transactions that are open, or ends them (F19)."""
+"""Hooks stop writes in place of the cutover, which waits for the transactions that are open, or ends them."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def a_write_by_hand_that_nobody_has_read_yet_holds_the_switch_back(one: Switched
 
 
 def open_transactions_are_waited_for_and_ended_after_a_while(one: Switched) -> None:
-    """One that commits within `cutover.wait_seconds` goes along; one that stays is ended and named (FAULTS F19)."""
+    """One that commits within `cutover.wait_seconds` goes along; one that stays is ended and named."""
     flow, source = one.flow, one.box.source
     text = flow.migration.config.read_text("utf-8")
     flow.migration.config.write_text(text.replace("wait_seconds: 1", "wait_seconds: 8"))

@@ -1,4 +1,4 @@
-"""Killed at any step, with its guardian or without, a cutover ends fully there or fully back, under load (F27)."""
+"""Killed at any step, with its guardian or without, a cutover ends fully there or fully back, under load."""
 
 from __future__ import annotations
 

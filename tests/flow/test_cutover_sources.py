@@ -1,4 +1,4 @@
-"""A cutover that leaves two servers: both are closed or both are open, whatever is killed in between (F27)."""
+"""A cutover that leaves two servers: both are closed or both are open, whatever is killed in between."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The disk of the position file or of the state database is full: the publisher waits, nothing is torn (FAULTS F25)."""
+"""The disk of the position file or of the state database is full: the publisher waits, nothing is torn."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One transaction that is larger than what the publisher may hold arrives whole, and its memory stays bounded (F19)."""
+"""One transaction that is larger than what the publisher may hold arrives whole, and its memory stays bounded."""
 
 from __future__ import annotations
 

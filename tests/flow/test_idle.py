@@ -1,4 +1,4 @@
-"""A source without a write for IDLE_SECONDS (5; a soak sets 600): the lag stays true, the next write arrives (F19)."""
+"""A source without a write for IDLE_SECONDS (5; a soak sets 600): the lag stays true, the next write arrives."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """Lost: messages that the broker had acknowledged and came back without, put back to its data of a minute ago: the
-position was behind them, and the consumer went on behind what came in their places (rule "fence compares")."""
+position was behind them, and the consumer went on behind what came in their places (invariant fence-compares)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A row of 64 MB: above the limit it stops the publisher by name, below it arrives, in bounded memory (FAULTS F19)."""
+"""A row of 64 MB: above the limit it stops the publisher by name, below it arrives, in bounded memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A message that cannot be applied: its partition stands still until a person leaves the message out (FAULTS F26)."""
+"""A message that cannot be applied: its partition stands still until a person leaves the message out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Links that are cut, closed in one direction or slow, each of the four (FAULTS F23)."""
+"""Links that are cut, closed in one direction or slow, each of the four."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is changed again and again, or changes hands, within one batch (FAULTS F8, F9, F10)."""
+"""What is changed again and again, or changes hands, within one batch."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def batches(box: Sandbox, kafka: KafkaBroker, directory: Path, columns: str = ""
 def test_of_a_thousand_updates_within_a_second_the_last_one_wins(
     box: Sandbox, kafka: KafkaBroker, tmp_path: Path
 ) -> None:
-    """No column says which is later: by themselves, and as one transaction, with one update time for all (F8)."""
+    """No column says which is later: by themselves, and as one transaction, with one update time for all."""
     same = ", update_time DATETIME NOT NULL DEFAULT '2024-02-29 12:00:00'"
     with batches(box, kafka, tmp_path, same) as world:
         world.sql("INSERT INTO orders (id, user_id, value, history) VALUES (1, 1, 0, ''), (2, 2, 0, '')")
@@ -141,7 +141,7 @@ def test_foreign_keys_of_the_target_hold_up_no_row_and_take_none_away(
 def test_rows_that_follow_each_other_through_keys_and_shards_leave_nothing_behind(
     box: Sandbox, kafka: KafkaBroker, tmp_path: Path
 ) -> None:
-    """Each key's changes are in its own partition, so no order holds between the steps of a chain (F10)."""
+    """Each key's changes are in its own partition, so no order holds between the steps of a chain."""
     chain = [f"UPDATE orders SET id = {key + 1} WHERE id = {key}" for key in (3, 2, 1)]
     wander = [
         f"UPDATE orders SET id = {key + 1}, user_id = {key}, value = {key} WHERE id = {key}" for key in range(20, 29)

@@ -1,4 +1,4 @@
-"""Processes that start while one of several topics is gone: what is in the others goes on (FAULTS F16)."""
+"""Processes that start while one of several topics is gone: what is in the others goes on."""
 
 from __future__ import annotations
 

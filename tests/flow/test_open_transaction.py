@@ -1,4 +1,4 @@
-"""Transactions that are open while the publisher starts for the first time and while the copy runs (FAULTS F19)."""
+"""Transactions that are open while the publisher starts for the first time and while the copy runs."""
 
 from __future__ import annotations
 

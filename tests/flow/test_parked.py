@@ -1,4 +1,4 @@
-"""A change that the target refuses: its partition alone stands still, and both ways on work (FAULTS F26)."""
+"""A change that the target refuses: its partition alone stands still, and both ways on work."""
 
 from __future__ import annotations
 

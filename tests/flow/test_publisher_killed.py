@@ -1,4 +1,4 @@
-"""kill -9 of the publisher at each step of its work, under load: nothing is missed, nothing goes stale (FAULTS F1)."""
+"""kill -9 of the publisher at each step of its work, under load: nothing is missed, nothing goes stale."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """Lost: what a target had committed and came back without, put back to its data directory of a minute ago: the next
-batch, the end of the copy and the way back went on above the hole (rule "fence compares")."""
+batch, the end of the copy and the way back went on above the hole (invariant fence-compares)."""
 
 from __future__ import annotations
 

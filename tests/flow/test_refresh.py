@@ -1,4 +1,4 @@
-"""`migrate refresh`: what the target holds of a row is set right from the source, whatever it was (rule 16)."""
+"""`migrate refresh`: a row at the target is set right from its source (invariant refresh-settles-doubt)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The way back: what is written at the targets arrives in the source's table, and nothing goes round (rule 18)."""
+"""The way back: writes at targets arrive in the source's table, nothing goes round (invariant own-writes-marked)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`migrate publish --from` while a copy runs: no chunk is begun until everything is published again (rule 8)."""
+"""`migrate publish --from` while a copy runs: no chunk is begun until everything is published again."""
 
 from __future__ import annotations
 

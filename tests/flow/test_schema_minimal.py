@@ -1,4 +1,4 @@
-"""A log that does not name columns, altered while the publisher is down, read twice because it is killed (F1, F21)."""
+"""A log that does not name columns, altered while the publisher is down, read twice because it is killed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Settings of the source that change while it runs: the publisher stops at the event and names the setting (F20)."""
+"""Settings of the source that change while it runs: the publisher stops at the event and names the setting."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Targets that are locked, killed, read-only, full of sessions or slow are waited for (FAULTS F4, F22)."""
+"""Targets that are locked, killed, read-only, full of sessions or slow are waited for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A topic that gets partitions, loses messages or brings old ones again while it is read (FAULTS F7, F16)."""
+"""A topic that gets partitions, loses messages or brings old ones again while it is read."""
 
 from __future__ import annotations
 

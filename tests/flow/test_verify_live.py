@@ -1,4 +1,4 @@
-"""`migrate verify` while writers write: no live row is called different, a planted one is (FAULTS F28).
+"""`migrate verify` while writers write: no live row is called different, a planted one is.
 
 `LOAD_SECONDS=3600` makes it long (docs/reliability.md).
 """

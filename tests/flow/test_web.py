@@ -1,4 +1,4 @@
-"""The switch over HTTP: what an application reads and says there, and what is refused (FAULTS S3, S13)."""
+"""The switch over HTTP: what an application reads and says there, and what is refused."""
 
 from __future__ import annotations
 

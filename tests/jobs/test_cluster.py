@@ -1,4 +1,4 @@
-"""Copy and verification on a standalone Spark cluster, where no worker has the project (FAULTS F13)."""
+"""Copy and verification on a standalone Spark cluster, where no worker has the project."""
 
 from __future__ import annotations
 

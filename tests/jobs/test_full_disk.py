@@ -1,4 +1,4 @@
-"""The disk of Spark's own files is full: it says so or goes on, nothing is lost (FAULTS F25)."""
+"""The disk of Spark's own files is full: it says so or goes on, nothing is lost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""While a source is being replayed, no chunk of its tables is begun and nothing is certified (rule 8)."""
+"""While a source is being replayed, no chunk of its tables is begun and nothing is certified."""
 
 from __future__ import annotations
 

@@ -201,7 +201,7 @@ def test_places_that_two_tables_share_are_refused(copied: Laid) -> None:
 
 @pytest.mark.usefixtures("place_of")
 def test_rows_that_a_session_kept_out_of_the_log_are_found(copied: Laid) -> None:
-    """FAULTS F20: `sql_log_bin = 0` at the source; no stream can know of them."""
+    """`sql_log_bin = 0` at the source: no stream can know of them."""
     name = f"{quote(copied.source)}.t"
     source = copied.box.source
     source.execute(

@@ -1,5 +1,5 @@
-"""Lost: messages that the broker had acknowledged, where others came in their places in the same `send` (rule "fence
-compares")."""
+"""Lost: messages that the broker had acknowledged, where others came in their places in the same `send` (invariant
+fence-compares)."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """Lost: acknowledged messages in whose places other senders wrote since, as where a partition ends says nothing of them
-(rule "fence compares")."""
+(invariant fence-compares)."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Lost: rows that a target had committed and came back without; the next batch went on above the hole (rule "fence
-compares")."""
+"""Lost: rows that a target had committed and came back without; the next batch went on above the hole (invariant
+fence-compares)."""
 
 from __future__ import annotations
 

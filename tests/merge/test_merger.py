@@ -243,7 +243,7 @@ def test_a_part_that_was_written_is_not_written_again_after_a_crash(side: Side) 
 
 
 def test_a_locked_row_is_waited_for_and_the_write_tried_again_in_place(side: Side) -> None:
-    """FAULTS F4: the row arrives without a restart."""
+    """The row arrives without a restart."""
     database = side.plan.used_databases[1]
     with closing(side.merger()) as merger:
         merger.merge(batch(("1", "1", "a")))
@@ -270,7 +270,7 @@ def test_a_killed_session_is_opened_again(side: Side) -> None:
 
 
 def test_a_read_only_target_is_waited_for(side: Side) -> None:
-    """FAULTS F22. The other target goes on meanwhile."""
+    """The other target goes on meanwhile."""
     server = side.box.targets[1]
     user = unique("writer")[:30]
     server.execute(

@@ -90,7 +90,7 @@ def test_offsets_may_have_gaps() -> None:
 
 
 def test_a_replay_of_the_publisher_never_goes_back() -> None:
-    """A B A B C: canal#4839, FAULTS F7."""
+    """Changes A, B and C of a row come as A B A B C."""
     a, b, c = (
         message("INSERT", ("1", "0", "A"), ordinals=(0,)),
         message("UPDATE", ("1", "0", "B"), ordinals=(2,)),

@@ -1,4 +1,4 @@
-"""`LOAD DATA LOCAL`: our bytes arrive, and no file of this machine ever leaves it (FAULTS S5)."""
+"""`LOAD DATA LOCAL`: our bytes arrive, and no file of this machine ever leaves it."""
 
 from __future__ import annotations
 

@@ -125,8 +125,8 @@ def _one_change(draw: st.DrawFn, source: Source, table: str) -> tuple[Row | None
 def topics(draw: st.DrawFn, source: Source, limit: int = 1700) -> list[list[bytes]]:
     """The messages of each partition after publishers that died anywhere and began again where they may.
 
-    Each run leaves a prefix of what it sent in each partition (rule 3); the next begins at a transaction that all of
-    the earlier ones are delivered before.
+    Each run leaves a prefix of what it sent in each partition (invariant position-after-delivery); the next begins at
+    a transaction that all of the earlier ones are delivered before.
     """
     partitions: list[list[bytes]] = [[] for _ in range(PARTITIONS)]
     start = 0

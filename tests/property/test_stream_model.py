@@ -1,7 +1,7 @@
 """Any changes, in any batches, redelivered from any record, end as the source. Without servers: the target is a dict.
 
 Real: the emitter, the messages' bytes, the planner (repeats, folding, splitting) and `decide`. In memory: the topic,
-the state's rows and the target's, whose transaction is all or nothing and raises its fence as rule 8 says.
+the state's rows and the target's, whose transaction is all or nothing and raises its fence (invariant fenced-writer).
 """
 
 from __future__ import annotations

@@ -152,7 +152,7 @@ class Publishing:
         return [int(row["id"]) for message in self.messages() for row in message["data"] or ()]
 
     def effective_keys(self) -> list[int]:
-        """The keys without repeats: a row whose coordinate is not above all earlier ones is one (rule 4)."""
+        """The keys without repeats: coordinates not above all earlier ones (invariant repeats-by-coordinate)."""
         found, mark = [], (0, 0, 0, -1)
         for key, coordinate in zip(self.keys(), self.coordinates(), strict=True):
             if coordinate > mark:

@@ -1,4 +1,4 @@
-"""Batches: rising ids, acknowledged in order; the position moves over what is delivered (rule 3, seed 000)."""
+"""Batches: rising ids, acknowledged in order, and the position behind them (invariant position-after-delivery)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The broker is killed while it is published to: the publisher waits, holds little, and goes on (FAULTS F14)."""
+"""The broker is killed while it is published to: the publisher waits, holds little, and goes on."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """Lost: rows that a statement, another server, or somebody whom no stream saw changed without events, as an earlier
-verification still armed the cutover, or the rollback (rule "a certificate binds")."""
+verification still armed the cutover, or the rollback (invariant certificate-binds)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A log that does not go on from the stored position stops the publisher, which names the position (FAULTS F18)."""
+"""A log that does not go on from the stored position stops the publisher, which names the position."""
 
 from __future__ import annotations
 

@@ -152,7 +152,7 @@ def test_a_small_transaction_behind_many_bytes_of_others_is_not_split(line: Line
 def test_transactions_without_rows_wait_once_very_many_are_behind_one_that_is_not_confirmed(
     line: Line, kafka: KafkaBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What they take of memory is bounded, though they have no bytes (FAULTS F14)."""
+    """What they take of memory is bounded, though they have no bytes."""
     monkeypatch.setattr(batches, "_MOST_PLACES", 50)
 
     def read() -> None:

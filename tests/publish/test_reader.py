@@ -392,7 +392,7 @@ def test_a_rebuilt_table_with_other_columns_stops(log: Log) -> None:
 
 
 def test_the_start_position_waits_for_a_commit_in_flight(log: Log) -> None:
-    """Rule 1: what was committed before the position is visible to a SELECT at it."""
+    """Invariant capture-before-copy: what was committed before the position is visible to a SELECT at it."""
     log.server.execute("INSERT INTO t VALUES (1, 'before')", database=DATABASE)
     start = log.start()
     rows = log.connection.query(f"SELECT id FROM {DATABASE}.t")

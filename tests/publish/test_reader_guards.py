@@ -1,4 +1,4 @@
-"""Raw events that must not be in a log, between real ones: each stops the reader with its line (rule 13)."""
+"""Raw events that must not be in a log, between real ones: each stops the reader (invariant unknown-stops)."""
 
 from __future__ import annotations
 

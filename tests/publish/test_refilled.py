@@ -1,5 +1,5 @@
 """Lost: messages that the broker had acknowledged and came back without, where another source's took their places while
-their own source was quiet: the topic ended as far as before (rule "fence compares")."""
+their own source was quiet: the topic ended as far as before (invariant fence-compares)."""
 
 from __future__ import annotations
 

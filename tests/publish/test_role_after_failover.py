@@ -1,5 +1,5 @@
 """Lost: what applications wrote after a failover to a server that lacks the last switch's role, which nobody carried
-(rule "standby only")."""
+(invariant standby-only)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Positions come back as they were stored, or what is wrong with them is named; never half of one (FAULTS F25)."""
+"""Positions come back as they were stored, or what is wrong with them is named; never half of one."""
 
 from __future__ import annotations
 

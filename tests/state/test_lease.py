@@ -236,7 +236,7 @@ def test_nobody_takes_over_while_a_transaction_relies_on_the_lease(
 def test_a_process_frozen_inside_a_transaction_does_not_keep_others_from_taking_over(
     state_settings: State, make: Callable[..., Leases], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """FAULTS F2: its session lives on, and says nothing."""
+    """Its session lives on, and says nothing."""
     monkeypatch.setattr(database, "SILENT_SECONDS", 1)
     frozen = database.engine(state_settings)
     one, two = make(0.5), make()

@@ -95,7 +95,7 @@ def test_an_older_event_does_not_turn_the_clock_back(state: sa.Engine, partition
 
 
 def test_a_stuck_message_holds_back_the_offset_but_not_what_came_before(state: sa.Engine, partition: Partition) -> None:
-    """FAULTS F5: the committed offset is never past the lowest unfinished message; offsets may have gaps."""
+    """The committed offset is never past the lowest unfinished message; offsets may have gaps."""
     insert(state, partition, 2, 5, 9, 11, 12)
     consume(state, partition, 9)
     with state.begin() as connection:  # by hand: a later one done, an earlier one not

@@ -1,4 +1,4 @@
-"""The chunk fence: one attempt writes, and what is closed stays closed (rule 10)."""
+"""The chunk fence: one attempt writes, and what is closed stays closed (invariant copy-never-overwrites)."""
 
 from __future__ import annotations
 

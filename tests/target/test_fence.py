@@ -1,4 +1,4 @@
-"""The fence: one writer, one order, and our own mark (rules 8 and 18)."""
+"""The fence: one writer, one order, and our own mark (invariants fenced-writer, own-writes-marked)."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_what_was_applied_is_told_to_the_next_owner_by_source(side: TargetSide, 
 
 
 def test_an_owner_that_was_replaced_writes_nothing(side: TargetSide, partition: Partition) -> None:
-    """FAULTS F2: two owners; the older one's transaction rolls back at its first statement."""
+    """Two owners; the older one's transaction rolls back at its first statement."""
     side.one.execute("CREATE TABLE written (id INT)")
     fence.take(side.one, partition, ["s"], 1)
     fence.take(side.two, partition, ["s"], 2)
@@ -127,7 +127,7 @@ def test_the_first_statement_keeps_a_second_writer_out(side: TargetSide, partiti
 def test_a_transaction_without_changes_of_its_own_still_touches_the_fence(
     side: TargetSide, partition: Partition
 ) -> None:
-    """Rule 18: each of our transactions is marked, delayed deletes too, whose coordinate does not rise."""
+    """Invariant own-writes-marked: each of our transactions is, delayed deletes too, whose coordinate does not rise."""
     fence.take(side.one, partition, ["s"], 1)
     raise_to(side.one, partition, 1)
     before = side.one.one(f"SELECT writes FROM {fence.FENCE} WHERE topic_id = %s", [partition.topic_id])
@@ -164,7 +164,7 @@ def test_two_owners_that_take_a_new_partition_at_once_end_with_the_later_epoch(
 def test_an_owner_frozen_inside_a_transaction_does_not_keep_the_next_one_out(
     side: TargetSide, partition: Partition, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """FAULTS F2: its session lives on, and says nothing."""
+    """Its session lives on, and says nothing."""
     monkeypatch.setattr(pool, "SILENT_SECONDS", 1)
     server = side.box.targets[0]
     settings = make_settings(targets=[{"name": name, **address(server)} for name in ("t0", "t1")])

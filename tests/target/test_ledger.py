@@ -1,4 +1,4 @@
-"""The delete ledger: what the copy must take out again (rule 11)."""
+"""The delete ledger: what the copy must take out again (invariant tombstone-under-open-chunk)."""
 
 from __future__ import annotations
 

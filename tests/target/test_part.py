@@ -1,4 +1,5 @@
-"""One part in one transaction: rows, ledger and delayed deletes, all or nothing (rules 8 and 11)."""
+"""One part in one transaction: rows, ledger and delayed deletes, all or nothing (invariants fenced-writer,
+tombstone-under-open-chunk)."""
 
 from __future__ import annotations
 
@@ -213,7 +214,7 @@ def test_once_the_copy_is_closed_it_deletes_what_the_copy_brought(side: TargetSi
 
 
 def test_a_row_written_again_survives_a_delete_that_comes_back(side: TargetSide) -> None:
-    """FAULTS F11."""
+    """A delete that found nothing, then the same key inserted again, then the delayed delete."""
     place = Place(side, closed=False)
     place.apply(delete(0, "1"))
     place.apply(write(2, "1", "7"))

@@ -1,4 +1,4 @@
-"""Generated columns: the target computes them by itself, they are never written (rule 14)."""
+"""Generated columns: the target computes them by itself, they are never written (invariant exact-values)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The source's binlog: on, ROW, FULL (rule 12), and with every change of the selected databases."""
+"""The source's binlog: on, ROW, FULL (invariant full-images), and with every change of the selected databases."""
 
 from __future__ import annotations
 

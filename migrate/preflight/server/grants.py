@@ -1,4 +1,4 @@
-"""What the accounts may do: the least that docs/grants.md lists, by name where it is missing (FAULTS S8)."""
+"""What the accounts may do: the least that docs/grants.md lists, by name where it is missing."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 ``compile_table`` makes a decoder for one table map, ``DecoderCache`` keeps them by the raw TABLE_MAP bytes.
 Anything that is not known for certain is a StopError that names the table and, where it can be told, the
-column (rule 13).
+column (invariant unknown-stops).
 
 Sources: MySQL's ``libs/mysql/binlog/event/rows_event.h``; MariaDB's "Rows event" and compressed events pages.
 """

@@ -1,4 +1,4 @@
-"""A place in a server's binlog by time (seed 001): where to go on after a failover without GTID.
+"""A place in a server's binlog by time: where to go on after a failover without GTID.
 
 Header timestamps are those of a statement's start, or whatever the session said (`SET timestamp`); they do not rise
 with the log. So the place is before the *first* transaction at or after the wanted time, and a transaction before that

@@ -1,4 +1,4 @@
-"""Whether a source's binlog files are still those that a stored position is about (FAULTS F18).
+"""Whether a source's binlog files are still those that a stored position is about.
 
 After RESET MASTER (RESET BINARY LOGS AND GTIDS) file names, positions and MySQL's GTIDs start over. A place in the old
 files may then be a valid one in the new ones, with other changes before it.

@@ -1,6 +1,6 @@
 """Statements in the binlog: which of them concern the selected tables.
 
-Judged by words, not by a grammar: what cannot be ruled out counts as concerning (rule 13).
+Judged by words, not by a grammar: what cannot be ruled out counts as concerning (invariant unknown-stops).
 """
 
 from __future__ import annotations
