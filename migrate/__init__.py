@@ -1,1 +1,4 @@
-"""Incremental migration of MySQL and MariaDB tables through Kafka and Spark."""
+"""Incremental migration of MySQL and MariaDB tables through Kafka and Spark; ARCHITECTURE.md lists the rooms.
+
+The programs start at `__main__`.
+"""

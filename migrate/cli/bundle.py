@@ -11,9 +11,11 @@ from migrate.cli.options import out
 
 
 def bundle(
-    directory: Annotated[Path, typer.Argument(help="Where to; made when it is not there.")] = Path("spark"),
+    directory: Annotated[Path, typer.Argument(help="The folder to write to; created if it does not exist.")] = Path(
+        "spark"
+    ),
 ) -> None:
-    """Write migrate.zip, full_copy.py and verify.py as spark-submit takes them. Needs no config file."""
+    """Write migrate.zip, full_copy.py and verify.py for spark-submit. Needs no config file."""
     from jobs.bundle import bundle as write
 
     for file in write(directory):

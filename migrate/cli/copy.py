@@ -17,19 +17,22 @@ def copy(
     context: typer.Context,
     table: Tables = None,
     restart: Annotated[
-        bool, typer.Option("--restart", help="With --table: copy it again, from its first row; what is there stays.")
+        bool,
+        typer.Option(
+            "--restart", help="With --table: copy the table again from its first row. Rows at the target stay."
+        ),
     ] = False,
     where: Annotated[
         str | None,
         typer.Option(
             metavar="SQL",
-            help="With --table, once it is copied: copy these rows again, a condition over its columns at the source,"
-            " in its SQL; TIMESTAMP columns, NOW() and their like are in UTC.",
+            help="With --table, once it is copied: copy only the rows again that meet this SQL condition, evaluated at"
+            " the source. TIMESTAMP columns and NOW() are in UTC.",
         ),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Copy every row that is there now, with Spark. Resumes where an earlier run stopped."""
+    """Copy every row that the sources have now, with Spark. Resumes where an earlier run stopped."""
     from jobs import full_copy  # pyspark is slow to import; only this command needs it
 
     settings = context.obj.load("copy")

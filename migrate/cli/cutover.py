@@ -19,21 +19,27 @@ from migrate.state.cutover import Direction
 from migrate.web import serve
 
 Rehearse = Annotated[
-    bool, typer.Option("--rehearse", help="Do all that stops nobody, and say how long the freeze would be.")
+    bool, typer.Option("--rehearse", help="Run every step that does not block writes, and estimate the freeze.")
 ]
 Freeze = Annotated[
     bool,
-    typer.Option("--freeze", help="With --rehearse: stop writes too, measure, and give them back; no switch."),
+    typer.Option(
+        "--freeze",
+        help="With --rehearse: also block writes, measure the freeze, and allow writes again. Does not switch.",
+    ),
 ]
-Abort = Annotated[bool, typer.Option("--abort", help="Give writes back after a run that was killed before its switch.")]
+Abort = Annotated[
+    bool, typer.Option("--abort", help="Allow writes again after a run that was killed before its switch.")
+]
 Without = Annotated[
     list[str] | None,
     typer.Option(
         metavar="SERVER",
-        help="Leave a server that is gone for good, without its last writes; says what is known of them. Repeatable.",
+        help="Go on without a server that is lost for good, and without its last writes. A dry run, which shows up to"
+        " where its writes are kept, unless it is applied. Repeatable.",
     ),
 ]
-Yes = Annotated[bool, typer.Option("--yes", help="With --without: do it. Without it nothing is changed.")]
+Yes = Annotated[bool, typer.Option("--yes", help="With --without: apply. The default is a dry run.")]
 
 
 def cutover(
@@ -45,7 +51,7 @@ def cutover(
     yes: Yes = False,
     as_json: Json = False,
 ) -> None:
-    """Switch applications to the targets: stop writes at the sources, drain, compare, switch, release."""
+    """Switch applications to the targets: block writes at the sources, drain, compare, switch, allow writes."""
     asked = _Asked(rehearse, freeze, abort, tuple(without or ()), yes, as_json)
     _go(context, Direction.THERE, asked)
 
@@ -59,7 +65,7 @@ def rollback(
     yes: Yes = False,
     as_json: Json = False,
 ) -> None:
-    """Switch applications back to the sources, which have what was written at the targets meanwhile."""
+    """Switch applications back to the sources. Nothing that was written at the targets is lost."""
     asked = _Asked(rehearse, freeze, abort, tuple(without or ()), yes, as_json)
     _go(context, Direction.BACK, asked)
 
@@ -147,23 +153,21 @@ def _told(report: Report | None) -> None:
 
 def finish(
     context: typer.Context,
-    yes: Annotated[
-        bool, typer.Option("--yes", help="Do it. Without it nothing is changed; what would be is told.")
-    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Apply. The default is a dry run.")] = False,
     abandon: Annotated[
-        bool, typer.Option("--abandon", help="Give the migration up, with applications at the sources.")
+        bool, typer.Option("--abandon", help="Give the migration up while applications are at the sources.")
     ] = False,
-    keep_topics: Annotated[bool, typer.Option("--keep-topics", help="Leave its topics in Kafka.")] = False,
+    keep_topics: Annotated[bool, typer.Option("--keep-topics", help="Keep its topics in Kafka.")] = False,
     unread: Annotated[
-        bool, typer.Option("--unread", help="Although changes that were made at the sources never came to the targets.")
+        bool, typer.Option("--unread", help="Finish even if changes made at the sources have not reached the targets.")
     ] = False,
     without: Annotated[
         list[str] | None,
-        typer.Option(metavar="SERVER", help="Leave a server that is gone for good uncleaned. Repeatable."),
+        typer.Option(metavar="SERVER", help="Do not clean up a server that is lost for good. Repeatable."),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """End a migration for good: no way back any more, what an auditor needs is kept, the rest is cleaned."""
+    """End a migration for good: rollback becomes impossible, the records for an audit stay, the rest is removed."""
     if context.obj.reverse:
         raise ConfigError("a migration is finished with its way back", hint="say it without --reverse")
     settings = context.obj.load("finish")
@@ -198,18 +202,19 @@ def finish(
 
 
 def web(context: typer.Context) -> None:
-    """Serve the switch over HTTP, for applications that do not reach the state database."""
+    """Serve the switch over HTTP, for applications that cannot reach the state database."""
     serve(context.obj.load("web"), lambda address: out.print(f"listening on {address}"))
 
 
 def show_switch(
     context: typer.Context,
     forget: Annotated[
-        str | None, typer.Option(metavar="INSTANCE", help="An application's process that is gone for good.")
+        str | None,
+        typer.Option(metavar="INSTANCE", help="Remove an application process that is gone for good from the list."),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Show the switch that applications read, and by which version of it each of them goes."""
+    """Show the switch that applications read, and the version that each application process acknowledged."""
     settings = context.obj.load("switch")
     with database.opened(settings.state) as state, state.begin() as connection:
         migrations.get(connection, settings.name, finished=True)

@@ -15,12 +15,16 @@ from migrate.state import database
 def explain(
     context: typer.Context,
     table: Table,
-    key: Annotated[str, typer.Argument(help="""The row's key; of several columns as a JSON list: '["7", "eu"]'.""")],
+    key: Annotated[
+        str, typer.Argument(help="""The row's key. A key of several columns is a JSON list: '["7", "eu"]'.""")
+    ],
     source: SourceOfTable = None,
-    messages: Annotated[int, typer.Option(help="How many messages back its partition is read.", min=0)] = 20_000,
+    messages: Annotated[
+        int, typer.Option(help="How many of the last messages of the row's partition to read.", min=0)
+    ] = 20_000,
     as_json: Json = False,
 ) -> None:
-    """Say everything that is known of one row: places, messages, records, decisions, what is parked or delayed."""
+    """Show all that is known about one row: places, messages, records, decisions, parked and delayed changes."""
     settings = context.obj.load("explain")
     with database.opened(settings.state) as state:
         found = explaining.explain(settings, state, table, key, source, messages)

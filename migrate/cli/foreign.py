@@ -19,7 +19,7 @@ from migrate.state import foreign as listing
 foreign = typer.Typer(
     name="foreign",
     no_args_is_help=True,
-    help="Writes that no stream carries, as they were made at a standby side: list, compare, carry, discard.",
+    help="Foreign writes, which no stream carries, as they were made at a standby side: list, compare, carry, discard.",
 )
 _NAMED = 1000
 Table = Annotated[
@@ -28,18 +28,21 @@ Table = Annotated[
 Keys = Annotated[
     list[str] | None,
     typer.Argument(
-        metavar="KEY...", help="""Only these rows of it; of several columns as a JSON list: '["7", "eu"]'."""
+        metavar="KEY...",
+        help="""Only the rows with these keys. A key of several columns is a JSON list: '["7", "eu"]'.""",
     ),
 ]
-Server = Annotated[str | None, typer.Option("--server", help="Needed when several servers of a side have the table.")]
-All = Annotated[bool, typer.Option("--all", help="Every row that is listed, instead of a table.")]
+Server = Annotated[
+    str | None, typer.Option("--server", help="Which server; needed when several servers of a side have the table.")
+]
+All = Annotated[bool, typer.Option("--all", help="All listed rows, instead of a table.")]
 
 
 @foreign.command("list")
 def foreign_list(context: typer.Context, as_json: Json = False) -> None:
-    """Writes at a side while only a stream was to write there, and what came too late for a stream to write.
+    """List writes that others made at a standby side, and changes that came after the switch.
 
-    No stream carries them. A cutover and a rollback wait until both sides were found equal in those rows.
+    No stream carries them. A cutover and a rollback are refused until those rows are equal at both sides.
     """
     settings = _settings(context)
     with database.opened(settings.state) as state:
@@ -63,7 +66,7 @@ def foreign_list(context: typer.Context, as_json: Json = False) -> None:
 
 @foreign.command("compare")
 def foreign_compare(context: typer.Context) -> None:
-    """Compare the listed rows at both sides, and strike out those that are equal. Exit code 1 when some differ."""
+    """Compare the listed rows at both sides, and remove equal ones from the list. Exit code 1 if some differ."""
     settings = _settings(context)
     with database.opened(settings.state) as state:
         _tell(foreign_writes.compare(settings, state))
@@ -78,9 +81,9 @@ def foreign_discard(
     all_: All = False,
     timeout: Timeout = 60.0,
 ) -> None:
-    """Give the standby side these rows as the active side has them. The stream that leads must run.
+    """Overwrite these rows at the standby side with the active side's rows. The stream to the standby side must run.
 
-    Exit code 1 when one of them differs still.
+    Exit code 1 if a row still differs.
     """
     settings = _settings(context)
     with database.opened(settings.state) as state:
@@ -99,8 +102,8 @@ def foreign_carry(
 ) -> None:
     """Write these rows at the active side as the standby side has them, as an application would.
 
-    What the active side has in these rows comes to the standby side first, and must not change until the write: the
-    stream that leads must run. Exit code 1 when one of them differs still.
+    The stream to the standby side must run: the command first waits until it has delivered the active side's changes
+    of these rows, and does not write a row that changes meanwhile. Exit code 1 if a row still differs.
     """
     settings = _settings(context)
     with database.opened(settings.state) as state:

@@ -13,9 +13,11 @@ from migrate.terminal import console, printable
 out = console(highlight=False, soft_wrap=True)
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 Table = Annotated[str, typer.Argument(help="The table at the source, as database.table.")]
-Tables = Annotated[list[str] | None, typer.Option("--table", help="Only this table (database.table); may be repeated.")]
-SourceOfTable = Annotated[str | None, typer.Option("--source", help="Needed when several sources have the table.")]
-Timeout = Annotated[float, typer.Option(help="Seconds to wait at most.")]
+Tables = Annotated[list[str] | None, typer.Option("--table", help="Only this table (database.table). Repeatable.")]
+SourceOfTable = Annotated[
+    str | None, typer.Option("--source", help="Which source; needed when several sources have the table.")
+]
+Timeout = Annotated[float, typer.Option(help="Maximum time to wait, in seconds.")]
 
 
 def print_json(value: Any) -> None:

@@ -14,12 +14,14 @@ from migrate.model.partition import offset_name
 from migrate.model.words import counted
 from migrate.state import database
 
-parked = typer.Typer(name="parked", no_args_is_help=True, help="What cannot be applied: list, retry, skip, drop.")
+parked = typer.Typer(
+    name="parked", no_args_is_help=True, help="Changes and messages that cannot be applied: list, retry, skip, drop."
+)
 
 
 @parked.command("list")
 def parked_list(context: typer.Context, as_json: Json = False) -> None:
-    """What stands still since the target refuses it, and what was set aside."""
+    """List blocked partitions, parked changes, keys that are skipped, and skipped messages."""
     settings = context.obj.load("parked")
     with database.opened(settings.state) as state:
         found = parking.listed(settings, state)
@@ -50,19 +52,21 @@ def parked_list(context: typer.Context, as_json: Json = False) -> None:
 @parked.command("skip")
 def parked_skip(
     context: typer.Context,
-    reason: Annotated[str, typer.Option(help="Why; it is kept and shown.")],
+    reason: Annotated[str, typer.Option(help="Why it is skipped; stored and shown.")],
     table: Annotated[str | None, typer.Argument(help="The table at the source, as database.table.")] = None,
     key: Annotated[
-        str | None, typer.Argument(help="""The row's key; of several columns as a JSON list: '["7", "eu"]'.""")
+        str | None, typer.Argument(help="""The row's key. A key of several columns is a JSON list: '["7", "eu"]'.""")
     ] = None,
     source: SourceOfTable = None,
-    topic: Annotated[str | None, typer.Option(help="Instead of a row: the topic of a message.")] = None,
-    partition: Annotated[int | None, typer.Option(help="Its partition.")] = None,
-    offset: Annotated[int | None, typer.Option(help="Its offset, at which the partition stands still.")] = None,
+    topic: Annotated[str | None, typer.Option(help="Instead of a row: the topic of the message to skip.")] = None,
+    partition: Annotated[int | None, typer.Option(help="The partition of the message.")] = None,
+    offset: Annotated[
+        int | None, typer.Option(help="The offset of the message, at which its partition is blocked.")
+    ] = None,
 ) -> None:
-    """Set aside what the target refuses of a row, or a message that cannot be applied, so that its partition goes on.
+    """Park the refused changes of a row, or skip a message that cannot be applied, so that its partition continues.
 
-    Verification names the rows that differ then.
+    `migrate verify` names the rows that differ afterwards.
     """
     settings = context.obj.load("parked")
     row, message = (table, key), (topic, partition, offset)
@@ -83,12 +87,12 @@ def parked_skip(
 @parked.command("retry")
 def parked_retry(
     context: typer.Context,
-    table: Annotated[str | None, typer.Argument(help="Only of this table, as database.table.")] = None,
-    keys: Annotated[list[str] | None, typer.Argument(metavar="KEY...", help="Only these rows of it.")] = None,
+    table: Annotated[str | None, typer.Argument(help="Only rows of this table, as database.table.")] = None,
+    keys: Annotated[list[str] | None, typer.Argument(metavar="KEY...", help="Only the rows with these keys.")] = None,
     source: SourceOfTable = None,
     timeout: Timeout = 60.0,
 ) -> None:
-    """Try what stands still at once, and bring rows that were set aside from the source again."""
+    """Retry blocked partitions at once, and apply parked rows again, as the source has them now."""
     settings = context.obj.load("parked")
     with database.opened(settings.state) as state:
         count = parking.retry(settings, state, table, keys or [], source, timeout)
@@ -98,13 +102,13 @@ def parked_retry(
 @parked.command("drop")
 def parked_drop(
     context: typer.Context,
-    table: Annotated[str, typer.Argument(help="Of this table, as database.table.")],
-    keys: Annotated[list[str] | None, typer.Argument(metavar="KEY...", help="Only these rows of it.")] = None,
+    table: Annotated[str, typer.Argument(help="The table, as database.table.")],
+    keys: Annotated[list[str] | None, typer.Argument(metavar="KEY...", help="Only the rows with these keys.")] = None,
     source: SourceOfTable = None,
 ) -> None:
-    """Do without what is parked of a stream that only follows: the way there after the switch, the way back before.
+    """Drop parked changes of a stream that does not write: the forward stream after the switch, else the reverse one.
 
-    Nothing older is brought over the rows of applications. Verification names those that differ.
+    The rows at its target belong to applications and stay as they are. `migrate verify` names the rows that differ.
     """
     settings = context.obj.load("parked")
     with database.opened(settings.state) as state:

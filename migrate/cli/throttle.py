@@ -22,18 +22,28 @@ _LONG = 80  # of a condition in a line
 
 def throttle(
     context: typer.Context,
-    chunks: Annotated[int | None, typer.Option(help="Chunks begun together at most.")] = None,
-    min_chunks: Annotated[int | None, typer.Option(help="And at least, above a limit.")] = None,
-    rows_per_second: Annotated[int | None, typer.Option(help="Rows read per second; 0: no limit, as below.")] = None,
-    max_threads_running: Annotated[int | None, typer.Option(help="Threads_running of a server.")] = None,
-    max_history_length: Annotated[int | None, typer.Option(help="InnoDB's history list length of a server.")] = None,
-    max_replica_lag_seconds: Annotated[float | None, typer.Option(help="Lag of a replica.")] = None,
-    pause: Annotated[bool, typer.Option("--pause", help="Begin nothing until it is resumed.")] = False,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on.")] = False,
-    reset: Annotated[bool, typer.Option("--reset", help="Everything as the config says, and not paused.")] = False,
+    chunks: Annotated[int | None, typer.Option(help="Maximum number of chunks started together.")] = None,
+    min_chunks: Annotated[
+        int | None, typer.Option(help="Minimum number of chunks started together while a limit is exceeded.")
+    ] = None,
+    rows_per_second: Annotated[
+        int | None, typer.Option(help="Limit: rows read per second. 0 means no limit, here and below.")
+    ] = None,
+    max_threads_running: Annotated[
+        int | None, typer.Option(help="Limit: Threads_running of a source or target.")
+    ] = None,
+    max_history_length: Annotated[
+        int | None, typer.Option(help="Limit: InnoDB history list length of a source or target.")
+    ] = None,
+    max_replica_lag_seconds: Annotated[float | None, typer.Option(help="Limit: lag of a replica, in seconds.")] = None,
+    pause: Annotated[bool, typer.Option("--pause", help="Start no new chunks until the copy is resumed.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Start chunks again after a pause.")] = False,
+    reset: Annotated[
+        bool, typer.Option("--reset", help="Use the values of the config again, and end a pause.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
-    """Change what copies may use, at once and for later ones; without options, say what counts and what they do."""
+    """Change the limits of running and later copies. Without options: show the limits and the running copies."""
     settings = context.obj.load("throttle")
     if pause + resume + reset > 1:
         raise ConfigError("--pause, --resume and --reset exclude each other", hint="say one of them")

@@ -31,27 +31,36 @@ def verify(
     context: typer.Context,
     table: Tables = None,
     repair: Annotated[
-        bool, typer.Option("--repair", help="Have rows that differ read at the source again, and look again.")
+        bool,
+        typer.Option(
+            "--repair", help="Repair rows that differ: read them at the source again, write them, and compare again."
+        ),
     ] = False,
     anew: Annotated[
-        bool, typer.Option("--anew", help="Begin anew, though one that was stopped or killed could be gone on with.")
+        bool,
+        typer.Option(
+            "--anew", help="Start from the beginning instead of resuming a verification that was stopped or killed."
+        ),
     ] = False,
     mode: Annotated[
         Mode | None,
-        typer.Option(help="A quick look without Spark: chunks in order, a random sample, or counts and last keys."),
+        typer.Option(
+            help="Compare only a part, without Spark: chunks in key order, a random sample, or counts and last keys."
+        ),
     ] = None,
     chunks: Annotated[
-        int | None, typer.Option(help="With --mode order or sample: chunks of each table, at most.", min=1)
+        int | None, typer.Option(help="With --mode order or sample: maximum number of chunks of each table.", min=1)
     ] = None,
-    show: Annotated[bool, typer.Option("--show", help="Only print the last certificate.")] = False,
+    show: Annotated[bool, typer.Option("--show", help="Only print the last certificate; compares nothing.")] = False,
     page: Annotated[
-        Path | None, typer.Option("--page", help="Write the certificate to an HTML file too; with --show the last one.")
+        Path | None,
+        typer.Option("--page", help="Also write the certificate to this HTML file; with --show the last certificate."),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Compare source and target row by row, with Spark. Exit code 1 and the rows' names when they differ.
+    """Compare source and target row by row, with Spark. Exit code 1 if rows differ; their keys are shown.
 
-    One that was stopped or killed is gone on with.
+    A verification that was stopped or killed is resumed.
     """
     settings = context.obj.load("verify")
     if page is not None:
@@ -129,10 +138,10 @@ def _look(settings: Settings, mode: Mode, table: list[str] | None, chunks: int |
 
 def check(
     context: typer.Context,
-    once: Annotated[bool, typer.Option("--once", help="One run, then leave; exit code 1 when rows differ.")] = False,
+    once: Annotated[bool, typer.Option("--once", help="Run once and exit; exit code 1 if rows differ.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Compare finished chunks every two minutes, without Spark, and keep what differs in the state."""
+    """Compare copied chunks every two minutes, without Spark, and record differences in the state."""
     settings = context.obj.load("check")
     if not once:
         follow_parent()

@@ -1,0 +1,5 @@
+"""Values and errors that every room shares: standard library only, no I/O.
+
+Others use `errors.MigrateError`, `table.Table`, `change.Key`, `coordinate.Coordinate`, `message.Message` and
+`partition.Partition`.
+"""

@@ -1,5 +1,6 @@
 """The config file as frozen, validated models: one YAML file, every key named, secrets from the environment.
 
+Others use `model.Settings`, `servers.Source`, `tables.TableSettings`, `loading.load` and `loading.load_with_text`.
 `load(path)` is the only way in. Every mistake becomes one `ConfigError` line that names the key.
 """
 

@@ -1,1 +1,5 @@
-"""One module a state table; `database` opens it and brings it to the newest version."""
+"""The state database: one module a state table.
+
+Others use `database`, `lease.Leases`, `migration.Migration`, `position.Position` and
+`record`.
+"""

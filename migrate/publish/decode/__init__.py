@@ -1,1 +1,4 @@
-"""Row events to values and messages: table maps, column codecs, JSON."""
+"""Row events become canonical text, exactly: table maps, column codecs, JSON.
+
+Others use `tablemap.TableMap`, `rows.RowDecoder`, `rows.RowEvent` and `row_json.JsonRows`.
+"""

@@ -1,1 +1,4 @@
-"""The source's binlog: connection, packets, positions, GTID sets."""
+"""The source's binlog: connection, packets, events, positions and GTID sets.
+
+Others use `binlog.BinlogReader`, `gtid.GtidSet`, `locate.Locator`, `ahead.LookAhead` and `logfiles`.
+"""

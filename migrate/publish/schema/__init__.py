@@ -1,1 +1,4 @@
-"""What columns each table has at a place in the log, and what statements make of that."""
+"""Which columns each table has at a place in the log, and what a statement changes of that.
+
+Others use `schema.Schema`, `following.History`, `definitions.Definitions`, `statement.parse_query` and `shadow`.
+"""
