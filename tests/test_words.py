@@ -20,8 +20,8 @@ INVARIANTS = ROOT / "docs" / "invariants.md"
 FOLDERS = ("migrate", "jobs", "sql", "config", "sandbox", "tests", "docs", "bench", "examples")
 KINDS = {".py", ".pml", ".sql", ".yaml", ".md", ".toml", ".sh", ".cfg", ".properties"}
 PRODUCT = [path for folder in ("migrate", "jobs", "sandbox") for path in sorted((ROOT / folder).rglob("*.py"))]
-OLD_WORDS = {GLOSSARY, ROOT / "CHANGELOG.md", ROOT / "ARCHITECTURE.md"}
-"""Pages with words that are retired: the list of them, what was released, and the map of modules by its old names."""
+OLD_WORDS = {GLOSSARY, ROOT / "CHANGELOG.md"}
+"""Pages with words that are retired: the list of them, and what was released."""
 
 CITATION = re.compile(
     r"\bDESIGN\b|\bFAULTS\b|§|\b[Rr]ules? \d|\b[Rr]ule \"|\b[Ss]eeds? 00\d|\([FS]\d{1,2}[),]", re.MULTILINE

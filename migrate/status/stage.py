@@ -30,7 +30,7 @@ from migrate.status.blocker import (
 from migrate.status.next_step import mend, missing, typed
 from migrate.status.snapshot import Snapshot
 from migrate.status.table_state import TableState
-from migrate.status.way_back import BEGIN, WayBack
+from migrate.status.way_back import WayBack
 
 _VERIFY_BACK, _ABORT = Command.of("--reverse verify"), Command.of("cutover --abort")
 _FINISH, _CUTOVER, _REHEARSE = Command.of("finish"), Command.of("cutover"), Command.of("cutover --rehearse")
@@ -177,7 +177,7 @@ def _before_ready(known: Facts) -> Standing | None:
     if unverified is None:
         return None
     unverified = replace(unverified, remedy=VERIFY)
-    if back.next in BEGIN:  # a verification from before that stream reads would not count
+    if back.begins:  # a verification from before that stream reads would not count
         return Standing(Stage.CATCHING_UP, [unverified, *back.held], back.next)
     return Standing(Stage.CATCHING_UP, [unverified], VERIFY)
 

@@ -16,13 +16,13 @@ from migrate.state import leading, lease, stop_reason
 from migrate.state import migration as migrations
 from migrate.status import blockers, snapshot
 from migrate.status.blocker import COPY, INIT, PREFLIGHT, RUN, WATCH, Blocker, Kind
-from migrate.status.next_step import mend, typed
+from migrate.status.next_step import mend, missing, typed
 from migrate.status.snapshot import Snapshot
 from migrate.status.table_state import TableState
 from migrate.target.stored_plan import stored_plan
 
 _INIT, _RUN = INIT.towards(Direction.REVERSE), RUN.towards(Direction.REVERSE)
-BEGIN = (_INIT, _RUN)
+_BEGIN = (_INIT, _RUN)
 """What makes the reverse stream begin to read."""
 
 
@@ -51,6 +51,11 @@ class WayBack:
 
     held: list[Blocker]
     next: Command | None
+
+    @property
+    def begins(self) -> bool:
+        """Whether its stream has yet to begin to read: what is verified before that does not count."""
+        return self.next in _BEGIN or any(one.kind is Kind.NOT_BEGUN for one in self.held)
 
 
 def look(settings: Settings, state: sa.Engine) -> WayBack:
@@ -118,6 +123,9 @@ def _of_stream(settings: Settings, now: Snapshot, *, leads: bool) -> WayBack:
         next_ = COPY.towards(Direction.REVERSE) if leads else _INIT
         return WayBack(_of_it([Blocker(Kind.NOT_COPIED, facts={"tables": left})]), next_)
     held = blockers.of_stream(settings, now)
+    if any(one.kind is Kind.NOT_BEGUN for one in held):
+        starts = missing(now, behind=False) or WATCH
+        return WayBack(_of_it(held), typed(starts, back=True, back_leads=leads))
     return WayBack(_of_it(held), typed(mend(now, held), back=True, back_leads=leads) if held else None)
 
 

@@ -57,7 +57,7 @@ def test_applications_leave_a_target_that_is_gone_and_what_is_lost_is_told(
         assert [(row["key"], row["kind"]) for row in ask("foreign", "list")["listed"]] == [(["5005"], "late")]
         assert 5005 not in flow.source_rows(box.source), "over an application's row, perhaps"
         flow.drain()
-        assert "no clean verification" in refused(one, command="cutover")
+        assert "no verification of all tables was clean" in refused(one, command="cutover")
 
 
 @pytest.mark.timeout(600)

@@ -34,6 +34,7 @@ SOURCE = SETTINGS.sources[0].name
 OLD = Blocker(Kind.VERIFIED_TOO_LONG_AGO, facts={"hours": 24.0})
 BACK_IS_READY = WayBack([], None)
 NO_WAY_BACK = WayBack([Blocker(Kind.NOT_THERE)], Command.of("--reverse init"))
+BEGINS = WayBack([Blocker(Kind.NOT_BEGUN, "t0")], Command.of("--reverse status --watch"))
 STATES = tuple(TableState)
 
 
@@ -142,6 +143,7 @@ T = TableState
         (facts(verified=False), Stage.CATCHING_UP, "migrate verify"),
         (facts(too_old=OLD), Stage.CATCHING_UP, "migrate verify"),
         (facts(verified=False, back=NO_WAY_BACK), Stage.CATCHING_UP, "migrate --reverse init"),
+        (facts(verified=False, back=BEGINS), Stage.CATCHING_UP, "migrate --reverse status --watch"),
         (facts(verified=False, triggers=["trigger t fires"]), Stage.CATCHING_UP, "migrate preflight"),
         (facts(snapshot(differing=1), triggers=["trigger t fires"]), Stage.CATCHING_UP, "migrate preflight"),
         (facts(snapshot(parked=1), triggers=["trigger t fires"]), Stage.CATCHING_UP, "migrate parked list"),
@@ -318,6 +320,19 @@ HALT = Halt(
             "migrate --reverse run",
         ),
         (way_back.Facts(there=True, running=True, now=snapshot(), settings=SETTINGS), [], "None"),
+        (
+            way_back.Facts(there=True, running=True, now=snapshot(published=""), settings=SETTINGS),
+            [f"the way back: no publisher has begun with source '{SOURCE}'"],
+            "migrate --reverse status --watch",
+        ),
+        (
+            way_back.Facts(there=True, running=True, now=snapshot(published="", **NO_PUBLISHER), settings=SETTINGS),
+            [
+                f"the way back: no publisher has begun with source '{SOURCE}'",
+                f"the way back: no publisher reads source '{SOURCE}'",
+            ],
+            f"migrate --reverse publish --source {SOURCE}",
+        ),
         (
             way_back.Facts(there=True, running=True, now=snapshot(empty_deletes=1), settings=SETTINGS),
             ["the way back: 1 × empty delete waits, for up to 30 min (delay.tiers_seconds)"],
