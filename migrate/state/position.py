@@ -29,6 +29,7 @@ table = sa.Table(
     sa.Column("batch", sa.BigInteger),
     sa.Column("file_created", sa.BigInteger),
     sa.Column("reach_file", sa.BigInteger),
+    sa.Column("writes", sa.BigInteger),
 )
 
 
@@ -89,6 +90,20 @@ def enter(connection: sa.Connection, migration: str, source: str, file: str) -> 
     number = file_number(file)
     here = (table.c.migration == migration, table.c.source == source, table.c.reach_file < number)
     connection.execute(sa.update(table).where(*here).values(reach_file=number))
+
+
+def writes(connection: sa.Connection, migration: str, source: str) -> int | None:
+    """How many of its transactions a publisher has counted; None before its first position."""
+    wanted = sa.select(table.c.writes).where(table.c.migration == migration, table.c.source == source)
+    found = connection.execute(wanted).scalar()
+    return None if found is None else int(found)
+
+
+def count(connection: sa.Connection, migration: str, source: str, expected: int) -> bool:
+    """Count one more transaction of a publisher; False, and nothing counted, where the state has another count than
+    expected. One more than that is this transaction itself, whose commit was not heard of."""
+    here = (table.c.migration == migration, table.c.source == source, table.c.writes.in_([expected, expected + 1]))
+    return bool(connection.execute(sa.update(table).where(*here).values(writes=expected + 1)).rowcount)
 
 
 def reach(connection: sa.Connection, migration: str, source: str) -> tuple[int, int] | None:
