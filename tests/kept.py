@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 
@@ -50,10 +50,10 @@ class KeptState:
         copies = (f"CREATE TABLE {self._name}_kept.{one} AS SELECT * FROM {self._name}.{one}" for one in self._tables)
         server.execute(f"CREATE DATABASE {self._name}_kept", *copies)
 
-    def put_back(self, *but: str, seconds: float = 60.0) -> None:
-        """In one transaction, while processes use it. but: tables that stay as they are."""
+    def put_back(self, *but: str, only: Sequence[str] = (), seconds: float = 60.0) -> None:
+        """In one transaction, while processes use it. but: tables that stay as they are; only: all but these do."""
         deadline = time.monotonic() + seconds
-        while not self._put([one for one in self._tables if one not in but]):
+        while not self._put([one for one in only or self._tables if one not in but]):
             assert time.monotonic() < deadline, "the state is locked"
 
     def _put(self, tables: list[str]) -> bool:

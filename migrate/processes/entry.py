@@ -37,6 +37,7 @@ from migrate.state import migration as migrations
 from migrate.state.clock import StateClock
 from migrate.state.database import in_transaction
 from migrate.state.lease import Leases
+from migrate.state.notes import Notes
 from migrate.state.pending_markers import Waits
 from migrate.state.schema_history import Reading
 from migrate.state.skipped_key import Skips
@@ -119,7 +120,8 @@ def consume(settings: Settings) -> None:
             found: Settings = in_state(lambda connection: position.now_read(connection, settings))
             return found
 
-        sides = Sides(in_state, settings.name)
+        notes = Notes(in_state)
+        sides = Sides(in_state, settings.name, notes)
         merger = Merger(
             plan,
             sender,
@@ -129,7 +131,8 @@ def consume(settings: Settings) -> None:
             left_out_messages.Reasons(in_state),
             where_read,
             sides,
-            Waits(in_state, settings.name),
+            Waits(notes, settings.name),
+            notes,
         )
         try:
             Consumer(settings, runtime.state, runtime.leases, merger, runtime.stop, gone).run()
