@@ -24,10 +24,10 @@ from migrate.model.coordinate import Coordinate
 from migrate.model.errors import MigrateError, OwnershipLost, StopError
 from migrate.model.message import CANAL, Received
 from migrate.mysql import errors as mysql_errors
-from migrate.settings import Settings
 from migrate.state.left_out_messages import Reasons
 from migrate.state.notes import Notes
 from migrate.state.pending_markers import Waits
+from migrate.state.position import WhereRead
 from migrate.state.reached import DatabaseName
 from migrate.state.record import Consumed, Partition
 from migrate.state.skipped_key import Skips
@@ -71,7 +71,7 @@ class Merger:
         history: History | None = None,
         skips: Skips | None = None,
         left_out: Reasons | None = None,
-        where_read: Callable[[], Settings] | None = None,
+        where_read: Callable[[], WhereRead] | None = None,
         sides: Sides | None = None,
         waits: Waits | None = None,
         notes: Notes | None = None,
@@ -81,7 +81,7 @@ class Merger:
         these two write in the state."""
         self._sides = sides
         self._notes = notes
-        alike = Alike(where_read if where_read is not None else lambda: plan.settings)
+        alike = Alike(lambda: where_read().settings if where_read is not None else plan.settings)
         self._planner = Planner(plan, history, skips, left_out, alike)
         self._settings = plan.settings
         self._keep = plan.settings.consume.keep_decisions_seconds > 0

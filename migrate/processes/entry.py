@@ -116,8 +116,8 @@ def consume(settings: Settings) -> None:
         sender = AftermathSender(settings, known, StateClock(runtime.state))
         history, skips = Reading(in_state, settings.name), Skips(in_state, settings.name, alike_in(plan))
 
-        def where_read() -> Settings:
-            found: Settings = in_state(lambda connection: position.now_read(connection, settings))
+        def where_read() -> position.WhereRead:
+            found: position.WhereRead = in_state(lambda connection: position.now_read(connection, settings))
             return found
 
         notes = Notes(in_state)
