@@ -278,15 +278,19 @@ class Consumer:
         """Partitions of ours whose consumed prefix the state has lower than we wrote it."""
         with self._partitions.turn:
             ours = self._partitions.consumed()
-            back = self._in_state(lambda connection: record.put_back(connection, ours)) if ours else ()
-        if back:
-            self._forget_compared()
+            back = self._in_state(lambda connection: self._find_put_back(connection, ours, {})) if ours else ()
         return {partition: PutBack() for partition in back}
 
-    def _forget_compared(self) -> None:
-        """Markers of foreign keys went with the state, and what had made everything found equal count no more: only a
-        verification finds what differs."""
-        self._in_state(lambda connection: compared.forget(connection, self._settings.name))
+    def _find_put_back(
+        self, connection: sa.Connection, written: Mapping[Partition, int], noted: Mapping[Partition, int]
+    ) -> set[Partition]:
+        """Of which the state lacks what we wrote. Markers of foreign keys went with it, and what had made everything
+        found equal count no more: only a verification finds what differs."""
+        back = record.put_back(connection, written, noted)
+        if back:
+            compared.forget(connection, self._settings.name)
+            record.set_notes(connection, {part: count for part, count in noted.items() if part in back})
+        return back
 
     def _merge_once(self) -> None:
         self._merged = time.monotonic()
@@ -309,9 +313,9 @@ class Consumer:
         def mark(connection: sa.Connection) -> tuple[set[str], set[Partition]]:
             lost = self._leases.lost(connection, [self._partitions.tenure(done.partition).held for done in consumed])
             ours = [done for done in consumed if done.partition.lease not in lost]
-            back = record.put_back(
-                connection, {done.partition: self._partitions.tenure(done.partition).end for done in ours}
-            )
+            written = {done.partition: self._partitions.tenure(done.partition).end for done in ours}
+            noted = {done.partition: done.notes for done in ours if done.notes is not None}
+            back = self._find_put_back(connection, written, noted)
             ours = [done for done in ours if done.partition not in back]
             record.mark_consumed(connection, ours)
             for done in ours:
@@ -319,8 +323,6 @@ class Consumer:
             return lost, back
 
         lost, back = self._in_state(mark)
-        if back:
-            self._forget_compared()
         for done in consumed:
             if done.partition in back:
                 log.warning("the state database was put back", partition=done.partition.number)

@@ -11,6 +11,7 @@ from migrate.model.errors import MigrateError, ServerError
 from migrate.model.message import CANAL, DIGEST, Message
 from migrate.model.partition import Partition
 from migrate.state import stop_reason
+from migrate.state.database import PUT_BACK
 from migrate.state.lease import Held
 
 NO_RECORD = -1
@@ -19,10 +20,10 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 5.0, 60.0
 
 
 class PutBack(ServerError):  # noqa: N818 - it says what happened
-    """The state has a lower end of a partition's consumed prefix than we wrote: it was put back to an earlier one."""
+    """The state has a lower end of a partition's consumed prefix than we wrote, or lacks what we noted of it."""
 
     def __init__(self) -> None:
-        super().__init__("the state database was put back to an earlier one")
+        super().__init__(PUT_BACK)
 
 
 class Evidence(NamedTuple):

@@ -113,8 +113,9 @@ class Ends:
 
     def _mark(self, place: Place, end: int) -> None:
         some = self._marks.setdefault(place, set())
-        if len(some) < _MOST_MARKS:
-            some.add(end)
+        some.add(end)
+        if len(some) > _MOST_MARKS:  # the newest tell most: offsets only rise, and the present end is one of them
+            some.remove(min(some))
 
     def changed(self) -> dict[Place, int]:
         """Those that rose since this was asked last."""

@@ -191,7 +191,8 @@ class Cascades:
         for some in alike.values():
             keys, is_open = self._find(share.owned, some)
             if is_open:
-                self._waits.put([(planned.table.id, message) for planned, message in some], copied=True)
+                alone = [(planned.table.id, message) for planned, message in some]
+                self._waits.put(share.owned.partition, alone, copied=True)
             newest = self._planner.layouts.newest(some[0].planned)
             yield from _sliced(newest, dict.fromkeys(keys), Meant.by([message for _, message in some]))
 
@@ -283,8 +284,11 @@ class Cascades:
 
     # -- the children of the rows that it changes
 
-    def lead_on(self, planned: PlannedTable, keys: Sequence[Key], meant: Meant, rows: Rows) -> None:
-        """Note markers for the children of rows that are about to be refreshed. rows: as the sources have them now."""
+    def lead_on(
+        self, partition: Partition, planned: PlannedTable, keys: Sequence[Key], meant: Meant, rows: Rows
+    ) -> None:
+        """Note markers for the children of rows of a partition that are about to be refreshed. rows: as the sources
+        have them now."""
         links = self._links(planned)
         if not links or meant.generation >= GENERATIONS or not (meant.rule or self.leads_on(planned)):
             return
@@ -310,7 +314,7 @@ class Cascades:
                 if (one := pair(key, row, None)) is not None
             ]
             made += self._markers(parent, child, key, meant.generation + 1, after, pairs)
-        self._waits.put(made, copied=False)
+        self._waits.put(partition, made, copied=False)
 
     def _is_named(self, meant: Meant, child: PlannedTable, planned: PlannedTable, one: Pair) -> bool:
         """Whether a marker for rows of the same table says what the one says that led here: a row that refers to

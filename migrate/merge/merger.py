@@ -24,9 +24,10 @@ from migrate.model.coordinate import Coordinate
 from migrate.model.errors import MigrateError, OwnershipLost, StopError
 from migrate.model.message import CANAL, Received
 from migrate.mysql import errors as mysql_errors
-from migrate.settings import Settings
 from migrate.state.left_out_messages import Reasons
+from migrate.state.notes import Notes
 from migrate.state.pending_markers import Waits
+from migrate.state.position import WhereRead
 from migrate.state.reached import DatabaseName
 from migrate.state.record import Consumed, Partition
 from migrate.state.skipped_key import Skips
@@ -70,14 +71,17 @@ class Merger:
         history: History | None = None,
         skips: Skips | None = None,
         left_out: Reasons | None = None,
-        where_read: Callable[[], Settings] | None = None,
+        where_read: Callable[[], WhereRead] | None = None,
         sides: Sides | None = None,
         waits: Waits | None = None,
+        notes: Notes | None = None,
     ) -> None:
         """sides: asked where a database is not standby, and told what is carried nowhere; without it that is tried
-        again for ever. waits: keeps markers of foreign keys for later; without it there are none."""
+        again for ever. waits: keeps markers of foreign keys for later; without it there are none. notes: counts what
+        these two write in the state."""
         self._sides = sides
-        alike = Alike(where_read if where_read is not None else lambda: plan.settings)
+        self._notes = notes
+        alike = Alike(lambda: where_read().settings if where_read is not None else plan.settings)
         self._planner = Planner(plan, history, skips, left_out, alike)
         self._settings = plan.settings
         self._keep = plan.settings.consume.keep_decisions_seconds > 0
@@ -116,6 +120,8 @@ class Merger:
             self._planner.layouts.refresh()
             owned, found = self._taking.take(claim, watermark, had, at_most)
             self._owned[claim.partition] = owned
+            if self._notes is not None:
+                self._notes.taken(claim.partition, claim.epoch)
         return found
 
     def drop(self, partition: Partition) -> None:
@@ -165,7 +171,7 @@ class Merger:
             try:
                 share = self._plan(owned, items)
                 if share.foreign and self._sides is not None:
-                    self._sides.note(share.foreign)
+                    self._sides.note([partition], share.foreign)
             except Exception as error:
                 failed[partition] = as_stop(error, _of(items))
                 continue
@@ -181,7 +187,7 @@ class Merger:
             except Exception as error:
                 failed[partition] = as_stop(error, f"partition {partition.number}: rows changed by a foreign key")
         consumed = [
-            replace(share.consumed, reached=self._reached(partition, work))
+            replace(share.consumed, reached=self._reached(partition, work), notes=self._noted(partition))
             for partition, share in shares.items()
             if partition not in failed
         ]
@@ -198,6 +204,9 @@ class Merger:
         written = {one for one, parts in work.items() if any(part.partition == partition for part in parts)}
         known, owned.found = written | owned.found, set()
         return {named(one): owned.reached[one] for one in known}
+
+    def _noted(self, partition: Partition) -> int | None:
+        return self._notes.count(partition) if self._notes is not None else None
 
     def _plan(self, owned: Owned, items: Sequence[Received]) -> Share:
         share = self._planner.plan_partition(owned, items)
@@ -257,12 +266,12 @@ class Merger:
         if self._cascades is None:
             raise StopError("a marker came to a consumer that follows no foreign keys", hint="please report it")
         if self._sides is not None:
-            self._sides.note(self._cascades.foreign(share))
+            self._sides.note([share.owned.partition], self._cascades.foreign(share))
         touched = set(share.parts)
         for table, asked, meant in self._cascades.found(share):
             more = share.after()
             rows = self._refresh(more, table, asked)
-            self._cascades.lead_on(table, [*asked], meant, rows)
+            self._cascades.lead_on(share.owned.partition, table, [*asked], meant, rows)
             done.add(self._write_more(more.parts, work, failed))
             touched |= more.parts.keys()
             if share.owned.partition in failed:
@@ -326,7 +335,7 @@ class Merger:
         except NotStandby:
             if self._sides is None or not self._sides.is_active(connection, named(database)):
                 raise
-            self._sides.note([one for part in parts for one in late(part)])
+            self._sides.note([part.partition for part in parts], [one for part in parts for one in late(part)])
             return Done()
         for part in parts:
             self._note_applied(database, part)

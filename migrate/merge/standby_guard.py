@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -10,9 +10,11 @@ from weakref import WeakKeyDictionary
 import sqlalchemy as sa
 import structlog
 
+from migrate.model.partition import Partition
 from migrate.mysql.connection import Connection
 from migrate.state import foreign, leading
 from migrate.state.foreign import Foreign, Kind
+from migrate.state.notes import Notes
 from migrate.state.reached import DatabaseName
 from migrate.target import roles
 from migrate.target.part import Part
@@ -33,19 +35,21 @@ def late(part: Part) -> Iterator[Foreign]:
 class Sides:
     """The state's view of which side a stream writes."""
 
-    def __init__(self, run: Callable[[Callable[[sa.Connection], Any]], Any], migration: str) -> None:
+    def __init__(self, run: Callable[[Callable[[sa.Connection], Any]], Any], migration: str, notes: Notes) -> None:
         """run: runs an action in a transaction of the state database, again while that is away."""
         self._run = run
+        self._notes = notes
         self._migration = migration
         # What sessions were asked of that were opened while this stream led.
         self._led: WeakKeyDictionary[Any, set[DatabaseName]] = WeakKeyDictionary()
 
-    def note(self, found: Iterable[Foreign]) -> None:
-        """List keys that are carried nowhere; before the messages that named them count as consumed."""
+    def note(self, partitions: Collection[Partition], found: Iterable[Foreign]) -> None:
+        """List keys that are carried nowhere; before the messages that named them count as consumed. partitions: of
+        those messages."""
         keys: Sequence[Foreign] = list(found)
         if not keys:
             return
-        self._run(lambda connection: foreign.note(connection, self._migration, keys))
+        self._notes.write(partitions, lambda connection: foreign.note(connection, self._migration, keys))
         for id_, kind in {(one.id, one.kind) for one in keys}:
             count = sum(one.id == id_ and one.kind is kind for one in keys)
             log.warning("not carried", table=".".join(id_[1:]), source=id_[0], keys=count, kind=kind.value)

@@ -37,6 +37,7 @@ from migrate.state import migration as migrations
 from migrate.state.clock import StateClock
 from migrate.state.database import in_transaction
 from migrate.state.lease import Leases
+from migrate.state.notes import Notes
 from migrate.state.pending_markers import Waits
 from migrate.state.schema_history import Reading
 from migrate.state.skipped_key import Skips
@@ -115,11 +116,12 @@ def consume(settings: Settings) -> None:
         sender = AftermathSender(settings, known, StateClock(runtime.state))
         history, skips = Reading(in_state, settings.name), Skips(in_state, settings.name, alike_in(plan))
 
-        def where_read() -> Settings:
-            found: Settings = in_state(lambda connection: position.now_read(connection, settings))
+        def where_read() -> position.WhereRead:
+            found: position.WhereRead = in_state(lambda connection: position.now_read(connection, settings))
             return found
 
-        sides = Sides(in_state, settings.name)
+        notes = Notes(in_state)
+        sides = Sides(in_state, settings.name, notes)
         merger = Merger(
             plan,
             sender,
@@ -129,7 +131,8 @@ def consume(settings: Settings) -> None:
             left_out_messages.Reasons(in_state),
             where_read,
             sides,
-            Waits(in_state, settings.name),
+            Waits(notes, settings.name),
+            notes,
         )
         try:
             Consumer(settings, runtime.state, runtime.leases, merger, runtime.stop, gone).run()

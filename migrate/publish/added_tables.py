@@ -23,9 +23,8 @@ from migrate.mysql.definition import show_create_whole
 from migrate.mysql.readable import readable_end
 from migrate.publish import start_position
 from migrate.publish.log.gtid import GtidSet, parse
+from migrate.publish.state_writes import StateWrites
 from migrate.state import compared, membership, schema_history
-from migrate.state.database import in_transaction
-from migrate.state.lease import Held, Leases
 from migrate.state.membership import Member, Stage
 from migrate.state.position import Position
 from migrate.state.schema_history import Version
@@ -43,16 +42,14 @@ class Joining:
         source: str,
         tables: Mapping[Name, Table],
         state: sa.Engine,
-        leases: Leases,
-        held: Held,
+        writes: StateWrites,
         stop: threading.Event,
     ) -> None:
         self._migration = migration
         self._source = source
         self._tables = tables
         self._state = state
-        self._leases = leases
-        self._held = held
+        self._writes = writes
         self._stop = stop
 
     def take_places(self, connection: Connection, position: Position) -> None:
@@ -75,14 +72,13 @@ class Joining:
         versions = {name: _version_at(connection, table, place) for name, table in wanted.items()}
 
         def store(state: sa.Connection) -> None:
-            self._leases.still_ours(state, self._held)
             compared.forget(state, self._migration)  # as where a stream begins
             for name, version in versions.items():
                 server = f"{place.server_id}/{place.server_uuid}"
                 membership.put(state, self._migration, (self._source, *name), place)
                 schema_history.put(state, self._migration, self._source, name, version, server)
 
-        in_transaction(self._state, store, self._stop)
+        self._writes.run(store)
         for table in wanted.values():
             log.info("table added", table=table.full_name, file=place.file, pos=place.pos, gtid_set=place.gtid_set)
 
@@ -90,13 +86,12 @@ class Joining:
         """The tables that are not to be read yet from a position on; those that are from now on, are noted."""
 
         def look(state: sa.Connection) -> Ahead:
-            self._leases.still_ours(state, self._held)
             ahead = Ahead(self._members(state), position, gtids, flavour)
             for name, member in ahead.joined().items():
                 membership.put(state, self._migration, (self._source, *name), member)
             return ahead
 
-        return in_transaction(self._state, look, self._stop)
+        return self._writes.run(look)
 
     def _members(self, state: sa.Connection) -> dict[Name, Member]:
         found = membership.every(state, self._migration)

@@ -1,7 +1,8 @@
 """Where a publisher keeps its position: the state database, a file beside it, or its memory.
 
 The state database has the position with every store, as `status`, `drain` and a rewind read it there. With `file` the
-file counts at a start: it was written first. Only a rewind or a failover in the state has a higher incarnation.
+file counts at a start: it was written first. Only a rewind or a failover in the state has a higher incarnation, and
+only a state that was put back has counted fewer of the publisher's transactions than when the file was written.
 """
 
 from __future__ import annotations
@@ -31,8 +32,12 @@ class PositionStore(Protocol):
         """
         ...
 
-    def save(self, position: Position) -> None:
-        """Raises OSError; the position before stays whole then."""
+    def is_behind(self, writes: int | None) -> bool:
+        """Whether the state, with that count of the publisher's transactions, lacks some from before the last save."""
+        ...
+
+    def save(self, position: Position, writes: int = 0) -> None:
+        """writes: the count in the state before. Raises OSError; the position before stays whole then."""
         ...
 
 
@@ -50,7 +55,10 @@ class StateStore:
     def load(self, in_state: Position | None) -> Position | None:
         return in_state
 
-    def save(self, position: Position) -> None:
+    def is_behind(self, writes: int | None) -> bool:
+        return False
+
+    def save(self, position: Position, writes: int = 0) -> None:
         pass
 
 
@@ -65,7 +73,10 @@ class MemoryStore:
             )
         return None
 
-    def save(self, position: Position) -> None:
+    def is_behind(self, writes: int | None) -> bool:
+        return False
+
+    def save(self, position: Position, writes: int = 0) -> None:
         pass
 
 
@@ -87,12 +98,25 @@ class FileStore:
             ) from None
         except OSError as error:
             raise StopError(f"position file {self._path} cannot be read: {error.strerror}") from None
-        found = self._parse(raw)
+        found, writes = self._parse(raw)
+        if in_state is None and writes:
+            raise StopError(
+                f"position file {self._path} has {found.file}:{found.pos}, and the state database none: it was put back"
+                " to an earlier one",
+                hint="bring the state database back as it was, or start a new migration and copy again",
+            )
         if in_state is not None and in_state.incarnation > found.incarnation:
             return in_state
         return found
 
-    def _parse(self, raw: bytes) -> Position:
+    def is_behind(self, writes: int | None) -> bool:
+        try:
+            return self._parse(self._path.read_bytes())[1] > (writes or 0)
+        except OSError:
+            return False  # `load` says why
+
+    def _parse(self, raw: bytes) -> tuple[Position, int]:
+        """With the count of transactions that the state had then; 0 in files of an earlier version."""
         head, _, rest = raw.partition(b"\n")
         body, _, digest = rest.partition(b"\n")
         if head.decode("utf-8", "replace") != _FORMAT or digest.strip().decode("ascii", "replace") != _digest(body):
@@ -103,15 +127,16 @@ class FileStore:
         values: dict[str, Any] = json.loads(body)
         if values["event_time"] is not None:
             values["event_time"] = datetime.fromisoformat(values["event_time"])
+        writes = int(values.pop("writes", 0))
         if set(values) != {field.name for field in fields(Position)}:
             raise StopError(f"position file {self._path} is of another version of this program")
-        return Position(**values)
+        return Position(**values), writes
 
-    def save(self, position: Position) -> None:
+    def save(self, position: Position, writes: int = 0) -> None:
         """Written beside, brought to the disk, put in place, and the directory brought to the disk."""
         private.directory(self._path.parent)
         values = {**asdict(position), "event_time": position.event_time and position.event_time.isoformat()}
-        body = json.dumps(values, sort_keys=True).encode()
+        body = json.dumps({**values, "writes": writes}, sort_keys=True).encode()
         beside = self._path.with_name(self._path.name + ".new")
         try:
             with os.fdopen(private.opened(beside), "wb") as file:

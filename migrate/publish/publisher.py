@@ -39,6 +39,7 @@ from migrate.publish.schema.following import History, begin_incarnation
 from migrate.publish.schema.schema import Schema
 from migrate.publish.side_role import SideRead
 from migrate.publish.source_selection import Reach, Reached
+from migrate.publish.state_writes import StateWrites
 from migrate.publish.unacknowledged import beyond
 from migrate.settings import Settings
 from migrate.state import (
@@ -98,13 +99,14 @@ class Publisher:
         self._producer = self._new_producer()
         self._saved: Position | None = None
         self._store = store_of(settings, source)
+        self._writes = StateWrites(settings.name, source, state, leases, held, stop)
         self._listed = Listed()
-        self._joining = Joining(settings.name, source, self._tables, state, leases, held, stop)
-        self._position = self._saved = self._start_position()
+        self._joining = Joining(settings.name, source, self._tables, state, self._writes, stop)
+        self._position = self._saved = self._writes.began = self._start_position()
         self._acknowledged.refuse_lost(self._position)
         self._batches = Batches(self._position, self._resume.gtids, settings.publish.outstanding_bytes)
         self._floor: tuple[int, int] | None = None  # with a resume by GTID: the file and position it should begin at
-        self._history = History(settings, self._source, planned, state, leases, held, stop)
+        self._history = History(settings, self._source, planned, state, self._writes)
         self._schema: Schema  # where the log is read
         self._emitters: dict[tuple[str, str], Emitter] = {}
         self._emitter: Emitter | None = None  # that was used last
@@ -118,13 +120,14 @@ class Publisher:
         """The stored position, or the first one, which is stored at once (invariant capture-before-copy)."""
         name, source = self._settings.name, self._source.name
         with self._state.connect() as state:
-            stored = self._store.load(positions.load(state, name, source))
+            in_state, self._writes.count = positions.load(state, name, source), positions.writes(state, name, source)
             self._listed, _ = outstanding.get(state, name, source)  # a killed publisher's, until our first flush
             names = self._migration.topic_names
             without = {
                 (names[one.partition.topic_id], one.partition.number, one.offset)
                 for one in left_out_messages.every(state, name)
             }
+        stored = self._stored(in_state)
         topics = self._migration.topics
         partitions = [(topic.name, number) for topic in topics for number in range(topic.partitions)]
         published = partial(beyond, self._settings, partitions, without)
@@ -140,6 +143,8 @@ class Publisher:
             if (position := reached.position) is not None:
                 if position != stored:
                     self._save(position, reached=reached, side=side)
+                elif in_state is None:  # the first one was killed between its file and the state
+                    self._save(position, check=self._begin)
                 side.set_right(self._state)
                 try:
                     if reached.other is not None:
@@ -158,6 +163,20 @@ class Publisher:
         self._save(first, check=self._begin)
         log.info("first start", source=self._source.name, file=first.file, pos=first.pos, gtid_set=first.gtid_set)
         return first
+
+    def _stored(self, in_state: Position | None) -> Position | None:
+        """What the store has; or what the state has, where that lacks what was noted up to there. Raises StopError."""
+        if in_state is not None and self._store.is_behind(self._writes.count):
+            self._writes.forget_lost()
+            self._save_in_store(in_state)
+        return self._store.load(in_state)
+
+    def _save_in_store(self, position: Position) -> None:
+        """Raises ServerError: without it a restart would not know that this run was."""
+        try:
+            self._store.save(position, self._writes.count or 0)
+        except OSError as error:
+            raise ServerError(f"where the publisher begins cannot be stored: {error}") from error
 
     def _follows(self) -> bool:
         """Whether applications write at the other side: nothing of this one is to be carried."""
@@ -360,7 +379,7 @@ class Publisher:
         """Name a row that is left out; before the position can move past it."""
         at, table = tuple(row.coordinate), f"{row.database}.{row.table}"
         log.error("row left out, too large for Kafka", table=table, at=at, bytes=row.size)
-        in_transaction(self._state, lambda state: oversized.note(state, self._settings.name, row), self._stop)
+        self._writes.run(lambda state: oversized.note(state, self._settings.name, row))
 
     def boundary(self, file: str, pos: int, event_time: int, gtid: str | None) -> None:
         """A transaction ended here; the position moves here once it is confirmed."""
@@ -382,11 +401,7 @@ class Publisher:
     def _enter(self, file: str) -> None:
         """Note, before the first message of a file, that there may be some: consumers believe none from beyond it."""
 
-        def enter(connection: sa.Connection) -> None:
-            self._leases.still_ours(connection, self._held)
-            positions.enter(connection, self._settings.name, self._source.name, file)
-
-        in_transaction(self._state, enter, self._stop)
+        self._writes.run(lambda state: positions.enter(state, self._settings.name, self._source.name, file))
         self._entered = file
 
     def _below_floor(self, file: str, pos: int, gtid: str) -> tuple[str, int]:
@@ -414,7 +429,7 @@ class Publisher:
         if idle and not listed.batches:
             name, source = self._settings.name, self._source.name
             in_transaction(self._state, lambda state: outstanding.note_idle(state, name, source), self._stop)
-        return in_transaction(self._state, lambda state: migrations.hurried(state, self._settings.name), self._stop)
+        return self._writes.look(lambda state: migrations.hurried(state, self._settings.name))
 
     def _note_works(self) -> None:
         """How the last publisher ended is over, once a position is flushed of what the source sent."""
@@ -437,7 +452,6 @@ class Publisher:
         note = reached.note if reached is not None else None
 
         def save(connection: sa.Connection) -> None:
-            self._leases.still_ours(connection, self._held)
             check(connection)
             if reached is not None and note is not None:
                 failovers.note(connection, self._settings.name, note)
@@ -457,14 +471,14 @@ class Publisher:
 
         if position != self._saved and note is None and not state_first:  # so does a failover, with its note
             try:
-                self._store.save(position)
-            except OSError as error:
-                if self._saved is None:  # without it a restart would not know that this run was
-                    raise ServerError(f"where the publisher begins cannot be stored: {error}") from error
-                log.warning("position not saved, tried again at the next flush", error=str(error))
+                self._save_in_store(position)
+            except ServerError as error:
+                if self._saved is None:
+                    raise
+                log.warning("position not saved, tried again at the next flush", error=str(error.__cause__))
                 return
         ends = self._acknowledged.changed()
-        in_transaction(self._state, save, self._stop)
+        self._writes.run(save)
         if position != self._saved:
             log.info("position saved", source=position.source, file=position.file, pos=position.pos)
         self._saved, self._listed = position, listed or self._listed

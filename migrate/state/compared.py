@@ -24,8 +24,8 @@ forgotten = sa.Table(
 )
 
 FORGOTTEN = (
-    "rows came by another way than the stream, columns changed, a trigger was made, a server was replaced, or the"
-    " stream from the other side began"
+    "rows came by another way than the stream, columns changed, a trigger was made, a server was replaced, the state"
+    " database was put back, or the stream from the other side began"
 )
 """What makes everything that was found equal count no longer."""
 

@@ -43,6 +43,7 @@ class NotSetUp(ServerError):  # noqa: N818 - it says what is so
 SESSIONS = 5
 """That a process has at the state server at most; who needs another one waits for it."""
 
+PUT_BACK = "the state database was put back to an earlier one"
 OPTIONS = "DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin"
 """Of the state database and those beside it."""
 

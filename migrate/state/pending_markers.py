@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import sqlalchemy as sa
 
 from migrate.model.coordinate import Coordinate
 from migrate.model.message import Message, encode
+from migrate.model.partition import Partition
 from migrate.model.table import TableId
 from migrate.state.columns import how_many, is_table, of_table, table_row
 from migrate.state.database import metadata, now, put_all
+from migrate.state.notes import Notes
 
 table = sa.Table(
     "waiting_marker",
@@ -90,17 +92,17 @@ class Generations:
 
 
 class Waits:
-    """For a consumer, which may only write the state in transactions that are tried again."""
+    """For a consumer."""
 
-    def __init__(self, run: Callable[[Callable[[sa.Connection], Any]], Any], migration: str) -> None:
-        """run: runs an action in a transaction of the state database."""
-        self._run = run
+    def __init__(self, notes: Notes, migration: str) -> None:
+        self._notes = notes
         self._migration = migration
 
-    def put(self, markers: Sequence[tuple[TableId, Message]], *, copied: bool) -> None:
-        """Keep markers until they may be sent; those that say the same as one that waits are kept already."""
+    def put(self, partition: Partition, markers: Sequence[tuple[TableId, Message]], *, copied: bool) -> None:
+        """Keep markers until they may be sent; those that say the same as one that waits are kept already. partition:
+        whose messages they come from."""
         if markers:
-            self._run(lambda connection: put(connection, self._migration, markers, copied=copied))
+            self._notes.write([partition], lambda connection: put(connection, self._migration, markers, copied=copied))
 
 
 def put(connection: sa.Connection, migration: str, markers: Iterable[tuple[TableId, Message]], *, copied: bool) -> None:

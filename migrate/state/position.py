@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from typing import NamedTuple
 
 import sqlalchemy as sa
 from sqlalchemy.dialects.mysql import insert
@@ -29,6 +30,7 @@ table = sa.Table(
     sa.Column("batch", sa.BigInteger),
     sa.Column("file_created", sa.BigInteger),
     sa.Column("reach_file", sa.BigInteger),
+    sa.Column("writes", sa.BigInteger),
 )
 
 
@@ -91,6 +93,20 @@ def enter(connection: sa.Connection, migration: str, source: str, file: str) -> 
     connection.execute(sa.update(table).where(*here).values(reach_file=number))
 
 
+def writes(connection: sa.Connection, migration: str, source: str) -> int | None:
+    """How many of its transactions a publisher has counted; None before its first position."""
+    wanted = sa.select(table.c.writes).where(table.c.migration == migration, table.c.source == source)
+    found = connection.execute(wanted).scalar()
+    return None if found is None else int(found)
+
+
+def count(connection: sa.Connection, migration: str, source: str, expected: int) -> bool:
+    """Count one more transaction of a publisher; False, and nothing counted, where the state has another count than
+    expected. One more than that is this transaction itself, whose commit was not heard of."""
+    here = (table.c.migration == migration, table.c.source == source, table.c.writes.in_([expected, expected + 1]))
+    return bool(connection.execute(sa.update(table).where(*here).values(writes=expected + 1)).rowcount)
+
+
 def reach(connection: sa.Connection, migration: str, source: str) -> tuple[int, int] | None:
     """The incarnation, and the number of its newest file that messages may be from; None before the publisher began."""
     columns = table.c.incarnation, table.c.reach_file, table.c.file
@@ -100,17 +116,25 @@ def reach(connection: sa.Connection, migration: str, source: str) -> tuple[int, 
     return None if row is None else (row.incarnation, max(row.reach_file, file_number(row.file)))
 
 
+class WhereRead(NamedTuple):
+    settings: Settings
+    """With each source at the one of its addresses that its publisher reads."""
+    servers: dict[str, str]
+    """By source, which server that is (`Position.server`), where there is a position."""
+
+
 def where_read(state: sa.Engine, settings: Settings) -> Settings:
     """The settings with each source at the one of its addresses that its publisher reads."""
     with state.connect() as connection:
-        return now_read(connection, settings)
+        return now_read(connection, settings).settings
 
 
-def now_read(connection: sa.Connection, settings: Settings) -> Settings:
-    """As `where_read`."""
+def now_read(connection: sa.Connection, settings: Settings) -> WhereRead:
+    """Where the publishers read now."""
     stored = {source.name: load(connection, settings.name, source.name) for source in settings.sources}
     sources = [source.at(at.address) if (at := stored[source.name]) else source for source in settings.sources]
-    return settings.model_copy(update={"sources": tuple(sources)})
+    servers = {name: at.server for name, at in stored.items() if at is not None}
+    return WhereRead(settings.model_copy(update={"sources": tuple(sources)}), servers)
 
 
 def from_timestamp(seconds: int) -> datetime | None:

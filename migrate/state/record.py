@@ -3,9 +3,10 @@ record-before-queue, consumed-is-a-prefix, one-committer)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
+from typing import Any
 
 import sqlalchemy as sa
 
@@ -42,6 +43,7 @@ consumed = sa.Table(
     sa.Column("messages", sa.BigInteger),
     sa.Column("row_count", sa.BigInteger),
     sa.Column("event_ms", sa.BigInteger),
+    sa.Column("notes", sa.BigInteger),
 )
 watermark = sa.Table(
     "watermark",
@@ -75,6 +77,7 @@ class Consumed:
     start: int = 0  # of the batch; what is below was consumed before
     reached: Mapping[DatabaseName, int] = field(default_factory=dict)  # by database that was written (`reached`)
     last: tuple[str, Coordinate] | None = None  # the last message, by source and coordinate
+    notes: int | None = None  # how many notes the state must have of the partition (`migrate.state.notes`)
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,16 +259,35 @@ def last(connection: sa.Connection, partition: Partition) -> tuple[int, str, Coo
     return None if row is None else (int(row[0]), str(row[1]), Coordinate(*(int(number) for number in row[2:])))
 
 
-def put_back(connection: sa.Connection, written: Mapping[Partition, int]) -> set[Partition]:
-    """Partitions whose consumed prefix ends before where it was written; it stays so until the transaction ends."""
-    keys = {(part.topic_id, part.number): part for part in written}
-    rows = connection.execute(
-        sa.select(consumed.c.topic_id, consumed.c.partition_no, consumed.c.next_offset)
-        .where(sa.tuple_(consumed.c.topic_id, consumed.c.partition_no).in_([*keys]))
-        .with_for_update()
-    )
-    ends = {keys[row[0], int(row[1])]: int(row[2]) for row in rows}
-    return {part for part, end in written.items() if ends.get(part, 0) < end}
+def put_back(
+    connection: sa.Connection, written: Mapping[Partition, int], noted: Mapping[Partition, int] | None = None
+) -> set[Partition]:
+    """Partitions whose consumed prefix ends before where it was written, or that have fewer notes; it stays so until
+    the transaction ends. noted: how many notes partitions must have."""
+    rows = _locked(connection, written)
+    ends = {part: row.next_offset for part, row in rows.items()}
+    counts = {part: row.notes for part, row in rows.items()}
+    back = {part for part, end in written.items() if ends.get(part, 0) < end}
+    return back | {part for part, count in (noted or {}).items() if counts.get(part, 0) != count}
+
+
+def _locked(connection: sa.Connection, partitions: Collection[Partition]) -> dict[Partition, Any]:
+    """Rows of `consumed`, until the transaction ends."""
+    keys = {(part.topic_id, part.number): part for part in partitions}
+    columns = consumed.c.topic_id, consumed.c.partition_no, consumed.c.next_offset, consumed.c.notes
+    wanted = sa.select(*columns).where(sa.tuple_(*columns[:2]).in_([*keys]))
+    return {keys[row.topic_id, row.partition_no]: row for row in connection.execute(wanted.with_for_update())}
+
+
+def notes(connection: sa.Connection, partitions: Collection[Partition]) -> dict[Partition, int]:
+    """How many notes each has; it stays so until the transaction ends."""
+    rows = _locked(connection, partitions)
+    return {part: rows[part].notes if part in rows else 0 for part in partitions}
+
+
+def set_notes(connection: sa.Connection, counts: Mapping[Partition, int]) -> None:
+    rows = [{**part.row, "next_offset": 0, "notes": count} for part, count in counts.items()]
+    put_all(connection, "consumed", rows, {"notes": "{notes}"})
 
 
 def forget(connection: sa.Connection, partition: Partition, offset: int) -> None:

@@ -8,7 +8,7 @@ is as new as everything that stands before the message, or newer; changes still 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
 from typing import TypeVar
 
@@ -20,6 +20,7 @@ from migrate.model.errors import ServerError, StopError
 from migrate.model.message import REFRESH, Message, Row
 from migrate.model.table import Column, Table
 from migrate.mysql import errors as mysql_errors
+from migrate.mysql.catalog import server_of
 from migrate.mysql.connection import Connection, connect
 from migrate.mysql.foreign_keys import logs_cascades
 from migrate.mysql.keys import Condition, among
@@ -28,6 +29,7 @@ from migrate.mysql.readable import log_end
 from migrate.mysql.rowfilter import and_rows
 from migrate.mysql.values import from_server, selected
 from migrate.settings import Settings
+from migrate.state.position import WhereRead
 from migrate.target.pool import SILENT_SECONDS
 from migrate.target.routing import PlannedTable
 
@@ -71,10 +73,11 @@ Held = list[tuple[PlannedTable, Row]]
 class SourceRows:
     """Rows as the sources hold them now, read with locks. Not shared between threads."""
 
-    def __init__(self, settings: Settings, where_read: Callable[[], Settings] | None = None) -> None:
-        """where_read: the settings with each source where its publisher reads it now; without it, as they are."""
+    def __init__(self, settings: Settings, where_read: Callable[[], WhereRead] | None = None) -> None:
+        """where_read: where each source's publisher reads it now; without it, as the settings are."""
         self._settings = settings
         self._where_read = where_read
+        self._servers: Mapping[str, str] = {}  # by source, which its publisher reads
         self._open: dict[str, Connection] = {}
         self._used: dict[str, float] = {}
         self._logs: dict[str, bool] = {}  # by source, whether cascades are in its log
@@ -167,6 +170,7 @@ class SourceRows:
         """In a session of its own, whose answers are not raw bytes."""
         try:
             with closing(connect(self._settings.source(source), f"source '{source}'")) as connection:
+                self._refuse_another(connection, source)
                 return question(connection)
         except (pymysql.MySQLError, OSError, ServerError) as error:
             self.close()
@@ -182,10 +186,22 @@ class SourceRows:
 
     def _follow(self) -> None:
         """Ask the servers that the changes come from: another one may have more, or less."""
-        if self._where_read is not None and (now := self._where_read()).sources != self._settings.sources:
+        if self._where_read is None:
+            return
+        now, servers = self._where_read()
+        if now.sources != self._settings.sources or servers != self._servers:
             self.close()
             self._logs.clear()
-            self._settings = now
+            self._settings, self._servers = now, servers
+
+    def _refuse_another(self, connection: Connection, source: str) -> None:
+        """An address leads to another server after a failover. Raises ServerError until the publisher reads there."""
+        wanted, found = self._servers.get(source), server_of(connection)
+        if wanted is not None and found != wanted:
+            raise ServerError(
+                f"another server is there (server_id/UUID {found}) than the one that the publisher reads ({wanted})",
+                hint="it is tried again by itself once the publisher has followed",
+            )
 
     def _connection(self, source: str) -> Connection:
         began = time.monotonic()
@@ -197,6 +213,7 @@ class SourceRows:
             session = {"innodb_lock_wait_timeout": _LOCK_SECONDS}
             server = self._settings.source(source)
             connection = self._open[source] = connect(server, f"source '{source}'", raw_results=True, session=session)
+            self._refuse_another(connection, source)  # who reads then forgets the session
         return connection
 
     def close(self) -> None:

@@ -41,10 +41,12 @@ class Forwarder:
         self._listener = socket.create_server((self.host, self.port))
         threading.Thread(target=self._accept, daemon=True).start()
 
-    def switch(self, upstream: DatabaseServer | None) -> None:
-        """Lead to another server from now on; what is open is cut."""
+    def switch(self, upstream: DatabaseServer | None, *, keep: bool = False) -> None:
+        """Lead to another server from now on; what is open is cut, unless it is to be kept."""
         with self._lock:
             self._upstream = upstream
+            if keep:
+                return
             cut, self._open = self._open, set()
         for one in cut:
             _end(one)

@@ -7,7 +7,6 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
-import pymysql
 import pytest
 
 from sandbox.broker import KafkaBroker
@@ -16,7 +15,7 @@ from tests.failover.support import SLOW, Flow, frozen, wait
 from tests.flow import launcher
 from tests.forked import Child
 from tests.helpers import unique
-from tests.kept import kept
+from tests.kept import KeptState, kept
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]  # Spark starts twice
 ROWS, CHUNK = 2_000, 50
@@ -140,45 +139,13 @@ def test_the_reverse_stream_of_a_target_that_was_put_back_begins_at_the_end_of_i
         assert (refused.returncode, "RESET MASTER?" in said) == (5, True), said
 
 
-class KeptState:
-    """The state database as it was at one moment."""
-
-    def __init__(self, flow: Flow) -> None:
-        self._server, self._name = flow.box.targets[0], f"{flow.name}_state"
-        found = self._server.query(
-            f"SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = '{self._name}'"
-        )
-        self._tables = [str(table) for (table,) in found]
-        copies = (f"CREATE TABLE {self._name}_kept.{one} AS SELECT * FROM {self._name}.{one}" for one in self._tables)
-        self._server.execute(f"CREATE DATABASE {self._name}_kept", *copies)
-
-    def put_back(self) -> None:
-        """In one transaction, while processes use it."""
-
-        def put() -> bool:
-            with closing(self._server.connect(self._name)) as connection, connection.cursor() as cursor:
-                connection.begin()
-                try:
-                    for one in self._tables:
-                        cursor.execute(f"DELETE FROM {one}")
-                        cursor.execute(f"INSERT INTO {one} SELECT * FROM {self._name}_kept.{one}")
-                except pymysql.err.OperationalError as error:
-                    if error.args[0] in (1205, 1213):
-                        return False
-                    raise
-                connection.commit()
-            return True
-
-        wait(put, "the state to be put back")
-
-
 def test_a_state_database_that_is_put_back_lets_no_holder_of_the_same_epoch_write_and_loses_nothing(
     box: Sandbox, kafka: KafkaBroker, tmp_path: Path
 ) -> None:
     """Lost: newer rows, by a consumer that hangs and has the epoch that its successor gets again."""
     with closing(Flow(box, kafka, tmp_path, unique("state"), box.source)) as flow, ExitStack() as ending:
         flow.migration.do("init")
-        flow.child("publish", "publish")
+        publisher = flow.child("publish", "publish")
         wait(flow.position, "the first position")
         flow.start_targets()
         (first,) = flow.children("consume")
@@ -186,7 +153,7 @@ def test_a_state_database_that_is_put_back_lets_no_holder_of_the_same_epoch_writ
         writer.wait_for(100)
         flow.drain()
         first.kill()
-        before = KeptState(flow)
+        before = KeptState(box.targets[0], flow.name)
         held = tmp_path / "held"
         hanging = Child("migrate consume_hanging", tmp_path / "consume_hanging.log", Path.cwd())
         command = launcher.command(flow.migration, "hold", "migrate.merge.merger:Merger.merge", 20, "consume")
@@ -197,6 +164,11 @@ def test_a_state_database_that_is_put_back_lets_no_holder_of_the_same_epoch_writ
             held.unlink()
             writer.wait_for(50)
             before.put_back()
+            assert publisher.wait(SLOW), "the publisher goes on behind what the state lost"
+            said = publisher.log.read_text("utf-8")
+            assert (publisher.returncode, "put back to an earlier one" in said) == (4, True), said
+            assert "put back to an earlier one" in str(flow.migration.ask("status"))
+            flow.child("publish_after", "publish")
             after = flow.child("consume_after", "consume")
             wait(lambda: "the state database knew an older epoch" in after.log.read_text("utf-8"), "the epochs")
             writer.wait_for(50)

@@ -96,6 +96,19 @@ def test_what_was_lost_before_the_sender_wrote_again_is_found_by_the_end_that_it
     assert by_look.marked() == {place: {4}}
 
 
+def test_the_present_end_is_looked_at_however_many_came_before_it(
+    kafka: KafkaBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Lost: a sender's last messages of a partition, where it had been quiet there nine times between two looks."""
+    settings = make_settings(kafka={"bootstrap": kafka.bootstrap}).kafka
+    topic = filled(settings, *[ROW, OTHERS] * 9, OTHERS)
+    ends = Ends()
+    monkeypatch.setattr("migrate.kafka.producer._BACK", 0.0)
+    for offset in range(0, 20, 2):
+        ends.note((topic, 0), offset)
+    assert look(settings, ends) == {(topic, 0): (18, 19)}
+
+
 def test_what_was_deleted_by_age_cannot_be_told(kafka: KafkaBroker) -> None:
     settings = make_settings(kafka={"bootstrap": kafka.bootstrap}).kafka
     topic = filled(settings, OTHERS, OTHERS, ROW)

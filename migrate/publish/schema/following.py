@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
@@ -22,12 +21,11 @@ from migrate.publish.schema.ddl import Name
 from migrate.publish.schema.definitions import COPY_AGAIN, Definitions, Selected, Versions, full
 from migrate.publish.schema.schema import Dialect, Schema
 from migrate.publish.schema.shadow import Shadow, Shape
+from migrate.publish.state_writes import StateWrites
 from migrate.settings import Settings, Source
 from migrate.state import compared, foreign, leading, schema_history
 from migrate.state import migration as migrations
-from migrate.state.database import in_transaction
 from migrate.state.foreign import Foreign, Kind
-from migrate.state.lease import Held, Leases
 from migrate.state.position import Position
 from migrate.state.schema_history import ByTime
 from migrate.target.roles import Role
@@ -139,16 +137,12 @@ class History:
         source: Source,
         planned: Mapping[Name, PlannedTable],
         state: sa.Engine,
-        leases: Leases,
-        held: Held,
-        stop: threading.Event,
+        writes: StateWrites,
     ) -> None:
         self._settings = settings
         self._source = source
         self._state = state
-        self._leases = leases
-        self._held = held
-        self._stop = stop
+        self._writes = writes
         self._name = f"source '{source.name}'"
         self._selected = {name: _selected(one) for name, one in planned.items()}
         self._server = ""
@@ -234,7 +228,6 @@ class History:
         ]
 
         def put(connection: sa.Connection) -> None:
-            self._leases.still_ours(connection, self._held)
             known = schema_history.latest(connection, name) if tables else {}  # a role is noted in a freeze
             altered = any(_columns(table) != _columns(known.get(id_, table)) for id_, table in tables.items())
             if altered or any(version.unequal or version.renames for version in versions.values()):
@@ -244,7 +237,7 @@ class History:
             for place, version in versions.items():
                 schema_history.put(connection, name, source, place, version, self._server)
 
-        in_transaction(self._state, put, self._stop)
+        self._writes.run(put)
 
 
 def _columns(table: Table | None) -> object:

@@ -1,0 +1,88 @@
+"""Which server a refresh reads where an address leads to another one after a failover."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
+
+import pytest
+
+from migrate.model.errors import StopError
+from migrate.mysql.catalog import load_table, server_of
+from migrate.mysql.connection import connect
+from migrate.state.position import WhereRead
+from migrate.target.refresh import SourceRows
+from migrate.target.routing import PlannedTable
+from sandbox.stack import Sandbox
+from tests.failover.support import Forwarder
+from tests.helpers import make_settings, plan_of, unique
+from tests.helpers import server_of as server_named
+
+KEY = ("1",)
+
+
+class Failover:
+    """An old and a new server with one row each, behind one address that keeps its sessions."""
+
+    def __init__(self, box: Sandbox, ending: ExitStack) -> None:
+        self.old, self.new, self._name = box.source, box.targets[0], unique("failover")
+        account, password = f"'{self._name[-20:]}'@'%'", unique("its")
+        for server, value in ((self.old, "old"), (self.new, "new")):
+            ending.callback(server.execute, f"DROP DATABASE {self._name}", f"DROP USER {account}")
+            server.execute(
+                f"CREATE USER {account} IDENTIFIED BY '{password}'",
+                f"GRANT ALL ON *.* TO {account}",
+                f"CREATE DATABASE {self._name}",
+                f"CREATE TABLE {self._name}.t (id INT PRIMARY KEY, v VARCHAR(9))",
+                f"INSERT INTO {self._name}.t VALUES (1, '{value}')",
+            )
+        self.address = ending.enter_context(closing(Forwarder(self.old)))
+        self.reads = self.old
+        """Which its publisher reads."""
+        source = {"name": "s", "host": self.address.host, "port": self.address.port}
+        source |= {"user": self._name[-20:], "password": password}
+        table = {"name": f"{self._name}.t", "sharding": {"nodes": "ds_0.t"}}
+        self._settings = make_settings(sources=[source], tables=[table])
+        with closing(connect(server_named(self.old), "source 's'")) as there:
+            plan = plan_of(load_table(there, "s", self._name, "t"), settings=self._settings)
+        self.planned: PlannedTable = plan.find("s", self._name, "t")
+        self.rows = ending.enter_context(closing(SourceRows(self._settings, self._where_read)))
+
+    def _where_read(self) -> WhereRead:
+        with closing(connect(server_named(self.reads), "source 's'")) as there:
+            return WhereRead(self._settings, {"s": server_of(there)})
+
+    def value(self) -> object:
+        row = self.rows.read(self.planned, [KEY])[KEY]
+        assert row is not None
+        return row["v"]
+
+
+@pytest.fixture
+def failover(box: Sandbox) -> Iterator[Failover]:
+    with ExitStack() as ending:
+        yield Failover(box, ending)
+
+
+def test_a_session_on_the_old_server_is_not_read_once_the_publisher_reads_another_one(failover: Failover) -> None:
+    """Lost: what the new server had of a row, where a consumer that refreshed often kept its session on the old one."""
+    assert failover.value() == "old"
+    failover.address.switch(failover.new, keep=True)
+    assert failover.value() == "old", "the publisher still reads there"
+    failover.reads = failover.new
+    assert failover.value() == "new"
+
+
+def test_a_server_that_the_publisher_does_not_read_yet_is_not_read(failover: Failover) -> None:
+    """Lost: newer values of a row, by what a server had that was behind and that the publisher had not gone to."""
+    failover.address.switch(failover.new)
+    questions: list[Callable[[], object]] = [
+        failover.value,
+        lambda: failover.rows.log_end("s", 1),
+        lambda: failover.rows.logs_cascades("s"),
+    ]
+    for question in questions:
+        with pytest.raises(StopError, match="another server is there"):
+            question()
+    failover.reads = failover.new
+    assert failover.value() == "new"
