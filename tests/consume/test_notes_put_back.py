@@ -1,5 +1,5 @@
 """Lost: what a merge noted in the state and no message says again, where the state came back without it before the
-messages counted as consumed (rule "fence compares")."""
+messages counted as consumed (invariant fence-compares)."""
 
 from __future__ import annotations
 

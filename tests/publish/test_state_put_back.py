@@ -1,5 +1,5 @@
 """Lost: what a publisher had noted in the state, where that came back without its last commits while the publisher went
-on behind them (rule "fence compares")."""
+on behind them (invariant fence-compares)."""
 
 from __future__ import annotations
 
