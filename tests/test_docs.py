@@ -24,6 +24,8 @@ from migrate.model import errors
 from migrate.model.change import partition_of
 from migrate.model.errors import MigrateError
 from migrate.model.message import decode, encode
+from migrate.preflight.check import At
+from migrate.preflight.registry import CHECKS
 from migrate.settings import Settings, parse
 from migrate.sharding.rule import build_rule
 from sandbox.__main__ import _arguments as sandbox_arguments
@@ -297,25 +299,25 @@ def test_exit_codes_are_the_codes() -> None:
     assert [int(code) for code in table] == sorted({0, *(kind.exit_code for kind in classes)})
 
 
-def _check_named_by(call: ast.Call) -> ast.expr | None:
-    """The argument by which a call names what is looked at: a check, or the role of a server that does not answer."""
-    if isinstance(call.func, ast.Name) and call.func.id in ("Result", "guarded"):
-        return call.args[0]
-    if isinstance(call.func, ast.Attribute) and call.func.attr == "looks":
-        return call.args[1]
-    return None
-
-
-def test_the_checks_of_preflight_are_those_that_the_page_lists() -> None:
+def test_the_checks_of_preflight_are_those_that_the_page_lists_in_their_order() -> None:
+    """A server that does not answer is a result by its role."""
     page = (ROOT / "docs/preflight.md").read_text("utf-8")
     _, _, table = page.partition("| check |")
-    listed = {name for row in re.findall(r"^\| ([a-z_, ]+) \|", table, re.M) for name in row.split(", ")}
+    listed = re.findall(r"^\| ([a-z_ ]+) \|", table.partition("\n\n")[0], re.M)
+    registered = [name for one in CHECKS for name in (*([] if one.at is At.HERE else [one.at.value]), one.name)]
+    assert listed == list(dict.fromkeys(registered))
+
+
+def test_each_check_of_preflight_is_in_one_group_and_makes_results_of_its_name() -> None:
+    groups = {(one.name, one.group) for one in CHECKS}
+    registered = {name for name, _ in groups} | {one.at.value for one in CHECKS}
+    assert len(groups) == len({name for name, _ in groups})
     made = set()
     for module in (ROOT / "migrate/preflight").rglob("*.py"):
         for node in ast.walk(ast.parse(module.read_text("utf-8"))):
-            if isinstance(node, ast.Call) and (named := _check_named_by(node)) is not None:
-                made |= {named.value} if isinstance(named, ast.Constant) else set()
-    assert listed == made
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Result":
+                made |= {named.value} if isinstance(named := node.args[0], ast.Constant) else set()
+    assert made <= registered
 
 
 def test_decisions_are_numbered_and_have_their_parts() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -43,3 +43,8 @@ def guarded(check: str, subject: str, look: Callable[[], list[Result]]) -> list[
         return look()
     except MigrateError as error:
         return [Result(check, subject, Verdict.UNKNOWN, error.message, error.hint)]
+
+
+def problems(results: Iterable[Result]) -> list[Result]:
+    """Those that keep a migration from beginning: what is a problem, and what could not be looked at."""
+    return [one for one in results if one.verdict in (Verdict.PROBLEM, Verdict.UNKNOWN)]

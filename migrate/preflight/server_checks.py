@@ -1,4 +1,4 @@
-"""The checks at one server, each by itself: what one meets becomes a result of its own, and the others run."""
+"""The checks at one server: the error of one becomes a result of its own, and the others run."""
 
 from __future__ import annotations
 
@@ -21,19 +21,29 @@ _ENDED = frozenset({1927, 4031})
 T = TypeVar("T")
 
 
-class Looks:
-    """Checks at one server write to `results`. One that does not answer is told once, and noted in `away`.
+class ServerChecks:
+    """One session at a server, in which checks run; what they find is added to `results`.
 
-    A session that is lost is opened anew, once: then what was being looked at is all that was not seen.
+    A server that does not answer is one result, and is noted in `away`. A session that is lost is opened again, once:
+    the check that was running is the only one that could not look.
     """
 
     def __init__(
-        self, server: Server, role: str, name: str, results: list[Result], away: set[str], *, strict: bool = False
+        self,
+        server: Server,
+        answers: tuple[str, str],
+        where: str,
+        results: list[Result],
+        away: set[str],
+        *,
+        strict: bool = False,
     ) -> None:
-        """role, name: as "target", "t0". strict: raise what a check meets instead. Raises ServerError, when strict."""
-        self._server, self._role, self._name, self._strict = server, role, name, strict
+        """answers: check and subject of the result when the server does not answer, as "target", "t0". where: the
+        server's name in results, as "target 't0'". strict: raise what a check meets. Raises ServerError when strict.
+        """
+        self._server, self._answers, self._strict = server, answers, strict
         self._results, self._away = results, away
-        self.where = f"{role} '{name}'"
+        self.where = where
         self._connection: Connection | None = None
         self._reopened = False
         if self.where in away:
@@ -45,25 +55,13 @@ class Looks:
                 raise
             self._give_up(error.message, error.hint)
 
-    @property
-    def flavour(self) -> str | None:
-        """None when the server does not answer."""
-        return self._connection.flavour if self._connection is not None else None
-
-    def at(self, check: str, look: Callable[[Connection], Iterable[Result]], subject: str = "") -> None:
-        """Take what one check finds. subject: what of the server it is about, such as a table."""
+    def run(self, check: str, look: Callable[[Connection], Iterable[Result]], subject: str = "") -> None:
+        """Add what one check finds; nothing when the server does not answer. subject: what of the server the check
+        looks at, such as a table."""
         if self._connection is not None:
             with self._guarded(self._connection, check, subject):
                 for one in look(self._connection):
                     self._results.append(one)  # one by one: what was found before an error stays
-
-    def read(self, check: str, look: Callable[[Connection], T], subject: str = "") -> T | None:
-        """What a check needs to know; None when it could not be seen, which is a result then."""
-        found = None
-        if self._connection is not None:
-            with self._guarded(self._connection, check, subject):
-                found = look(self._connection)
-        return found
 
     @contextmanager
     def _guarded(self, connection: Connection, check: str, subject: str) -> Iterator[None]:
@@ -94,7 +92,7 @@ class Looks:
         return True
 
     def _give_up(self, message: str, hint: str) -> None:
-        self._results.append(Result(self._role, self._name, Verdict.UNKNOWN, message, hint))
+        self._results.append(Result(*self._answers, Verdict.UNKNOWN, message, hint))
         self._away.add(self.where)
         self.close()
 
@@ -103,7 +101,7 @@ class Looks:
             self._connection.close()
             self._connection = None
 
-    def __enter__(self) -> Looks:
+    def __enter__(self) -> ServerChecks:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:

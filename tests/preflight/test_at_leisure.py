@@ -13,8 +13,7 @@ from migrate.preflight import run as preflight
 from migrate.preflight.capacity import retention, space
 from migrate.preflight.capacity.volume import Volume
 from migrate.preflight.result import Result, Verdict
-from migrate.preflight.schema import auto_increment, charsets, unique_keys
-from migrate.preflight.schema import shards as sharding
+from migrate.preflight.schema import auto_increment, charsets, shards, unique_keys
 from migrate.preflight.server import clocks, packet, sql_mode, time_zones, versions
 from tests.helpers import globally, unique
 from tests.preflight.support import BY_USER, Case, one, session
@@ -217,7 +216,7 @@ def test_a_collation_that_the_target_has_not_is_a_problem(case: Case) -> None:
         object.__setattr__(column, "collation", "utf8mb4_0900_of_tomorrow_ci")
         found = one(charsets.check_target(connection, [planned], flavours))
         assert (found.verdict, found.subject) == (Verdict.PROBLEM, "utf8mb4_0900_of_tomorrow_ci")
-        assert one(charsets.check_target(connection, [planned], other)).verdict is Verdict.PASS  # told by `mixed`
+        assert one(charsets.check_target(connection, [planned], other)).verdict is Verdict.PASS  # by mixed_flavours
 
 
 def test_unique_keys_that_target_tables_cannot_hold_to_are_named(case: Case) -> None:
@@ -295,7 +294,7 @@ def test_what_the_targets_need_is_told_and_a_full_disk_of_this_machine_too(
 
 def _looked(case: Case) -> Result:
     with session(case.box.source) as connection:
-        return one(sharding.check(connection, case.table()))
+        return one(shards.check(connection, case.table()))
 
 
 PLANTED: list[tuple[str, Verdict, str]] = [

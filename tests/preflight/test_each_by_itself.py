@@ -81,6 +81,18 @@ def test_a_source_table_that_cannot_be_read_hides_nothing_else_of_its_server(cas
     assert {"binlog", "retention", *_OF_A_SERVER} <= {one.check for one in of(results, "source 's'")}
 
 
+def test_a_state_database_that_cannot_be_read_hides_nothing_else_of_its_server(case: Case) -> None:
+    with account(case.box.targets[0]) as user:
+        use(case.raw["state"], user)
+        results = case.report(services=True).results
+    assert unseen(results) == [("state", "state")]
+    told = next(one for one in results if one.verdict is Verdict.UNKNOWN)
+    assert told.message.startswith(f"state database '{case.database}_state' at "), told
+    of_server = {"writable", "durability", "clock", "session", "connections"}
+    assert {one.check for one in of(results, "state server")} == of_server
+    assert {"kafka", "topic"} <= {one.check for one in results}
+
+
 @contextmanager
 def looked_while_locked(case: Case, waits: str) -> Iterator[tuple[int, list[Result]]]:
     """Preflight, and the number of its session that waits for table `t`, which the block is to end."""

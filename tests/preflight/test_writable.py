@@ -10,9 +10,13 @@ import pytest
 
 from migrate.mysql.connection import Connection, connect
 from migrate.mysql.grants import WRITES_WHEN_READ_ONLY
+from migrate.preflight.check import At
+from migrate.preflight.known import Known
+from migrate.preflight.registry import CHECKS
 from migrate.preflight.result import Result, Verdict
 from migrate.preflight.run import Report, run
-from migrate.preflight.server import state, writable
+from migrate.preflight.runner import run_checks
+from migrate.preflight.server import writable
 from migrate.settings import Settings, parse
 from sandbox.database import DatabaseServer
 from sandbox.stack import Sandbox
@@ -68,6 +72,11 @@ class Account:
         """Of what init asks for."""
         return run(self.settings)
 
+    def at_state(self) -> list[Result]:
+        known = Known(self.settings)
+        run_checks(known, [one for one in CHECKS if one.at is At.STATE])
+        return known.results
+
 
 @pytest.fixture
 def account(box: Sandbox) -> Iterator[Account]:
@@ -98,7 +107,7 @@ def test_a_setting_that_stops_writes_is_a_problem_that_the_statement_mends(accou
         assert account.stopped()
         (found,) = account.found()
         assert (found.verdict, told in found.message) == (Verdict.PROBLEM, True), found
-        at_state = [one for one in state.check(account.settings, {}) if one.check == "writable"]
+        at_state = [one for one in account.at_state() if one.check == "writable"]
         assert [(one.verdict, one.mend) for one in at_state] == [(found.verdict, found.mend)]
         assert found in account.report().problems, "init refuses"
         account.server.execute(found.mend.partition(";")[0])
@@ -124,5 +133,5 @@ def test_an_account_that_may_write_where_a_cutover_closed_is_no_problem(account:
 def test_the_clock_that_lag_is_told_by_is_looked_at(account: Account, seconds: int, verdict: Verdict) -> None:
     """Sessions of an account without SUPER begin with what is planted."""
     with globally(account.server, "init_connect", f"SET timestamp = UNIX_TIMESTAMP(NOW(6)) + {seconds}"):
-        (found,) = [one for one in state.check(account.settings, {}) if one.check == "clock"]
+        (found,) = [one for one in account.at_state() if one.check == "clock"]
     assert (found.subject, found.verdict) == ("state server", verdict), found.message

@@ -10,7 +10,7 @@ from migrate.target.routing import PlannedTable
 
 
 def check_target(connection: Connection, tables: Iterable[PlannedTable], flavours: dict[str, str]) -> list[Result]:
-    """Of sources of the same flavour; between two flavours see `mixed`. flavours: by source."""
+    """Of sources of the same flavour; between two flavours see `mixed_flavours`. flavours: by source."""
     rows = connection.query("SELECT COLLATION_NAME FROM information_schema.COLLATIONS")
     known = {str(row[0]).lower() for row in rows}
     used: dict[str, list[str]] = {}

@@ -32,21 +32,11 @@ def check(connection: Connection, tables: Sequence[tuple[str, str]]) -> list[Res
     ]
 
 
-def check_target(connection: Connection, existing: Existing, *, way_back: bool = False) -> list[Result]:
-    """A problem for each trigger on a target table that is there, and for each event that speaks of one.
-
-    A trigger that leaves our sessions out passes. way_back: the target is the source that applications still write to,
-    so that nothing may be dropped; an event there goes on, and what it does after the switch arrives at the other side.
-    """
-    return [
-        *of_tables(connection, existing, way_back=way_back),
-        *_events(connection, existing, way_back=way_back),
-        *_hidden(connection, existing, way_back=way_back),
-    ]
-
-
 def of_tables(connection: Connection, existing: Existing, *, way_back: bool) -> list[Result]:
-    """As `check_target`, of triggers alone."""
+    """A problem for each trigger on a target table that is there; one that leaves our sessions out passes.
+
+    way_back: the target is the source that applications still write to, so that nothing may be dropped.
+    """
     rows = connection.query(
         "SELECT TRIGGER_NAME, EVENT_OBJECT_TABLE, ACTION_TIMING, EVENT_MANIPULATION, ACTION_STATEMENT"
         " FROM information_schema.TRIGGERS WHERE EVENT_OBJECT_SCHEMA = %s ORDER BY TRIGGER_NAME",
@@ -80,8 +70,12 @@ def leaves_out(body: str, user: str) -> bool:
     return _USER.search(body) is not None and re.search(rf"(?<![\w$]){named}(?![\w$])", body) is not None
 
 
-def _events(connection: Connection, existing: Existing, *, way_back: bool) -> list[Result]:
-    """An event's statements are not understood: one that has a table's name in them is taken to change it."""
+def events(connection: Connection, existing: Existing, *, way_back: bool) -> list[Result]:
+    """A problem for each event that speaks of a target table that is there. With way_back it goes on, and what it does
+    after the switch arrives at the other side.
+
+    An event's statements are not understood: one that has a table's name in them is taken to change it.
+    """
     rows = connection.query(
         "SELECT EVENT_SCHEMA, EVENT_NAME, EVENT_DEFINITION FROM information_schema.EVENTS WHERE STATUS = 'ENABLED'"
         " ORDER BY EVENT_SCHEMA, EVENT_NAME"
@@ -112,8 +106,8 @@ def _speaks_of(body: str, name: str) -> bool:
     return re.search(rf"(?<![\w$]){re.escape(name)}(?![\w$])", body, re.I) is not None
 
 
-def _hidden(connection: Connection, existing: Existing, *, way_back: bool) -> list[Result]:
-    """What an account without these grants does not get to see."""
+def hidden(connection: Connection, existing: Existing, *, way_back: bool) -> list[Result]:
+    """A note where the account lacks the grants to see triggers or events of a database that has target tables."""
     held = grants.read(connection)
     missing = held.lacking(existing.database, ("TRIGGER", "EVENT"))
     if not missing:

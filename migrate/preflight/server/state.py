@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import closing, suppress
 from typing import TypeVar
 
@@ -13,11 +13,11 @@ from migrate.model.errors import MigrateError
 from migrate.model.table import TableId
 from migrate.mysql.catalog import place
 from migrate.mysql.connection import Connection, connect
-from migrate.mysql.errors import explained, number
+from migrate.mysql.errors import number
 from migrate.mysql.grants import WRITES_WHEN_READ_ONLY
-from migrate.preflight.result import Result, Verdict, guarded
-from migrate.preflight.schema.trial import Sample
-from migrate.preflight.server import clocks, connections, durability, grants, session, state_trial, writable
+from migrate.preflight.result import Result, Verdict
+from migrate.preflight.server import grants
+from migrate.preflight.server.versions import reported
 from migrate.settings import Settings
 from migrate.state import database, schema_history
 from migrate.state import migration as migrations
@@ -27,48 +27,41 @@ _ABSENT = frozenset({1049, 1146})  # database, table
 T = TypeVar("T")
 
 
-def check(
-    settings: Settings, flavours: Mapping[str, str], samples: Sequence[Sample] = (), *, closed: bool = False
-) -> list[Result]:
-    """flavours: of each source's server. samples: of the tables that init would take. closed: a cutover may set servers
-    read-only. Raises ServerError."""
-    where = "state server"
-    connection = connect(settings.state, where)
-    try:
-        with explained(where):
-            version = connection.one("SELECT VERSION()")
-            flavour, found = connection.flavour, version_of(settings)
-            name, newest = settings.state.database, max(number for number, _ in database.sql_steps("state"))
-            make = () if found == newest else ("CREATE", "ALTER")
-            wanted = {name: (*make, *grants.ROWS), settings.state.shadow: grants.SHADOW}
-            read_only = closed and settings.cutover.stop == "read_only" and _is_closed(settings, connection)
-            needs = grants.Needs((WRITES_WHEN_READ_ONLY[flavour],) if read_only else (), wanted)
-            told = f"the user may do what is needed in {', '.join(sorted(wanted))}"
-            server = grants.check(connection, needs, told) + writable.check(connection)
-            server += durability.check_state(connection) + clocks.check(connection)
-            server += session.check(connection, makes=True)
-            server += connections.check(connection, settings, settings.state)
-            makes = found is None or found < newest
-            server += guarded("trial", where, lambda: state_trial.check(connection, settings, samples, makes=makes))
-    finally:
-        connection.close()
-    answers = f"{where} answers: {flavour} {version[0] if version else ''}"
-    told = f"database {name} " + (
-        "is not there yet; init makes it"
-        if found is None
-        else f"is at version {found}" + (f"; init brings it to {newest}" if found < newest else "")
-    )
-    results = [Result("state", name, Verdict.PASS, f"{answers}; {told}")]
-    if found is not None and found > newest:
-        newer = f"state database {name} is at version {found}, this program knows {newest}"
+def newest_version() -> int:
+    """The version that this program's init brings the state database to."""
+    return max(number for number, _ in database.sql_steps("state"))
+
+
+def check(connection: Connection, settings: Settings, version: int | None, flavours: Mapping[str, str]) -> list[Result]:
+    """version: of the state database; None when there is none. flavours: of each source's server. Raises the driver's
+    error."""
+    name, newest = settings.state.database, newest_version()
+    answers = f"{connection.name} answers: {connection.flavour} {reported(connection)}"
+    if version is None:
+        told = "is not there yet; init makes it"
+    else:
+        told = f"is at version {version}" + (f"; init brings it to {newest}" if version < newest else "")
+    results = [Result("state", name, Verdict.PASS, f"{answers}; database {name} {told}")]
+    if version is not None and version > newest:
+        newer = f"state database {name} is at version {version}, this program knows {newest}"
         results = [Result("state", name, Verdict.PROBLEM, newer, "install the newer program again")]
-    others = sorted(source for source, kind in flavours.items() if kind != flavour)
+    others = sorted(source for source, kind in flavours.items() if kind != connection.flavour)
     if others:
-        kinds = f"{where} is {flavour}, other than source {', '.join(others)}"
+        kinds = f"{connection.name} is {connection.flavour}, other than source {', '.join(others)}"
         tried = "statements on selected tables are judged only where the log names the columns"
         mend = "put the state on a server of the source's kind, or set binlog_row_metadata=FULL at the source"
         results.append(Result("state", name, Verdict.NOTE, f"{kinds}: {tried}", mend))
-    return results + server
+    return results
+
+
+def check_grants(connection: Connection, settings: Settings, version: int | None, *, closed: bool) -> list[Result]:
+    """version: as in `check`. closed: a cutover may set servers read-only."""
+    make = () if version == newest_version() else ("CREATE", "ALTER")
+    wanted = {settings.state.database: (*make, *grants.ROWS), settings.state.shadow: grants.SHADOW}
+    read_only = closed and settings.cutover.stop == "read_only" and _is_closed(settings, connection)
+    needs = grants.Needs((WRITES_WHEN_READ_ONLY[connection.flavour],) if read_only else (), wanted)
+    told = f"the user may do what is needed in {', '.join(sorted(wanted))}"
+    return grants.check(connection, needs, told)
 
 
 def _is_closed(settings: Settings, connection: Connection) -> bool:

@@ -16,21 +16,27 @@ LEAST_SOURCE = {"mysql": (8, 2), "mariadb": (10, 5)}
 TESTED = {"mysql": (9, 7), "mariadb": (10, 11)}
 
 
-def check(connection: Connection, reported: str, *, source: bool = False) -> list[Result]:
-    """reported: what the server says of its version, e.g. 10.11.6-MariaDB-log; source: whether its binlog is read."""
+def reported(connection: Connection) -> str:
+    """What the server says of its version, e.g. 10.11.6-MariaDB-log."""
+    row = connection.one("SELECT VERSION()")
+    return str(row[0] if row else "")
+
+
+def check(connection: Connection, version: str, *, source: bool = False) -> list[Result]:
+    """version: as `reported`; source: whether its binlog is read."""
     least, tested = (LEAST_SOURCE if source else LEAST)[connection.flavour], TESTED[connection.flavour]
-    version = _numbers(reported)
-    told = f"{connection.name}: {connection.flavour} {reported}"
-    if version < least:
+    numbers = _numbers(version)
+    told = f"{connection.name}: {connection.flavour} {version}"
+    if numbers < least:
         mend = f"{connection.flavour} {'.'.join(map(str, least))} or later is needed"
         return [Result("version", connection.name, Verdict.PROBLEM, f"{told} is too old", mend)]
-    if version != tested:
+    if numbers != tested:
         words = f"{told}; the service is tested with {'.'.join(map(str, tested))}: rehearse with a copy of your tables"
         return [Result("version", connection.name, Verdict.NOTE, words)]
     return [Result("version", connection.name, Verdict.PASS, told)]
 
 
-def _numbers(reported: str) -> tuple[int, ...]:
+def _numbers(version: str) -> tuple[int, ...]:
     """Major and minor. Some MariaDB servers say 5.5.5- before their own version, for old clients."""
-    found = re.match(r"(?:5\.5\.5-)?(\d+)\.(\d+)", reported)
+    found = re.match(r"(?:5\.5\.5-)?(\d+)\.(\d+)", version)
     return tuple(map(int, found.groups())) if found else (0, 0)
