@@ -1,4 +1,4 @@
 """Whether the tables fit: definitions, keys, rules, triggers, and a trial of what init would make.
 
-Others use `tables`, `routing`, `existing`, `shards` and `trial`.
+Others use `checks`, `existing`, `triggers`, `cascades`, `trial` and `scratch`.
 """

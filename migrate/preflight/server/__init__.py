@@ -1,4 +1,4 @@
 """Whether each server fits: version, binlog, grants, session variables, clocks and limits.
 
-Others use `versions`, `binlog`, `grants`, `session`, `connections` and `state`.
+Others use `checks`, `grants`, `state`, `state_trial` and `time_zones.Zone`.
 """

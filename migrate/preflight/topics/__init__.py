@@ -1,4 +1,4 @@
 """Whether the topics fit: what a broker has already, and its settings.
 
-Others use `kafka`, `topic_settings` and `stale_topics`.
+Others use `checks` and `stale_topics`.
 """
