@@ -41,6 +41,8 @@ SELECTED = [ORDERS, ("shop", "a`b"), ("Crm", "Käufe"), ("crm", "x;drop table y"
         ("shop", 'ALTER TABLE x COMMENT "a\\"b", RENAME TO orders, COMMENT "x"', ORDERS),
         ("shop", "ALTER TABLE x COMMENT 'a\\', RENAME TO orders, COMMENT 'x'", ORDERS),  # under NO_BACKSLASH_ESCAPES
         ("shop", "ALTER TABLE x EXCHANGE PARTITION p WITH TABLE orders", ORDERS),
+        ("shop", "ALTER TABLE other.x EXCHANGE PARTITION p WITH TABLE orders", ORDERS),
+        ("shop", "ALTER TABLE other.x CONVERT TABLE orders TO PARTITION p VALUES LESS THAN (9)", ORDERS),
         ("shop", "CREATE TABLE orders SELECT * FROM x", ORDERS),
         ("shop", "CREATE INDEX i ON orders (c)", ORDERS),
         ("shop", "CREATE UNIQUE INDEX i ON orders (c)", ORDERS),

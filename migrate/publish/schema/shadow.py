@@ -64,13 +64,13 @@ class Shadow:
         before: Mapping[Name, Shape],
         keys: Mapping[Name, tuple[str, ...] | None],
         statement: Statement,
-        collation: str = "",
+        collation: str | int | None = None,
     ) -> dict[Name, Shape]:
         """The tables that the statement speaks of and that are there after it.
 
         before: those that are there. keys: the key to choose, where the config names one. statement: with the session
-        that it is run in; definitions are made and read back in one of ours. collation: of the database, which new
-        tables get unless the statement's session has another one. Raises NotReplayedError; ServerError when
+        that it is run in; definitions are made and read back in one of ours. collation: what it takes
+        where it names no character set, by name or number; None: unknown. Raises NotReplayedError; ServerError when
         the state server is away.
         """
         names = {name: (self._database, f"{self._prefix}_{number}") for number, name in enumerate(set(ddl.names))}
@@ -78,7 +78,7 @@ class Shadow:
             try:
                 self._alone(session)
                 _take_over(theirs, statement)
-                self._default_collation(theirs, statement.session.database, collation)
+                self._default_collation(theirs, collation)
                 return self._replay(session, theirs, ddl, before, keys, names, statement)
             except pymysql.MySQLError as error:
                 if passes(error):
@@ -148,13 +148,13 @@ class Shadow:
             return Shape(create, None, error.message.replace(f"{self._database}.{scratch}", ".".join(name)))
         return Shape(create, replace(found, database=name[0], name=name[1]))
 
-    def _default_collation(self, session: Connection, number: int | None, name: str) -> None:
-        """Of the database: what a CREATE TABLE without character set takes. number: a collation's, before its name."""
-        if number is not None:
-            row = session.one("SELECT COLLATION_NAME FROM information_schema.COLLATIONS WHERE ID = %s", (number,))
-            name = name if row is None else str(row[0])
-        if name:
-            session.query(f"ALTER DATABASE {quote(self._database)} COLLATE {quote(name)}")
+    def _default_collation(self, session: Connection, collation: str | int | None) -> None:
+        """Of the database: what a statement without character set takes."""
+        if isinstance(collation, int):
+            row = session.one("SELECT COLLATION_NAME FROM information_schema.COLLATIONS WHERE ID = %s", (collation,))
+            collation = None if row is None else str(row[0])
+        if collation:
+            session.query(f"ALTER DATABASE {quote(self._database)} COLLATE {quote(collation)}")
 
     def _drop(self, session: Connection, scratches: Iterable[str]) -> None:
         for scratch in scratches:
