@@ -37,6 +37,7 @@ class Definitions:
         current: a selected table as it is at the source now; None where nobody can tell.
         store: keeps versions, before anything behind their coordinate is published.
         made: the CREATE TABLE statement that a table's target tables were made by; "" where it is not known.
+        collations: by id, as the source names them; None where nobody can tell.
     """
 
     def __init__(
@@ -47,11 +48,13 @@ class Definitions:
         current: Callable[[Name], Shape] | None = None,
         store: Callable[[Versions], None] = lambda _versions: None,
         made: Callable[[Name], str] = lambda _name: "",
+        collations: Mapping[int, str] | None = None,
     ) -> None:
         self.selected = selected
         self.versions = dict(versions)
         self._made, self._first = made, {name: version.create for name, version in versions.items()}
         self._charsets = charsets
+        self._collations = collations
         self._current = current
         self._store = store
         self.tables: dict[Name, Table] = {}
@@ -100,7 +103,7 @@ class Definitions:
 
     def complete(self, logged: TableMap) -> TableMap:
         """The table map with all that the log leaves out. Raises StopError when it contradicts the definition."""
-        return complete(logged, self.tables[(logged.database, logged.table)], self._charsets)
+        return complete(logged, self.tables[(logged.database, logged.table)], self._charsets, self._collations)
 
     def met(self, logged: TableMap) -> None:
         """Rows of a watched table follow. Afterwards its definition is in `tables`, or StopError was raised."""
@@ -127,7 +130,7 @@ class Definitions:
         if shape is None or shape.table is None:
             raise StopError(f"{where}, and the source cannot tell", hint=COPY_AGAIN)
         try:
-            complete(logged, shape.table, self._charsets)
+            complete(logged, shape.table, self._charsets, self._collations)
         except StopError as error:
             raise StopError(f"{where}, and it changed again since: {error.message}", hint=COPY_AGAIN) from error
         before = version.table if version else None

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from migrate.model.coordinate import Coordinate
 from migrate.model.errors import MigrateError, StopError
 from migrate.model.table import Table
-from migrate.mysql.catalog import load_table, show_variables
+from migrate.mysql.catalog import collation_names, load_table, show_variables
 from migrate.mysql.connection import Connection, connect
 from migrate.mysql.definition import show_create_whole
 from migrate.mysql.errors import explained
@@ -162,7 +162,7 @@ class History:
         connection = connect(self._source, self._name)
         try:
             with explained(self._name):
-                dialect = dialect_of(connection)
+                dialect, collations = dialect_of(connection), collation_names(connection)
                 versions = {
                     name: self._with_create(connection, name, version)
                     for name, version in found.items()
@@ -171,7 +171,7 @@ class History:
         finally:
             connection.close()
         selected = {name: one for name, one in self._selected.items() if name not in without}
-        known = Definitions(selected, versions, charsets, self._current, self._store, self._made)
+        known = Definitions(selected, versions, charsets, self._current, self._store, self._made, collations)
         flavour = "mariadb" if dialect.mariadb else "mysql"
         shadow = Shadow(self._settings.state, self._settings.name, self._source.name, flavour)
         return Schema(known, dialect, shadow)
