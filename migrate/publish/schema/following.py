@@ -254,7 +254,7 @@ def _columns(table: Table | None) -> object:
 def _selected(planned: PlannedTable) -> Selected:
     conditions = planned.rows.conditions if planned.rows is not None else ()
     needs = {*planned.rule.columns, *(condition.column.name for condition in conditions)}
-    return Selected(planned.ddl == "ignore", planned.table.key, frozenset(needs))
+    return Selected(planned.ddl == "ignore", planned.table.key, frozenset(needs), planned.rule)
 
 
 def dialect_of(connection: Connection) -> Dialect:
