@@ -20,6 +20,10 @@ from migrate.model.table import Column, Kind, Table
 
 _NUMBERS = frozenset({Kind.INT, Kind.BIT, Kind.YEAR, Kind.DECIMAL})
 _DATES = frozenset({Kind.DATE, Kind.DATETIME, Kind.TIMESTAMP})
+_ZERO_AS_NULL = frozenset({Kind.DATE, Kind.DATETIME})
+"""Both servers take a zero date for NULL in `IS NULL` where the column is NOT NULL (MySQL manual, "Comparison Functions
+and Operators", IS NULL)."""
+_YEARS = frozenset({0, *range(1901, 2156)})
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
 _MOMENT = re.compile(r"(\d{4}-\d\d-\d\d)(?:[ T](\d\d:\d\d:\d\d)(?:\.(\d{1,6}))?)?")
 _FRACTION = re.compile(r"\((\d)\)")
@@ -101,10 +105,16 @@ def _read(column: Column, test: Comparison, given: object) -> Value:
     if given is None:
         if test not in (Comparison.IS, Comparison.IS_NOT):
             raise ValueError("can only be compared with null by 'is' or 'is_not'")
+        if test is Comparison.IS and column.kind in _ZERO_AS_NULL and not column.nullable:
+            raise ValueError(
+                "cannot be NULL, and servers find zero dates there by IS NULL; write '0000-00-00' for these"
+            )
         return None
     if isinstance(given, bool):
         raise ValueError("is compared with a truth value; write 0 or 1")
     text = str(given)
+    if column.kind is Kind.YEAR:
+        return _read_year(text)
     if column.kind in _NUMBERS:
         return _read_number(text)
     if column.kind in _DATES:
@@ -129,6 +139,14 @@ def _read_number(text: str) -> int | Decimal:
     if not number.is_finite():
         raise ValueError(f"is compared with {text!r}, which is no number")
     return int(number) if number == number.to_integral_value() else number
+
+
+def _read_year(text: str) -> int | Decimal:
+    """Servers take 70 for 1970, in some of their comparisons."""
+    number = _read_number(text)
+    if number not in _YEARS:
+        raise ValueError(f"is compared with {text!r}, which is no year of it; write 1901 to 2155, or 0")
+    return number
 
 
 def _read_moment(column: Column, text: str) -> str:

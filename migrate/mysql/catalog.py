@@ -207,3 +207,15 @@ def collation_charsets(connection: Connection) -> dict[int, str]:
     else:
         sql = "SELECT ID, CHARACTER_SET_NAME FROM information_schema.COLLATIONS"
     return {int(number): str(charset) for number, charset in connection.query(sql)}
+
+
+def collation_names(connection: Connection) -> dict[int, str]:
+    """Collation by id, by the names that information_schema.COLUMNS has."""
+    if connection.flavour == "mariadb":
+        sql = (
+            "SELECT ID, FULL_COLLATION_NAME FROM information_schema.COLLATION_CHARACTER_SET_APPLICABILITY"
+            " WHERE ID IS NOT NULL"
+        )
+    else:
+        sql = "SELECT ID, COLLATION_NAME FROM information_schema.COLLATIONS"
+    return {int(number): str(name) for number, name in connection.query(sql)}

@@ -18,8 +18,8 @@ from migrate.mysql.session_settings import COMPILED, MARIADB, MYSQL, MYSQL_5, MY
 _NOT_SETTABLE = frozenset({1193, 1227, 1229, 1231, 1238, 1621, 1651})
 """Unknown, not allowed to this account, global only, not this value, read-only, read-only for sessions, switched off
 when the server started."""
-_UNQUOTED = frozenset({"system_versioning_asof"})
-"""DEFAULT is a word there, not a text: no historical rows."""
+_UNQUOTED = frozenset({"system_versioning_asof", "timestamp"})
+"""DEFAULT is a word there, not a text: no historical rows, the time that it is."""
 
 _FIRST = frozenset(
     {"sql_mode", "sql_select_limit", "sql_big_selects", "sql_safe_updates", "max_execution_time", "max_statement_time"}

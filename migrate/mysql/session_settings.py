@@ -66,6 +66,8 @@ _MADE = "tables are made in another way"
 _REFUSED_TABLE = "a table whose key is a unique key is refused"
 _ONLY_MARIADB, _ONLY_MYSQL = frozenset({MARIADB}), frozenset({MYSQL, MYSQL_5})
 _OF_OUR_WRITES = "the check 'binlog' judges the server's own value before anything reads our writes from a log"
+_OF_INIT_CONNECT = "only init_connect may have set it, by what this account may"
+_LABELS = "labels that SHOW CREATE TABLE does not print are asked for by a query on itself"
 _SERVER, _INNODB, _BINLOG = Page.SERVER, Page.INNODB, Page.BINLOG
 
 STATED: tuple[Setting, ...] = (
@@ -94,6 +96,7 @@ STATED: tuple[Setting, ...] = (
     # what statements and expressions mean
     Setting("sql_mode", SQL_MODE, "what is valid, and how it is read"),
     Setting("time_zone", "+00:00", "how TIMESTAMP is read and written"),
+    Setting("timestamp", "DEFAULT", "NOW stands still, and no lease runs out", unset=_OF_INIT_CONNECT),
     Setting("old_mode", COMPILED, "what IGNORE and casts do", on=_ONLY_MARIADB),
     Setting("old", 0, "what index hints do", on=_ONLY_MARIADB),
     Setting("new", 0, "reserved words and types of older servers", on=frozenset({MYSQL, MYSQL_5})),
@@ -106,6 +109,8 @@ STATED: tuple[Setting, ...] = (
     Setting("windowing_use_high_precision", 1, _EXPRESSION, on=_ONLY_MYSQL),
     Setting("sql_auto_is_null", 0, "'key IS NULL' finds the row inserted last"),
     Setting("standard_compliant_cte", 1, _SAME_ROWS, on=_ONLY_MARIADB),
+    Setting("cte_max_recursion_depth", 1000, _LABELS, on=frozenset({MYSQL})),
+    Setting("max_recursive_iterations", 1000, _LABELS, on=_ONLY_MARIADB),
     Setting("sql_if_exists", 0, "DROP and ALTER pass over what is not there", on=_ONLY_MARIADB),
     # which rows
     Setting("max_join_size", 18446744073709551615, _LIMIT),
@@ -191,6 +196,10 @@ _LEFT: Mapping[str, str] = {
         optimizer_adjust_secondary_key_costs optimizer_extra_pruning_depth optimizer_join_limit_pref_ratio
         optimizer_max_sel_arg_weight optimizer_max_sel_args optimizer_max_subgraph_pairs optimizer_prune_level
         optimizer_search_depth optimizer_selectivity_sampling_limit optimizer_use_condition_selectivity
+        optimizer_disk_read_cost optimizer_disk_read_ratio optimizer_index_block_copy_cost optimizer_key_compare_cost
+        optimizer_key_copy_cost optimizer_key_lookup_cost optimizer_key_next_find_cost optimizer_row_copy_cost
+        optimizer_row_lookup_cost optimizer_row_next_find_cost optimizer_rowid_compare_cost optimizer_rowid_copy_cost
+        optimizer_scan_setup_cost optimizer_where_cost new_mode
         rowid_merge_buff_size use_stat_tables secondary_engine_cost_threshold deadlock_search_depth_long
         deadlock_search_depth_short deadlock_timeout_long deadlock_timeout_short information_schema_stats_expiry""",
     _MEMORY: """
@@ -201,12 +210,12 @@ _LEFT: Mapping[str, str] = {
         query_alloc_block_size query_prealloc_size range_alloc_block_size read_buffer_size read_rnd_buffer_size
         set_operations_buffer_size tmp_disk_table_size tmp_memory_table_size tmp_table_size
         transaction_alloc_block_size transaction_prealloc_size max_user_connections tcp_nodelay net_retry_count
-        thread_pool_priority max_tmp_tables""",
+        thread_pool_priority max_tmp_tables max_tmp_session_space_usage""",
     _LOGS: """
         binlog_annotate_row_events binlog_rows_query_log_events binlog_transaction_compression
         binlog_transaction_compression_level_zstd log_disabled_statements log_queries_not_using_indexes
-        log_slow_admin_statements log_slow_disabled_statements log_slow_filter log_slow_max_warnings
-        log_slow_min_examined_row_limit log_slow_query log_slow_query_time log_slow_rate_limit
+        log_slow_admin_statements log_slow_always_query_time log_slow_disabled_statements log_slow_filter
+        log_slow_max_warnings log_slow_min_examined_row_limit log_slow_query log_slow_query_time log_slow_rate_limit
         log_slow_slave_statements log_slow_verbosity log_warnings long_query_time min_examined_row_limit
         optimizer_trace optimizer_trace_features optimizer_trace_limit optimizer_trace_max_mem_size
         optimizer_trace_offset profiling profiling_history_size slow_query_log sql_log_off sql_warnings
@@ -217,28 +226,28 @@ _LEFT: Mapping[str, str] = {
         myisam_sort_buffer_size myisam_stats_method transaction_allow_batching external_table_secondary_storage_engine
         external_table_storage_engine enable_secondary_engine_statistics""",
     _UNUSED: """
-        analyze_max_length analyze_sample_percentage binlog_alter_two_phase cte_max_recursion_depth
+        analyze_max_length analyze_sample_percentage binlog_alter_two_phase
         default_tmp_storage_engine end_markers_in_json explain_format explain_json_format_version
-        generated_random_password_length histogram_size histogram_type max_recursive_iterations max_relay_log_size
+        generated_random_password_length histogram_size histogram_type max_relay_log_size
         max_sp_recursion_depth old_passwords print_identified_with_as_hex progress_report_time
         select_into_buffer_size select_into_disk_sync select_into_disk_sync_delay sql_slave_skip_counter
         updatable_views_with_limit xa_detach_on_prepare interactive_timeout query_cache_strip_comments
-        query_cache_wlock_invalidate""",
+        query_cache_wlock_invalidate mhnsw_ef_search""",
     _OF_SESSION: """
         default_master_connection error_count external_user gtid_next gtid_seq_no identity immediate_server_version
         in_transaction insert_id last_gtid last_insert_id original_commit_timestamp original_server_version proxy_user
         pseudo_replica_mode pseudo_slave_mode pseudo_thread_id rand_seed1 rand_seed2 rbr_exec_mode require_row_format
-        skip_parallel_replication skip_replication timestamp warning_count wsrep_gtid_seq_no""",
+        skip_parallel_replication skip_replication warning_count wsrep_gtid_seq_no""",
     _THEIRS: """
         auto_increment_increment auto_increment_offset character_set_database character_set_server collation_database
         collation_server column_compression_threshold column_compression_zlib_level column_compression_zlib_strategy
         column_compression_zlib_wrap default_table_encryption group_replication_consistency gtid_domain_id
-        innodb_compression_default innodb_default_encryption_key_id innodb_ft_enable_stopword
-        innodb_ft_user_stopword_table server_id storage_engine wsrep_causal_reads wsrep_on wsrep_retry_autocommit
-        wsrep_sync_wait wsrep_trx_fragment_size wsrep_trx_fragment_unit""",
+        mhnsw_default_distance mhnsw_default_m innodb_compression_default innodb_default_encryption_key_id
+        innodb_ft_enable_stopword innodb_ft_user_stopword_table server_id storage_engine wsrep_causal_reads wsrep_on
+        wsrep_retry_autocommit wsrep_sync_wait wsrep_trx_fragment_size wsrep_trx_fragment_unit""",
     _CLIENT: """
         resultset_metadata session_track_gtids session_track_schema session_track_state_change
-        session_track_system_variables session_track_transaction_info""",
+        session_track_system_variables session_track_transaction_info redirect_url""",
 }
 
 LEFT: Mapping[str, str] = {name: why for why, names in _LEFT.items() for name in names.split()}

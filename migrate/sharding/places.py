@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from migrate.model.errors import StopError
+from migrate.model.errors import ConfigError, StopError
 from migrate.mysql.quoting import quote
 from migrate.sharding.columns import ValueReader
 from migrate.sharding.in_server import InServer
@@ -117,6 +117,23 @@ class TableRule:
         ]
         known = [condition for condition in conditions if condition is not None]
         return " AND ".join(known) if len(known) == len(conditions) else None
+
+    def routes_alike(self, column: str, column_type: str) -> bool:
+        """Whether each row would have the same place if that column, with the same texts, were of another type.
+
+        column_type: as columns.type_text() gives it.
+        """
+        build, (spec, table, types) = self._made_by
+        try:
+            other: TableRule = build(spec, table, {**types, column: column_type})
+        except ConfigError:
+            return False
+        return all(
+            self._readers[one.position].java is other._readers[two.position].java
+            or (one.in_server is not None and one.in_server == two.in_server)
+            for one, two in zip(self._choices, other._choices, strict=True)
+            if self.columns[one.position] == column
+        )
 
     def _read(self, reader: ValueReader, texts: Sequence[str | None]) -> list[Any]:
         if None in texts:

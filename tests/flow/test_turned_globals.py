@@ -30,6 +30,8 @@ def test_no_step_depends_on_a_global(box: Sandbox, kafka: KafkaBroker, tmp_path:
     migration.config.write_text(config.replace("lease: {seconds: 2}", "lease: {seconds: 20}"), "utf-8")
     with closing(box.source.connect(pipeline.source)) as session, session.cursor() as application:
         application.executemany(_INSERT, [(number, number, number / 3) for number in range(1, _ROWS)])
+        # a label that SHOW CREATE TABLE does not print
+        application.execute("ALTER TABLE orders ADD COLUMN mood ENUM('x', '😀') CHARACTER SET utf8mb4 DEFAULT '😀'")
         # the error value, which an ENUM without strict mode has
         application.execute("UPDATE IGNORE orders SET status = 'nothing' WHERE id = 3")
         application.execute("SET SESSION innodb_lock_wait_timeout = 5, lock_wait_timeout = 5")

@@ -21,6 +21,9 @@ TABLE = Table(
         Column("state", "enum('new','it''s','done')", Kind.ENUM),
         Column("raw", "blob", Kind.BINARY),
         Column("ratio", "double", Kind.DOUBLE),
+        Column("since", "year(4)", Kind.YEAR),
+        Column("born", "date", Kind.DATE, nullable=False),
+        Column("made", "datetime", Kind.DATETIME, nullable=False),
     ),
     ("id",),
 )
@@ -33,6 +36,9 @@ ROW = {
     "state": "2",
     "raw": "x",
     "ratio": "0.5",
+    "since": "1970",
+    "born": "0000-00-00",
+    "made": "0000-00-00 00:00:00",
 }
 
 
@@ -61,6 +67,10 @@ ROW = {
         ("note", "is_not", ["Abc "], True),
         ("state", "is", ["it's"], True),
         ("state", "in", ["new", "done"], False),
+        ("since", "is", [1970], True),
+        ("since", "above", [0], True),
+        ("born", "is", ["0000-00-00"], True),
+        ("made", "is_not", [None], True),
         ("id", "is", [None], False),
         ("id", "is_not", [None], True),
     ],
@@ -97,6 +107,11 @@ def test_all_conditions_must_hold() -> None:
         ("nothing", "is", 1, "there is no column 'nothing'"),
         ("id", "is", "ten", "column id (bigint(20)) is compared with 'ten', which is no number"),
         ("id", "is", True, "truth value"),
+        ("since", "is", 70, "column since (year(4)) is compared with '70', which is no year of it; write 1901 to 2155"),
+        ("since", "in", 7, "which is no year of it"),
+        ("since", "above", 69.5, "which is no year of it"),
+        ("born", "is", None, "column born (date) cannot be NULL, and servers find zero dates there by IS NULL"),
+        ("made", "is", None, "write '0000-00-00' for these"),
         ("id", "below", None, "can only be compared with null by 'is' or 'is_not'"),
         ("at", "below", "May", "is not written as 2024-12-31"),
         ("at", "below", "2024-05-01 00:00:00.0001", "is not written as"),

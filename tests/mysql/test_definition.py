@@ -350,6 +350,20 @@ def test_characters_that_are_printed_as_question_marks_are_made_as_they_are(sour
     assert again[0] == again[1]
 
 
+def test_labels_are_asked_for_also_where_a_server_lets_no_query_ask_itself(
+    box: Sandbox, source: tuple[Connection, str]
+) -> None:
+    """MySQL refused the question (error 3636), and MariaDB gave no answer: a table with such labels was not made."""
+    _, database = source
+    name = unique("t")
+    box.source.execute(
+        f"CREATE TABLE {name} (id INT PRIMARY KEY, e ENUM('x','😀') CHARACTER SET utf8mb4)", database=database
+    )
+    limit = "cte_max_recursion_depth" if box.flavour is Flavour.MYSQL else "max_recursive_iterations"
+    with globally(box.source, limit, 0), session(box.source) as connection:
+        assert "enum('x','😀')" in show_create(connection, database, name)
+
+
 @pytest.mark.parametrize("flavour", [Flavour.MARIADB], indirect=True)
 def test_a_default_that_nobody_says_is_left_as_it_is_printed(source: tuple[Connection, str]) -> None:
     """MariaDB: of a column that is NOT NULL, and no row is there to ask by. A plain question mark stopped a publisher

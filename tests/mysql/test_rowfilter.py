@@ -20,7 +20,11 @@ CASES: list[tuple[str, list[str | None], list[object]]] = [
     ("BIGINT UNSIGNED", ["0", "9007199254740993", "18446744073709551615"], [9007199254740993, 9007199254740992, 2**64]),
     ("DECIMAL(65,30)", ["0." + "0" * 29 + "1", "1." + "0" * 30, "-7.5" + "0" * 29], [1, "0." + "0" * 29 + "1", -7.5]),
     ("BIT(64)", ["0", "9223372036854775808", "18446744073709551615"], [9223372036854775808, 0]),
-    ("YEAR", ["0000", "1901", "2024"], [0, 1901, 2023]),
+    (
+        "YEAR",
+        ["0000", "1901", "1970", "2007", "2024", "2069", "2155"],
+        [0, 1901, 2023, 2155, 70, 7, 69, 69.5, 99, 100, 1900, -1],
+    ),
     ("INT(10) UNSIGNED ZEROFILL", ["7", "10", "4294967295"], [7, 10]),
     ("DATE", ["0000-00-00", "2024-00-00", "2024-02-29", None], ["2024-02-29", "0000-00-00"]),
     (
@@ -28,6 +32,9 @@ CASES: list[tuple[str, list[str | None], list[object]]] = [
         ["0000-00-00 00:00:00.000000", "2024-02-29 23:59:59.000001"],
         ["2024-02-29", "2024-02-29 23:59:59"],
     ),
+    ("DATE NOT NULL", ["0000-00-00", "2024-00-00", "2024-02-29"], ["2024-02-29", "0000-00-00"]),
+    ("DATETIME(3) NOT NULL", ["0000-00-00 00:00:00.000", "2024-02-29 23:59:59.001"], ["0000-00-00", "2024-02-29"]),
+    ("TIMESTAMP(3) NOT NULL", ["0000-00-00 00:00:00.000", "2024-02-29 23:59:59.001"], ["0000-00-00", "2024-02-29"]),
     ("TIMESTAMP(3) NULL", ["2024-03-31 01:30:00.001", "1970-01-01 00:00:01.000"], ["2024-03-31 01:30:00.001"]),
     ("VARCHAR(20) CHARACTER SET utf8mb4", ["", "a", "A", "a ", "é", "e", None], ["a", "", "é", "%s"]),
     ("CHAR(20) CHARACTER SET utf8mb3", ["", "a", "A", "€"], ["a", "€"]),
@@ -37,6 +44,8 @@ CASES: list[tuple[str, list[str | None], list[object]]] = [
 
 @pytest.mark.parametrize("definition", [case[0] for case in CASES])
 def test_the_server_and_the_texts_agree(box: Sandbox, definition: str) -> None:
+    """Rows of the year 1970 that a server finds by 70, and zero dates that it finds by IS NULL, were copied and then
+    deleted by the stream's next change, or called different for ever."""
     texts, values = next(case[1:] for case in CASES if case[0] == definition)
     with ExitStack() as stack:
         database = stack.enter_context(scratch(box.source, "rows"))

@@ -22,13 +22,15 @@ from sandbox.stack import Sandbox
 from tests.helpers import address, globally, scratch, session
 from tests.turned import TURNED, WITHOUT_GLOBAL, turned
 
+_TIME = "timestamp"
+"""Where it is not set, the moment that it is."""
 _NOT_OF_SESSIONS = frozenset({1229, 1238})  # global, read-only
 
 
 def values_of(connection: Connection) -> dict[str, str]:
     rows = connection.query("SHOW SESSION VARIABLES")
     found = {str(name).lower(): str(value) for name, value in rows}
-    return {name: found[name] for name in settings_of(connection.greeting) if name in found}
+    return {name: found[name] for name in settings_of(connection.greeting) if name in found and name != _TIME}
 
 
 def of_sessions(server: DatabaseServer) -> set[str]:
@@ -110,6 +112,23 @@ def test_what_an_account_may_not_set_is_judged_before_the_start(box: Sandbox, pl
             assert [one.verdict for one in preflight.check(connection, makes=False)] == [Verdict.PASS]
         with session(box.source) as connection:
             assert [one.verdict for one in preflight.check(connection, makes=True)] == [Verdict.PASS]
+
+
+def test_time_goes_on_where_a_server_lets_sessions_begin_at_another_moment(box: Sandbox, plain: dict[str, str]) -> None:
+    """Every NOW of the state stood still: no lease ran out, and nothing grew old."""
+    from migrate.mysql.connection import connect
+
+    with globally(box.source, "init_connect", "SET timestamp = 1000000000"):
+        user, password = plain["user"], plain["password"]
+        raw = pymysql.connect(host=box.source.host, port=box.source.port, user=user, password=password)
+        with closing(raw), raw.cursor() as cursor:
+            cursor.execute("SELECT UNIX_TIMESTAMP()")
+            assert cursor.fetchall() == ((1000000000,),)
+        with closing(connect(of(box.source, plain), "state server")) as connection:
+            ((first,),) = connection.query("SELECT NOW(6)")
+            ((second,),) = connection.query("SELECT NOW(6)")
+            ((begun,),) = box.source.query("SELECT NOW(6) - INTERVAL 1 DAY")
+    assert begun < first < second
 
 
 def test_state_sessions_state_the_same_but_for_transactions(box: Sandbox) -> None:

@@ -16,7 +16,7 @@ from migrate.preflight.registry import CHECKS
 from migrate.preflight.result import Result, Verdict
 from migrate.preflight.run import Report, run
 from migrate.preflight.runner import run_checks
-from migrate.preflight.server import writable
+from migrate.preflight.server import clocks, writable
 from migrate.settings import Settings, parse
 from sandbox.database import DatabaseServer
 from sandbox.stack import Sandbox
@@ -131,7 +131,8 @@ def test_an_account_that_may_write_where_a_cutover_closed_is_no_problem(account:
 
 @pytest.mark.parametrize(("seconds", "verdict"), [(0, Verdict.PASS), (-20, Verdict.NOTE), (7200, Verdict.PROBLEM)])
 def test_the_clock_that_lag_is_told_by_is_looked_at(account: Account, seconds: int, verdict: Verdict) -> None:
-    """Sessions of an account without SUPER begin with what is planted."""
-    with globally(account.server, "init_connect", f"SET timestamp = UNIX_TIMESTAMP(NOW(6)) + {seconds}"):
-        (found,) = [one for one in account.at_state() if one.check == "clock"]
+    with closing(connect(account.settings.state, "state server")) as connection:
+        connection.execute("SET timestamp = UNIX_TIMESTAMP(NOW(6)) + %s", [seconds])
+        (found,) = clocks.check(connection)
     assert (found.subject, found.verdict) == ("state server", verdict), found.message
+    assert [one.verdict for one in account.at_state() if one.check == "clock"] == [Verdict.PASS]

@@ -10,7 +10,7 @@ from pydantic import SecretStr
 from migrate.model.coordinate import Coordinate, file_number
 from migrate.model.errors import StopError
 from migrate.model.table import Table
-from migrate.mysql.catalog import collation_charsets, load_table
+from migrate.mysql.catalog import collation_charsets, collation_names, load_table
 from migrate.mysql.connection import connect
 from migrate.mysql.definition import show_create_whole
 from migrate.publish.decode.rows import RowEvent
@@ -112,7 +112,14 @@ class Followed:
         return found
 
     def schema(self, place: Place) -> Schema:
-        known = Definitions(self.selected, self.in_force(place), self.charsets, self._shape, self.stored.append)
+        known = Definitions(
+            self.selected,
+            self.in_force(place),
+            self.charsets,
+            self._shape,
+            self.stored.append,
+            collations=collation_names(self.connection),
+        )
         return Schema(known, self.dialect, Shadow(self.state, "m", "main", self.connection.flavour))
 
     def read(self, start: Place, until: Place | None = None) -> Seen:

@@ -11,7 +11,7 @@ from decode_support import SESSION, RawEvent, changes, decoder_cache, recording,
 
 from migrate.model.errors import StopError
 from migrate.model.table import Kind, Table
-from migrate.mysql.catalog import collation_charsets, load_table
+from migrate.mysql.catalog import collation_charsets, collation_names, load_table
 from migrate.publish.decode.rows import DecoderCache
 from migrate.publish.decode.tablemap import TableMap, parse_table_map
 from migrate.publish.schema.complete import complete
@@ -44,12 +44,12 @@ def completing(server: DatabaseServer, *tables: str) -> DecoderCache:
     """Decoders that take what the log leaves out from the catalog."""
     with session(server) as connection:
         known = {name: load_table(connection, "s", DATABASE, name) for name in tables}
-        charsets = collation_charsets(connection)
+        charsets, names = collation_charsets(connection), collation_names(connection)
     return DecoderCache(
         charsets,
         mariadb=server.flavour is Flavour.MARIADB,
         column_types=lambda _database, name: {column.name: column.type for column in known[name].columns},
-        complete=lambda logged: complete(logged, known[logged.table], charsets),
+        complete=lambda logged: complete(logged, known[logged.table], charsets, names),
     )
 
 
@@ -129,6 +129,23 @@ def test_a_definition_that_is_not_the_logged_one_stops_and_names_the_column(
     assert [one.name for one in complete(table_map, table, charsets).columns] == list(table.by_name)
     with pytest.raises(StopError, match=rf"{DATABASE}\.c: column '{column}' .*{told}"):
         complete(table_map, altered(table, column, **change), charsets)
+
+
+def test_a_definition_with_another_collation_stops_and_names_both(
+    logged: tuple[TableMap, Table, dict[int, str]], box: Sandbox
+) -> None:
+    """Only the character set was compared, by which 'a' and 'A' may be one key or two."""
+    table_map, table, charsets = logged
+    with session(box.source) as connection:
+        names = collation_names(connection)
+    assert complete(table_map, table, charsets, names) == complete(table_map, table, charsets)
+    older = altered(table, "note", collation=str(table.by_name["note"].collation).replace("utf8mb3_", "utf8_"))
+    assert complete(table_map, older, charsets, names)
+    other = altered(table, "v", collation="latin1_bin")
+    with pytest.raises(
+        StopError, match="column 'v' has the collation latin1_bin in its definition, in the log latin1_"
+    ):
+        complete(table_map, other, charsets, names)
 
 
 def test_a_definition_of_other_width_stops_and_names_both(logged: tuple[TableMap, Table, dict[int, str]]) -> None:

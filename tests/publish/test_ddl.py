@@ -47,6 +47,21 @@ def known(sql: str) -> Ddl:
             "ALTER TABLE t EXCHANGE PARTITION p WITH TABLE u",
             "ALTER TABLE `x`.`s0` EXCHANGE PARTITION p WITH TABLE `x`.`s1`",
         ),
+        # a name alone is one of the session's database, whichever the altered table's is
+        ("ALTER TABLE e.u RENAME t", "ALTER TABLE `x`.`s2` RENAME `x`.`s0`"),
+        ("ALTER TABLE e.u RENAME = t, COMMENT 'u'", "ALTER TABLE `x`.`s2` RENAME = `x`.`s0`, COMMENT 'u'"),
+        (
+            "ALTER TABLE e.u EXCHANGE PARTITION p WITH TABLE t WITHOUT VALIDATION",
+            "ALTER TABLE `x`.`s2` EXCHANGE PARTITION p WITH TABLE `x`.`s0` WITHOUT VALIDATION",
+        ),
+        (
+            "ALTER TABLE e.u CONVERT PARTITION p TO TABLE t",
+            "ALTER TABLE `x`.`s2` CONVERT PARTITION p TO TABLE `x`.`s0`",
+        ),
+        (
+            "ALTER TABLE e.u CONVERT TABLE t TO PARTITION p",
+            "ALTER TABLE `x`.`s2` CONVERT TABLE `x`.`s0` TO PARTITION p",
+        ),
         ("/*!40000 ALTER TABLE */ t /*M!100000 FORCE */", "/*!40000 ALTER TABLE */ `x`.`s0` /*M!100000 FORCE */"),
     ],
 )

@@ -41,6 +41,8 @@ SELECTED = [ORDERS, ("shop", "a`b"), ("Crm", "Käufe"), ("crm", "x;drop table y"
         ("shop", 'ALTER TABLE x COMMENT "a\\"b", RENAME TO orders, COMMENT "x"', ORDERS),
         ("shop", "ALTER TABLE x COMMENT 'a\\', RENAME TO orders, COMMENT 'x'", ORDERS),  # under NO_BACKSLASH_ESCAPES
         ("shop", "ALTER TABLE x EXCHANGE PARTITION p WITH TABLE orders", ORDERS),
+        ("shop", "ALTER TABLE other.x EXCHANGE PARTITION p WITH TABLE orders", ORDERS),
+        ("shop", "ALTER TABLE other.x CONVERT TABLE orders TO PARTITION p VALUES LESS THAN (9)", ORDERS),
         ("shop", "CREATE TABLE orders SELECT * FROM x", ORDERS),
         ("shop", "CREATE INDEX i ON orders (c)", ORDERS),
         ("shop", "CREATE UNIQUE INDEX i ON orders (c)", ORDERS),
@@ -172,7 +174,12 @@ def test_a_query_event_that_cannot_be_read_stops(body: bytes) -> None:
         (  # as MariaDB 10.11 wrote it
             "00 00 00 00 01 01 00 00 20 54 00 00 00 00 06 03 73 74 64 04 1c 00 1c 00 2d 00 08 08 00"
             " 81 24 00 00 00 00 00 00 00 83 01 2d 00 2e 00 82 02",
-            Session(0x54200000, 28, 28, 45, 8, flags=1 << 24, phases=2),
+            Session(0x54200000, 28, 28, 45, 8, flags=1 << 24, phases=2, collations=((45, 46),)),
+        ),
+        (  # as MariaDB 11.8 wrote it, with two of its five character sets
+            "00 00 00 00 01 01 00 00 20 54 00 00 00 00 06 03 73 74 64 83 02 21 00 00 08 2d 00 00 09 04 00 09 00 09 00"
+            " 09 81 20 00 00 00 00 00 00 00",
+            Session(0x54200000, 2304, 2304, 2304, flags=1 << 24, collations=((33, 2048), (45, 2304))),
         ),
         ("0c 01 c3 b6 00 10 00", Session(explicit_timestamps=0, databases=frozenset({"ö"}))),
         ("63 01 01", Session()),  # of unknown size

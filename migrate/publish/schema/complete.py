@@ -50,10 +50,13 @@ Shape = tuple[int, bytes | None]
 """A real type and its metadata; None where any will do."""
 
 
-def complete(table_map: TableMap, table: Table, charsets: Mapping[int, str]) -> TableMap:
+def complete(
+    table_map: TableMap, table: Table, charsets: Mapping[int, str], collations: Mapping[int, str] | None = None
+) -> TableMap:
     """The table map with names, signedness and character sets.
 
-    ``charsets``: character set by collation id, as the source lists them. Raises StopError on a contradiction.
+    ``charsets``, ``collations``: character set and collation by collation id, as the source lists them; collations are
+    compared where they are given. Raises StopError on a contradiction.
     """
     logged, known = table_map.columns, table.columns
     if len(logged) != len(known) or any(
@@ -64,12 +67,12 @@ def complete(table_map: TableMap, table: Table, charsets: Mapping[int, str]) -> 
             f" ({', '.join(column.name for column in known)})",
             hint=_HINT,
         )
-    collations = {_SAME_CHARSET.get(charset, charset): number for number, charset in charsets.items()}
+    numbers = {_SAME_CHARSET.get(charset, charset): number for number, charset in charsets.items()}
     completed = []
     for column, wanted in zip(logged, known, strict=True):
-        if difference := _difference(column, wanted, charsets):
+        if difference := _difference(column, wanted, charsets) or _other_collation(column, wanted, collations or {}):
             raise StopError(f"{table.full_name}: column {wanted.name!r} {difference}", hint=_HINT)
-        completed.append(_completed(column, wanted, collations))
+        completed.append(_completed(column, wanted, numbers))
     return replace(table_map, columns=tuple(completed))
 
 
@@ -104,6 +107,21 @@ def _difference(column: ColumnMap, known: Column, charsets: Mapping[int, str]) -
     if column.values is not None and len(column.values) != _members(known):
         return f"has {_members(known)} values in its definition, in the log {len(column.values)}"
     return ""
+
+
+def _other_collation(column: ColumnMap, known: Column, collations: Mapping[int, str]) -> str:
+    """As `_difference`: a replay takes a default that may be another one at the source; keys compare by it."""
+    logged = collations.get(column.collation or 0)
+    if logged is None or known.collation is None or column.type not in types.CHARACTER:
+        return ""
+    if _named_alike(logged) == _named_alike(known.collation):
+        return ""
+    return f"has the collation {known.collation} in its definition, in the log {logged}"
+
+
+def _named_alike(collation: str) -> str:
+    """utf8mb3's collations had shorter names."""
+    return re.sub("^utf8_", "utf8mb3_", collation)
 
 
 def _unsigned(known: Column) -> bool:

@@ -142,7 +142,7 @@ def parse(sql: str, found: Sequence[Token], database: str) -> Ddl | None:
     if cursor.word("CREATE"):
         return _create(sql, cursor)
     if cursor.word("ALTER"):
-        return _alter(sql, cursor)
+        return _alter(sql, cursor, database)
     if cursor.word("DROP"):
         return _drop(sql, cursor)
     if cursor.word("RENAME"):
@@ -182,7 +182,7 @@ def _index(sql: str, cursor: _Cursor) -> Ddl | None:
     return Ddl(Verb.INDEX, sql, (cursor.table(),))
 
 
-def _alter(sql: str, cursor: _Cursor) -> Ddl | None:
+def _alter(sql: str, cursor: _Cursor, database: str) -> Ddl | None:
     cursor.word("ONLINE", "OFFLINE")
     ignores = cursor.word("IGNORE")
     if not cursor.word("TABLE"):
@@ -193,7 +193,7 @@ def _alter(sql: str, cursor: _Cursor) -> Ddl | None:
     clauses = tuple(_split(cursor.rest))
     mentions = [altered]
     for clause in clauses:
-        mentions += _names_in(clause, altered.name[0])
+        mentions += _names_in(clause, database)
     return Ddl(Verb.ALTER, sql, tuple(mentions), clauses, if_there=if_there, ignores=ignores)
 
 
@@ -224,7 +224,11 @@ def _ends_name(rest: Sequence[Token]) -> bool:
 
 
 def _names_in(clause: Sequence[Token], database: str) -> Iterator[Mention]:
-    """The new name of RENAME [TO | AS], and the other table of EXCHANGE or CONVERT PARTITION."""
+    """The new name of RENAME [TO | AS], and the other table of EXCHANGE or CONVERT.
+
+    A name alone is looked for in the session's database, not in that of the altered table: both servers do so in every
+    statement on tables, except for the parent of a foreign key, which is not read here.
+    """
     cursor = _Cursor(clause, database)
     if cursor.word("RENAME"):
         if cursor.word("COLUMN", "INDEX", "KEY"):

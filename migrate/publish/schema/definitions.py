@@ -11,7 +11,10 @@ from migrate.mysql.foreign_keys import ForeignKey, foreign_keys
 from migrate.publish.decode.tablemap import TableMap
 from migrate.publish.schema.complete import complete
 from migrate.publish.schema.ddl import Name
+from migrate.publish.schema.key_texts import same_texts
 from migrate.publish.schema.shadow import Shape
+from migrate.sharding.columns import type_text
+from migrate.sharding.places import TableRule
 from migrate.state.schema_history import BEGINNING, Version
 
 Versions = dict[Name, Version]
@@ -25,6 +28,7 @@ class Selected:
     follows: bool  # ddl: ignore
     key: tuple[str, ...] | None = None  # what it began with; it stays
     needs: frozenset[str] = frozenset()  # columns that the sharding rule or the row conditions look at
+    rule: TableRule | None = None
 
 
 class Definitions:
@@ -37,6 +41,7 @@ class Definitions:
         current: a selected table as it is at the source now; None where nobody can tell.
         store: keeps versions, before anything behind their coordinate is published.
         made: the CREATE TABLE statement that a table's target tables were made by; "" where it is not known.
+        collations: by id, as the source names them; None where nobody can tell.
     """
 
     def __init__(
@@ -47,11 +52,13 @@ class Definitions:
         current: Callable[[Name], Shape] | None = None,
         store: Callable[[Versions], None] = lambda _versions: None,
         made: Callable[[Name], str] = lambda _name: "",
+        collations: Mapping[int, str] | None = None,
     ) -> None:
         self.selected = selected
         self.versions = dict(versions)
         self._made, self._first = made, {name: version.create for name, version in versions.items()}
         self._charsets = charsets
+        self._collations = collations
         self._current = current
         self._store = store
         self.tables: dict[Name, Table] = {}
@@ -100,7 +107,7 @@ class Definitions:
 
     def complete(self, logged: TableMap) -> TableMap:
         """The table map with all that the log leaves out. Raises StopError when it contradicts the definition."""
-        return complete(logged, self.tables[(logged.database, logged.table)], self._charsets)
+        return complete(logged, self.tables[(logged.database, logged.table)], self._charsets, self._collations)
 
     def met(self, logged: TableMap) -> None:
         """Rows of a watched table follow. Afterwards its definition is in `tables`, or StopError was raised."""
@@ -127,7 +134,7 @@ class Definitions:
         if shape is None or shape.table is None:
             raise StopError(f"{where}, and the source cannot tell", hint=COPY_AGAIN)
         try:
-            complete(logged, shape.table, self._charsets)
+            complete(logged, shape.table, self._charsets, self._collations)
         except StopError as error:
             raise StopError(f"{where}, and it changed again since: {error.message}", hint=COPY_AGAIN) from error
         before = version.table if version else None
@@ -140,13 +147,7 @@ class Definitions:
 
     def keep_order(self, name: Name, before: Table, after: Table, statement: str) -> None:
         """Raise StopError when rows would travel or be placed otherwise: that is settled for good."""
-        why = ""
-        if before.key != after.key or before.one_partition != after.one_partition:
-            why = "its key, or which keys are unique, decides the order of its changes"
-        for column in sorted(self.selected[name].needs):
-            old, new = before.by_name.get(column), after.by_name.get(column)
-            if new is None or old is None or old.kind is not new.kind or (_listed(new) and old.type != new.type):
-                why = f"its sharding or its row conditions look at column {column}"
+        why = _other_key(before, after) or _other_places(self.selected[name], before, after)
         if why:
             raise StopError(
                 f"a statement may change {full(name)}: {statement} ({why})",
@@ -186,6 +187,34 @@ class Definitions:
             return False
         of_now = replace(before, since=version.since, gtid=version.gtid, at=version.at, unequal=version.unequal)
         return of_now == version
+
+
+def _other_key(before: Table, after: Table) -> str:
+    """Why changes of one row would no longer come in their order; "" where they do."""
+    if before.key != after.key or before.one_partition != after.one_partition:
+        return "its key, or which keys are unique, decides the order of its changes"
+    for old, new in zip(before.key_columns, after.key_columns, strict=True):
+        if not same_texts(old, new):
+            return (
+                f"column {old.name} of its key would be {new.shown_type} instead of {old.shown_type}: its values would"
+                " be written another way, and by these the changes of a row find each other"
+            )
+    return ""
+
+
+def _other_places(selected: Selected, before: Table, after: Table) -> str:
+    """Why rows would belong elsewhere; "" where they stay."""
+    routed = selected.rule.columns if selected.rule is not None else ()
+    for column in sorted(selected.needs):
+        old, new = before.by_name.get(column), after.by_name.get(column)
+        if new is None or old is None or old.kind is not new.kind or (_listed(new) and old.type != new.type):
+            return f"its sharding or its row conditions look at column {column}"
+        numbers = new.kind is Kind.DECIMAL and column not in routed  # conditions compare them by value
+        if not numbers and not same_texts(old, new):
+            return f"its sharding or its row conditions look at column {column}, whose values are written another way"
+        if selected.rule is not None and column in routed and not selected.rule.routes_alike(column, type_text(new)):
+            return f"its sharding looks at column {column}, and as {new.shown_type} it has another Java type"
+    return ""
 
 
 def _listed(column: Column) -> bool:

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from migrate.model.coordinate import Coordinate
 from migrate.model.errors import MigrateError, StopError
 from migrate.model.table import Table
-from migrate.mysql.catalog import load_table, show_variables
+from migrate.mysql.catalog import collation_names, load_table, show_variables
 from migrate.mysql.connection import Connection, connect
 from migrate.mysql.definition import show_create_whole
 from migrate.mysql.errors import explained
@@ -156,7 +156,7 @@ class History:
         connection = connect(self._source, self._name)
         try:
             with explained(self._name):
-                dialect = dialect_of(connection)
+                dialect, collations = dialect_of(connection), collation_names(connection)
                 versions = {
                     name: self._with_create(connection, name, version)
                     for name, version in found.items()
@@ -165,7 +165,7 @@ class History:
         finally:
             connection.close()
         selected = {name: one for name, one in self._selected.items() if name not in without}
-        known = Definitions(selected, versions, charsets, self._current, self._store, self._made)
+        known = Definitions(selected, versions, charsets, self._current, self._store, self._made, collations)
         flavour = "mariadb" if dialect.mariadb else "mysql"
         shadow = Shadow(self._settings.state, self._settings.name, self._source.name, flavour)
         return Schema(known, dialect, shadow)
@@ -247,7 +247,7 @@ def _columns(table: Table | None) -> object:
 def _selected(planned: PlannedTable) -> Selected:
     conditions = planned.rows.conditions if planned.rows is not None else ()
     needs = {*planned.rule.columns, *(condition.column.name for condition in conditions)}
-    return Selected(planned.ddl == "ignore", planned.table.key, frozenset(needs))
+    return Selected(planned.ddl == "ignore", planned.table.key, frozenset(needs), planned.rule)
 
 
 def dialect_of(connection: Connection) -> Dialect:

@@ -44,7 +44,7 @@ class Replays(Protocol):
         before: Mapping[Name, Shape],
         keys: Mapping[Name, tuple[str, ...] | None],
         statement: Statement,
-        collation: str = "",
+        collation: str | int | None = None,
     ) -> dict[Name, Shape]: ...
 
 
@@ -264,8 +264,7 @@ class Schema:
         keys = {name: self._selected[name].key for name in step.ddl.names if name in self._selected}
         statement = step.statement
         try:
-            collation = self._dialect.collations.get(step.ddl.names[0][0], "")
-            after = self._replays.after(step.ddl, before, keys, statement, collation)
+            after = self._replays.after(step.ddl, before, keys, statement, self._default_collation(step))
         except NotReplayedError as error:
             log.warning("a statement was not replayed", statement=_text(statement), reason=str(error))
             return {}, str(error)
@@ -273,6 +272,16 @@ class Schema:
             name: Version(shape.table, shape.create, unsure=shape.why, since=step.since)
             for name, shape in after.items()
         }, ""
+
+    def _default_collation(self, step: _Step) -> str | int | None:
+        """What the statement takes where it names no character set, or MySQL's CONVERT TO CHARACTER SET DEFAULT: that
+        of the table's database, but where MySQL alters a table of the session's collation_database."""
+        database, session = step.ddl.names[0][0], step.statement.session
+        if not self._dialect.mariadb and step.ddl.verb is not Verb.CREATE:
+            if session.database is not None:
+                return session.database
+            database = step.statement.database
+        return self._dialect.collations.get(database) or session.server
 
     # -- names
 

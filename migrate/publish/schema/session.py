@@ -1,11 +1,12 @@
 """The session that a logged statement ran in, as its Query event carries it: read, and set up again for a replay.
 
 Sources: MySQL source documentation, "Query_event" (status variables); MariaDB's ``sql/log_event.h``, Q_… codes, and
-``sql/sql_priv.h``, OPTION_EXPLICIT_DEF_TIMESTAMP.
+``sql/sql_priv.h``, OPTION_EXPLICIT_DEF_TIMESTAMP; ``sql/charset_collations.h``, to_binary (code 131).
 """
 
 from __future__ import annotations
 
+import struct
 from dataclasses import dataclass
 from typing import Final
 
@@ -50,9 +51,10 @@ def codec_of(charset: str) -> str:
 class Session:
     """mode: sql_mode as bits. client, connection, server: collation ids of character_set_client, collation_connection
     and collation_server; database: of the default database, where it is not the server's. time_zone: where the
-    statement depends on it. utf8mb4: default_collation_for_utf8mb4 (MySQL). flags: MariaDB's
-    option bits. phases: see `Statement.is_part`. databases: all whose tables the statement changes, by its triggers and
-    routines too (MySQL, Q_UPDATED_DB_NAMES); None where that is not known.
+    statement depends on it. utf8mb4: default_collation_for_utf8mb4 (MySQL). flags: MariaDB's option bits. phases: see
+    `Statement.is_part`. databases: all whose tables the statement changes, by its triggers and routines too (MySQL,
+    Q_UPDATED_DB_NAMES); None where that is not known. collations: MariaDB's character_set_collations, pairs of ids: of
+    a character set's own default collation, and of the one that stands for it.
     """
 
     mode: int = 0
@@ -66,6 +68,7 @@ class Session:
     utf8mb4: int | None = None
     phases: int = 0
     databases: frozenset[str] | None = None
+    collations: tuple[tuple[int, int], ...] = ()
 
     def variables(self, flavour: str) -> dict[str, object]:
         """Session variables with their values, for a server of the flavour that wrote the log.
@@ -96,6 +99,7 @@ def read(status: bytes) -> Session:
     """The status variables; those behind one of unknown size are not found."""
     numbers: dict[int, int] = {}
     time_zone, databases = "", None
+    collations: tuple[tuple[int, int], ...] = ()
     at = 0
     while at < len(status):
         code, at = status[at], at + 1
@@ -116,6 +120,7 @@ def read(status: bytes) -> Session:
         elif code == _UPDATED_DATABASES and at < len(status):
             databases, at = _names(status, at)
         elif code == _COLLATIONS and at < len(status):
+            collations = tuple(struct.iter_unpack("<HH", status[at + 1 : at + 1 + 4 * status[at]]))
             at += 1 + 4 * status[at]
         else:
             break
@@ -132,6 +137,7 @@ def read(status: bytes) -> Session:
         utf8mb4=numbers.get(_DEFAULT_UTF8MB4),
         phases=numbers.get(_PHASES, 0),
         databases=databases,
+        collations=collations,
     )
 
 

@@ -16,7 +16,7 @@ import pymysql
 
 from migrate.model.errors import MigrateError, ServerError
 from migrate.model.table import Table
-from migrate.mysql.catalog import load_table
+from migrate.mysql.catalog import collation_charsets, collation_names, load_table
 from migrate.mysql.connection import Connection, connect
 from migrate.mysql.definition import anywhere, create_as, refusal, show_create_whole
 from migrate.mysql.errors import ACCESS_DENIED, explain, explained, number, passes, text
@@ -30,6 +30,11 @@ _OURS = ("sql_require_primary_key", "sql_generate_invisible_primary_key", "innod
 """What a server may demand of tables, or add to them; the source has let these be."""
 _CANNOT_SET = ACCESS_DENIED | {1193, 1231, 1238, 1273, 1298}
 """No such variable; no such value; read-only; no such collation; no such time zone."""
+_BY_ID = frozenset(
+    {"character_set_client", "collation_connection", "collation_server", "default_collation_for_utf8mb4"}
+)
+_COLLATIONS = "character_set_collations"
+"""MariaDB from 11.2 on: what character sets stand for without a COLLATE."""
 
 _SCRATCH = re.compile(r"s[0-9a-f]{8}_\d+")
 _LOCK_SECONDS = 30
@@ -64,13 +69,13 @@ class Shadow:
         before: Mapping[Name, Shape],
         keys: Mapping[Name, tuple[str, ...] | None],
         statement: Statement,
-        collation: str = "",
+        collation: str | int | None = None,
     ) -> dict[Name, Shape]:
         """The tables that the statement speaks of and that are there after it.
 
         before: those that are there. keys: the key to choose, where the config names one. statement: with the session
-        that it is run in; definitions are made and read back in one of ours. collation: of the database, which new
-        tables get unless the statement's session has another one. Raises NotReplayedError; ServerError when
+        that it is run in; definitions are made and read back in one of ours. collation: what it takes
+        where it names no character set, by name or number; None: unknown. Raises NotReplayedError; ServerError when
         the state server is away.
         """
         names = {name: (self._database, f"{self._prefix}_{number}") for number, name in enumerate(set(ddl.names))}
@@ -78,7 +83,7 @@ class Shadow:
             try:
                 self._alone(session)
                 _take_over(theirs, statement)
-                self._default_collation(theirs, statement.session.database, collation)
+                self._default_collation(theirs, collation)
                 return self._replay(session, theirs, ddl, before, keys, names, statement)
             except pymysql.MySQLError as error:
                 if passes(error):
@@ -148,13 +153,13 @@ class Shadow:
             return Shape(create, None, error.message.replace(f"{self._database}.{scratch}", ".".join(name)))
         return Shape(create, replace(found, database=name[0], name=name[1]))
 
-    def _default_collation(self, session: Connection, number: int | None, name: str) -> None:
-        """Of the database: what a CREATE TABLE without character set takes. number: a collation's, before its name."""
-        if number is not None:
-            row = session.one("SELECT COLLATION_NAME FROM information_schema.COLLATIONS WHERE ID = %s", (number,))
-            name = name if row is None else str(row[0])
-        if name:
-            session.query(f"ALTER DATABASE {quote(self._database)} COLLATE {quote(name)}")
+    def _default_collation(self, session: Connection, collation: str | int | None) -> None:
+        """Of the database: what a statement without character set takes."""
+        if isinstance(collation, int):
+            row = session.one("SELECT COLLATION_NAME FROM information_schema.COLLATIONS WHERE ID = %s", (collation,))
+            collation = None if row is None else str(row[0])
+        if collation:
+            session.query(f"ALTER DATABASE {quote(self._database)} COLLATE {quote(collation)}")
 
     def _drop(self, session: Connection, scratches: Iterable[str]) -> None:
         for scratch in scratches:
@@ -200,7 +205,8 @@ def _as_the_source_names(create: str, scratch: str, table: str) -> str:
 
 def _take_over(session: Connection, statement: Statement) -> None:
     """Make a session as the statement's was. Raises NotReplayedError where the account may not or the server cannot."""
-    for name, value in statement.session.variables(session.flavour).items():
+    charsets, collations = collation_charsets(session), collation_names(session)
+    for name, value in _variables(session, statement, charsets, collations).items():
         try:
             _set(session, name, value, needed=True)
         except pymysql.MySQLError as error:
@@ -210,6 +216,24 @@ def _take_over(session: Connection, statement: Statement) -> None:
                 raise NotReplayedError(
                     f"the state server cannot have {name} as the statement's session: {text(error)}"
                 ) from error
+
+
+def _variables(
+    session: Connection, statement: Statement, charsets: Mapping[int, str], collations: Mapping[int, str]
+) -> dict[str, object]:
+    """With names for ids: MariaDB takes some of its collations by name alone. Raises NotReplayedError for what a
+    session of this server cannot have."""
+    found = statement.session.variables(session.flavour)
+    for name in _BY_ID & found.keys():
+        by_id = charsets if name == "character_set_client" else collations
+        found[name] = by_id.get(int(str(found[name])), found[name])
+    chosen = statement.session.collations
+    if session.query(f"SHOW SESSION VARIABLES LIKE '{_COLLATIONS}'"):
+        if all(one in charsets and other in collations for one, other in chosen):
+            return found | {_COLLATIONS: ",".join(f"{charsets[one]}={collations[other]}" for one, other in chosen)}
+    elif not chosen:
+        return found
+    raise NotReplayedError(f"the state server cannot have {_COLLATIONS} as the statement's session")
 
 
 def _set(session: Connection, name: str, value: object, *, needed: bool) -> None:

@@ -163,7 +163,7 @@ def concerned(statement: Statement, tables: Collection[tuple[str, str]]) -> tupl
         database, table = _unquoted(made, statement.database)
         if (database, table) in {(one.lower(), other.lower()) for one, other in tables}:
             return next(pair for pair in tables if (pair[0].lower(), pair[1].lower()) == (database, table))
-        if not {"rename", "exchange"} & {word.lower() for word, _ in words}:
+        if not {"rename", "exchange", "convert"} & {word.lower() for word, _ in words}:
             return None
     whole_database = first in ("DROP", "ALTER", "CREATE") and _object(words) in ("DATABASE", "SCHEMA")
 
