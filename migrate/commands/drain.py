@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 
 import sqlalchemy as sa
 
-from migrate.model.errors import ServerError, StopError
+from migrate.model.errors import Code, ServerError, StopError
 from migrate.model.words import counted, duration
 from migrate.settings import Settings
 from migrate.state import migration as migrations
@@ -55,7 +55,7 @@ def drain(
             asked = migrations.retry_asked(connection, settings.name)
         if from_before is None:
             from_before = {(one.process, one.at) for one in stopped}
-        for process, reason, hint, at, _since in stopped:
+        for process, reason, hint, at, *_ in stopped:
             if process == CHECK:  # it only looks
                 continue
             just_asked = asked is not None and stop_reason.is_partition(process) and at - asked < _JUST_ASKED
@@ -63,7 +63,7 @@ def drain(
                 continue
             if (process, at) in from_before and time.monotonic() - began < _STARTING:
                 continue
-            raise StopError(f"{process} stands still: {reason}", hint=hint)
+            raise StopError(f"{process} stands still: {reason}", hint=hint, code=Code.STOPPED)
         if time.monotonic() > deadline:
             raise ServerError(f"not drained within {timeout_seconds:.0f} s: {left(now)}", hint=_hint(settings, now))
         time.sleep(_POLL)

@@ -19,7 +19,7 @@ from migrate.commands.typed_keys import typed_keys
 from migrate.cutover.catch_up import pass_up_to
 from migrate.cutover.reverse_settings import reversed_settings
 from migrate.model.change import Key, key_json
-from migrate.model.errors import ConfigError, PreflightError, StopError
+from migrate.model.errors import Code, ConfigError, PreflightError, StopError
 from migrate.model.times import in_utc
 from migrate.mysql.errors import explained
 from migrate.settings import Settings
@@ -273,7 +273,9 @@ def _of_leader(leader: Stream, stream: Stream, one: Foreign) -> PlannedTable:
             address = leader.settings.target(target).address.lower()
             if (named or address == where[0]) and (place.database.database, place.table) == where[1:]:
                 return planned
-    raise StopError(f"{one.id[1]}.{one.id[2]} is no target table of the stream that leads", hint="`migrate status`")
+    raise StopError(
+        f"{one.id[1]}.{one.id[2]} is no target table of the stream that leads", hint="`migrate status`", code=Code.KEY
+    )
 
 
 def _keyed(wanted: Sequence[tuple[Stream, Foreign]]) -> list[tuple[Stream, Foreign]]:

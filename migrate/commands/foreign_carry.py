@@ -12,7 +12,7 @@ import structlog
 
 from migrate.chunks.sessions import Sessions
 from migrate.model.change import Key
-from migrate.model.errors import MigrateError, PreflightError, StopError
+from migrate.model.errors import Code, MigrateError, PreflightError, StopError
 from migrate.model.message import Row
 from migrate.model.table import TableId
 from migrate.mysql.connection import Connection
@@ -188,6 +188,7 @@ class Carrier:
             raise StopError(
                 f"a row of {planned.table.full_name} is in several tables of group '{planned.group}'",
                 hint="delete it where it does not belong, and again",
+                code=Code.KEY,
             )
         return held[0] if held else (planned, None)
 
@@ -222,6 +223,7 @@ class Carrier:
                         f"the active side refuses a row of {planned.table.full_name} (error {number(error)}): a unique"
                         " value is another row's, or a foreign key does not hold",
                         hint="carry or change that other row first, or `migrate foreign discard`",
+                        code=Code.KEY,
                     ) from error
 
     def _digest(self, connection: Connection, planned: PlannedTable, place: int, key: Key) -> str | None:
@@ -245,6 +247,7 @@ def _taken_along(planned: PlannedTable, child: _Child, what: str) -> StopError:
         f"rows of {child.table} go or change with a row of {planned.table.full_name} that {what},"
         f" by foreign key {child.key}",
         hint="carry those rows too, or move them first, and again",
+        code=Code.KEY,
     )
 
 

@@ -22,7 +22,7 @@ from migrate.consume.partition_start import Owner
 from migrate.consume.partitions import Partitions
 from migrate.consume.queue import SwapQueue
 from migrate.kafka.reader import PartitionReader, Raw
-from migrate.model.errors import MigrateError, OwnershipLost, ServerError, StopError
+from migrate.model.errors import Code, MigrateError, OwnershipLost, ServerError, StopError
 from migrate.model.message import Message, Received, decode, without_rows
 from migrate.model.partition import leave_out_hint
 from migrate.settings import Settings
@@ -207,7 +207,9 @@ class Consumer:
                         items.append((raw, without_rows(raw.offset)))
                         continue
                     hint = error.hint_and(leave_out_hint(raw.topic, raw.partition, raw.offset))
-                    self._partitions.unreadable(tenure, raw.offset, StopError(error.message, hint=hint))
+                    self._partitions.unreadable(
+                        tenure, raw.offset, StopError(error.message, hint=hint, code=Code.MESSAGE)
+                    )
                     break
             if items:
                 decoded.append((tenure, items))

@@ -16,7 +16,7 @@ from migrate.kafka import admin
 from migrate.kafka.reader import DELETED, PartitionReader
 from migrate.kafka.topic_identity import BEGIN_ANEW
 from migrate.model.coordinate import Coordinate
-from migrate.model.errors import ServerError, StopError
+from migrate.model.errors import Code, ServerError, StopError
 from migrate.settings import Settings
 from migrate.state import compared, reached, record
 from migrate.state import migration as migrations
@@ -106,7 +106,9 @@ class Beginning:
             start = low
         if start < low:
             raise StopError(
-                f"{tenure.named}: reading goes on at offset {start}, the broker has {low} to {high}", hint=DELETED
+                f"{tenure.named}: reading goes on at offset {start}, the broker has {low} to {high}",
+                hint=DELETED,
+                code=Code.TOPIC,
             )
         is_other = start > high or tenure.is_cut
         if is_other:
@@ -166,9 +168,9 @@ class Beginning:
         try:
             there = admin.describe(self._settings.kafka, tenure.topic)
         except ServerError as error:
-            raise StopError(error.message, hint=error.hint) from error
+            raise StopError(error.message, hint=error.hint, code=Code.TOPIC) from error
         if there is None or there.id != tenure.partition.topic_id:
-            raise StopError(f"topic {tenure.topic} is another one by now, or gone", hint=BEGIN_ANEW)
+            raise StopError(f"topic {tenure.topic} is another one by now, or gone", hint=BEGIN_ANEW, code=Code.TOPIC)
 
     def _read_again(self, tenure: Tenure, start: int, low: int, high: int) -> None:
         """The broker lost messages that were consumed, and may have others in their places: all that it has is read

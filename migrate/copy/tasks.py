@@ -19,7 +19,7 @@ from migrate.chunks.task_settings import for_tasks
 from migrate.copy.table_copy import Attempt, ChunkResult
 from migrate.copy.writer import ChunkWriter, Written
 from migrate.model.change import Key
-from migrate.model.errors import StopError
+from migrate.model.errors import Code, StopError
 from migrate.model.table import Table
 from migrate.mysql.columns import stream as columns_of
 from migrate.mysql.connection import Connection
@@ -151,6 +151,7 @@ def _whole(table: Table, read: Sequence[bytes | None]) -> Sequence[bytes | None]
             raise StopError(
                 f"{column.titled} has a value too large for the server to print",
                 hint="raise max_allowed_packet at the source; new sessions have it",
+                code=Code.TARGET,
             )
     return values
 

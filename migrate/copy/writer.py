@@ -16,7 +16,7 @@ from migrate.chunks.column_codecs import text_of, to_parameters
 from migrate.chunks.line import split, typed
 from migrate.copy import refused_rows
 from migrate.model.change import Key, key_json
-from migrate.model.errors import ServerError, StopError
+from migrate.model.errors import Code, ServerError, StopError
 from migrate.mysql.connection import Connection, Warned
 from migrate.mysql.errors import DUPLICATE_KEY, LOAD_FORBIDDEN, number
 from migrate.mysql.values import Parameter, from_server
@@ -185,6 +185,7 @@ class ChunkWriter:
             f"{self._places[place]} refuses {name} key {text}: {told}",
             hint=f"mend the target table and run it again; or set the row aside: `migrate parked skip {name} '{text}'"
             " --reason …`, or every such row: `copy.refused: park`",
+            code=Code.TARGET,
         )
 
     def _values(self, blocks: Sequence[Block]) -> list[Values]:

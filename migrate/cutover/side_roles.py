@@ -14,7 +14,7 @@ import pymysql
 import sqlalchemy as sa
 
 from migrate.cutover.left_server import side_by_side
-from migrate.model.errors import MigrateError, PreflightError, StopError
+from migrate.model.errors import Code, MigrateError, PreflightError, StopError
 from migrate.mysql.connection import Connection
 from migrate.mysql.errors import explained, text
 from migrate.settings import Settings
@@ -56,7 +56,7 @@ class Written:
             connection.execute("SET SESSION innodb_lock_wait_timeout = %s", [max(1, round(seconds))])
             for used in self._servers[server]:
                 if lost := lacks(InDatabase(connection, used.database), used):
-                    raise StopError(f"{lost[0]}", hint="`migrate status` names what settles it")
+                    raise StopError(f"{lost[0]}", hint="`migrate status` names what settles it", code=Code.TARGET)
             with connection.transaction():
                 for used in self._servers[server]:
                     roles.put(connection, self._stream.name, Role.FROZEN, version, used.database)

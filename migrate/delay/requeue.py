@@ -23,7 +23,7 @@ from migrate.kafka.admin import NEW
 from migrate.kafka.producer import AcknowledgedLost, OrderedProducer
 from migrate.kafka.reader import NoSuchTopic, PartitionReader
 from migrate.kafka.topic_identity import TopicWatch
-from migrate.model.errors import ServerError, StopError
+from migrate.model.errors import Code, ServerError, StopError
 from migrate.model.message import decode
 from migrate.settings import Settings
 from migrate.state.clock import StateClock
@@ -141,7 +141,9 @@ class Requeue:
             message = decode(raw.value, raw.where, raw.offset)
             if message.delay is None:
                 raise StopError(
-                    f"message {raw.where} is no delayed delete", hint="something else writes to the delay topics"
+                    f"message {raw.where} is no delayed delete",
+                    hint="something else writes to the delay topics",
+                    code=Code.TOPIC,
                 )
             waiting = self._waiting[(raw.topic, raw.partition)]
             waiting.messages.append((raw.offset, message.delay.due_ms, raw.value))

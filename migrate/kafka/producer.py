@@ -14,7 +14,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from migrate.kafka import client_close
 from migrate.kafka.admin import client_options, error_text
 from migrate.kafka.liveness import alone
-from migrate.model.errors import ServerError, StopError
+from migrate.model.errors import Code, ServerError, StopError
 from migrate.settings import Kafka
 
 log = structlog.get_logger("migrate.kafka")
@@ -45,6 +45,8 @@ class DeliveryFailed(ServerError):  # noqa: N818 - what it says is what happened
 
 class AcknowledgedLost(StopError):  # noqa: N818 - it says what happened
     """A partition ended before what the broker had acknowledged of it, whatever came there since."""
+
+    code = Code.TOPIC
 
     def __init__(self, topic: str, partition: int, end: int, had: int, hint: str = "") -> None:
         super().__init__(
@@ -206,6 +208,7 @@ class OrderedProducer:
                     f"a message of {len(value)} bytes for {topic} is above kafka.max_message_bytes"
                     f" ({self._settings.max_message_bytes})",
                     hint="raise kafka.max_message_bytes and the topic's max.message.bytes",
+                    code=Code.TOPIC,
                 )
             while True:
                 try:

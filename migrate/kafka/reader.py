@@ -12,7 +12,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from migrate.kafka import client_close
 from migrate.kafka.admin import client_options, error_code, error_text, explain
 from migrate.kafka.liveness import EVERY, SilentPartitions
-from migrate.model.errors import ServerError, StopError
+from migrate.model.errors import Code, ServerError, StopError
 from migrate.model.partition import offset_name
 from migrate.settings import Kafka
 
@@ -40,6 +40,8 @@ T = TypeVar("T")
 
 class Cut(StopError):  # noqa: N818 - it says what happened
     """The broker lost messages that were read."""
+
+    code = Code.TOPIC
 
 
 class NoSuchTopic(ServerError):  # noqa: N818 - what it says is what happened

@@ -13,7 +13,7 @@ from confluent_kafka.admin import AdminClient
 
 from migrate.kafka import client_close
 from migrate.kafka.admin import client_options, error_code
-from migrate.model.errors import StopError
+from migrate.model.errors import Code, StopError
 from migrate.settings import Kafka
 
 _EVERY = 15.0
@@ -29,6 +29,8 @@ MAKE_AGAIN = (
 
 class TopicGone(StopError):  # noqa: N818 - what it says is what happened
     """A topic is not the one that it was, or is not there: what tries again in place would do so for ever."""
+
+    code = Code.TOPIC
 
 
 class TopicWatch:

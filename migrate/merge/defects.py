@@ -6,7 +6,7 @@ import pymysql
 import structlog
 from sqlalchemy.exc import SQLAlchemyError
 
-from migrate.model.errors import MigrateError, StopError, defect
+from migrate.model.errors import Code, MigrateError, StopError, defect
 
 log = structlog.get_logger("migrate.merge")
 _HINT = "nothing was written or skipped, it is tried again by itself; please report it with the traceback in the log"
@@ -24,4 +24,4 @@ def as_stop(error: Exception, where: str = "") -> StopError:
         raise error
     told = defect(error)
     log.error("a defect", where=where, exc_info=error)
-    return StopError(f"{where}: {told}" if where else told, hint=_HINT)
+    return StopError(f"{where}: {told}" if where else told, hint=_HINT, code=Code.DEFECT)

@@ -21,7 +21,7 @@ from migrate.merge.table_versions import History
 from migrate.merge.take_over import Taking, named
 from migrate.model.change import key_json
 from migrate.model.coordinate import Coordinate
-from migrate.model.errors import MigrateError, OwnershipLost, StopError
+from migrate.model.errors import Code, MigrateError, OwnershipLost, StopError
 from migrate.model.message import CANAL, Received
 from migrate.mysql import errors as mysql_errors
 from migrate.state.left_out_messages import Reasons
@@ -264,7 +264,9 @@ class Merger:
         """
         done = Done()
         if self._cascades is None:
-            raise StopError("a marker came to a consumer that follows no foreign keys", hint="please report it")
+            raise StopError(
+                "a marker came to a consumer that follows no foreign keys", hint="please report it", code=Code.MESSAGE
+            )
         if self._sides is not None:
             self._sides.note([share.owned.partition], self._cascades.foreign(share))
         touched = set(share.parts)
@@ -376,6 +378,7 @@ class Merger:
             return StopError(
                 f"{where}: rows that a foreign key changed cannot be looked for: {told}",
                 hint="ALTER the target tables as the source's were: it is tried again by itself",
+                code=Code.TARGET,
             )
 
         return self._retry(pool, database, action, refused)
@@ -393,7 +396,9 @@ class Merger:
         if found is None and mysql_errors.number(error) == mysql_errors.DUPLICATE_KEY:
             return None
         if found is None:
-            return StopError(f"{where}: partition {part.partition.number}: the target refuses a batch: {text}")
+            return StopError(
+                f"{where}: partition {part.partition.number}: the target refuses a batch: {text}", code=Code.TARGET
+            )
         writer, intent, reason = found
         table, key = writer.table, key_json(intent.key)
         if why := self._planner.why_skipped(table, intent.key):
@@ -406,6 +411,7 @@ class Merger:
             f"{where}.{writer.name}: the target refuses {table.full_name} key {key}"
             f" at {tuple(intent.coordinate)}: {reason or text}",
             hint=_mend(table.full_name, key, error),
+            code=Code.TARGET,
         )
 
     def _note_applied(self, database: TargetDatabase, part: Part) -> None:

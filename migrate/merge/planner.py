@@ -16,7 +16,7 @@ from migrate.merge.table_versions import History, Layouts
 from migrate.merge.trusted_places import Belief
 from migrate.model.change import Change, Key, changes, key_json, key_of
 from migrate.model.coordinate import Coordinate
-from migrate.model.errors import StopError
+from migrate.model.errors import Code, StopError
 from migrate.model.message import Message, Received, Row
 from migrate.model.partition import leave_out_hint, offset_name
 from migrate.model.table import Table, TableId
@@ -90,6 +90,8 @@ class Owned:
 
 class RowRefused(StopError):  # noqa: N818 - what it says is what happened
     """About one row of a message, which can be set aside by its key."""
+
+    code = Code.TARGET
 
 
 class Marker(NamedTuple):
@@ -204,7 +206,7 @@ class Planner:
             log.warning("a message is left out", message=offset_name(*where), refusal=error.message, reason=why)
             return
         hint = error.hint_and(leave_out_hint(*where))
-        raise StopError(f"message {offset_name(*where)}: {error.message}", hint=hint) from None
+        raise StopError(f"message {offset_name(*where)}: {error.message}", hint=hint, code=error.code) from None
 
     def _note_refresh(self, planned: PlannedTable, message: Message, draft: _Draft) -> None:
         table = planned.table
@@ -262,6 +264,7 @@ class Planner:
                 told = StopError(
                     f"a row may be in one table of group '{planned.group}' alone, and this is in {names}",
                     hint="delete it where it does not belong, and this goes on by itself",
+                    code=Code.MESSAGE,
                 )
                 self._skip_or_raise(planned.table, key, told, "as its sources have it")
                 continue
@@ -339,10 +342,13 @@ class Planner:
                 raise StopError(
                     f"{told}: the rows that it takes away stay at the targets",
                     hint="`migrate verify --repair` takes them away there, once the message is left out",
+                    code=Code.MESSAGE,
                 )
             if planned.ddl == "stop":
                 raise StopError(
-                    told, hint="if it changes no rows and no columns, set tables[].ddl: ignore and start again"
+                    told,
+                    hint="if it changes no rows and no columns, set tables[].ddl: ignore and start again",
+                    code=Code.MESSAGE,
                 )
 
     def _take_back(self, planned: PlannedTable, item: Received, returned: CameBack) -> None:
@@ -355,6 +361,7 @@ class Planner:
             raise StopError(
                 f"a delayed delete speaks of {wanted[0]}.{wanted[1]}, which is no place of {planned.table.full_name}",
                 hint="the sharding rule changed while the migration ran",
+                code=Code.MESSAGE,
             )
         came_back = returned.setdefault((place, planned.table.id), (planned, []))[1]
         for row, coordinate in zip(message.data, message.coordinates(), strict=True):

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from migrate.model.coordinate import Coordinate
-from migrate.model.errors import StopError
+from migrate.model.errors import Code, StopError
 from migrate.model.message import CANAL, Message
 from migrate.model.table import Table, TableId
 from migrate.mysql.foreign_keys import ForeignKey
@@ -102,6 +102,7 @@ class Layouts:
         raise StopError(
             f"{planned.table.full_name}: a foreign key changed rows by {', '.join(wanted)}: no version of it has that",
             hint="leave the message out, and `migrate verify --repair`",
+            code=Code.DEFINITION,
         )
 
     def reach(self, source: str) -> tuple[int, int] | None:
@@ -158,6 +159,7 @@ class Layouts:
                     f"group '{planned.group}': the publisher of source '{table.source}' has not begun with"
                     f" {table.full_name}, so it cannot be asked for a row",
                     hint="start it (`migrate run`, or `migrate publish --source`); this is tried again by itself",
+                    code=Code.DEFINITION,
                 )
 
     def newest(self, planned: PlannedTable) -> PlannedTable:
@@ -182,6 +184,7 @@ class Layouts:
             f"{table.full_name} at {tuple(message.coordinate)}: a message has the columns {', '.join(message.data[0])},"
             f" the schema history has {', '.join(column.name for column in found.table.columns)}",
             hint="the publisher and the consumer must use the same state database",
+            code=Code.DEFINITION,
         )
 
 

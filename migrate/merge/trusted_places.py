@@ -7,7 +7,7 @@ topic, would drop every real change behind it without a word.
 from __future__ import annotations
 
 from migrate.merge.table_versions import History
-from migrate.model.errors import StopError
+from migrate.model.errors import Code, StopError
 from migrate.model.message import CANAL, Message
 
 _HINT = "see who else writes to the topic, and that publisher and consumer use the same state database"
@@ -48,4 +48,4 @@ class Belief:
 
 def _beyond(message: Message, why: str, hint: str = _HINT) -> StopError:
     told = f"{message.database}.{message.table} at {tuple(message.coordinate)} is not believed: {why}"
-    return StopError(told, hint=hint)
+    return StopError(told, hint=hint, code=Code.MESSAGE)

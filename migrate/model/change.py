@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from migrate.model.coordinate import Coordinate
-from migrate.model.errors import StopError
+from migrate.model.errors import Code, StopError
 from migrate.model.message import Message, Op, Row
 
 Key = tuple[str, ...]
@@ -35,7 +35,11 @@ def key_of(row: Row, columns: tuple[str, ...], where: str) -> Key:
     for name in columns:
         value = row.get(name)
         if value is None:
-            raise StopError(f"{where}: key column {name} is missing or NULL in a row image", hint="docs/messages.md")
+            raise StopError(
+                f"{where}: key column {name} is missing or NULL in a row image",
+                hint="docs/messages.md",
+                code=Code.MESSAGE,
+            )
         parts.append(value)
     return tuple(parts)
 
@@ -44,7 +48,7 @@ def changes(message: Message, key: tuple[str, ...]) -> Iterator[Change]:
     """The row changes of a message, in order. Raises StopError for a type that is no row change."""
     where = f"{message.database}.{message.table} at {tuple(message.coordinate)}"
     if message.type not in Op.__members__:
-        raise StopError(f"{where}: message type {message.type} is not a row change")
+        raise StopError(f"{where}: message type {message.type} is not a row change", code=Code.MESSAGE)
     op = Op(message.type)
     for index, (row, coordinate) in enumerate(zip(message.data, message.coordinates(), strict=True)):
         before: Row | None = None
@@ -56,6 +60,7 @@ def changes(message: Message, key: tuple[str, ...]) -> Iterator[Change]:
                 raise StopError(
                     f"{where}: an update changes the key; it must come as a delete and an insert",
                     hint="this publisher splits it; a producer that does not cannot feed such changes",
+                    code=Code.MESSAGE,
                 )
         after = None if op is Op.DELETE else row
         yield Change(

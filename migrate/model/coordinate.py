@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from migrate.model.errors import StopError
+from migrate.model.errors import Code, StopError
 
 HALF_BITS = 1
 ROW_BITS = 31
@@ -33,7 +33,7 @@ def ordinal(event: int, row: int, half: int) -> int:
     upper part so that filtered tables need no decoding.
     """
     if row >> ROW_BITS:
-        raise StopError(f"a row event holds more than {2**ROW_BITS} rows")
+        raise StopError(f"a row event holds more than {2**ROW_BITS} rows", code=Code.LOG)
     return event << (ROW_BITS + HALF_BITS) | row << HALF_BITS | half
 
 
@@ -44,7 +44,9 @@ def file_number(name: str) -> int:
     """
     digits = name.rsplit(".", 1)[-1]
     if not (digits.isascii() and digits.isdecimal()):
-        raise StopError(f"binlog file '{name}' has no number", hint="coordinates need the server's own file names")
+        raise StopError(
+            f"binlog file '{name}' has no number", hint="coordinates need the server's own file names", code=Code.LOG
+        )
     return int(digits)
 
 

@@ -15,6 +15,7 @@ Anything else that escapes is a defect.
 from __future__ import annotations
 
 import traceback
+from enum import StrEnum
 from pathlib import Path
 from typing import ClassVar
 
@@ -74,12 +75,40 @@ class ServerError(MigrateError):
     usual = "see that the server answers and try again; `migrate preflight` looks at each of them"
 
 
+class Code(StrEnum):
+    """What kind of thing stopped for good: for programs that watch, which do not read the sentence."""
+
+    LOG = "log"  # an event of a source's log that is unknown, or not as it should be
+    POSITION = "position"  # there is no place in a source's log to go on from
+    STATEMENT = "statement"  # a logged statement may change a selected table, or was logged in place of rows
+    DEFINITION = "definition"  # a table's definition cannot be read, or does not fit
+    VALUE = "value"  # a value that cannot be carried or compared exactly
+    SIZE = "size"  # a row or a transaction that is too large for Kafka
+    ROUTE = "route"  # the sharding rule has no place for a row
+    MESSAGE = "message"  # a message that cannot be read, or is not believed
+    TOPIC = "topic"  # Kafka lost messages, or a topic is not the one that it was
+    TARGET = "target"  # a target refuses a row, or lacks what it had
+    SOURCE = "source"  # what a source is to be asked for cannot be asked
+    SIDE = "side"  # applications are at the other side, or who may write is not known
+    SERVER = "server"  # a server does not do what it must
+    KEY = "key"  # a key that cannot be acted on
+    STOPPED = "stopped"  # what was waited for has stopped
+    DEFECT = "defect"  # of this program
+
+
 class StopError(MigrateError):
     exit_code = 5
+    code: Code = Code.DEFECT
+    """Each that is raised says its own; a test sees to it."""
     usual = (
         "nothing is skipped: what stopped goes on from there once this is mended; `migrate status` names the next"
         " command, docs/operations.md has the ways out"
     )
+
+    def __init__(self, message: str, *, hint: str = "", code: Code | None = None) -> None:
+        super().__init__(message, hint=hint)
+        if code is not None:
+            self.code = code
 
 
 class CutoverAborted(MigrateError):  # noqa: N818 - what it says is the outcome

@@ -14,7 +14,7 @@ from json.encoder import encode_basestring_ascii as _quoted
 from typing import Any
 
 from migrate.model.coordinate import Coordinate
-from migrate.model.errors import StopError
+from migrate.model.errors import Code, StopError
 from migrate.model.partition import Partition
 
 Row = dict[str, str | None]
@@ -254,6 +254,7 @@ def decode(raw: bytes, where: str, offset: int) -> Message:
         raise StopError(
             f"message {where} is not a flat message: {type(error).__name__}: {str(error)[:200]}",
             hint="see docs/messages.md; nothing behind it is read until it is dealt with",
+            code=Code.MESSAGE,
         ) from None
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pymysql
 
-from migrate.model.errors import PreflightError, StopError
+from migrate.model.errors import Code, PreflightError, StopError
 from migrate.model.table import Column, Kind, Table
 from migrate.mysql import key_choice
 from migrate.mysql.connection import Connection
@@ -152,7 +152,11 @@ def _columns(connection: Connection, database: str, name: str, where: str) -> li
     for column, column_type, data_type, charset, collation, extra, nullable in rows:
         kind = kind_of(str(data_type).lower(), charset)
         if kind is None:
-            raise StopError(f"{where}, column {column}: type {column_type} is not known", hint="leave the table out")
+            raise StopError(
+                f"{where}, column {column}: type {column_type} is not known",
+                hint="leave the table out",
+                code=Code.DEFINITION,
+            )
         generated = "GENERATED" in str(extra).upper() and "DEFAULT_GENERATED" not in str(extra).upper()
         columns.append(
             Column(column, str(column_type), kind, charset, collation, generated, str(nullable).upper() == "YES")

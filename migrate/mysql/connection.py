@@ -19,7 +19,7 @@ from pymysql.constants import CLIENT
 from pymysql.converters import conversions
 from pymysql.cursors import Cursor, SSCursor
 
-from migrate.model.errors import StopError
+from migrate.model.errors import Code, StopError
 from migrate.mysql.errors import explain
 from migrate.mysql.server_words import shown as words
 from migrate.mysql.session import kind_of, state_session
@@ -43,6 +43,8 @@ class Warned(StopError):  # noqa: N818 - the server did, and the statement is do
 
     found: the number of rows that it found or changed.
     """
+
+    code = Code.TARGET
 
     def __init__(self, message: str, hint: str, found: int) -> None:
         super().__init__(message, hint=hint)
@@ -246,6 +248,7 @@ def file_asked(where: str, file: str) -> StopError:
     return StopError(
         f"{where}: the server asked for {file} of this machine",
         hint="it was given nothing; see that the address in the config is your server's",
+        code=Code.TARGET,
     )
 
 

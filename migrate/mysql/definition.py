@@ -15,7 +15,7 @@ from typing import Any
 
 import pymysql
 
-from migrate.model.errors import StopError
+from migrate.model.errors import Code, StopError
 from migrate.mysql import unprinted
 from migrate.mysql.connection import HARMLESS, Connection
 from migrate.mysql.errors import number, text
@@ -53,13 +53,16 @@ def printed(connection: Connection, database: str, name: str) -> str:
     """
     rows = _as_stored(connection, f"SHOW CREATE TABLE {table(database, name)}")
     if not rows:
-        raise StopError(f"{connection.name}: no definition of {database}.{name}", hint="is it a table?")
+        raise StopError(
+            f"{connection.name}: no definition of {database}.{name}", hint="is it a table?", code=Code.DEFINITION
+        )
     try:
         text = readable(bytes(rows[0][1]))
     except UnicodeDecodeError as error:
         raise StopError(
             f"{connection.name}: the definition of {database}.{name} is not UTF-8 ({error.reason})",
             hint="leave the table out, or give names, comments and expressions without such bytes",
+            code=Code.DEFINITION,
         ) from None
     return unprinted.restored(connection, database, name, text)
 
@@ -109,7 +112,7 @@ def strip(statement: str) -> str:
     head, *lines = statement.split("\n")
     end = next((number for number, line in enumerate(lines) if line.startswith(")")), None)
     if end is None:
-        raise StopError("SHOW CREATE TABLE ended without its closing parenthesis")
+        raise StopError("SHOW CREATE TABLE ended without its closing parenthesis", code=Code.DEFINITION)
     kept = [_CHECK.sub(r"\1CHECK ", line.rstrip(",")) for line in lines[:end] if not _FOREIGN_KEY.match(line)]
     options, comment, text = lines[end].partition(" COMMENT='")
     tail = _AUTO_INCREMENT.sub("", options) + comment + text
@@ -135,7 +138,7 @@ def create_as(statement: str, name: str) -> str:
     """
     match = re.match(r"^CREATE TABLE `(?:[^`]|``)+`", statement)
     if match is None:
-        raise StopError("SHOW CREATE TABLE did not start with CREATE TABLE")
+        raise StopError("SHOW CREATE TABLE did not start with CREATE TABLE", code=Code.DEFINITION)
     return f"CREATE TABLE {quote(name)}" + _named_checks(statement[match.end() :], name).replace("%", "%%")
 
 

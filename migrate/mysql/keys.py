@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
 
 from migrate.model.change import Key
-from migrate.model.errors import StopError
+from migrate.model.errors import Code, StopError
 from migrate.model.table import Column, Kind, Table
 from migrate.mysql.flavours import collation_on
 from migrate.mysql.quoting import quote, quote_all
@@ -156,7 +156,7 @@ def _to_decimal(column: Column) -> Callable[[str | None], Parameter]:
         if text is None:
             return None
         if _DECIMAL.fullmatch(text) is None:
-            raise StopError(f"{column.titled}: {column.kind} value is not a number")
+            raise StopError(f"{column.titled}: {column.kind} value is not a number", code=Code.VALUE)
         return Decimal(text)  # every digit of it, which the driver writes without an exponent
 
     return convert

@@ -9,7 +9,7 @@ import pymysql
 import structlog
 
 from migrate.model.coordinate import in_log
-from migrate.model.errors import ServerError, StopError
+from migrate.model.errors import Code, ServerError, StopError
 from migrate.mysql.connection import Connection
 from migrate.mysql.errors import ACCESS_DENIED, LOCK_WAIT, number
 from migrate.mysql.quoting import table as quoted_table
@@ -132,7 +132,7 @@ def log_end(connection: Connection) -> BinlogPosition:
     sql = "SHOW MASTER STATUS" if connection.flavour == "mariadb" else "SHOW BINARY LOG STATUS"
     row = connection.one(sql)
     if row is None:
-        raise StopError(f"{connection.name} writes no binlog", hint="start it with log_bin")
+        raise StopError(f"{connection.name} writes no binlog", hint="start it with log_bin", code=Code.POSITION)
     gtid_set = str(row[4]) if len(row) > 4 and row[4] else ""
     return BinlogPosition(str(row[0]), int(row[1]), gtid_set.replace("\n", ""))
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import pymysql
 
-from migrate.model.errors import StopError
+from migrate.model.errors import Code, StopError
 from migrate.mysql.connection import Connection
 from migrate.mysql.errors import ACCESS_DENIED, number
 
@@ -68,6 +68,7 @@ def referring(connection: Connection, database: str, table: str) -> list[Foreign
             f"{connection.name}: rows of {hidden[0]} go or change with rows of {database}.{table} by a foreign key, and"
             " this account may not see that table",
             hint=f"give it SELECT and REFERENCES on database {hidden[0].split('.', 1)[0]}, and again",
+            code=Code.DEFINITION,
         )
     return acting
 

@@ -17,7 +17,7 @@ from typing import Final
 
 from pymysql.converters import escape_string
 
-from migrate.model.errors import StopError
+from migrate.model.errors import Code, StopError
 
 INTEGER: Final = "\t"  # of the other signedness than MySQL reads from its text
 DECIMAL: Final = "\n"
@@ -196,7 +196,9 @@ def _read(text: str, tokens: Iterator[re.Match[str]], token: re.Match[str], path
 
 
 def _malformed() -> StopError:
-    return StopError("a JSON document is not written as MySQL prints it", hint="see docs/messages.md on JSON")
+    return StopError(
+        "a JSON document is not written as MySQL prints it", hint="see docs/messages.md on JSON", code=Code.VALUE
+    )
 
 
 # -- the SQL
@@ -247,6 +249,7 @@ def _bytes(kind: int, raw: bytes) -> str:
     raise StopError(
         f"JSON with a value of the server's type {kind} inside cannot be written as it is",
         hint="its text begins with base64:type; store it as a string, as VARBINARY or as BLOB at the source",
+        code=Code.VALUE,
     )
 
 

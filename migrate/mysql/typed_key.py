@@ -15,7 +15,7 @@ from decimal import Context, Decimal
 
 import pymysql
 
-from migrate.model.errors import StopError
+from migrate.model.errors import Code, StopError
 from migrate.model.labels import labels_of
 from migrate.model.table import Column, Kind
 from migrate.mysql.connection import Connection, Warned
@@ -59,7 +59,7 @@ def candidates(column: Column, text: str, connect: Connect) -> list[str]:
     """
     found = list(dict.fromkeys(_readings(column, text, connect)))
     if not found:
-        raise StopError(f"{column.titled} has no such value")
+        raise StopError(f"{column.titled} has no such value", code=Code.VALUE)
     return found
 
 
@@ -98,14 +98,14 @@ _LONGEST = 100
 
 def _number(column: Column, text: str) -> Decimal:
     if len(text) > _LONGEST or _NUMBER.fullmatch(text.strip()) is None:
-        raise StopError(f"{column.titled}: it is not a number")
+        raise StopError(f"{column.titled}: it is not a number", code=Code.VALUE)
     return Decimal(text.strip())
 
 
 def _whole(column: Column, text: str) -> str:
     number = _number(column, text)
     if number.adjusted() > _LONGEST or number != number.to_integral_value(context=_WIDE):
-        raise StopError(f"{column.titled} has whole numbers only")
+        raise StopError(f"{column.titled} has whole numbers only", code=Code.VALUE)
     return str(int(number))
 
 
@@ -114,7 +114,7 @@ def _decimal(column: Column, text: str) -> str:
     places = int(scale[1]) if (scale := _SCALE.search(column.type)) else 0
     exact = number.quantize(Decimal(1).scaleb(-places), context=_WIDE) if number.adjusted() < _LONGEST else None
     if exact is None or exact != number:
-        raise StopError(f"{column.titled} has no value with as many decimal places")
+        raise StopError(f"{column.titled} has no value with as many decimal places", code=Code.VALUE)
     return f"{abs(exact) if exact.is_zero() else exact:f}"
 
 
@@ -125,7 +125,7 @@ def _floating(column: Column, text: str) -> str:
         with_fewer_bits = struct.unpack("f", struct.pack("f", number)) if abs(number) < _LARGEST else (math.inf,)
         number = float(with_fewer_bits[0])
     if not math.isfinite(number):
-        raise StopError(f"{column.titled} has no number as large")
+        raise StopError(f"{column.titled} has no number as large", code=Code.VALUE)
     return repr(number)
 
 
@@ -185,20 +185,20 @@ def _moment(column: Column, text: str, connect: Connect) -> str:
         readable = _WRITTEN[kind].fullmatch(text) is not None
         whole = (_cast(connect(), f"CAST(%s AS {type_})", text) if readable else None) or ""
         if not whole:
-            raise StopError(f"{column.titled}: it is no {kind}")
+            raise StopError(f"{column.titled}: it is no {kind}", code=Code.VALUE)
         if kind is Kind.DATE:
             whole, _, time = whole.partition(" ")
             if time.strip("0:."):
-                raise StopError(f"{column.titled} has no time of day")
+                raise StopError(f"{column.titled} has no time of day", code=Code.VALUE)
     head, _, fraction = whole.partition(".")
     if fraction[places:].strip("0"):
-        raise StopError(f"{column.titled} has no value with as many decimal places")
+        raise StopError(f"{column.titled} has no value with as many decimal places", code=Code.VALUE)
     return f"{head}.{fraction[:places].ljust(places, '0')}" if places else head
 
 
 def _year(text: str) -> str:
     if not (text.isascii() and text.isdigit()) or len(text) not in (1, 2, 4):
-        raise StopError("a year has four digits")
+        raise StopError("a year has four digits", code=Code.VALUE)
     return text if len(text) == 4 else str(int(text) + (1900 if int(text) >= _CENTURY else 2000))
 
 

@@ -12,7 +12,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from migrate.model.errors import StopError
+from migrate.model.errors import Code, StopError
 from migrate.mysql.connection import Connection
 from migrate.mysql.quoting import table
 
@@ -105,6 +105,7 @@ def _filled(connection: Connection, where: str, column: str, printed: str, exact
             f"{connection.name}: SHOW CREATE TABLE prints a character of column {column} of {where} as a question mark,"
             " and the server does not say which it is",
             hint="make the target tables by hand, or leave the table out",
+            code=Code.DEFINITION,
         )
     left = iter(marks)
     return re.sub(re.escape(_LOST), lambda _: next(left), printed)

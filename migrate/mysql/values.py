@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from decimal import Decimal
 
-from migrate.model.errors import StopError
+from migrate.model.errors import Code, StopError
 from migrate.model.table import BYTES_KINDS, Column, Kind
 from migrate.mysql import typed_json
 from migrate.mysql.quoting import quote
@@ -57,6 +57,7 @@ def _to_bytes(column: Column) -> Callable[[str | None], Parameter]:
             raise StopError(
                 f"{column.titled} carries text where one character a byte is expected",
                 hint="see docs/messages.md on byte values",
+                code=Code.VALUE,
             ) from None
 
     return convert
@@ -69,7 +70,7 @@ def _to_int(column: Column) -> Callable[[str | None], Parameter]:
         try:
             return int(text)
         except ValueError:
-            raise StopError(f"{column.titled}: {column.kind} value is not a number") from None
+            raise StopError(f"{column.titled}: {column.kind} value is not a number", code=Code.VALUE) from None
 
     return convert
 
@@ -79,7 +80,7 @@ def _to_json(column: Column) -> Callable[[str | None], Parameter]:
         try:
             return typed_json.to_parameter(text)
         except StopError as error:
-            raise StopError(f"{column.titled}: {error.message}", hint=error.hint) from None
+            raise StopError(f"{column.titled}: {error.message}", hint=error.hint, code=error.code) from None
 
     return convert
 
@@ -123,7 +124,11 @@ def _from_utf8(raw: bytes | None) -> str | None:
 
 def half_a_character(column: Column) -> StopError:
     """What says that a text has a surrogate of UTF-16: servers store it in three bytes, and no UTF-8 has it."""
-    return StopError(f"{column.titled} {NOT_UTF8}", hint=f"{rows_not_utf8(quote(column.name))}; or leave the table out")
+    return StopError(
+        f"{column.titled} {NOT_UTF8}",
+        hint=f"{rows_not_utf8(quote(column.name))}; or leave the table out",
+        code=Code.VALUE,
+    )
 
 
 def rows_not_utf8(name: str) -> str:

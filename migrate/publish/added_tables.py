@@ -15,7 +15,7 @@ import sqlalchemy as sa
 import structlog
 
 from migrate.model.coordinate import Coordinate, file_number, in_log
-from migrate.model.errors import StopError
+from migrate.model.errors import Code, StopError
 from migrate.model.table import Table
 from migrate.mysql.catalog import load_table
 from migrate.mysql.connection import Connection
@@ -115,6 +115,7 @@ def _version_at(connection: Connection, table: Table, place: Member) -> Version:
         raise StopError(
             f"{connection.name}: {table.full_name} has another definition than at init",
             hint="run `migrate init` again; drop its target tables first, if they have other columns",
+            code=Code.DEFINITION,
         )
     create = show_create_whole(connection, table.database, table.name)
     since = Coordinate(place.incarnation, file_number(place.file), place.pos - 1, 0)  # so that it holds at the place

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import structlog
 
-from migrate.model.errors import StopError
+from migrate.model.errors import Code, StopError
 from migrate.publish.log.gtid import GtidSet
 from migrate.state.position import Position, from_timestamp
 
@@ -151,7 +151,9 @@ class Batches:
         """The batch is delivered. Raises StopError for any but the smallest outstanding id: data would be lost."""
         if not self._outstanding or self._outstanding[0].id != number:
             first = self._outstanding[0].id if self._outstanding else "none"
-            raise StopError(f"batch {number} is acknowledged out of turn; the first outstanding one is {first}")
+            raise StopError(
+                f"batch {number} is acknowledged out of turn; the first outstanding one is {first}", code=Code.DEFECT
+            )
         self._acknowledge()
 
     def _acknowledge(self) -> None:

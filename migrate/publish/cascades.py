@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from migrate.model.errors import StopError
+from migrate.model.errors import Code, StopError
 from migrate.model.message import CASCADE, Message, encode
 from migrate.model.table import Table
 from migrate.mysql.foreign_keys import ForeignKey
@@ -78,6 +78,7 @@ class Cascades:
         raise StopError(
             f"{full(child)}: its foreign key {key.name} refers to {lacks} of {parent.full_name}, which has none",
             hint="what goes by it cannot be followed: drop the foreign key at the source, and start again",
+            code=Code.DEFINITION,
         )
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import structlog
 
 from migrate.model.coordinate import file_number, in_log
-from migrate.model.errors import StopError
+from migrate.model.errors import Code, StopError
 from migrate.model.log_position import Place, parse_place
 from migrate.model.table import Table
 from migrate.mysql.catalog import load_table
@@ -58,6 +58,7 @@ def first(
             f"{connection.name}: the configured start {place} is behind {here.file}:{here.pos}, which is as far as its"
             " rows can be read",
             hint="choose an earlier start, or none",
+            code=Code.POSITION,
         )
     log.info("starting as configured", source=source.name, start=str(place), file=found.file, pos=found.pos)
     return replace(here, file=found.file, pos=found.pos, gtid_set=found.gtid_set)
@@ -73,6 +74,7 @@ def check_definition(connection: Connection, table: Table) -> None:
         raise StopError(
             f"{connection.name}: {table.full_name} has another definition than at init",
             hint="run `migrate init` again; alter its target tables first, or drop them",
+            code=Code.POSITION,
         )
 
 
@@ -104,11 +106,13 @@ class Finder:
             raise StopError(
                 f"{self.connection.name} has no {file}, which {file}:{pos} is in; it has {there}",
                 hint="name a file that it has, as `SHOW BINARY LOGS` lists them",
+                code=Code.POSITION,
             )
         if pos > sizes[file]:
             raise StopError(
                 f"{self.connection.name}: {file} ends at {sizes[file]}, before {pos}",
                 hint=f"name a place up to {file}:{sizes[file]}",
+                code=Code.POSITION,
             )
         groups, opened = Groups(file), ""
         known = parse("", self.connection.flavour) if start_position.offers_gtid(self.connection) else None
@@ -136,7 +140,11 @@ class Finder:
     def _by_gtid(self, gtids: GtidSet) -> BinlogPosition:
         """Where the first transaction that is not in the set begins."""
         if not start_position.offers_gtid(self.connection):
-            raise StopError(f"{self.connection.name} does not offer GTIDs", hint="set gtid_mode=ON, or name a file")
+            raise StopError(
+                f"{self.connection.name} does not offer GTIDs",
+                hint="set gtid_mode=ON, or name a file",
+                code=Code.POSITION,
+            )
         self._refuse_unknown(gtids)
         end = log_end(self.connection)
         file = ""
@@ -162,6 +170,7 @@ class Finder:
             raise StopError(
                 f"{self.connection.name} does not have all of {gtids}; it has {executed or 'nothing'}",
                 hint="name a set that it has, or a file and position of its log",
+                code=Code.POSITION,
             )
 
     def _reader(self, file: str, gtids: GtidSet | None) -> BinlogReader:

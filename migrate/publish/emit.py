@@ -10,7 +10,7 @@ from typing import Any
 
 from migrate.model.change import key_json, key_of, partition_of
 from migrate.model.coordinate import ordinal
-from migrate.model.errors import StopError
+from migrate.model.errors import Code, StopError
 from migrate.model.message import Frame, Message, Op, Row, encode, tail
 from migrate.model.rowfilter import RowFilter
 from migrate.model.table import Table
@@ -253,6 +253,7 @@ class Emitter:
             f" one row makes a message of {size} bytes, above kafka.max_message_bytes",
             hint="raise kafka.max_message_bytes and the topic's max.message.bytes, then start the publisher again;"
             " or let it go on without such rows: publish.oversized: park",
+            code=Code.SIZE,
         )
 
     def _oversized(self, message: Message, size: int) -> Oversized:

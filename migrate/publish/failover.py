@@ -13,7 +13,7 @@ from datetime import UTC
 
 import structlog
 
-from migrate.model.errors import StopError
+from migrate.model.errors import Code, StopError
 from migrate.model.log_position import Place
 from migrate.mysql.catalog import ServerFacts, server_facts, show_variables
 from migrate.mysql.connection import Connection
@@ -125,6 +125,7 @@ def _check_kind(connection: Connection, facts: ServerFacts, stored: Position) ->
         raise StopError(
             f"{connection.name} was {'MySQL' if stored.server_uuid else 'MariaDB'} and is {facts.flavour} now",
             hint="start a new migration: the two write values and GTIDs differently",
+            code=Code.POSITION,
         )
 
 

@@ -8,7 +8,7 @@ from functools import partial
 from typing import NamedTuple
 
 from migrate.kafka.producer import OrderedProducer
-from migrate.model.errors import StopError
+from migrate.model.errors import Code, StopError
 from migrate.publish.batches import Batch, Batches, Boundary, Messages
 from migrate.publish.log.ahead import Fate
 from migrate.publish.savepoints import HINT_SIZE
@@ -75,7 +75,7 @@ class Outbox:
                 self._is_dropped = self.undo("")
                 return
         if self._is_whole:
-            raise StopError(_TOO_LARGE, hint=f"{HINT_SIZE} and start again")
+            raise StopError(_TOO_LARGE, hint=f"{HINT_SIZE} and start again", code=Code.SIZE)
         self._pieces += 1
         self._hand_over()
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from migrate.model.errors import StopError
+from migrate.model.errors import Code, StopError
 from migrate.publish.decode.rows import DELETE, UPDATE, WRITE
 from migrate.publish.decode.text import unpack
 from migrate.target.fence import FENCE_TABLES
@@ -50,7 +50,9 @@ def roles_of(kind: int, body: bytes) -> list[tuple[str, str]]:
     """
     rows, at, width = _rows(kind, body)
     if width != _ROLE_COLUMNS:
-        raise StopError(f"{ROLE} has {width} columns in the log", hint="nobody else may change the service's tables")
+        raise StopError(
+            f"{ROLE} has {width} columns in the log", hint="nobody else may change the service's tables", code=Code.LOG
+        )
     found = []
     while at < len(rows):
         migration, at = _text(rows, at + 1)
@@ -63,7 +65,7 @@ def roles_of(kind: int, body: bytes) -> list[tuple[str, str]]:
 def _rows(kind: int, body: bytes) -> tuple[bytes, int, int]:
     """The bytes with the rows, the offset in them of the first one's NULL bitmap, and how many columns they have."""
     if kind not in WRITE | UPDATE | DELETE:
-        raise StopError(f"event type {kind} is no row event of a table of the service's")
+        raise StopError(f"event type {kind} is no row event of a table of the service's", code=Code.LOG)
     at = 8 + (int.from_bytes(body[8:10], "little") if kind in _VERSION_2 else 0)
     width = body[at]  # below 251, so one byte
     at += 1 + (width + 7) // 8 * (2 if kind in UPDATE else 1)
@@ -76,5 +78,5 @@ def _text(rows: bytes, at: int) -> tuple[str, int]:
     """A VARCHAR of up to 255 bytes, and what comes behind it."""
     end = at + 1 + rows[at]
     if end > len(rows):
-        raise StopError("a row of a table of the service's ends early in the log")
+        raise StopError("a row of a table of the service's ends early in the log", code=Code.LOG)
     return rows[at + 1 : end].decode(), end

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from migrate import private
-from migrate.model.errors import StopError
+from migrate.model.errors import Code, StopError
 from migrate.settings import Settings
 from migrate.state.position import Position
 
@@ -70,6 +70,7 @@ class MemoryStore:
             raise StopError(
                 f"the position of source '{in_state.source}' was in the memory of a publisher that is gone",
                 hint="publish.position_store: memory is for tests; start a new migration, or choose another store",
+                code=Code.POSITION,
             )
         return None
 
@@ -95,15 +96,19 @@ class FileStore:
             raise StopError(
                 f"position file {self._path} is missing; the state database has {in_state.file}:{in_state.pos}",
                 hint="bring it back, or set publish.position_store: database to go on from there",
+                code=Code.POSITION,
             ) from None
         except OSError as error:
-            raise StopError(f"position file {self._path} cannot be read: {error.strerror}") from None
+            raise StopError(
+                f"position file {self._path} cannot be read: {error.strerror}", code=Code.POSITION
+            ) from None
         found, writes = self._parse(raw)
         if in_state is None and writes:
             raise StopError(
                 f"position file {self._path} has {found.file}:{found.pos}, and the state database none: it was put back"
                 " to an earlier one",
                 hint="bring the state database back as it was, or start a new migration and copy again",
+                code=Code.POSITION,
             )
         if in_state is not None and in_state.incarnation > found.incarnation:
             return in_state
@@ -123,13 +128,14 @@ class FileStore:
             raise StopError(
                 f"position file {self._path} is torn or changed: its checksum does not fit ({len(raw)} bytes)",
                 hint="set publish.position_store: database to go on from what the state database has",
+                code=Code.POSITION,
             )
         values: dict[str, Any] = json.loads(body)
         if values["event_time"] is not None:
             values["event_time"] = datetime.fromisoformat(values["event_time"])
         writes = int(values.pop("writes", 0))
         if set(values) != {field.name for field in fields(Position)}:
-            raise StopError(f"position file {self._path} is of another version of this program")
+            raise StopError(f"position file {self._path} is of another version of this program", code=Code.POSITION)
         return Position(**values), writes
 
     def save(self, position: Position, writes: int = 0) -> None:

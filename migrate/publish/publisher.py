@@ -15,7 +15,7 @@ import structlog
 
 from migrate.kafka.producer import AcknowledgedLost, DeliveryFailed, OrderedProducer
 from migrate.model.coordinate import Coordinate, in_log
-from migrate.model.errors import MigrateError, ServerError, StopError
+from migrate.model.errors import Code, MigrateError, ServerError, StopError
 from migrate.model.table import Table
 from migrate.mysql.catalog import collation_charsets
 from migrate.mysql.connection import Connection
@@ -415,6 +415,7 @@ class Publisher:
                 f"source '{self._source.name}' sent {gtid}, which ends at {file}:{pos}, before the stored position"
                 f" {self._position.file}:{self._position.pos}, and is not in its GTID set",
                 hint="the log was rewritten: publish again from before it with `migrate publish --from`",
+                code=Code.POSITION,
             )
         return self._position.file, self._position.pos
 

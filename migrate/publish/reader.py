@@ -8,7 +8,7 @@ from typing import Protocol
 import structlog
 
 from migrate.model.coordinate import Coordinate, file_number
-from migrate.model.errors import StopError
+from migrate.model.errors import Code, StopError
 from migrate.model.table import Table
 from migrate.publish import own_writes, savepoints
 from migrate.publish.decode.rows import DUMMY_TABLE_ID, DecoderCache, RowDecoder, RowEvent
@@ -148,17 +148,23 @@ class TransactionReader:
                 raise
             if error.message.startswith(f"source '{self._source}'"):
                 raise
-            raise StopError(f"{self._at(event)}: {error.message}", hint=error.hint) from error
+            raise StopError(f"{self._at(event)}: {error.message}", hint=error.hint, code=error.code) from error
 
     def _no_handler(self, event: Event) -> None:
         kind = event.type
         if kind == binlog.EXECUTE_LOAD_QUERY:
-            raise StopError(f"{self._at(event)}: LOAD DATA was logged as a statement", hint=_SET_ROW)
+            raise StopError(
+                f"{self._at(event)}: LOAD DATA was logged as a statement", hint=_SET_ROW, code=Code.STATEMENT
+            )
         if kind == binlog.INCIDENT:
             hint = "copy again under a new migration"
-            raise StopError(f"{self._at(event)}: an incident: the server lost events", hint=hint)
+            raise StopError(f"{self._at(event)}: an incident: the server lost events", hint=hint, code=Code.LOG)
         if kind not in _NOTHING_TO_US and not event.flags & binlog.FLAG_IGNORABLE:
-            raise StopError(f"{self._at(event)}: event type {kind} is not known", hint="this version does not read it")
+            raise StopError(
+                f"{self._at(event)}: event type {kind} is not known",
+                hint="this version does not read it",
+                code=Code.LOG,
+            )
 
     def _payload(self, event: Event) -> None:
         self.follow(payload.transaction(event))
@@ -189,6 +195,7 @@ class TransactionReader:
             raise StopError(
                 f"{self._at(event)}: positions fall below {self._end}; the file is above 4 GiB",
                 hint="end that file with FLUSH BINARY LOGS; start a new migration and copy again",
+                code=Code.LOG,
             )
         if event.end > self._end:
             self._end = event.end
@@ -212,7 +219,7 @@ class TransactionReader:
     def _open(self, event: Event) -> None:
         if self._start is not None:
             if self._begun:
-                raise StopError(f"{self._at(event)}: a transaction begins inside another one")
+                raise StopError(f"{self._at(event)}: a transaction begins inside another one", code=Code.LOG)
             self._reset(None)
         self._start = event.end - event.size
         flags = event.body[12] if event.type == binlog.MARIADB_GTID else _STANDALONE
@@ -240,11 +247,12 @@ class TransactionReader:
         if name == self._file and (event.flags & binlog.FLAG_ARTIFICIAL or event.timestamp == 0):
             return  # the server says which file it sends
         if self._begun:
-            raise StopError(f"{self._at(event)}: the file ends inside a transaction")
+            raise StopError(f"{self._at(event)}: the file ends inside a transaction", code=Code.LOG)
         if file_number(name) <= file_number(self._file):
             raise StopError(
                 f"source '{self._source}': {name} follows {self._file}",
                 hint="RESET MASTER? start a new migration and copy again",
+                code=Code.LOG,
             )
         self._file = name
         self._number = None
@@ -285,7 +293,9 @@ class TransactionReader:
         except KeyError:
             if table_id == DUMMY_TABLE_ID:
                 return
-            raise StopError(f"{self._at(event)}: rows of table id {table_id} without its TABLE_MAP") from None
+            raise StopError(
+                f"{self._at(event)}: rows of table id {table_id} without its TABLE_MAP", code=Code.LOG
+            ) from None
         if found is None:
             return
         if isinstance(found, str):
@@ -318,7 +328,7 @@ class TransactionReader:
             self._event += 1
             return
         hint = "SET GLOBAL binlog_row_value_options = ''; what it changed is lost to this migration: copy again"
-        raise StopError(f"{self._at(event)}: a partial JSON update", hint=hint)
+        raise StopError(f"{self._at(event)}: a partial JSON update", hint=hint, code=Code.STATEMENT)
 
     # -- statements
 
@@ -335,7 +345,9 @@ class TransactionReader:
         name = savepoint_of(statement.sql) if word in ("SAVEPOINT", "ROLLBACK") else ""
         if word in ("SAVEPOINT", "ROLLBACK") and not self._savepoints.met(word, name, selected=self._selected):
             told = "rows of selected tables were rolled back in the log, and some of them are published already"
-            raise StopError(f"{self._at(event)}: {told}: it is above publish.transaction_rows", hint=savepoints.HINT)
+            raise StopError(
+                f"{self._at(event)}: {told}: it is above publish.transaction_rows", hint=savepoints.HINT, code=Code.LOG
+            )
         if word in ("COMMIT", "ROLLBACK") and not name:
             self._close(event)
             return
@@ -355,7 +367,7 @@ class TransactionReader:
         why = self._schema.row_statements.why_not(statement)
         if why is not None:
             if why:
-                raise StopError(f"{self._at(event)}: {why}", hint=_SET_ROW)
+                raise StopError(f"{self._at(event)}: {why}", hint=_SET_ROW, code=Code.STATEMENT)
             return
         start = self._start if self._start is not None else event.end - event.size
         since = Coordinate(self._incarnation, file_number(self._file), start, 0)
@@ -369,5 +381,6 @@ class TransactionReader:
             raise StopError(
                 f"{self._at(event)}: an XA transaction on selected tables is prepared and may yet be rolled back",
                 hint="XA PREPARE is not supported on the migrated tables; XA COMMIT … ONE PHASE is",
+                code=Code.LOG,
             )
         self._close(event)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import structlog
 
 from migrate.model.coordinate import in_log
-from migrate.model.errors import ServerError, StopError
+from migrate.model.errors import Code, ServerError, StopError
 from migrate.mysql.catalog import ServerFacts, server_facts, show_variables
 from migrate.mysql.connection import Connection, connect
 from migrate.mysql.errors import explained
@@ -144,6 +144,7 @@ def check_same_server(connection: Connection, stored: Position) -> None:
             f"{connection.name} at {stored.address} is another server now (server_id {facts.server_id} {facts.uuid},"
             f" was {stored.server_id} {stored.server_uuid}); {stored.file}:{stored.pos} means nothing there",
             hint="start the publisher, which looks where to go on, or bring the old server back",
+            code=Code.POSITION,
         )
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from migrate.model.errors import ConfigError, StopError
+from migrate.model.errors import Code, ConfigError, StopError
 from migrate.mysql.quoting import quote
 from migrate.sharding.columns import ValueReader
 from migrate.sharding.in_server import InServer
@@ -86,7 +86,7 @@ class TableRule:
         """
         missing = next((column for column in self.columns if column not in values), None)
         if missing is not None:
-            raise StopError(f"table {self.table}: a row without its sharding column {missing}")
+            raise StopError(f"table {self.table}: a row without its sharding column {missing}", code=Code.ROUTE)
         return self.places[self.route_many([[values[column]] for column in self.columns], rows=1)[0]]
 
     def route_many(self, columns: Sequence[Sequence[str | None]], *, rows: int | None = None) -> list[int]:
@@ -140,12 +140,13 @@ class TableRule:
             raise StopError(
                 f"table {self.table}: NULL in the sharding column {reader.column}",
                 hint="a row without a sharding value has no place; ShardingSphere refuses it too",
+                code=Code.ROUTE,
             )
         try:
             return reader.read(texts)  # type: ignore[arg-type]  # there is no None
         except JavaError as error:
             message = f"table {self.table}: column {reader.column} (Java {reader.java}): {error}"
-            raise StopError(message) from None
+            raise StopError(message, code=Code.ROUTE) from None
 
     def _pick(self, choice: Choice, values: list[Any]) -> list[int]:
         bucket, ordinals = choice.bucket, choice.ordinals
@@ -157,7 +158,8 @@ class TableRule:
             reason = str(error) if isinstance(error, JavaError) else "the computation failed"
             raise StopError(
                 f"table {self.table}: column {reader.column} (Java {reader.java}): no {choice.level} by "
-                f"{choice.algorithm}: {reason}"
+                f"{choice.algorithm}: {reason}",
+                code=Code.ROUTE,
             ) from None
 
     def _combine(self, databases: list[int], tables: list[int] | None = None) -> list[int]:
@@ -169,5 +171,6 @@ class TableRule:
         except KeyError:
             raise StopError(
                 f"table {self.table}: columns {', '.join(self.columns)}: the rule picks a database and a "
-                "table that are not together among its nodes"
+                "table that are not together among its nodes",
+                code=Code.ROUTE,
             ) from None

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import sqlalchemy as sa
 
 from migrate.model.command import Command, Direction
-from migrate.model.errors import PreflightError, ServerError, StopError
+from migrate.model.errors import Code, PreflightError, ServerError, StopError
 from migrate.state import cutover, switch
 from migrate.state import migration as migrations
 from migrate.state.cutover import Outcome
@@ -128,4 +128,5 @@ def refuse_replay(connection: sa.Connection, name: str, source: str, since: int,
         " newer rows",
         hint="bring the old server back; or, where the clocks agree and it was written to since, lower"
         " failover.back_seconds",
+        code=Code.SIDE,
     )

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import sqlalchemy as sa
 from sqlalchemy.dialects.mysql import insert
 
-from migrate.model.errors import MigrateError
+from migrate.model.errors import MigrateError, StopError
 from migrate.state import columns
 from migrate.state import migration as migrations
 from migrate.state.database import metadata, now
@@ -24,6 +24,7 @@ table = sa.Table(
     sa.Column("hint", sa.Text),
     sa.Column("at", sa.DateTime),
     sa.Column("since", sa.DateTime),
+    sa.Column("code", sa.String(16)),
 )
 
 
@@ -35,6 +36,7 @@ class Halt(NamedTuple):
     hint: str
     at: datetime  # its last try
     since: datetime
+    code: str = ""  # of what kind (`migrate.model.errors.Code`); "" where it was no StopError
 
 
 def of_partition(topic: str, number: int) -> str:
@@ -52,7 +54,7 @@ def is_of_consumer(process: str) -> bool:
 
 
 def note(connection: sa.Connection, migration: str, process: str, error: MigrateError) -> None:
-    values = {**columns.told(error), "at": now}
+    values = {**columns.told(error), "code": error.code if isinstance(error, StopError) else "", "at": now}
     row = {"migration": migration, "process": process, **values, "since": now}
     connection.execute(insert(table).values(row).on_duplicate_key_update(values))
 
@@ -71,7 +73,7 @@ def settled(connection: sa.Connection, migration: str) -> list[Halt]:
 def every(connection: sa.Connection, migration: str) -> list[Halt]:
     """Everything that stopped for good, by name."""
     rows = connection.execute(
-        sa.select(table.c.process, table.c.reason, table.c.hint, table.c.at, table.c.since)
+        sa.select(table.c.process, table.c.reason, table.c.hint, table.c.at, table.c.since, table.c.code)
         .where(table.c.migration == migration)
         .order_by(table.c.process)
     )

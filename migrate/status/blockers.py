@@ -85,7 +85,7 @@ def _stopped(one: dict[str, Any]) -> Blocker:
         remedy = PARKED
     elif process == CHECK:
         remedy = WATCH  # it tries again by itself
-    return Blocker(Kind.STOPPED, process, {"reason": one["reason"]}, remedy)
+    return Blocker(Kind.STOPPED, process, {"reason": one["reason"], "code": one["code"]}, remedy)
 
 
 def _behind(

@@ -90,7 +90,7 @@ def read(settings: Settings, state: sa.Engine) -> Facts:
 def judge(known: Facts) -> WayBack:
     """What facts mean. Asks nobody."""
     away = of_moved(known.moved)
-    still = [Blocker(Kind.STOPPED, one.process, {"reason": one.reason}) for one in known.stopped]
+    still = [Blocker(Kind.STOPPED, one.process, {"reason": one.reason, "code": one.code}) for one in known.stopped]
     if known.refused is not None:
         why = {"reason": known.refused.message, "way_out": known.refused.way_out}
         return WayBack([*away, *_of_it([Blocker(Kind.REFUSED, facts=why)])], PREFLIGHT)

@@ -14,7 +14,7 @@ from contextlib import closing
 import pymysql
 
 from migrate.model.change import Key, key_json
-from migrate.model.errors import ServerError, StopError
+from migrate.model.errors import Code, ServerError, StopError
 from migrate.model.table import Table
 from migrate.mysql import errors
 from migrate.mysql.connection import connect
@@ -54,6 +54,7 @@ class Alike:
             f"{table.full_name}: the target takes key {key_json(key)} and key {key_json(stored)} for one, and source"
             f" '{table.source}' for two: their collations come from different servers, and the target can hold one row",
             hint="give one of them another key at the source, then `migrate parked skip` and `migrate verify --repair`",
+            code=Code.SOURCE,
         )
 
     def _ask(self, table: Table, key: Key, stored: Key) -> bool:
@@ -69,5 +70,5 @@ class Alike:
                 ((found,),) = connection.query(f"SELECT {' AND '.join(one_key)}", arguments)
         except (pymysql.MySQLError, OSError, ServerError) as error:
             told = f"{name} cannot be asked whether two keys of {table.full_name} are one: {errors.text(error)}"
-            raise StopError(told, hint="it is tried again by itself") from error
+            raise StopError(told, hint="it is tried again by itself", code=Code.SOURCE) from error
         return bool(int(str(found)))

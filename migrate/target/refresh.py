@@ -16,7 +16,7 @@ import pymysql
 
 from migrate.model.change import Key, key_of
 from migrate.model.coordinate import Coordinate, file_number
-from migrate.model.errors import ServerError, StopError
+from migrate.model.errors import Code, ServerError, StopError
 from migrate.model.message import REFRESH, Message, Row
 from migrate.model.table import Column, Table
 from migrate.mysql import errors as mysql_errors
@@ -175,13 +175,14 @@ class SourceRows:
         except (pymysql.MySQLError, OSError, ServerError) as error:
             self.close()
             told = f"source '{source}' cannot be asked {what}: {mysql_errors.text(error)}"
-            raise StopError(told, hint="it is tried again by itself") from error
+            raise StopError(told, hint="it is tried again by itself", code=Code.SOURCE) from error
 
     def _unread(self, table: Table, error: Exception) -> StopError:
         self.close()
         return StopError(
             f"source '{table.source}': {table.full_name} cannot be read for a refresh: {mysql_errors.text(error)}",
             hint="it is tried again by itself; a row that stays locked needs its transaction ended",
+            code=Code.SOURCE,
         )
 
     def _follow(self) -> None:

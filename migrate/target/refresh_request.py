@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from migrate.kafka.producer import OrderedProducer
 from migrate.kafka.reader import PartitionReader
 from migrate.model.change import Key
-from migrate.model.errors import ServerError, StopError
+from migrate.model.errors import Code, ServerError, StopError
 from migrate.model.message import encode
 from migrate.model.partition import Partition
 from migrate.settings import Settings
@@ -79,7 +79,7 @@ def _wait(
         names = {stop_reason.of_partition(topic.name, partition.number) for partition in left}
         for process, reason, hint, *_ in stopped:
             if process in names or process == "consume":
-                raise StopError(f"{process} stands still: {reason}", hint=hint)
+                raise StopError(f"{process} stands still: {reason}", hint=hint, code=Code.STOPPED)
         if time.monotonic() > deadline:
             raise ServerError(
                 "the request is in the topic and was not consumed in time",

@@ -16,7 +16,7 @@ import pymysql
 import sqlalchemy as sa
 import structlog
 
-from migrate.model.errors import ServerError, StopError
+from migrate.model.errors import Code, ServerError, StopError
 from migrate.mysql.connection import Connection
 from migrate.mysql.errors import NO_SUCH_TABLE, number
 from migrate.mysql.quoting import quote
@@ -62,6 +62,8 @@ class NotStandby(ServerError):  # noqa: N818 - it says what is so
 class SwitchedSince(StopError):  # noqa: N818 - it says what is so
     """A row was read at the source, and there was a switch before it could be written; nothing was written."""
 
+    code = Code.SIDE
+
     def __init__(self, where: str) -> None:
         super().__init__(
             f"{where}: applications were switched since a row was read at the source for it",
@@ -71,6 +73,8 @@ class SwitchedSince(StopError):  # noqa: N818 - it says what is so
 
 class NoRole(StopError):  # noqa: N818 - it says what is so
     """Nothing is known of who may write in a database, or the state knows less of it than the database."""
+
+    code = Code.SIDE
 
 
 def make(connection: Connection, migration: str, role: Role, version: int) -> bool:

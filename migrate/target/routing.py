@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 
 from migrate.model.change import Key, partition_of
-from migrate.model.errors import ConfigError, ServerError, StopError
+from migrate.model.errors import Code, ConfigError, ServerError, StopError
 from migrate.model.message import CANAL, Row
 from migrate.model.rowfilter import RowFilter, make_filter
 from migrate.model.table import Table, TableId
@@ -198,6 +198,7 @@ class Plan:
             raise StopError(
                 f"a message speaks of table {database}.{table} of source '{source}', which is not in the config",
                 hint="add it to 'tables' and run `migrate init` again, or clean the topic's producer",
+                code=Code.DEFINITION,
             )
         return found
 

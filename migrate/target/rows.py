@@ -14,7 +14,7 @@ import pymysql
 import structlog
 
 from migrate.model.change import Key
-from migrate.model.errors import StopError
+from migrate.model.errors import Code, StopError
 from migrate.model.message import Row
 from migrate.model.table import Column, Table, TableId
 from migrate.mysql.connection import Connection
@@ -275,6 +275,7 @@ def _value(row: Row, name: str, table: Table) -> str | None:
         raise StopError(
             f"{table.full_name}: column {name} is missing in a row image",
             hint="the source's columns changed: docs/operations.md#altering-a-table has how the targets follow",
+            code=Code.TARGET,
         ) from None
 
 

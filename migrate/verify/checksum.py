@@ -14,7 +14,7 @@ from migrate.chunks import line
 from migrate.chunks.column_codecs import to_text
 from migrate.chunks.keyrange import KeyRange, condition
 from migrate.model.change import Key
-from migrate.model.errors import StopError
+from migrate.model.errors import Code, StopError
 from migrate.model.table import Column, Kind, Table
 from migrate.mysql.columns import stream
 from migrate.mysql.quoting import quote
@@ -69,6 +69,7 @@ class Form:
             raise StopError(
                 f"{planned.table.full_name}: a server that calls itself MySQL 8 or later has no BIT_XOR of bytes",
                 hint="connect to the servers themselves, not to a proxy that speaks for another version",
+                code=Code.VALUE,
             )
         return Total(int(rows), int(digests, 16))
 

@@ -21,7 +21,7 @@ from migrate.chunks.planner import Planner
 from migrate.chunks.retry import Patience
 from migrate.chunks.sessions import Sessions, forget, kept
 from migrate.model.change import Key
-from migrate.model.errors import ServerError, StopError
+from migrate.model.errors import Code, ServerError, StopError
 from migrate.model.table import TableId
 from migrate.settings import Settings
 from migrate.state import position
@@ -192,7 +192,7 @@ class Comparison:
         except ServerError as error:
             if may_pass(error):
                 raise
-            raise StopError(f"{planned.table.full_name}: {error.message}", hint=error.hint) from error
+            raise StopError(f"{planned.table.full_name}: {error.message}", hint=error.hint, code=Code.SOURCE) from error
 
     def passes(self, everything: Collection[Tables]) -> bool:
         """Wait until what the sources of tables have logged by now is at the target; False when that took too long.
@@ -207,5 +207,7 @@ class Comparison:
             return False
         for tables in everything:
             if gone := passing.gone.get(tables[0].topic or self.settings.topic):
-                self.fail(tables, StopError(f"{tables[0].table.full_name}: {gone.message}", hint=gone.hint))
+                self.fail(
+                    tables, StopError(f"{tables[0].table.full_name}: {gone.message}", hint=gone.hint, code=Code.TOPIC)
+                )
         return True

@@ -13,7 +13,7 @@ from migrate.chunks import line
 from migrate.chunks.column_codecs import to_text
 from migrate.chunks.keyrange import KeyRange, condition
 from migrate.model.change import Key
-from migrate.model.errors import StopError
+from migrate.model.errors import Code, StopError
 from migrate.model.table import Column, Kind, Table
 from migrate.mysql.columns import stream as columns_of
 from migrate.mysql.connection import Connection
@@ -140,5 +140,7 @@ def target_rows(
 def no_digest(table: Table) -> StopError:
     """The server gave NULL for a row's digest."""
     return StopError(
-        f"{table.full_name}: a row is too large for the server to digest", hint="raise max_allowed_packet on both sides"
+        f"{table.full_name}: a row is too large for the server to digest",
+        hint="raise max_allowed_packet on both sides",
+        code=Code.VALUE,
     )

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from migrate.chunks.column_codecs import to_text
 from migrate.chunks.sessions import Sessions
 from migrate.model.change import Key
-from migrate.model.errors import StopError
+from migrate.model.errors import Code, StopError
 from migrate.model.table import Column, Table
 from migrate.mysql.connection import Connection
 from migrate.mysql.keys import among, order, up_to
@@ -24,6 +24,8 @@ _KEYS = 200
 
 class BlindSpot(StopError):  # noqa: N818 - what it says is what is so
     """A row is at a server, and not found by its key: nothing can be said of this table's rows."""
+
+    code = Code.KEY
 
 
 @dataclass(slots=True)

@@ -121,14 +121,15 @@ def test_a_partition_of_the_longest_topic_is_noted(state: sa.Engine, name: str) 
 
 def test_a_halt_is_noted_replaced_and_cleared(state: sa.Engine, name: str) -> None:
     with state.begin() as connection:
-        stop_reason.note(connection, name, "consume", StopError("first", hint="h1"))
-        ((*_, began),) = stop_reason.every(connection, name)
+        stop_reason.note(connection, name, "consume", StopError("first", hint="h1", code=Code.LOG))
+        (first,) = stop_reason.every(connection, name)
+        assert first.code == Code.LOG
         stop_reason.note(connection, name, "consume", StopError("x" * 5000 + "é😀", hint=""))
         stop_reason.note(connection, name, "commit", StopError("why", hint="how"))
         found = [(process, reason, hint) for process, reason, hint, *_ in stop_reason.every(connection, name)]
         assert found == [("commit", "why", "how"), ("consume", "x" * 5000 + "é😀", StopError.usual)]
         again = stop_reason.every(connection, name)[1]
-        assert again.since == began < again.at
+        assert again.since == first.since < again.at
         stop_reason.clear(connection, name, "consume")
         assert [row[0] for row in stop_reason.every(connection, name)] == ["commit"]
         assert stop_reason.every(connection, unique("other")) == []

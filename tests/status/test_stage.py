@@ -71,8 +71,15 @@ def run(direction: Direction, outcome: Outcome) -> Run:
 THERE, BACK = run(Direction.THERE, Outcome.DONE), run(Direction.BACK, Outcome.DONE)
 AT_TARGET: dict[str, Any] = {"side": Side.TARGET, "last": THERE, "done": THERE}
 FOLLOWED: dict[str, Any] = {**AT_TARGET, "followed": True}
-STOPPED_PARTITION = {"process": "consume: shop [0]", "reason": "key 7", "hint": "", "at": "", "since": ""}
-STOPPED_CHECK = {"process": "check", "reason": "away", "hint": "", "at": "", "since": ""}
+STOPPED_PARTITION = {
+    "process": "consume: shop [0]",
+    "reason": "key 7",
+    "hint": "",
+    "at": "",
+    "since": "",
+    "code": "message",
+}
+STOPPED_CHECK = {"process": "check", "reason": "away", "hint": "", "at": "", "since": "", "code": ""}
 LOST_COPY = Lost(("t0", "shop_0"), "shop.orders", NO_OFFSET, NO_OFFSET, 0)
 LOST_SPAN = Lost(("t0", "shop_0"), "shop [0]", 3, 5, 3)
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from migrate.model.errors import StopError
+from migrate.model.errors import Code, StopError
 from migrate.mysql.catalog import SCRATCH
 from migrate.mysql.connection import Connection
 from migrate.mysql.quoting import quote
@@ -32,6 +32,7 @@ def scratch(connection: Connection, name: str, create: str = "CREATE DATABASE {}
         raise StopError(
             f"{connection.name}: another preflight of this migration tries its tables in database {name}",
             hint="run `migrate preflight` again when that one is done",
+            code=Code.SERVER,
         )
     try:
         _drop(connection, name)
@@ -67,6 +68,7 @@ def _drop(connection: Connection, name: str) -> None:
         raise StopError(
             f"{connection.name}: database {name} is there, and was not made by a preflight",
             hint="its name is the service's: give it another one, or drop it",
+            code=Code.SERVER,
         )
     connection.query(f"DROP DATABASE {quote(name)}")
 

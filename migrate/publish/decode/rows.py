@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from migrate.model.errors import StopError
+from migrate.model.errors import Code, StopError
 from migrate.mysql.quoting import quote
 from migrate.mysql.values import NOT_UTF8, rows_not_utf8
 from migrate.publish.decode.codecs import Codec
@@ -171,7 +171,7 @@ class RowDecoder:
         return self._stop(f"event type {event_type} is not a row event this service decodes")
 
     def _stop(self, message: str, hint: str = "") -> StopError:
-        return StopError(f"{self.table_map.full_name}: {message}", hint=hint)
+        return StopError(f"{self.table_map.full_name}: {message}", hint=hint, code=Code.LOG)
 
 
 def compile_table(
@@ -189,7 +189,7 @@ def compile_table(
             codecs.append(codec_for(column, charsets, (column_types or {}).get(column.name or "")))
         except ValueError as error:
             label = repr(column.name) if column.name else f"number {index + 1}"
-            raise StopError(f"{table_map.full_name}: column {label} {error}") from error
+            raise StopError(f"{table_map.full_name}: column {label} {error}", code=Code.LOG) from error
     return RowDecoder(table_map, codecs)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from migrate.model.errors import StopError
+from migrate.model.errors import Code, StopError
 from migrate.publish.decode.column_types import METADATA_SIZE, real_type
 from migrate.publish.decode.cursor import Reader
 from migrate.publish.decode.metadata import bits, column_label, read_metadata, split_fields
@@ -48,7 +48,7 @@ class TableMap:
 def peek_table_id(body: bytes) -> int:
     """The table id a TABLE_MAP event defines or a rows event refers to (its first 6 bytes)."""
     if len(body) < 8:
-        raise StopError(f"a row event of {len(body)} bytes has no room for its table id")
+        raise StopError(f"a row event of {len(body)} bytes has no room for its table id", code=Code.LOG)
     return int.from_bytes(body[:6], "little")
 
 
@@ -57,7 +57,7 @@ def peek_table(body: bytes) -> tuple[int, str, str]:
     try:
         return _read_names(Reader(body))
     except ValueError as error:
-        raise StopError(f"a TABLE_MAP event cannot be read: it {error}") from error
+        raise StopError(f"a TABLE_MAP event cannot be read: it {error}", code=Code.LOG) from error
 
 
 def parse_table_map(body: bytes, *, mariadb: bool | None = None) -> TableMap:
@@ -70,7 +70,7 @@ def parse_table_map(body: bytes, *, mariadb: bool | None = None) -> TableMap:
     try:
         return _parse(Reader(body), mariadb)
     except (ValueError, IndexError) as error:
-        raise StopError(f"the TABLE_MAP event of {_name_of(body)} {error}") from error
+        raise StopError(f"the TABLE_MAP event of {_name_of(body)} {error}", code=Code.LOG) from error
 
 
 def _name_of(body: bytes) -> str:

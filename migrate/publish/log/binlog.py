@@ -16,7 +16,7 @@ import pymysql
 from pymysql.err import raise_mysql_exception
 from pymysqlreplication import BinLogStreamReader
 
-from migrate.model.errors import MigrateError, ServerError, StopError
+from migrate.model.errors import Code, MigrateError, ServerError, StopError
 from migrate.mysql.connection import driver_options
 from migrate.mysql.errors import explain, number, text
 from migrate.mysql.session import state_session
@@ -214,6 +214,7 @@ class BinlogReader:
         return StopError(
             f"{self._where}: event type {kind} ending at {end} has a wrong checksum",
             hint="the log or the line is damaged",
+            code=Code.LOG,
         )
 
     def _explain(self, error: BaseException) -> ServerError | StopError:
@@ -234,10 +235,12 @@ class BinlogReader:
                 f"{self._where} does not send transactions {word} GTID while gtid_mode is {mode}; there are some"
                 f" behind the stored position {self._from}",
                 hint=f"SET GLOBAL gtid_mode = {mode}_PERMISSIVE there until the publisher is past them",
+                code=Code.LOG,
             )
         return StopError(
             f"{self._where} cannot send the binlog from the stored position {self._from}: {text(error)}",
             hint="if it was purged, changes are lost to this migration: start a new one and copy again",
+            code=Code.LOG,
         )
 
     def close(self) -> None:

@@ -11,7 +11,7 @@ import re
 from bisect import bisect_left
 from typing import Protocol, Self
 
-from migrate.model.errors import StopError
+from migrate.model.errors import Code, StopError
 
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _TAG = re.compile(r"[a-z_][a-z0-9_]{0,31}")
@@ -51,7 +51,9 @@ def flavour_of(text: str) -> str | None:
 
 def _unreadable(text: str) -> StopError:
     return StopError(
-        f"'{text[:100]}' is no GTID set of this source", hint="write it as the source shows it, or a file and position"
+        f"'{text[:100]}' is no GTID set of this source",
+        hint="write it as the source shows it, or a file and position",
+        code=Code.LOG,
     )
 
 

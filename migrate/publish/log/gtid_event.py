@@ -9,7 +9,7 @@ from __future__ import annotations
 import struct
 from functools import lru_cache
 
-from migrate.model.errors import StopError
+from migrate.model.errors import Code, StopError
 
 _GTID, _PREVIOUS, _TAGGED, _MARIADB, _LIST = 33, 35, 42, 162, 163
 _TAGGED_VERSION = 1
@@ -37,7 +37,7 @@ def gtids_before(kind: int, body: bytes) -> str | None:
             return ",".join(f"{domain}-{server}-{number}" for domain, server, number in rows)
         return _previous(body) if kind == _PREVIOUS else None
     except (struct.error, IndexError, UnicodeDecodeError) as error:
-        raise StopError(f"the GTID set at the head of a file cannot be read: {error}") from None
+        raise StopError(f"the GTID set at the head of a file cannot be read: {error}", code=Code.LOG) from None
 
 
 def _previous(body: bytes) -> str:
@@ -95,7 +95,7 @@ def _tagged(body: bytes) -> str:
         if version != _TAGGED_VERSION or fields != [0, 1, 2, 3] or number < 1:
             raise ValueError(f"version {version}, fields {fields}")
     except (IndexError, ValueError) as error:
-        raise StopError(f"a tagged GTID event cannot be read: {error}") from None
+        raise StopError(f"a tagged GTID event cannot be read: {error}", code=Code.LOG) from None
     return f"{uuid_text(uuid)}:{tag}:{number}"
 
 

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 import structlog
 
 from migrate.model.coordinate import file_number, in_log
-from migrate.model.errors import StopError
+from migrate.model.errors import Code, StopError
 from migrate.mysql.catalog import server_facts
 from migrate.mysql.connection import Connection
 from migrate.mysql.readable import log_end
@@ -173,7 +173,7 @@ def log_files(connection: Connection) -> list[str]:
     """The server's binlog files, oldest first. Raises StopError when it writes none."""
     files = [str(row[0]) for row in connection.query("SHOW BINARY LOGS")]
     if not files:
-        raise StopError(f"{connection.name} writes no binlog", hint="start it with log_bin")
+        raise StopError(f"{connection.name} writes no binlog", hint="start it with log_bin", code=Code.POSITION)
     return files
 
 
@@ -220,6 +220,7 @@ class Locator:
             f"{self._connection.name}: no transaction boundary before {_time(wanted)} is in its binlog; the oldest"
             f" file, {self._files[0]}, begins at {_time(oldest)}",
             hint="take a server whose binlog reaches back further, or start a new migration and copy again",
+            code=Code.POSITION,
         )
 
     @contextmanager

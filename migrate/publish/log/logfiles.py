@@ -10,7 +10,7 @@ from contextlib import closing
 from datetime import UTC, datetime
 
 from migrate.model.coordinate import file_number
-from migrate.model.errors import StopError
+from migrate.model.errors import Code, StopError
 from migrate.mysql.connection import Connection
 from migrate.mysql.errors import explained
 from migrate.mysql.readable import log_end
@@ -26,6 +26,8 @@ _LOST = "changes are lost to this migration: start a new one and copy again"
 
 class OtherLog(StopError):  # noqa: N818 - it says what is so
     """The server's log does not go on from a stored position."""
+
+    code = Code.POSITION
 
 
 def check(connection: Connection, source: Source, stored: Position, *, by_gtid: bool) -> None:

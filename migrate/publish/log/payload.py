@@ -12,7 +12,7 @@ from typing import BinaryIO, Final
 
 import zstandard
 
-from migrate.model.errors import StopError
+from migrate.model.errors import Code, StopError
 from migrate.publish.decode.cursor import Reader
 from migrate.publish.decode.text import unpack
 from migrate.publish.log import binlog
@@ -49,7 +49,7 @@ def transaction(event: Event) -> Iterator[Event]:
         if size is not None and read != size:
             raise ValueError(f"has {read} bytes, not the {size} it says")
     except (ValueError, zstandard.ZstdError) as error:
-        raise StopError(f"a compressed transaction {error}") from error
+        raise StopError(f"a compressed transaction {error}", code=Code.LOG) from error
 
 
 def _head(body: bytes) -> tuple[int, int | None, int]:
@@ -79,5 +79,5 @@ def query(event: Event) -> Event:
     try:
         text = unpack(body, start)
     except ValueError as error:
-        raise StopError(f"a compressed statement {error}") from error
+        raise StopError(f"a compressed statement {error}", code=Code.LOG) from error
     return event._replace(type=binlog.QUERY, body=body[:start] + text)

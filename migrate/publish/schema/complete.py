@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Final
 
-from migrate.model.errors import StopError
+from migrate.model.errors import Code, StopError
 from migrate.model.table import BYTES_KINDS, Column, Kind, Table
 from migrate.publish.decode import column_types as types
 from migrate.publish.decode.tablemap import ColumnMap, TableMap
@@ -66,12 +66,13 @@ def complete(
             f"{table.full_name} has other columns in the log ({_names(logged)}) than in its definition"
             f" ({', '.join(column.name for column in known)})",
             hint=_HINT,
+            code=Code.DEFINITION,
         )
     numbers = {_SAME_CHARSET.get(charset, charset): number for number, charset in charsets.items()}
     completed = []
     for column, wanted in zip(logged, known, strict=True):
         if difference := _difference(column, wanted, charsets) or _other_collation(column, wanted, collations or {}):
-            raise StopError(f"{table.full_name}: column {wanted.name!r} {difference}", hint=_HINT)
+            raise StopError(f"{table.full_name}: column {wanted.name!r} {difference}", hint=_HINT, code=Code.DEFINITION)
         completed.append(_completed(column, wanted, numbers))
     return replace(table_map, columns=tuple(completed))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from migrate.model.errors import StopError
+from migrate.model.errors import Code, StopError
 from migrate.model.table import Column, Kind, Table
 from migrate.mysql.foreign_keys import ForeignKey, foreign_keys
 from migrate.publish.decode.tablemap import TableMap
@@ -117,6 +117,7 @@ class Definitions:
             raise StopError(
                 f"rows of {full(version.holds)} change while it bears the name {full(name)}",
                 hint=f"such changes are not published: {COPY_AGAIN}",
+                code=Code.DEFINITION,
             )
         why = "it is not in the schema history" if version is None else version.unsure or "another name was given to it"
         where = f"what columns {full(name)} has here is not known ({why})"
@@ -125,6 +126,7 @@ class Definitions:
                 f"{where}, and the log does not name them",
                 hint="keep the state on a server of the source's kind and version, or set binlog_row_metadata = 'FULL'"
                 f" before altering tables; now, {COPY_AGAIN}",
+                code=Code.DEFINITION,
             )
         self._settle(name, logged, version, where)
 
@@ -132,11 +134,13 @@ class Definitions:
         """Take the definition that the source has now, if the log's own columns say that it is the one."""
         shape = self._current(name) if self._current else None
         if shape is None or shape.table is None:
-            raise StopError(f"{where}, and the source cannot tell", hint=COPY_AGAIN)
+            raise StopError(f"{where}, and the source cannot tell", hint=COPY_AGAIN, code=Code.DEFINITION)
         try:
             complete(logged, shape.table, self._charsets, self._collations)
         except StopError as error:
-            raise StopError(f"{where}, and it changed again since: {error.message}", hint=COPY_AGAIN) from error
+            raise StopError(
+                f"{where}, and it changed again since: {error.message}", hint=COPY_AGAIN, code=error.code
+            ) from error
         before = version.table if version else None
         if before is not None:
             self.keep_order(name, before, shape.table, "a statement")
@@ -152,6 +156,7 @@ class Definitions:
             raise StopError(
                 f"a statement may change {full(name)}: {statement} ({why})",
                 hint=f"undo it at the source, or {COPY_AGAIN}",
+                code=Code.DEFINITION,
             )
 
     def holds(self, name: Name) -> Name | None:

@@ -9,7 +9,7 @@ from dataclasses import replace
 import sqlalchemy as sa
 
 from migrate.model.coordinate import Coordinate
-from migrate.model.errors import MigrateError, StopError
+from migrate.model.errors import Code, MigrateError, StopError
 from migrate.model.table import Table
 from migrate.mysql.catalog import collation_names, load_table, show_variables
 from migrate.mysql.connection import Connection, connect
@@ -65,6 +65,7 @@ def begin_incarnation(
                 f"source '{position.source}' would be published again from {position.file}:{position.pos}, before a"
                 f" statement that may have given columns of {full(table)} other names, which the targets have by now",
                 hint=f"only a place behind that statement can be gone on from; else {COPY_AGAIN}",
+                code=Code.POSITION,
             )
 
 
@@ -93,6 +94,7 @@ def _refuse_former(
         f"source '{position.source}' would be published again from {position.file}:{position.pos}, before applications"
         " left it and came back: the rows of then would come over what they wrote at the other side",
         hint=hint,
+        code=Code.POSITION,
     )
 
 

@@ -14,7 +14,7 @@ from typing import Protocol
 import structlog
 
 from migrate.model.coordinate import Coordinate
-from migrate.model.errors import StopError
+from migrate.model.errors import Code, StopError
 from migrate.model.table import Table
 from migrate.publish.schema import ddl as ddls
 from migrate.publish.schema import ghost, row_limits
@@ -152,6 +152,7 @@ class Schema:
             raise StopError(
                 f"a statement may change {full(found)}: {text}{because}",
                 hint=f"what it does is not known: {COPY_AGAIN}",
+                code=Code.STATEMENT,
             )
         others = [
             name for name, version in self.known.versions.items() if name not in self._selected and not version.gone
@@ -160,7 +161,9 @@ class Schema:
         for name in lost:
             if holds := self.known.holds(name):
                 raise StopError(
-                    f"a statement may change {full(holds)}, which is named {full(name)} now: {text}", hint=COPY_AGAIN
+                    f"a statement may change {full(holds)}, which is named {full(name)} now: {text}",
+                    hint=COPY_AGAIN,
+                    code=Code.STATEMENT,
                 )
         return self.known.move({name: _forgotten(since) for name in lost})
 
@@ -376,7 +379,9 @@ class _Step:
 
     def stop(self, name: Name, why: str, hint: str) -> StopError:
         because = f" ({why})" if why else ""
-        return StopError(f"a statement may change {full(name)}: {_text(self.statement)}{because}", hint=hint)
+        return StopError(
+            f"a statement may change {full(name)}: {_text(self.statement)}{because}", hint=hint, code=Code.STATEMENT
+        )
 
 
 def _forgotten(since: Coordinate) -> Version:

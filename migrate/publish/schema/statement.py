@@ -10,7 +10,7 @@ import struct
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from migrate.model.errors import StopError
+from migrate.model.errors import Code, StopError
 from migrate.publish.schema.session import (
     ROLLS_ALTER_BACK,
     STARTS_ALTER,
@@ -132,7 +132,7 @@ def parse_query(body: bytes, charsets: Mapping[int, str] | None = None) -> State
         text = decode(body[start + name_length + 1 :], charset)
         return Statement(database, text.sql, session, text.exact, text.codec)
     except (struct.error, UnicodeDecodeError) as error:
-        raise StopError(f"a query event cannot be read: {error}") from None
+        raise StopError(f"a query event cannot be read: {error}", code=Code.LOG) from None
 
 
 def is_begin(body: bytes) -> bool:
