@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from contextlib import closing
 
 import sqlalchemy as sa
 
@@ -15,7 +16,10 @@ from migrate.state import compared, switch
 from migrate.state.cutover import Direction
 from migrate.state.switch import Side
 from migrate.status import readiness
+from migrate.target.pool import TargetPool
 from migrate.target.routing import Plan
+from migrate.target.stored_plan import stored_plan
+from migrate.target.unlike_places import unlike_places
 
 PATIENCE = 5.0  # seconds that a stream may be behind, once it hurries
 
@@ -50,9 +54,11 @@ def refuse_unready(
     problems = readiness.problems(stream, state, plan, lag, without, PATIENCE)
     problems += elsewhere(settings, state)
     problems += unfollowed_cascades.left_out(servers, plan, settings.cutover)
+    problems += _unlike(stream, plan, without)
     if not without:
         way = "the way back" if direction is Direction.THERE else "the way there"
         others = readiness.problems(other, state, None, lag, patience_seconds=PATIENCE)
+        others += _unlike(other, stored_plan(other, state))
         problems += [f"{way}: {one}" for one in others]
         with state.connect() as connection:
             if not compared.load(connection, stream.name):
@@ -66,3 +72,10 @@ def refuse_unready(
             hint=f"`migrate {'' if direction is Direction.THERE else '--reverse '}status` says more; mend it,"
             " and again",
         )
+
+
+def _unlike(stream: Settings, plan: Plan, without: Collection[str] = ()) -> list[str]:
+    """Places of a stream that cannot hold their rows as they are. Raises ServerError."""
+    with closing(TargetPool(stream)) as pool:
+        found = unlike_places(stream, pool, list(plan.tables.values()), without)
+    return [told for some in found.values() for told in some]
