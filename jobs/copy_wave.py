@@ -34,7 +34,7 @@ from migrate.copy.tasks import CopyJob, WriteChunk, read_chunk
 from migrate.state.chunks import COUNTS, Counts
 
 _RESULT = ", ".join(["chunk int", "attempt int", "`end` string", "message string", "hint string", "seconds double"])
-_RESULT += "".join(f", {name} long" for name in COUNTS) + ", places string"
+_RESULT += "".join(f", {name} long" for name in COUNTS) + ", places string, left_out string"
 
 
 class Work(NamedTuple):
@@ -117,10 +117,11 @@ def _result_batch(result: ChunkResult) -> pa.RecordBatch:
     problem = result.problem
     told = (None, None, None) if problem is None else (problem.end.value, problem.message, problem.hint)
     counts = [getattr(result.counts, name) for name in COUNTS]
-    values = [result.chunk, result.attempt, *told, result.seconds, *counts, json.dumps(result.places)]
-    types = [pa.int32(), pa.int32(), *[pa.string()] * 3, pa.float64(), *[pa.int64()] * len(COUNTS), pa.string()]
+    texts = [json.dumps(result.places), json.dumps(result.left_out)]
+    values = [result.chunk, result.attempt, *told, result.seconds, *counts, *texts]
+    types = [pa.int32(), pa.int32(), *[pa.string()] * 3, pa.float64(), *[pa.int64()] * len(COUNTS), *[pa.string()] * 2]
     arrays = [pa.array([value], kind) for value, kind in zip(values, types, strict=True)]
-    names = ["chunk", "attempt", "end", "message", "hint", "seconds", *COUNTS, "places"]
+    names = ["chunk", "attempt", "end", "message", "hint", "seconds", *COUNTS, "places", "left_out"]
     return pa.RecordBatch.from_arrays(arrays, names=names)
 
 
@@ -131,4 +132,5 @@ def _result(row: dict[str, object]) -> ChunkResult:
     counts = Counts(*(int(str(row[name])) for name in COUNTS))
     seconds = float(str(row["seconds"]))
     places = {int(place): int(rows) for place, rows in json.loads(str(row["places"])).items()}
-    return ChunkResult(int(str(row["chunk"])), int(str(row["attempt"])), counts, problem, seconds, places)
+    left_out = [tuple(key) for key in json.loads(str(row["left_out"]))]
+    return ChunkResult(int(str(row["chunk"])), int(str(row["attempt"])), counts, problem, seconds, places, left_out)

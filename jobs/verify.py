@@ -44,7 +44,7 @@ from migrate.verify.recheck import hurrier
 from migrate.verify.repair import refresher
 from migrate.verify.resume import binlog_ends
 from migrate.verify.run import Standing, standing
-from migrate.verify.scope import Bound, bound
+from migrate.verify.scope import Bound, bound, unlike_by_now
 from migrate.verify.stream_wait import Following
 from migrate.verify.table_check import TableCheck
 from migrate.verify.verified import TableVerified
@@ -107,7 +107,7 @@ class VerifyResult:
         told = [reason for table in self.tables for reason in table.unaccounted]
         first = f"; first: {named[0].table} key {key_json(named[0].key)} {named[0].kind}" if named else ""
         if told:
-            first = f"; rows are not accounted for: {told[0]}" + first
+            first = f"; not accounted for: {told[0]}" + first
         if self.in_motion:
             first += f"; {counted(self.in_motion, 'key')} kept changing while looked at"
         raise DifferenceFound(
@@ -176,10 +176,11 @@ def run(
                 _refuse_replays(settings, state, chosen)
                 found = [stood.done[one[0].table.id] for one in together]
                 flavours, after = set(map(sessions.flavours, together)), binlog_ends(settings, chosen)
+                unlike = unlike_by_now(settings, chosen)
                 with state.begin() as connection:
                     now = Bound.now(connection, settings, every, lock=True)
                     _refuse_lost(connection, settings, stood.number)
-                    found = bound(found, together, begun, now, every=tables is None)
+                    found = bound(found, together, begun, now, unlike, every=tables is None)
                     paper = _paper(settings, stood, after, found, flavours)
                     paper["added"] = begun.added(now)
                     paper["all_tables"] = tables is None and not paper["added"]

@@ -42,6 +42,7 @@ _ON_ONE = frozenset(
         "standby",
         "standby_others",
         "verify_bound",
+        "verify_unlike",
         "verify_resumed",
         # what both servers answer alike, and costs ten seconds and more
         "again",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from contextlib import closing
 
 import sqlalchemy as sa
 
@@ -16,7 +17,10 @@ from migrate.state import compared, cutover, switch
 from migrate.state.switch import Side
 from migrate.status import readiness, told, way_back
 from migrate.status.blocker import VERIFY, Blocker, Kind
+from migrate.target.pool import TargetPool
 from migrate.target.routing import Plan
+from migrate.target.stored_plan import stored_plan
+from migrate.target.unlike_places import unlike_places
 
 PATIENCE = 5.0  # seconds that a stream may be behind, once it hurries
 
@@ -55,9 +59,11 @@ def refuse_unready(
         Blocker(Kind.CASCADES, facts={"reason": reason})
         for reason in unfollowed_cascades.left_out(servers, plan, settings.cutover)
     ]
+    held += _unlike(stream, plan, without)
     if not without:
         way = Direction.REVERSE if direction is there else Direction.FORWARD
         others = readiness.problems(other, state, None, lag, patience_seconds=PATIENCE)
+        others += _unlike(other, stored_plan(other, state))
         held += [one.towards(way) for one in others]
         with state.connect() as connection:
             if not compared.load(connection, stream.name):
@@ -70,3 +76,10 @@ def refuse_unready(
             f"not ready: {lines}",
             hint=f"`migrate {'' if direction is there else '--reverse '}status` says more; mend it, and again",
         )
+
+
+def _unlike(stream: Settings, plan: Plan, without: Collection[str] = ()) -> list[Blocker]:
+    """Places of a stream that cannot hold their rows as they are. Raises ServerError."""
+    with closing(TargetPool(stream)) as pool:
+        found = unlike_places(stream, pool, list(plan.tables.values()), without)
+    return [Blocker(Kind.UNLIKE, facts={"reason": reason}) for some in found.values() for reason in some]

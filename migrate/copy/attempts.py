@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from migrate.chunks.keyrange import KeyRange
 from migrate.chunks.outcome import Problem
+from migrate.model.change import Key
 from migrate.state.chunks import Counts
 
 
@@ -35,3 +36,4 @@ class ChunkResult:
     problem: Problem | None = None
     seconds: float = 0.0  # from its first rows to its last commit
     places: Mapping[int, int] = field(default_factory=dict)  # rows by place, as an index
+    left_out: Sequence[Key] = ()  # rows that were left out, as another one has a unique value of theirs

@@ -18,7 +18,7 @@ from migrate.chunks.planner import Planner
 from migrate.chunks.retry import Patience
 from migrate.chunks.sessions import Sessions
 from migrate.chunks.sizing import ChunkSize
-from migrate.copy import recopy
+from migrate.copy import conflicts, recopy
 from migrate.copy.attempts import Attempt, ChunkResult, Finished
 from migrate.copy.recopy import Again
 from migrate.model.change import Key
@@ -203,6 +203,7 @@ class TableSteps:
         done: dict[int, tuple[int, Counts]] = {}
         routed: dict[int, Mapping[int, int]] = {}
         problems: list[Problem] = []
+        left: list[Key] = []
         for result in results:
             key_range = self._ranges.pop(result.chunk)
             if result.problem is None:
@@ -211,12 +212,14 @@ class TableSteps:
                 self.counts += result.counts
                 self.chunks_done += 1
                 routed[result.chunk] = result.places
+                left += result.left_out
                 self._size.note(result.counts.rows_read, result.counts.bytes_read, result.seconds)
                 continue
             problems.append(result.problem)
             self._queue.appendleft(key_range)
             log.info("chunk not done", chunk=result.chunk, attempt=result.attempt, reason=result.problem.message)
         noted = chunks.finish(connection, self._settings.name, self.planned.table, done)
+        conflicts.have_refreshed(connection, self._settings.name, self.planned.table, left)
         places: Counter[str] = Counter()
         for index, rows in (item for chunk in noted for item in routed[chunk].items()):
             places[str(self.planned.places[index])] += rows

@@ -196,7 +196,8 @@ class WriteChunk:
         if self._end is None:
             raise RuntimeError(f"{self._job.name_of(number)}: its rows ended without a mark")
         counts = Counts(self._end.rows, bytes_read=self._end.bytes, **self._done.counts())
-        return ChunkResult(number, attempt, counts, seconds=time.monotonic() - self._began, places=self._places)
+        seconds, left = time.monotonic() - self._began, self._done.left
+        return ChunkResult(number, attempt, counts, seconds=seconds, places=self._places, left_out=left)
 
     def _write(self, *, last: bool) -> None:
         rows, self._rows, self._bytes = self._rows, {}, 0

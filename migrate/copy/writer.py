@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from itertools import chain
 from typing import TypeVar
 
@@ -52,9 +52,10 @@ class Written:
 
     inserted: int = 0
     present: int = 0  # the key was there already, newer or as new
-    conflicts: int = 0  # another row holds a unique value: left to the stream, which has the row's own change
+    conflicts: int = 0  # another row holds a unique value: left to the stream, or to a refresh (see `conflicts`)
     taken_out: int = 0  # inserted, and taken out again because the ledger says deleted
     parked: int = 0  # refused, and kept beside the rows
+    left: list[Key] = field(default_factory=list)  # the keys of the conflicts
 
     def add(self, other: Written) -> None:
         self.inserted += other.inserted
@@ -62,11 +63,12 @@ class Written:
         self.conflicts += other.conflicts
         self.taken_out += other.taken_out
         self.parked += other.parked
+        self.left += other.left
 
     def counts(self) -> dict[str, int]:
         """By the names that `Counts` has for them."""
         named = {"inserted": "rows_inserted", "present": "rows_present"}
-        return {named.get(name, name): count for name, count in asdict(self).items()}
+        return {named.get(name, name): count for name, count in asdict(self).items() if name != "left"}
 
 
 class ChunkWriter:
@@ -298,6 +300,7 @@ class ChunkWriter:
                     raise _Appeared
                 else:
                     done.conflicts += 1
+                    done.left.append(self._key_of(row))
         return inserted
 
     def _take_out(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, Self
 
 import pymysql
 
@@ -88,36 +89,77 @@ def load_table(
     """One base table from the catalog.
 
     Args: the server, the source's name, the table, and the key named in the config if any.
-    Raises: PreflightError when the table is missing, is no InnoDB base table, or has no usable key, NoSuchKey for one
-    asked for; StopError when a column's type is not known.
+    Raises: as `Described.table`; the driver's error.
     """
-    found = connection.one(
-        "SELECT TABLE_TYPE, ENGINE, TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES"
-        " WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s",
-        (database, name),
-    )
-    where = f"{connection.name}: table {database}.{name}"
-    if found is None:
-        raise _missing(connection, database, name, where)
-    if found[2:] != (database, name):  # its log has its names, and nothing would match
-        raise PreflightError(
-            f"{where} is {found[2]}.{found[3]} on the server, which does not tell upper from lower case",
-            hint=f"write {found[2]}.{found[3]} in the config, letter for letter",
+    return Described.read(connection, database, [name]).table(source, name, key)
+
+
+_Row = tuple[Any, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """What the catalog says of some tables of one database, read by three statements, however many tables they are."""
+
+    connection: Connection
+    database: str
+    tables: Mapping[str, _Row]  # by the server's name, its kind, engine and database
+    columns: Mapping[str, Sequence[_Row]]
+    uniques: Mapping[str, Sequence[_Row]]
+
+    @classmethod
+    def read(cls, connection: Connection, database: str, names: Sequence[str]) -> Self:
+        """names: of the tables, at least one. Raises the driver's error."""
+        where = f"TABLE_SCHEMA = %s AND TABLE_NAME {key_choice.among(names)}"
+        arguments = (database, *names)
+        tables = connection.query(
+            f"SELECT TABLE_NAME, TABLE_TYPE, ENGINE, TABLE_SCHEMA FROM information_schema.TABLES WHERE {where}",
+            arguments,
         )
-    if found[0] == "SYSTEM VERSIONED":
-        raise PreflightError(
-            f"{where} is system-versioned: the log mixes its history with its rows, a target starts one of its own",
-            hint=f"take it out of the config, or ALTER TABLE {database}.{name} DROP SYSTEM VERSIONING",
+        columns = connection.query(
+            "SELECT TABLE_NAME, COLUMN_NAME, COLUMN_TYPE, DATA_TYPE, CHARACTER_SET_NAME, COLLATION_NAME, EXTRA,"
+            f" IS_NULLABLE FROM information_schema.COLUMNS WHERE {where} ORDER BY TABLE_NAME, ORDINAL_POSITION",
+            arguments,
         )
-    if found[0] != "BASE TABLE":
-        raise PreflightError(f"{where} is a {str(found[0]).lower()}, not a table", hint="take it out of the config")
-    if str(found[1]).lower() != "innodb":
-        raise PreflightError(f"{where} uses engine {found[1]}", hint=f"ALTER TABLE {database}.{name} ENGINE=InnoDB")
-    columns = tuple(_columns(connection, database, name, where))
-    uniques = key_choice.unique_keys(connection, database, name)
-    chosen = key_choice.choose(connection, (database, name), columns, uniques, key)
-    others = tuple(names for parts in uniques.values() if (names := key_choice.names(parts)) != chosen)
-    return Table(source, database, name, columns, chosen, others)
+        found = {str(name): more for name, *more in tables if len(names) == 1 or name in names}
+        by_table: dict[str, list[_Row]] = {}
+        for name, *column in columns:
+            by_table.setdefault(str(name), []).append(tuple(column))
+        uniques = key_choice.unique_parts(connection, database, names)
+        return cls(connection, database, {name: tuple(more) for name, more in found.items()}, by_table, uniques)
+
+    def table(self, source: str, name: str, key: Sequence[str] | None = None) -> Table:
+        """One of them. source: the source's name; key: the one named in the config, if any.
+
+        Raises: PreflightError when the table is missing, is no InnoDB base table, or has no usable key, NoSuchKey for
+        one asked for; StopError when a column's type is not known.
+        """
+        connection, database = self.connection, self.database
+        where = f"{connection.name}: table {database}.{name}"
+        there = name if name in self.tables else next((one for one in self.tables if one.lower() == name.lower()), "")
+        found = self.tables.get(there)
+        if found is None:
+            raise _missing(connection, database, name, where)
+        kind, engine, schema = found
+        if (schema, there) != (database, name):  # its log has its names, and nothing would match
+            raise PreflightError(
+                f"{where} is {schema}.{there} on the server, which does not tell upper from lower case",
+                hint=f"write {schema}.{there} in the config, letter for letter",
+            )
+        if kind == "SYSTEM VERSIONED":
+            raise PreflightError(
+                f"{where} is system-versioned: the log mixes its history with its rows, a target starts one of its own",
+                hint=f"take it out of the config, or ALTER TABLE {database}.{name} DROP SYSTEM VERSIONING",
+            )
+        if kind != "BASE TABLE":
+            raise PreflightError(f"{where} is a {str(kind).lower()}, not a table", hint="take it out of the config")
+        if str(engine).lower() != "innodb":
+            raise PreflightError(f"{where} uses engine {engine}", hint=f"ALTER TABLE {database}.{name} ENGINE=InnoDB")
+        columns = tuple(_column(row, where) for row in self.columns.get(name, ()))
+        uniques = key_choice.unique_keys(connection, database, name, self.uniques.get(name, ()))
+        chosen = key_choice.choose(connection, (database, name), columns, uniques, key)
+        others = tuple(names for parts in uniques.values() if (names := key_choice.names(parts)) != chosen)
+        return Table(source, database, name, columns, chosen, others)
 
 
 def _missing(connection: Connection, database: str, name: str, where: str) -> PreflightError:
@@ -142,26 +184,17 @@ def _missing(connection: Connection, database: str, name: str, where: str) -> Pr
     return PreflightError(f"{where} is missing", hint=hint)
 
 
-def _columns(connection: Connection, database: str, name: str, where: str) -> list[Column]:
-    rows = connection.query(
-        "SELECT COLUMN_NAME, COLUMN_TYPE, DATA_TYPE, CHARACTER_SET_NAME, COLLATION_NAME, EXTRA, IS_NULLABLE"
-        " FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s ORDER BY ORDINAL_POSITION",
-        (database, name),
-    )
-    columns = []
-    for column, column_type, data_type, charset, collation, extra, nullable in rows:
-        kind = kind_of(str(data_type).lower(), charset)
-        if kind is None:
-            raise StopError(
-                f"{where}, column {column}: type {column_type} is not known",
-                hint="leave the table out",
-                code=Code.DEFINITION,
-            )
-        generated = "GENERATED" in str(extra).upper() and "DEFAULT_GENERATED" not in str(extra).upper()
-        columns.append(
-            Column(column, str(column_type), kind, charset, collation, generated, str(nullable).upper() == "YES")
+def _column(row: _Row, where: str) -> Column:
+    name, column_type, data_type, charset, collation, extra, nullable = row
+    kind = kind_of(str(data_type).lower(), charset)
+    if kind is None:
+        raise StopError(
+            f"{where}, column {name}: type {column_type} is not known",
+            hint="leave the table out",
+            code=Code.DEFINITION,
         )
-    return columns
+    generated = "GENERATED" in str(extra).upper() and "DEFAULT_GENERATED" not in str(extra).upper()
+    return Column(name, str(column_type), kind, charset, collation, generated, str(nullable).upper() == "YES")
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from migrate.model.errors import PreflightError
 from migrate.model.table import Column
@@ -45,14 +46,34 @@ UniqueKeys = dict[str, tuple[Part, ...]]
 """By index name, the primary key first."""
 
 
-def unique_keys(connection: Connection, database: str, name: str) -> UniqueKeys:
-    """Raises PreflightError for MariaDB's unique keys by hash, of long columns or with USING HASH."""
+def among(names: Sequence[str]) -> str:
+    """The condition that a name is one of these. MariaDB looks a single table up, and reads all for a list of one."""
+    return "= %s" if len(names) == 1 else f"IN ({', '.join(['%s'] * len(names))})"
+
+
+def unique_parts(connection: Connection, database: str, names: Sequence[str]) -> dict[str, list[tuple[Any, ...]]]:
+    """The parts of the unique keys of some tables, by table, as `unique_keys` takes them."""
     rows = connection.query(
-        "SELECT INDEX_NAME, COLUMN_NAME, SUB_PART, INDEX_TYPE FROM information_schema.STATISTICS"
-        " WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s AND NON_UNIQUE = 0"
-        " ORDER BY INDEX_NAME <> 'PRIMARY', INDEX_NAME, SEQ_IN_INDEX",
-        (database, name),
+        "SELECT TABLE_NAME, INDEX_NAME, COLUMN_NAME, SUB_PART, INDEX_TYPE FROM information_schema.STATISTICS"
+        f" WHERE TABLE_SCHEMA = %s AND TABLE_NAME {among(names)} AND NON_UNIQUE = 0"
+        " ORDER BY TABLE_NAME, INDEX_NAME <> 'PRIMARY', INDEX_NAME, SEQ_IN_INDEX",
+        (database, *names),
     )
+    found: dict[str, list[tuple[Any, ...]]] = {}
+    for name, *part in rows:
+        found.setdefault(str(name), []).append(tuple(part))
+    return found
+
+
+def unique_keys(
+    connection: Connection, database: str, name: str, rows: Sequence[tuple[Any, ...]] | None = None
+) -> UniqueKeys:
+    """rows: of `unique_parts`; None: they are asked for.
+
+    Raises PreflightError for MariaDB's unique keys by hash, of long columns or with USING HASH.
+    """
+    if rows is None:
+        rows = unique_parts(connection, database, [name]).get(name, ())
     keys: UniqueKeys = {}
     for index, column, prefix, _ in rows:
         part = Part(None if column is None else str(column), None if prefix is None else int(prefix))

@@ -55,6 +55,7 @@ class Kind(StrEnum):
     UNVERIFIED = "unverified"
     VERIFIED_TOO_LONG_AGO = "verified too long ago"
     TRIGGER = "trigger"
+    UNLIKE = "unlike"  # a target table cannot hold its rows as the source has them
     CASCADES = "cascades"  # rows that a foreign key changes, and that no marker follows
     WRITABLE_AGAIN = "writable again"
     RUN_SWITCHED = "cutover switched"

@@ -87,6 +87,7 @@ _TOLD: dict[Kind, Callable[[str, Facts], str]] = {
         " (cutover.verified_within_hours)"
     ),
     Kind.TRIGGER: lambda _, of: str(of["reason"]),
+    Kind.UNLIKE: lambda _, of: str(of["reason"]),
     Kind.CASCADES: lambda _, of: str(of["reason"]),
     Kind.WRITABLE_AGAIN: lambda subject, of: (
         f"{of['side']} '{subject}' is read-only no more, as after a start: who does not follow the switch can write"

@@ -9,12 +9,14 @@ import pymysql
 
 from migrate.model.errors import PreflightError
 from migrate.model.table import Table
-from migrate.mysql import catalog, definition, flavours, full_text, multi_valued
+from migrate.mysql import definition, flavours
+from migrate.mysql.catalog import Described
 from migrate.mysql.connection import Connection
 from migrate.mysql.errors import ACCESS_DENIED, number, passes
-from migrate.mysql.key_choice import NoSuchKey
 from migrate.mysql.quoting import quote
 from migrate.state.database import sql_steps
+from migrate.target import place_definition
+from migrate.target.place_definition import refuse_keys
 from migrate.target.routing import Place
 
 BY_HAND = "create its target tables by hand, with the same columns; `migrate init` takes those that are there"
@@ -47,7 +49,7 @@ def create_place(connection: Connection, table: Table, place: Place, statement: 
     table is as it shall be: of a definition that the source has, its columns and keys decide and not words (a duplicate
     index, say). Raises PreflightError where the server does not take the definition; the driver's error.
     """
-    _refuse_keys(place, table, statement, "create its target tables by hand without {}, which `migrate init` takes")
+    refuse_keys(place, table, statement, "create its target tables by hand without {}, which `migrate init` takes")
     translated = connection.flavour != flavour
     if translated:
         statement = flavours.translated(statement, connection.flavour)
@@ -69,45 +71,15 @@ def create_place(connection: Connection, table: Table, place: Place, statement: 
 
 
 def refuse_unlike(connection: Connection, table: Table, place: Place, kind: str, *, first: bool) -> Table:
-    """An existing target table must have the source's columns and key, and no unique key that the source's has not;
-    when its source table is new here it must be empty too. Returns it as it is.
+    """An existing target table must be as `place_definition.refuse_unlike` wants it; when its source table is new here
+    it must be empty too. Returns it as it is.
 
     connection: to the target server; kind: the source's flavour. Raises PreflightError, StopError for an unknown type.
     """
     database = place.database.database
     mend = f"{'drop it, so that init creates it, or ' if first else '`migrate drain`, then '}alter it to match"
-    try:
-        there = catalog.load_table(connection, table.source, database, place.table, table.key)
-    except NoSuchKey as error:
-        key = ", ".join(table.key)
-        raise PreflightError(f"{place} has no key ({key}), which {table.full_name} goes by", hint=mend) from error
-    if full_text.NUMBER in there.by_name or any("" in key for key in there.unique_keys):
-        _refuse_keys(place, there, definition.show_create(connection, database, place.table), "drop {} there")
-    if wrong := flavours.unlike(table, there.columns, (kind, connection.flavour)):
-        raise PreflightError(f"{place} has other columns than {table.full_name}: {', '.join(wrong)}", hint=mend)
-    if stricter := keys_only_of(there, table):
-        told = f"{place} has unique keys that {table.full_name} has not: {stricter}"
-        raise PreflightError(f"{told}; it would refuse rows that the source takes", hint=mend)
+    described = Described.read(connection, database, [place.table])
+    there = place_definition.refuse_unlike(described, table, place, kind, mend)
     if first and connection.one(f"SELECT 1 FROM {quote(database)}.{quote(place.table)} LIMIT 1") is not None:
         raise PreflightError(f"{place} has rows already", hint="empty it, or name other target tables")
     return there
-
-
-def _refuse_keys(place: Place, table: Table, statement: str, mend: str) -> None:
-    """Keys that rows cannot be written under in another order than the application's. mend: with {} for their names."""
-    why = ""
-    if named := ", ".join(full_text.numbered_by_rows(table, statement)):
-        why = f"with full-text keys ({named}) InnoDB takes rows by the order of their {full_text.NUMBER} only, in which"
-        why += " the copy and the stream do not come"
-    elif named := ", ".join(multi_valued.unique_by_elements(statement)):
-        why = f"which row holds a value of its unique keys on the elements of arrays ({named}) cannot be asked"
-    if why:
-        mend = f"{mend.format(named)} (the way back needs that of the source, too); or leave the table out"
-        raise PreflightError(f"{place}, as {table.full_name}: {why}", hint=mend)
-
-
-def keys_only_of(one: Table, other: Table) -> str:
-    """Unique keys that keep out rows which the other table takes: not those with all columns of a unique key there."""
-    theirs = [{*key} for key in (other.key, *other.unique_keys)]
-    own = [key for key in (one.key, *one.unique_keys) if not any(columns <= {*key} for columns in theirs)]
-    return ", ".join(f"({', '.join(name or 'a part or an expression' for name in key)})" for key in own)

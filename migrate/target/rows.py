@@ -24,8 +24,9 @@ from migrate.mysql.quoting import quote, quote_all
 from migrate.mysql.typed_json import JsonValue
 from migrate.mysql.values import Parameter, compared, from_server, parameter, placeholder
 from migrate.target import literals, non_strict, unique_holders
-from migrate.target.equal_keys import Alike, is_translated
+from migrate.target.equal_keys import Alike
 from migrate.target.literals import RowLiterals
+from migrate.target.unique_holders import Holder
 
 log = structlog.get_logger("migrate.target")
 T = TypeVar("T")
@@ -51,7 +52,7 @@ class PlaceWriter:
         alike: Alike | None = None,
     ) -> None:
         """kept: columns that are returned with the key of a row whose unique value another one takes. alike: asked
-        where the target's collations are not the source's; without it they count as the same."""
+        whether what the target takes for one key or unique value is one; without it that counts as so."""
         self._kept = tuple(table.by_name[name] for name in sorted({*kept} - {*table.key}) if name in table.by_name)
         self.table = table
         self.noted_as = noted_as or table
@@ -74,7 +75,7 @@ class PlaceWriter:
             there = self._keys(connection, *among(self.table, part))
             if not self.table.key_is_exact:
                 found.update(part[:1] if there else ())  # looked up one by one: the server's equality decides
-                if there and there[0] != part[0] and self._alike and is_translated(self.table, connection.flavour):
+                if there and there[0] != part[0] and self._alike is not None:
                     self._alike.refuse_others(self.table, part[0], there[0])
                 continue
             found.update(there)
@@ -133,14 +134,30 @@ class PlaceWriter:
         columns = (*self.table.key_columns, *self._kept)
         replaces = f"REPLACE{self._insert.removeprefix('INSERT')} {self._row_mark}"
         write = partial(self._write, connection, replaces, self._values(row))
-        for where, values in unique_holders.conditions(connection, self.table, self.name, row, write):
-            found = self._rows(connection, columns, where, values)
+        for holder in unique_holders.conditions(connection, self.table, self.name, row, write):
+            held = [part.column for part in holder.written]
+            rows = self._rows(connection, (*columns, *held), *holder.condition)
+            found = [one[: len(columns)] for one in rows]
             if found:
+                self._refuse_evicting(holder, row, rows)
                 self.delete(connection, [tuple(map(str, one[: len(self.table.key)])) for one in found])
                 log.warning("a row made way for a unique value, and is refreshed", table=self.name, rows=len(found))
             evicted += [dict(zip([column.name for column in columns], one, strict=True)) for one in found]
         self.insert(connection, [row])
         return evicted
+
+    def _refuse_evicting(self, holder: Holder, row: Row, rows: Sequence[tuple[str | None, ...]]) -> None:
+        """Raise StopError where the source does not take the values for one that a row, and those that hold them, have.
+
+        rows: of each its key, and last of all what it has in the unique key's columns.
+        """
+        if self._alike is None or not holder.written:
+            return
+        wanted = [row[part.column.name] for part in holder.written]
+        for one in rows:
+            key = tuple(map(str, one[: len(self.table.key)]))
+            stored = one[-len(wanted) :]
+            self._alike.refuse_evicting(self.table, holder.written, (self.key_of(row), wanted), (key, stored))
 
     def update(self, connection: Connection, rows: Sequence[Row]) -> None:
         """Overwrite rows whose keys are present and locked.

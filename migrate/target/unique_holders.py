@@ -9,6 +9,7 @@ ENUM's label or at its number, and compares a text by its column's collation; no
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from migrate.model.table import Column, Table
 from migrate.mysql.connection import Connection
@@ -16,15 +17,24 @@ from migrate.mysql.expressions import unescaped
 from migrate.mysql.keys import Condition, equal, key_parameter, mark, side
 from migrate.mysql.quoting import quote
 from migrate.mysql.values import Parameter
+from migrate.target.equal_keys import Part
 
 Row = Mapping[str, str | None]
 _Part = tuple[str | None, int | None, str | None]
 """Column, length of its beginning, expression."""
 
 
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """condition: finds the row that holds a row's values of one unique key; written: its columns that are written."""
+
+    condition: Condition
+    written: tuple[Part, ...]
+
+
 def conditions(
     connection: Connection, table: Table, name: str, row: Row, replace: Callable[[], None]
-) -> Iterator[Condition]:
+) -> Iterator[Holder]:
     """For each unique key besides the one that tells rows apart, what finds the row that holds the values of this one.
 
     table: with the columns of the physical table `name`, of the session's database. replace: writes the row there by
@@ -37,7 +47,8 @@ def conditions(
         computed = _values(connection, table, name, row, list(computed), replace)
     for parts in keys:
         if (found := _of_key(table, row, parts, generated, computed)) is not None:
-            yield found
+            plain = [(name, prefix) for name, prefix, _ in parts if name is not None and name not in generated]
+            yield Holder(found, tuple(Part(table.by_name[name], prefix) for name, prefix in plain))
 
 
 def _values(

@@ -24,6 +24,7 @@ from migrate.target.routing import Plan, PlannedTable
 from migrate.verify import counts
 from migrate.verify.check_units import Unit, copied, together
 from migrate.verify.compare_range import Comparison, Tables
+from migrate.verify.scope import unlike_by_now
 
 
 class Mode(StrEnum):
@@ -46,6 +47,7 @@ class TableLooked:
     differences: int = 0
     in_motion: int = 0  # keys that were not judged, or more where that is not known
     named: list[dict[str, Any]] = field(default_factory=list)
+    unaccounted: list[str] = field(default_factory=list)  # places that cannot hold the rows as they are
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +60,7 @@ class Report:
 
     @property
     def clean(self) -> bool:
-        return not any(one.differences or one.in_motion or one.counts_differ for one in self.tables)
+        return not any(one.differences or one.in_motion or one.counts_differ or one.unaccounted for one in self.tables)
 
     def as_dict(self) -> dict[str, Any]:
         tables = [asdict(one) for one in self.tables]
@@ -74,6 +76,7 @@ class Report:
             told += f", {counted(one.differences, 'difference')}"
             lines.append(told + (f", {counted(one.in_motion, 'key')} not judged" if one.in_motion else ""))
             lines += [f"  {item['kind']} {key_json(item['key'])}: {item['detail']}" for item in one.named]
+            lines += [f"  not accounted for: {told}" for told in one.unaccounted]
         return lines
 
     def raise_first(self) -> None:
@@ -89,6 +92,8 @@ class Report:
                     f"{one.table}: {one.rows} rows at the source, {one.target_rows} at the target",
                     hint="`migrate verify` names the rows",
                 )
+            if one.unaccounted:
+                raise DifferenceFound(f"not accounted for: {one.unaccounted[0]}", hint="`migrate verify` names all")
         if not self.clean:
             raise DifferenceFound(
                 "not judged: rows kept changing, or the stream did not come to them", hint="`migrate drain`, then again"
@@ -134,6 +139,9 @@ def run(
             found.append(_table(comparison, state, tables, mode, chunks))
         finally:
             comparison.close()
+    unlike = unlike_by_now(position.where_read(state, settings), [one for tables in chosen for one in tables])
+    for looked, tables in zip(found, chosen, strict=True):
+        looked.unaccounted = [told for one in tables for told in unlike.get(one.table.id, ())]
     return Report(mode, found, round(time.monotonic() - began, 1))
 
 

@@ -1,21 +1,29 @@
-"""What a verification speaks for: the tables as they were when it began (invariant certificate-binds)."""
+"""What a verification speaks for: the tables as they were when it began, at places that can hold their rows, and no
+others (invariant certificate-binds)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import sqlalchemy as sa
 
+from migrate.chunks.retry import Patience
 from migrate.model.table import Table, TableId
 from migrate.settings import Settings
 from migrate.state import compared, phase, schema_history
 from migrate.state import migration as migrations
 from migrate.state.phase import UNKNOWN, TablePhase
+from migrate.target.pool import TargetPool
 from migrate.target.routing import PlannedTable
+from migrate.target.unlike_places import Unlike, unlike_places
 from migrate.verify.resume import read_at
 from migrate.verify.verified import TableVerified
+
+_NAMED = 100
+"""Places of a table that are named; all are counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,29 +78,41 @@ class Bound:
         return [now.definitions[id_].full_name for id_ in now.definitions if id_ not in self.definitions]
 
 
+def unlike_by_now(settings: Settings, tables: Sequence[PlannedTable]) -> Unlike:
+    """As `unlike_places`, with servers that are away waited for. Raises ServerError when they stay so."""
+    with closing(TargetPool(settings)) as pool:
+        patience = Patience(settings, "verification: the target tables' definitions", pool.close)
+        return patience.call(lambda: unlike_places(settings, pool, tables))
+
+
 def bound(
     found: Sequence[TableVerified],
     together: Sequence[Sequence[PlannedTable]],
     before: Bound,
     now: Bound,
+    unlike: Unlike,
     *,
     every: bool = False,
 ) -> list[TableVerified]:
-    """What was found of tables that are compared together; of one that changed meanwhile the reason counts as a
-    difference. every: they are all tables, so that a cutover may go by it."""
+    """What was found of tables that are compared together. The reason counts as a difference for one that changed
+    meanwhile, and for each place that cannot hold its rows as they are.
+
+    unlike: of `unlike_by_now`; every: they are all tables, so that a cutover may go by it.
+    """
     there = before.changed_there(now) or (before.forgotten_since(now) if every else "")
-    return [_bound(table, tables, before, now, there) for table, tables in zip(found, together, strict=True)]
+    return [_bound(table, tables, before, now, there, unlike) for table, tables in zip(found, together, strict=True)]
 
 
 def _bound(
-    table: TableVerified, tables: Sequence[PlannedTable], before: Bound, now: Bound, there: str
+    table: TableVerified, tables: Sequence[PlannedTable], before: Bound, now: Bound, there: str, unlike: Unlike
 ) -> TableVerified:
     reasons = [
         f"{one.table.full_name}: {why}; `migrate verify` once more"
         for one in tables
         if (why := before.changed(now, one.table.id) or there)
     ]
-    if not reasons:
+    places = [told for one in tables for told in unlike.get(one.table.id, ())]
+    if not (reasons or places):
         return table
-    told = (*table.unaccounted, *reasons)
-    return replace(table, unaccounted=told, differences=table.differences + len(reasons))
+    told = (*table.unaccounted, *reasons, *places[:_NAMED])
+    return replace(table, unaccounted=told, differences=table.differences + len(reasons) + len(places))

@@ -25,7 +25,7 @@ class TableVerified:
     repaired: int = 0  # keys that differed, were refreshed, and agree now
     mended: tuple[Difference, ...] = ()  # what was wrong with those; at most settings.verify.max_named
     seconds: float = 0.0
-    unaccounted: tuple[str, ...] = ()  # why rows may not have been compared; each counts as a difference too
+    unaccounted: tuple[str, ...] = ()  # why rows that agree may not be equal; each counts as a difference too
 
     @property
     def clean(self) -> bool:

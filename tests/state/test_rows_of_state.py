@@ -11,7 +11,7 @@ import pytest
 import sqlalchemy as sa
 
 from migrate.model.coordinate import Coordinate
-from migrate.model.errors import PreflightError, StopError
+from migrate.model.errors import Code, PreflightError, StopError
 from migrate.model.table import Column, Kind, Table
 from migrate.state import migration as migrations
 from migrate.state import phase, position, schema_history, stop_reason

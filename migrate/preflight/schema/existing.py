@@ -11,7 +11,8 @@ from migrate.model.words import counted
 from migrate.mysql.connection import Connection
 from migrate.preflight.result import Result, Verdict
 from migrate.preflight.server_checks import each
-from migrate.target.create import keys_only_of, refuse_unlike
+from migrate.target.create import refuse_unlike
+from migrate.target.place_definition import keys_only_of
 from migrate.target.routing import Place, Plan
 
 
