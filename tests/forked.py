@@ -21,6 +21,7 @@ from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from migrate.cli.main import PANELS
 from migrate.processes.supervisor import process_names
 from migrate.settings import load_with_text
 from sandbox import process
@@ -246,7 +247,9 @@ _LAUNCHER = [sys.executable, "-m", "tests.flow.launcher"]
 _PR_SET_PDEATHSIG = 1  # prctl(2): a signal when the parent ends, which ends with the tests
 _libc = ctypes.CDLL(None, use_errno=True)
 _context = multiprocessing.get_context("forkserver")
-_context.set_forkserver_preload(["migrate.cli.main", "migrate.publish.publisher", "migrate.consume.consumer"])
+_context.set_forkserver_preload(
+    sorted({f"migrate.cli.{one}" for commands in PANELS.values() for one in commands.values()})
+)
 
 
 def _text(file: Path) -> str:

@@ -19,7 +19,7 @@ import yaml
 from pydantic import BaseModel
 
 from jobs import full_copy, verify
-from migrate.cli.main import app
+from migrate.cli.main import build
 from migrate.model import errors
 from migrate.model.change import partition_of
 from migrate.model.errors import MigrateError
@@ -35,7 +35,7 @@ from tests.jobs.cluster import SPARK_HOME
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 USER_PAGES = [page for page in PAGES if page.name == "README.md" or page.parent == ROOT / "docs"]
-CLI: Any = typer.main.get_command(app)
+CLI: Any = typer.main.get_command(build())
 TASKS = set(re.findall(r"^([a-z-]+):.*## ", (ROOT / "Makefile").read_text(), re.M))
 ENVIRONMENT = {f"{name}_PASSWORD": "x-long-and-random" for name in ("STATE", "SOURCE", "TARGET", "KAFKA")}
 ENVIRONMENT |= {f"{name}_TOKEN": f"{name}-long-and-random" for name in ("WEB", "WEB_1", "WEB_2")}

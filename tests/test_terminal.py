@@ -59,7 +59,7 @@ def test_an_error_is_printable(monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
     def refuse(*_arguments: object, **_more: object) -> None:
         raise PreflightError(OBEYED, hint=OBEYED)
 
-    monkeypatch.setattr(main, "app", refuse)
+    monkeypatch.setattr(main, "build", lambda *_: refuse)
     with pytest.raises(SystemExit):
         main.main([])
     assert capsys.readouterr().err.count(SHOWN) == 2

@@ -4,27 +4,14 @@ from __future__ import annotations
 
 import sys
 import traceback
-from collections.abc import Callable
-from importlib import metadata
+from collections.abc import Sequence
+from importlib import import_module, metadata
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from migrate.cli.bundle import bundle
-from migrate.cli.copy import copy
-from migrate.cli.cutover import cutover, finish, rollback, show_switch, web
-from migrate.cli.explain import explain
-from migrate.cli.foreign import foreign
 from migrate.cli.options import out
-from migrate.cli.parked import parked
-from migrate.cli.processes import commit, consume, publish, requeue, run
-from migrate.cli.set_up import init, preflight
-from migrate.cli.status import status
-from migrate.cli.stream import drain, refresh, repartition
-from migrate.cli.throttle import throttle
-from migrate.cli.verify import check, verify
-from migrate.cutover.way_back import way_back
 from migrate.model.command import OF_WHO_LEADS, Command, Direction, as_typed
 from migrate.model.errors import MigrateError
 from migrate.processes import logs
@@ -34,34 +21,54 @@ from migrate.terminal import printable
 
 _INTERRUPTED = 130
 """Typer's exit code where Ctrl-C ends a command that has nothing to finish first."""
-app = typer.Typer(
-    name="migrate",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    help=(
-        "Move MySQL and MariaDB tables to many databases and tables while the application keeps writing.\n\n"
-        "First migration: preflight → init → run (keeps running) → copy → drain → verify.\n\n"
-        "Exit codes: 0 done, 1 differences found, 2 config, 3 preflight, 4 server, 5 stopped at something unknown,"
-        " 6 another process took over, 7 a cutover gave writes back, 70 a defect in this program."
-    ),
+_HELP = (
+    "Move MySQL and MariaDB tables to many databases and tables while the application keeps writing.\n\n"
+    "First migration: preflight → init → run (keeps running) → copy → drain → verify.\n\n"
+    "Exit codes: 0 done, 1 differences found, 2 config, 3 preflight, 4 server, 5 stopped at something unknown,"
+    " 6 another process took over, 7 a cutover gave writes back, 70 a defect in this program."
 )
-PANELS: dict[str, tuple[Callable[..., None] | typer.Typer, ...]] = {
-    "Set up": (preflight, init, bundle),
-    "Run": (run, publish, consume, commit, requeue, check),
-    "Copy and verify": (copy, throttle, drain, verify),
-    "Look": (status, explain, show_switch),
-    "Switch": (cutover, rollback, finish, web),
-    "Repair": (refresh, parked, foreign, repartition),
+PANELS = {
+    "Set up": {"preflight": "set_up", "init": "set_up", "bundle": "bundle"},
+    "Run": dict.fromkeys(("run", "publish", "consume", "commit", "requeue"), "processes") | {"check": "verify"},
+    "Copy and verify": {"copy": "copy", "throttle": "throttle", "drain": "stream", "verify": "verify"},
+    "Look": {"status": "status", "explain": "explain", "switch": "cutover"},
+    "Switch": dict.fromkeys(("cutover", "rollback", "finish", "web"), "cutover"),
+    "Repair": {"refresh": "stream", "parked": "parked", "foreign": "foreign", "repartition": "stream"},
 }
-"""Every command, by what people do, in the order in which they do it."""
-_NAMES: dict[Callable[..., None], str] = {show_switch: "switch"}
-for _panel, _commands in PANELS.items():
-    for _command in _commands:
-        if isinstance(_command, typer.Typer):
-            app.add_typer(_command, rich_help_panel=_panel)
-        else:
-            app.command(_NAMES.get(_command), rich_help_panel=_panel)(_command)
+"""Every command with its module, by what people do, in the order in which they do it."""
+_FUNCTIONS = {"switch": "show_switch"}
+_WITH_VALUE = ("--config", "-c")
+
+
+def build(only: str | None = None) -> typer.Typer:
+    """The program; with one command alone where that is known, as the modules of all take a second to load."""
+    app = typer.Typer(
+        name="migrate", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=_HELP
+    )
+    app.callback()(_options)
+    for panel, commands in PANELS.items():
+        for name, module in commands.items():
+            if only not in (None, name):
+                continue
+            command = getattr(import_module(f"migrate.cli.{module}"), _FUNCTIONS.get(name, name))
+            if isinstance(command, typer.Typer):
+                app.add_typer(command, rich_help_panel=panel)
+            else:
+                app.command(name, rich_help_panel=panel)(command)
+    return app
+
+
+def named(arguments: Sequence[str]) -> str | None:
+    """The command of a command line; None where none is there, or it is not known."""
+    words = iter(arguments)
+    for word in words:
+        if word in _WITH_VALUE:
+            next(words, None)
+        elif not word.startswith("-"):
+            return word if any(word in commands for commands in PANELS.values()) else None
+        elif word not in ("--reverse", "--forward") and not word.startswith("--config="):
+            return None
+    return None
 
 
 class _Context:
@@ -89,9 +96,14 @@ class _Context:
     def load(self, process: str = "") -> Settings:
         if self._loaded is None:
             settings, text = load_with_text(self.path)
-            self._loaded = way_back(settings) if self.reverse else settings, text
+            self._loaded = self._reversed(settings) if self.reverse else settings, text
         logs.configure(self._loaded[0].logging, f"reverse:{process}" if self.reverse and process else process)
         return self._loaded[0]
+
+    @staticmethod
+    def _reversed(settings: Settings) -> Settings:
+        found: Settings = import_module("migrate.cutover.way_back").way_back(settings)
+        return found
 
     @property
     def text(self) -> str:
@@ -108,7 +120,6 @@ def _version(asked: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
 def _options(
     context: typer.Context,
     config: Annotated[
@@ -135,7 +146,7 @@ def _options(
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line; every MigrateError is one line and an exit code."""
     try:
-        app(arguments, standalone_mode=True)
+        build(named(sys.argv[1:] if arguments is None else arguments))(arguments, standalone_mode=True)
     except MigrateError as error:
         sys.stdout.flush()
         hint = _typed[-1].meant(error.way_out) if _typed else error.way_out

@@ -16,7 +16,7 @@ from rich.text import Text
 
 from migrate.cli.options import Json, out, print_json
 from migrate.cli.throttle import told_copy
-from migrate.cli.verify import shown_check
+from migrate.cli.told_check import shown_check
 from migrate.model.errors import ConfigError, MigrateError
 from migrate.model.words import counted
 from migrate.settings import Settings

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from migrate.cli.options import Json, Tables, out, print_json
 from migrate.cli.progress import RowsBar
+from migrate.cli.told_check import shown_check
 from migrate.model.change import key_json
 from migrate.model.errors import ConfigError, DifferenceFound, PreflightError
 from migrate.model.words import counted
@@ -161,21 +161,3 @@ def check(
             f" {first['kind']}",
             hint="`migrate status --json` names them",
         )
-
-
-def shown_check(now: Mapping[str, Any]) -> list[str]:
-    """What the scheduled check found, in lines."""
-    last = now["last"]
-    if last is None:
-        return []
-    told = f"check: {counted(last['chunks'], 'chunk')} with {counted(last['rows'], 'row')} at {last['finished']}"
-    told += f"; {now['never_checked']} of {now['chunks']} never compared" if now["never_checked"] else ""
-    told += f"; {counted(last['in_motion'], 'key')} not judged" if last["in_motion"] else ""
-    told += f"; {counted(last['repaired'], 'key')} repaired" if last["repaired"] else ""
-    lines = [told + f"; {counted(now['differences'], 'difference')}"]
-    for one in now["named"][:10]:
-        told = f"DIFFERS {one['table']} key {key_json(one['key'])}: {one['kind']}: {one['detail']}"
-        lines.append(f"{told}, since {one['first_seen']}")
-    if (more := now["differences"] - 10) > 0:
-        lines.append(f"        and {more} more")
-    return lines

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 
 import sqlalchemy as sa
 
+from migrate.model import process_names
 from migrate.model.errors import Code, ServerError, StopError
 from migrate.model.words import counted, duration
 from migrate.settings import Settings
@@ -16,7 +17,6 @@ from migrate.state import stop_reason
 from migrate.state.pending_markers import Generations
 from migrate.status import snapshot
 from migrate.status.snapshot import Snapshot
-from migrate.verify.scheduled import PROCESS as CHECK
 
 _POLL = 0.5
 _JUST_ASKED = timedelta(seconds=60)
@@ -56,7 +56,7 @@ def drain(
         if from_before is None:
             from_before = {(one.process, one.at) for one in stopped}
         for process, reason, hint, at, *_ in stopped:
-            if process == CHECK:  # it only looks
+            if process == process_names.CHECK:  # it only looks
                 continue
             just_asked = asked is not None and stop_reason.is_partition(process) and at - asked < _JUST_ASKED
             if just_asked and first_seen.setdefault(process, at) == at:

@@ -11,10 +11,11 @@ import sqlalchemy as sa
 
 from migrate.commands.read_to_end import read_on
 from migrate.cutover import lost_server
-from migrate.cutover.lock import LEASE, alone
+from migrate.cutover.lock import alone
 from migrate.cutover.reverse_settings import SUFFIX, reversed_settings
 from migrate.kafka import admin
 from migrate.kafka.reader import NoSuchTopic, PartitionReader
+from migrate.model import process_names
 from migrate.model.errors import PreflightError, ServerError, StopError
 from migrate.model.words import counted
 from migrate.mysql.connection import Connection
@@ -112,7 +113,7 @@ def finish(
     with alone(settings, state):
         with state.begin() as connection:
             if begun is None:  # a cutover, or a process, may have begun since
-                _refuse(connection, settings, names, abandon=abandon, ours=LEASE)
+                _refuse(connection, settings, names, abandon=abandon, ours=process_names.CUTOVER)
                 if switch.get(connection, settings.name).side is not side:
                     raise PreflightError("applications were switched meanwhile", hint="`migrate status`, and again")
             for name in names if begun is None else ():

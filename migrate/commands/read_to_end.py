@@ -8,8 +8,9 @@ from contextlib import closing
 
 import sqlalchemy as sa
 
+from migrate.model import process_names
 from migrate.model.errors import PreflightError, ServerError
-from migrate.publish.publisher import Publisher, lease_name
+from migrate.publish.publisher import Publisher
 from migrate.publish.start_position import SourceEnd, source_end
 from migrate.settings import Settings
 from migrate.state import position
@@ -33,7 +34,7 @@ def read_on(settings: Settings, state: sa.Engine, source: str) -> None:
     name, end = f"source '{source}'", source_end(position.where_read(state, settings).source(source))
     end.refuse_earlier(source, before)
     with closing(Leases(state, settings.name, settings.lease.seconds, quiet=True).start()) as leases:
-        held = leases.acquire(lease_name(source))
+        held = leases.acquire(process_names.publisher(source))
         if held is None:
             raise PreflightError(f"the publisher of {name} runs", hint="stop `migrate run`, and again")
         _publish(settings, state, source, leases, held, end)

@@ -6,6 +6,7 @@ import sqlalchemy as sa
 
 from migrate.kafka import admin
 from migrate.kafka.topic_identity import BEGIN_ANEW
+from migrate.model import process_names
 from migrate.model.coordinate import file_number
 from migrate.model.errors import ConfigError, PreflightError
 from migrate.model.words import counted
@@ -47,7 +48,7 @@ def repartition(settings: Settings, state: sa.Engine, partitions: int, topic: st
         for name in (known.name, *settings.delay_topics(known.name)):
             admin.add_partitions(settings.kafka, name, partitions)
         with state.begin() as connection:
-            for lease in exclusive.SINGLE:
+            for lease in process_names.SINGLE:
                 leases.still_ours(connection, leases.check(lease))
             return migrations.set_partitions(connection, settings.name, known, partitions)
 

@@ -9,6 +9,7 @@ from dataclasses import replace
 import sqlalchemy as sa
 import structlog
 
+from migrate.model import process_names
 from migrate.model.coordinate import in_log
 from migrate.model.errors import ConfigError, PreflightError
 from migrate.model.log_position import parse_place
@@ -17,7 +18,6 @@ from migrate.mysql.readable import BinlogPosition
 from migrate.publish import start_position
 from migrate.publish.configured_start import Finder
 from migrate.publish.log.gtid import parse
-from migrate.publish.publisher import lease_name
 from migrate.publish.schema.following import begin_incarnation
 from migrate.settings import Settings
 from migrate.state import acknowledged, compared, leading, outstanding
@@ -96,7 +96,7 @@ def clear_batches(settings: Settings, state: sa.Engine, source: str) -> int:
 def _in_its_place(settings: Settings, state: sa.Engine, source: str) -> Iterator[tuple[Leases, Held]]:
     """Hold the publisher's lease, so that none runs meanwhile."""
     with closing(Leases(state, settings.name, settings.lease.seconds, quiet=True).start()) as leases:
-        held = leases.acquire(lease_name(source))
+        held = leases.acquire(process_names.publisher(source))
         if held is None:
             raise PreflightError(
                 f"the publisher of source '{source}' runs", hint="stop it, and wait until its lease has run out"

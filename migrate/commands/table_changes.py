@@ -14,11 +14,11 @@ from typing import Self
 import sqlalchemy as sa
 
 from migrate.commands import row_filter_changes as conditions
+from migrate.model import process_names
 from migrate.model.table import Table, TableId
 from migrate.mysql.connection import Connection
 from migrate.mysql.errors import explained
 from migrate.processes import exclusive
-from migrate.publish.publisher import lease_name
 from migrate.settings import Settings
 from migrate.state import (
     chunks,
@@ -139,8 +139,8 @@ class Changes:
             skipped_key.forget(connection, name, id_)
         left = {id_[0] for id_ in (self.known.keys() - self.gone) | plan.tables.keys()}
         for source in {id_[0] for id_ in removed} - left:
-            stop_reason.clear(connection, name, lease_name(source))
-            exit_reason.clear(connection, name, lease_name(source))
+            stop_reason.clear(connection, name, process_names.publisher(source))
+            exit_reason.clear(connection, name, process_names.publisher(source))
             failover.settle_removed(connection, name, source)
 
 

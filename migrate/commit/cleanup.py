@@ -10,6 +10,7 @@ import sqlalchemy as sa
 import structlog
 from apscheduler.schedulers.background import BackgroundScheduler
 
+from migrate.model import process_names
 from migrate.model.table import Table, TableId
 from migrate.settings import Settings
 from migrate.state import record
@@ -20,7 +21,6 @@ from migrate.target.pool import TargetPool
 from migrate.target.routing import Plan
 
 log = structlog.get_logger("migrate.cleanup")
-LEASE = "cleanup"
 _LIMIT = 10_000
 _ROWS = 1_000  # of decisions in one statement: each has up to 2,000 keys, and may be megabytes
 
@@ -62,14 +62,14 @@ class Cleanup:
 
     def _run_safely(self) -> None:
         try:
-            if not self._held and self._leases.acquire(LEASE) is None:
+            if not self._held and self._leases.acquire(process_names.CLEANUP) is None:
                 return
             self._held = True
-            self._leases.check(LEASE)
+            self._leases.check(process_names.CLEANUP)
             self.run_once()
         except Exception as error:  # the next run tries again; the committer beside must go on
             self._held = False
-            self._leases.release(LEASE)
+            self._leases.release(process_names.CLEANUP)
             log.warning("cleanup failed, next run tries again", error=str(error))
 
     def run_once(self) -> tuple[int, int]:
@@ -98,7 +98,7 @@ class Cleanup:
             tables.setdefault(planned.noted_as.id, (planned.noted_as, set()))[1].add(planned.table.id)
         deleted = 0
         for database in plan.used_databases:
-            self._leases.check(LEASE)  # frozen for long, the plan may be another now
+            self._leases.check(process_names.CLEANUP)  # frozen for long, the plan may be another now
             connection = pool.get(database)
             known = write_context.read(connection, self._settings.name)
             for noted_as, ids in tables.values():

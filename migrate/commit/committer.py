@@ -14,6 +14,7 @@ import sqlalchemy as sa
 import structlog
 
 from migrate.kafka.reader import PartitionReader
+from migrate.model import process_names
 from migrate.settings import Settings
 from migrate.state import migration as migrations
 from migrate.state import record
@@ -22,7 +23,6 @@ from migrate.state.lease import Leases
 from migrate.state.record import Partition
 
 log = structlog.get_logger("migrate.commit")
-LEASE = "commit"
 
 
 class Committer:
@@ -42,7 +42,7 @@ class Committer:
         """Commit until stopped; waits `commit.idle_seconds` when there is nothing to do."""
         try:
             while not self._stop.is_set():
-                self._leases.check(LEASE)
+                self._leases.check(process_names.COMMIT)
                 if time.monotonic() >= self._renewal:
                     self.renew()
                     self._renewal = time.monotonic() + self._settings.commit.renew_seconds

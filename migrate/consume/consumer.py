@@ -22,6 +22,7 @@ from migrate.consume.partition_start import Owner
 from migrate.consume.partitions import Partitions
 from migrate.consume.queue import SwapQueue
 from migrate.kafka.reader import PartitionReader, Raw
+from migrate.model import process_names
 from migrate.model.errors import Code, MigrateError, OwnershipLost, ServerError, StopError
 from migrate.model.message import Message, Received, decode, without_rows
 from migrate.model.partition import leave_out_hint
@@ -33,7 +34,6 @@ from migrate.state.lease import Leases
 from migrate.state.record import Consumed, Partition, Record
 
 log = structlog.get_logger("migrate.consume")
-PROCESS = "consume"
 _DRAIN_POLL = 0.5
 T = TypeVar("T")
 
@@ -119,7 +119,7 @@ class Consumer:
     def _note_works(self) -> None:
         """How the last one ended is over, once we have a partition and the servers answered."""
         if not self._works and self._partitions.reading():
-            self._in_state(lambda connection: exit_reason.clear(connection, self._settings.name, PROCESS))
+            self._in_state(lambda connection: exit_reason.clear(connection, self._settings.name, process_names.CONSUME))
             self._works = True
 
     # -- reading

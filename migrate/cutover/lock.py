@@ -9,14 +9,13 @@ from dataclasses import dataclass
 
 import sqlalchemy as sa
 
+from migrate.model import process_names
 from migrate.model.errors import OwnershipLost, PreflightError, ServerError
 from migrate.settings import Settings
 from migrate.state import cutover, switch
 from migrate.state.cutover import Outcome
 from migrate.state.lease import Held, Leases
 from migrate.state.switch import Side
-
-LEASE = "cutover"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +59,7 @@ def still_at(migration: str, run: int, outcome: Outcome, connection: sa.Connecti
 def alone(settings: Settings, state: sa.Engine) -> Iterator[Alone]:
     """With the lease of cutovers. Raises PreflightError while another one has it."""
     with closing(Leases(state, settings.name, settings.lease.seconds, quiet=True).start()) as leases:
-        held = leases.acquire(LEASE)
+        held = leases.acquire(process_names.CUTOVER)
         if held is None:
             raise PreflightError(
                 "another cutover is under way, or one was killed a moment ago",

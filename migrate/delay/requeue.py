@@ -23,6 +23,7 @@ from migrate.kafka.admin import NEW
 from migrate.kafka.producer import AcknowledgedLost, OrderedProducer
 from migrate.kafka.reader import NoSuchTopic, PartitionReader
 from migrate.kafka.topic_identity import TopicWatch
+from migrate.model import process_names
 from migrate.model.errors import Code, ServerError, StopError
 from migrate.model.message import decode
 from migrate.settings import Settings
@@ -31,7 +32,6 @@ from migrate.state.lease import Leases
 from migrate.state.migration import Migration
 
 log = structlog.get_logger("migrate.requeue")
-LEASE = "requeue"
 _PAUSE = 0.2
 _BUFFERED = 1000
 """Messages held of one partition before it is paused. Their due times rise, so the head decides; where they do not, as
@@ -130,7 +130,7 @@ class Requeue:
                     raise
 
     def _check_lease(self) -> None:
-        self._leases.check(LEASE)
+        self._leases.check(process_names.REQUEUE)
 
     def _check_topics(self) -> None:
         for gone in self._topics.gone().values():

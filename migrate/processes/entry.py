@@ -15,22 +15,20 @@ import sqlalchemy as sa
 import structlog
 
 from migrate.commit.cleanup import Cleanup
-from migrate.commit.committer import LEASE as COMMIT_LEASE
 from migrate.commit.committer import Committer
-from migrate.consume.consumer import PROCESS as CONSUME
 from migrate.consume.consumer import Consumer
 from migrate.delay.lost_deletes import LostDeletes
 from migrate.delay.markers import Markers
-from migrate.delay.requeue import LEASE as REQUEUE_LEASE
 from migrate.delay.requeue import Requeue
 from migrate.kafka import admin
 from migrate.merge.merger import Merger
 from migrate.merge.standby_guard import Sides
+from migrate.model import process_names
 from migrate.model.errors import PreflightError, ServerError
 from migrate.model.stopping import stop_on_signals
 from migrate.processes.runtime import Runtime, run_process
 from migrate.processes.same_keys import alike_in
-from migrate.publish.publisher import Publisher, lease_name
+from migrate.publish.publisher import Publisher
 from migrate.settings import Settings
 from migrate.state import database, left_out_messages, position
 from migrate.state import migration as migrations
@@ -45,7 +43,6 @@ from migrate.target.requeue import AftermathSender
 from migrate.target.stored_plan import stored_plan
 from migrate.verify import check_units
 from migrate.verify.check_run import Outcome
-from migrate.verify.scheduled import LEASE as CHECK_LEASE
 from migrate.verify.scheduled import Ending, ScheduledCheck
 
 log = structlog.get_logger("migrate.run")
@@ -91,7 +88,7 @@ def publish(settings: Settings, source: str) -> None:
     def body(runtime: Runtime) -> None:
         plan = runtime.plan()
         _check_topics(runtime)
-        held = runtime.wait_for(lease_name(source), plan)
+        held = runtime.wait_for(process_names.publisher(source), plan)
         if held is not None:
             planned = {key[1:]: one for key, one in runtime.plan().tables.items() if key[0] == source}
             Publisher(settings, source, planned, runtime.state, runtime.leases, held, runtime.stop).run()
@@ -139,7 +136,7 @@ def consume(settings: Settings) -> None:
         finally:
             merger.close()
 
-    run_process(settings, CONSUME, body)
+    run_process(settings, process_names.CONSUME, body)
 
 
 def commit(settings: Settings) -> None:
@@ -150,7 +147,7 @@ def commit(settings: Settings) -> None:
         _check_topics(runtime, admin.NEW)
         scheduler = Cleanup(settings, runtime.plan, runtime.state, runtime.leases, runtime.stop).schedule()
         try:
-            if runtime.wait_for(COMMIT_LEASE, plan) is not None:
+            if runtime.wait_for(process_names.COMMIT, plan) is not None:
                 runtime.works()
                 Committer(settings, runtime.state, runtime.leases, runtime.stop).run()
         finally:
@@ -165,7 +162,7 @@ def requeue(settings: Settings) -> None:
     def body(runtime: Runtime) -> None:
         plan = runtime.plan()
         _check_topics(runtime, admin.NEW)
-        if runtime.wait_for(REQUEUE_LEASE, plan) is not None:
+        if runtime.wait_for(process_names.REQUEUE, plan) is not None:
             known, gone = _check_topics(runtime, admin.NEW)  # it may have got more partitions while we stood by
             there = replace(known, topics=tuple(topic for topic in known.topics if topic.name not in gone))
             missing = _gone_delays(runtime, there)
@@ -182,12 +179,12 @@ def check(settings: Settings) -> None:
     """Compare finished chunks every so often until told to stop."""
 
     def body(runtime: Runtime) -> None:
-        held = runtime.wait_for(CHECK_LEASE, runtime.plan())
+        held = runtime.wait_for(process_names.CHECK, runtime.plan())
         if held is not None:
             runtime.works()
             ScheduledCheck(settings, runtime.plan, runtime.state, runtime.leases, held, runtime.stop).run()
 
-    run_process(settings, CHECK_LEASE, body)
+    run_process(settings, process_names.CHECK, body)
 
 
 def check_once(settings: Settings) -> Outcome:
@@ -197,7 +194,7 @@ def check_once(settings: Settings) -> Outcome:
         closing(Leases(state, settings.name, settings.lease.seconds, quiet=True).start()) as leases,
         stop_on_signals() as stop,
     ):
-        held = leases.acquire(CHECK_LEASE)
+        held = leases.acquire(process_names.CHECK)
         if held is None:
             raise PreflightError(
                 "another process checks this migration already",

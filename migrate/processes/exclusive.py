@@ -7,17 +7,11 @@ from contextlib import closing, contextmanager
 
 import sqlalchemy as sa
 
-from migrate.commit.cleanup import LEASE as CLEANUP_LEASE
-from migrate.commit.committer import LEASE as COMMIT_LEASE
-from migrate.delay.requeue import LEASE as REQUEUE_LEASE
+from migrate.model import process_names
 from migrate.model.errors import PreflightError
-from migrate.publish.publisher import lease_name
 from migrate.settings import Settings
 from migrate.state.lease import Leases
 from migrate.state.migration import Migration
-from migrate.verify.scheduled import LEASE as CHECK_LEASE
-
-SINGLE = (COMMIT_LEASE, CLEANUP_LEASE, REQUEUE_LEASE, CHECK_LEASE)
 
 
 @contextmanager
@@ -28,8 +22,9 @@ def for_everyone(
 
     sources: further ones, that the config does not have any more. Raises PreflightError, with the hint, when one runs.
     """
-    names = [lease_name(source) for source in sorted({*sources, *(source.name for source in settings.sources)})]
-    names += [*SINGLE, *(partition.lease for partition in known.partitions)]
+    read = sorted({*sources, *(source.name for source in settings.sources)})
+    names = [process_names.publisher(source) for source in read]
+    names += [*process_names.SINGLE, *(partition.lease for partition in known.partitions)]
     with closing(Leases(state, settings.name, settings.lease.seconds, quiet=True).start()) as leases:
         for name in names:
             if leases.acquire(name) is None:

@@ -14,6 +14,7 @@ import sqlalchemy as sa
 import structlog
 
 from migrate.kafka.producer import AcknowledgedLost, DeliveryFailed, OrderedProducer
+from migrate.model import process_names
 from migrate.model.coordinate import Coordinate, in_log
 from migrate.model.errors import Code, MigrateError, ServerError, StopError
 from migrate.model.table import Table
@@ -66,10 +67,6 @@ log = structlog.get_logger("migrate.publish")
 _LAST_FLUSH = 10.0
 _HURRY = 0.05  # seconds between two flushes while somebody is in a hurry
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 30.0  # seconds, after a failed delivery
-
-
-def lease_name(source: str) -> str:
-    return f"publish:{source}"
 
 
 class Publisher:
@@ -435,7 +432,7 @@ class Publisher:
     def _note_works(self) -> None:
         """How the last publisher ended is over, once a position is flushed of what the source sent."""
         if self._answered and not self._works:
-            name, process = self._settings.name, lease_name(self._source.name)
+            name, process = self._settings.name, process_names.publisher(self._source.name)
             in_transaction(self._state, lambda state: exit_reason.clear(state, name, process), self._stop)
             self._works = True
 

@@ -6,14 +6,13 @@ from collections.abc import Collection, Iterable
 from dataclasses import replace
 from typing import Any
 
+from migrate.model import process_names
 from migrate.model.command import Command
-from migrate.publish.publisher import lease_name
 from migrate.settings import Settings
 from migrate.state import stop_reason
 from migrate.state.reached import Lost
 from migrate.status.blocker import DRAIN, FOREIGN, PARKED, PREFLIGHT, REPAIR, VERIFY, WATCH, Blocker, Kind
 from migrate.status.snapshot import Snapshot
-from migrate.verify.scheduled import PROCESS as CHECK
 
 
 def of_stream(
@@ -22,16 +21,16 @@ def of_stream(
     """max_lag_seconds: of a stream that hurries; None: of one that waits for its merges, as it does before a cutover.
     without: sources that are gone, and not asked about."""
     sources = [one for one in now.sources if one.name not in without]
-    halting = {lease_name(name) for name in without}
+    halting = {process_names.publisher(name) for name in without}
     found = [_stopped(one) for one in now.halted if one["process"] not in halting]
     found += [Blocker(Kind.SOURCE_UNREACHABLE, one.name, {"reason": one.problem}) for one in sources if one.problem]
     found += [Blocker(Kind.NOT_BEGUN, one.name) for one in sources if not one.published]
     found += [Blocker(Kind.TOPIC_GONE, name) for name in sorted(now.gone)]
     found += no_answer(now)
     found += [
-        Blocker(Kind.NO_PUBLISHER, one.name, {"ended": _ended(now, lease_name(one.name))})
+        Blocker(Kind.NO_PUBLISHER, one.name, {"ended": _ended(now, process_names.publisher(one.name))})
         for one in sources
-        if lease_name(one.name) not in now.leading
+        if process_names.publisher(one.name) not in now.leading
     ]
     if idle := [part for part in now.partitions if not part.owner]:
         found.append(Blocker(Kind.NO_CONSUMER, facts={"partitions": len(idle), "ended": _ended(now, "consume")}))
@@ -83,7 +82,7 @@ def _stopped(one: dict[str, Any]) -> Blocker:
     remedy = None
     if stop_reason.is_partition(process):
         remedy = PARKED
-    elif process == CHECK:
+    elif process == process_names.CHECK:
         remedy = WATCH  # it tries again by itself
     return Blocker(Kind.STOPPED, process, {"reason": one["reason"], "code": one["code"]}, remedy)
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 import sqlalchemy as sa
 
 from migrate.cutover import write_access
-from migrate.cutover.lock import LEASE
 from migrate.cutover.reverse_settings import SUFFIX
+from migrate.model import process_names
 from migrate.settings import Settings
 from migrate.state import compared, cutover, lease, switch, verification
 from migrate.state.cutover import Direction, Outcome, Run
@@ -65,7 +65,7 @@ def read(settings: Settings, state: sa.Engine, now: Snapshot) -> Facts:
 
 def _running(connection: sa.Connection, name: str) -> bool:
     """Whether a process of a way runs."""
-    return bool(lease.holders(connection, name).keys() - {LEASE})
+    return bool(lease.holders(connection, name).keys() - {process_names.CUTOVER})
 
 
 def _followed(connection: sa.Connection, settings: Settings, switched: Run) -> bool:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from migrate.delay.requeue import LEASE as REQUEUE
+from migrate.model import process_names
 from migrate.model.command import OF_WHO_LEADS, Command, Direction
-from migrate.publish.publisher import lease_name
 from migrate.status.blocker import COPY, DRAIN, FOREIGN, PARKED, PREFLIGHT, REPAIR, RUN, VERIFY, WATCH, Blocker
 from migrate.status.snapshot import Snapshot
 
@@ -27,12 +26,18 @@ def _rank(remedy: Command) -> int:
 def missing(now: Snapshot, *, behind: bool = True) -> Command | None:
     """The command that starts what does not run; None when nothing is missing. behind: what is behind the topic too."""
     lacking = [
-        Command(("publish", "--source", one.name)) for one in now.sources if lease_name(one.name) not in now.leading
+        Command(("publish", "--source", one.name))
+        for one in now.sources
+        if process_names.publisher(one.name) not in now.leading
     ]
     owners = [part.owner for part in now.partitions]
     if behind:
         working = {*now.leading, *(("consume",) if all(owners) else ())}
-        needed = ["consume", *([REQUEUE] if now.returning else ()), *(one["process"] for one in now.halted)]
+        needed = [
+            "consume",
+            *([process_names.REQUEUE] if now.returning else ()),
+            *(one["process"] for one in now.halted),
+        ]
         lacking += [Command((name,)) for name in needed if ":" not in name and name not in working]
     if not lacking:
         return None

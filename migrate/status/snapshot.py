@@ -14,12 +14,11 @@ import sqlalchemy as sa
 
 from migrate.copy import operator_limits
 from migrate.kafka.reader import NoSuchTopic, PartitionReader
+from migrate.model import process_names
 from migrate.model.errors import MigrateError
 from migrate.model.partition import Partition
 from migrate.model.times import in_utc
 from migrate.mysql.errors import explained
-from migrate.processes.exclusive import SINGLE
-from migrate.publish.publisher import lease_name
 from migrate.publish.start_position import SourceEnd, source_end
 from migrate.settings import Settings, Source
 from migrate.state import (
@@ -187,7 +186,10 @@ def read(
         _without(connection, status)
         now = connection.execute(sa.select(database.now)).scalar_one()
         holders = lease.holders(connection, settings.name)
-        single = {*SINGLE, *(lease_name(source.name) for source in settings.sources)}  # one process each
+        single = {
+            *process_names.SINGLE,
+            *(process_names.publisher(source.name) for source in settings.sources),
+        }  # one process each
         status.leading = {name: holder for name, holder in holders.items() if name in single}
         listed = {name: outstanding.get(connection, settings.name, name) for name in stored}
         replaying = {

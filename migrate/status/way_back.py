@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 
 from migrate.cutover.reverse_settings import SUFFIX, Moved, moved, reversed_settings
+from migrate.model import process_names
 from migrate.model.command import Command, Direction
 from migrate.model.errors import ConfigError, PreflightError
-from migrate.publish.publisher import lease_name
 from migrate.settings import Settings
 from migrate.state import leading, lease, stop_reason
 from migrate.state import migration as migrations
@@ -136,5 +136,8 @@ def _of_it(held: Sequence[Blocker]) -> list[Blocker]:
 def _runs(connection: sa.Connection, name: str, sources: Collection[str]) -> bool:
     """Whether any of its publishers and consumers runs."""
     holders = lease.holders(connection, name)
-    wanted = {*map(lease_name, sources), *(part.lease for part in migrations.get(connection, name).partitions)}
+    wanted = {
+        *map(process_names.publisher, sources),
+        *(part.lease for part in migrations.get(connection, name).partitions),
+    }
     return not wanted.isdisjoint(holders)

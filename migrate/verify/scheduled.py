@@ -15,6 +15,7 @@ from apscheduler.schedulers.background import BackgroundScheduler
 from sqlalchemy.exc import DBAPIError
 
 from migrate.chunks.outcome import may_pass
+from migrate.model import process_names
 from migrate.model.errors import MigrateError, ServerError, StopError
 from migrate.mysql.errors import text
 from migrate.settings import Settings
@@ -25,7 +26,6 @@ from migrate.target.routing import Plan
 from migrate.verify.check_run import CheckRun, Outcome
 
 log = structlog.get_logger("migrate.check")
-LEASE = PROCESS = "check"
 _LOOK_SECONDS = 0.5
 
 
@@ -60,7 +60,7 @@ class ScheduledCheck:
         scheduler = self._schedule()
         try:
             while not self._stop.wait(_LOOK_SECONDS):
-                self._leases.check(LEASE)
+                self._leases.check(process_names.CHECK)
                 if self._failure is not None:
                     raise self._failure
         finally:
@@ -94,7 +94,7 @@ class ScheduledCheck:
 
     def _run_and_note(self) -> None:
         try:
-            self._leases.check(LEASE)
+            self._leases.check(process_names.CHECK)
             with self._state.connect() as connection:
                 if not leading.leads(connection, self._settings.name):
                     return  # the sources follow by now: what is newer at the targets is no difference
@@ -118,7 +118,7 @@ class ScheduledCheck:
         """Raises Ending when the process is to end, OwnershipLost."""
         ends = time.monotonic() + seconds
         while True:
-            self._leases.check(LEASE)
+            self._leases.check(process_names.CHECK)
             left = ends - time.monotonic()
             if self._stop.wait(max(0.0, min(left, _LOOK_SECONDS))) or self._ending.is_set():
                 raise Ending
@@ -135,8 +135,8 @@ class ScheduledCheck:
     def _note(self, error: MigrateError | None) -> None:
         def note(connection: sa.Connection) -> None:
             if error is None:
-                stop_reason.clear(connection, self._settings.name, PROCESS)
+                stop_reason.clear(connection, self._settings.name, process_names.CHECK)
             else:
-                stop_reason.note(connection, self._settings.name, PROCESS, error)
+                stop_reason.note(connection, self._settings.name, process_names.CHECK, error)
 
         self._write(note)

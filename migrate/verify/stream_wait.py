@@ -9,9 +9,9 @@ import sqlalchemy as sa
 import structlog
 from sqlalchemy.exc import DBAPIError
 
+from migrate.model import process_names
 from migrate.model.errors import MigrateError
 from migrate.mysql.errors import text
-from migrate.publish.publisher import lease_name
 from migrate.settings import Settings
 from migrate.state import lease
 from migrate.state import migration as migrations
@@ -63,4 +63,4 @@ class Following:
         with self._state.connect() as connection:
             held = lease.holders(connection, name)
             parts = migrations.get(connection, name).partitions
-        return held.keys() >= {*map(lease_name, sources), *(part.lease for part in parts)}
+        return held.keys() >= {*map(process_names.publisher, sources), *(part.lease for part in parts)}

@@ -9,7 +9,7 @@ import pytest
 import structlog
 import typer
 
-from migrate.cli.main import app, main
+from migrate.cli.main import build, main
 from migrate.processes import logs
 from migrate.settings import Logging
 from sandbox.broker import KafkaBroker
@@ -17,7 +17,7 @@ from sandbox.stack import Sandbox
 from tests.cli.support import SECRET, config_of, migrate, python_m_migrate, written
 from tests.helpers import address, scratch, unique
 
-COMMANDS = sorted(typer.main.get_command(app).commands)  # type: ignore[attr-defined]
+COMMANDS = sorted(typer.main.get_command(build()).commands)  # type: ignore[attr-defined]
 
 
 def test_the_commands_are_the_documented_ones() -> None:

@@ -18,6 +18,7 @@ from migrate.kafka import admin
 from migrate.kafka.producer import OrderedProducer
 from migrate.kafka.reader import NoSuchTopic, PartitionReader
 from migrate.kafka.topic_identity import TopicGone
+from migrate.model import process_names
 from migrate.model.errors import ServerError
 from migrate.model.message import Message, encode
 from migrate.model.partition import Partition
@@ -37,7 +38,7 @@ def requeueing(settings: Settings, there: Migration, state: sa.Engine, stop: thr
     plan, clock = plan_of(plain_table(), settings=settings), StateClock(state)
     sends, lost = Markers(settings, state, plan, there, stop), LostDeletes(settings, state, plan, there, clock, stop)
     with closing(Leases(state, settings.name, 60.0)) as leases:
-        assert leases.acquire(requeue.LEASE)
+        assert leases.acquire(process_names.REQUEUE)
         yield Requeue(settings, there, leases, clock, stop, sends, lost)
 
 

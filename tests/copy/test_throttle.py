@@ -7,7 +7,7 @@ from math import inf
 import pytest
 from typer.main import get_command
 
-from migrate.cli.main import app
+from migrate.cli.main import build
 from migrate.copy.throttle import Decision, Limits, Owed, Pace, Reading, Signal, decide, higher, most_rows
 
 LIMITS = Limits(8, 2, max_threads_running=50, max_history_length=1000, max_replica_lag_seconds=10)
@@ -76,7 +76,7 @@ def test_what_holds_a_copy_names_the_option_that_changes_the_limit() -> None:
     assert decide(8, LIMITS, [threads(100)]).reason == f"target 't0': 100 threads running, limit 50; {way}"
     way = "`migrate throttle --max-replica-lag-seconds 0` has it count no more"
     assert decide(8, LIMITS, [lag(inf)]).reason == f"replica r:3306: replication stands still, limit 10; {way}"
-    command = get_command(app).commands["throttle"]  # type: ignore[attr-defined]
+    command = get_command(build()).commands["throttle"]  # type: ignore[attr-defined]
     options = {option for parameter in command.params for option in parameter.opts}
     assert {signal.option for signal in Signal} <= options
 

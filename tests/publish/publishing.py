@@ -17,7 +17,8 @@ from confluent_kafka import Consumer, TopicPartition
 
 from migrate.commands.init import initialise
 from migrate.cutover.reverse_settings import reversed_settings
-from migrate.publish.publisher import Publisher, lease_name
+from migrate.model import process_names
+from migrate.publish.publisher import Publisher
 from migrate.settings import Settings, parse
 from migrate.state import database, position
 from migrate.state.lease import Leases
@@ -75,7 +76,7 @@ class Publishing:
         plan = stored_plan(settings, self.state)
         planned = {key[1:]: one for key, one in plan.tables.items()}
         leases = Leases(self.state, self.name, settings.lease.seconds).start()
-        held = leases.wait(lease_name("main"), stop)
+        held = leases.wait(process_names.publisher("main"), stop)
         assert held is not None
         try:
             publisher = Publisher(settings, "main", planned, self.state, leases, held, stop)

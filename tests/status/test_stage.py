@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from migrate.copy.throttle import Pace
+from migrate.model import process_names
 from migrate.model.command import Command
 from migrate.model.errors import ConfigError
-from migrate.publish.publisher import lease_name
 from migrate.state.cutover import Direction, Outcome, Run
 from migrate.state.reached import BROKER, NO_OFFSET, SWITCH, Lost
 from migrate.state.stop_reason import Halt
@@ -43,7 +43,12 @@ def snapshot(**changes: Any) -> Snapshot:
     source = SourceStatus(SOURCE, "binlog.000001:4", "binlog.000001:4", True, "", "127.0.0.1:3306")
     found = Snapshot("shop", ["shop"], [source], [PartitionStatus("shop", 0, 5, 5, 5, 5, "host:1")])
     found.tables = {"shop.orders": TableState.COPIED}
-    found.leading = {lease_name(SOURCE): "host:1", "commit": "host:2", "requeue": "host:3", "check": "host:4"}
+    found.leading = {
+        process_names.publisher(SOURCE): "host:1",
+        "commit": "host:2",
+        "requeue": "host:3",
+        "check": "host:4",
+    }
     for name, value in changes.items():
         if hasattr(source, name) and not hasattr(found, name):
             setattr(source, name, value)
@@ -89,10 +94,10 @@ def copying(pace: Pace) -> dict[str, Any]:
 
 
 NOBODY: dict[str, Any] = {"leading": {}, "partitions": [PartitionStatus("shop", 0, 5, 5, 5, 5)]}
-NO_REQUEUE: dict[str, Any] = {"leading": {lease_name(SOURCE): "host:1"}}
+NO_REQUEUE: dict[str, Any] = {"leading": {process_names.publisher(SOURCE): "host:1"}}
 NO_PUBLISHER: dict[str, Any] = {"leading": {"requeue": "host:3"}}
 OVERSIZED = [{"verified": False}]
-ENDED = [{"process": lease_name(SOURCE), "at": "12:00", "reason": "away"}]
+ENDED = [{"process": process_names.publisher(SOURCE), "at": "12:00", "reason": "away"}]
 T = TableState
 
 
@@ -133,7 +138,7 @@ T = TableState
         (facts(snapshot(unanswered=["target 't0': away"])), Stage.CATCHING_UP, "migrate preflight"),
         (facts(snapshot(**NOBODY)), Stage.CATCHING_UP, "migrate run"),
         (
-            facts(snapshot(empty_deletes=1, leading={lease_name(SOURCE): "host:1"})),
+            facts(snapshot(empty_deletes=1, leading={process_names.publisher(SOURCE): "host:1"})),
             Stage.CATCHING_UP,
             "migrate requeue",
         ),
