@@ -247,9 +247,8 @@ _LAUNCHER = [sys.executable, "-m", "tests.flow.launcher"]
 _PR_SET_PDEATHSIG = 1  # prctl(2): a signal when the parent ends, which ends with the tests
 _libc = ctypes.CDLL(None, use_errno=True)
 _context = multiprocessing.get_context("forkserver")
-_context.set_forkserver_preload(
-    sorted({f"migrate.cli.{one}" for commands in PANELS.values() for one in commands.values()})
-)
+_modules = {one for commands in PANELS.values() for one in commands.values()}
+_context.set_forkserver_preload([f"migrate.cli.{one}" for one in sorted(_modules)])
 
 
 def _text(file: Path) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import product
@@ -12,7 +13,7 @@ import pytest
 from migrate.copy.throttle import Pace
 from migrate.model import process_names
 from migrate.model.command import Command
-from migrate.model.errors import ConfigError
+from migrate.model.errors import Code, ConfigError
 from migrate.state.cutover import Direction, Outcome, Run
 from migrate.state.reached import BROKER, NO_OFFSET, SWITCH, Lost
 from migrate.state.stop_reason import Halt
@@ -27,6 +28,7 @@ from migrate.status.table_state import TableState
 from migrate.status.told import _TOLD, told
 from migrate.status.way_back import WayBack
 from tests.helpers import make_settings
+from tests.test_docs import ROOT
 from tests.test_hints import missing as missing_words
 
 SETTINGS = make_settings()
@@ -379,3 +381,9 @@ def test_what_the_way_back_lacks(known: way_back.Facts, held: list[str], next_: 
     found = way_back.judge(known)
     assert [told(one) for one in found.held] == held
     assert str(found.next) == next_
+
+
+def test_the_page_has_every_kind_and_every_code() -> None:
+    page = (ROOT / "docs/status.md").read_text("utf-8").partition("## For programs")[2]
+    said = {word for row in page.splitlines() if row.startswith("|") for word in re.findall(r"`([^`]+)`", row)}
+    assert said == {one.value for one in (*Kind, *Code)}
