@@ -162,9 +162,5 @@ class Ahead:
         return not parse(member.gtid_set, self._flavour).within(self._gtids)
 
 
-class PlaceReached(Exception):  # noqa: N818 - it is no error
-    """Reading begins anew here, with the tables whose place this is."""
-
-
 def _same_server(member: Member, position: Position) -> bool:
     return (member.server_id, member.server_uuid) == (position.server_id, position.server_uuid)

@@ -54,9 +54,9 @@ class Sink(savepoints.Rows, Protocol):
         """The side has this role from a coordinate on. gtid, at (seconds since 1970): of the transaction."""
         ...
 
-    def boundary(self, file: str, pos: int, event_time: int, gtid: str | None) -> None:
-        """A place between transactions. `gtid` is that of the transaction that ends here: "" for an anonymous one, None
-        where none ends."""
+    def boundary(self, file: str, pos: int, event_time: int, gtid: str | None) -> bool:
+        """A place between transactions; returns whether reading goes on from there. `gtid` is that of the transaction
+        that ends here: "" for an anonymous one, None where none ends."""
         ...
 
 
@@ -126,9 +126,10 @@ class TransactionReader:
         self._selected = False  # rows of a selected table were met
         self._savepoints = savepoints.Savepoints(sink)
         self._begun = self._is_xa = False
+        self._is_over = False  # the sink wants no more
 
-    def follow(self, events: Iterable[Event]) -> None:
-        """Take in events one after the other, to the end of them."""
+    def follow(self, events: Iterable[Event]) -> bool:
+        """Take in events one after the other, to the end of them; False where the sink wanted no more of them."""
         handlers, usual = self._handlers, self._usual
         event: Event | None = None
         try:
@@ -143,12 +144,15 @@ class TransactionReader:
                     handler(event)
                 else:
                     self._no_handler(event)
+                if self._is_over:
+                    return False
         except StopError as error:
             if event is None:
                 raise
             if error.message.startswith(f"source '{self._source}'"):
                 raise
             raise StopError(f"{self._at(event)}: {error.message}", hint=error.hint, code=error.code) from error
+        return True
 
     def _no_handler(self, event: Event) -> None:
         kind = event.type
@@ -200,7 +204,7 @@ class TransactionReader:
         if event.end > self._end:
             self._end = event.end
             if self._start is None and event.type in _NOTHING_TO_US:
-                self._sink.boundary(self._file, event.end, 0, None)
+                self._is_over = not self._sink.boundary(self._file, event.end, 0, None)
 
     def _at(self, event: Event) -> str:
         return f"source '{self._source}' {self._file}:{event.end}"
@@ -239,7 +243,7 @@ class TransactionReader:
         gtid = self._gtid
         self._reset(None)
         self._maps.clear()
-        self._sink.boundary(self._file, event.end, event.timestamp, gtid)
+        self._is_over = not self._sink.boundary(self._file, event.end, event.timestamp, gtid)
 
     def _rotate(self, event: Event) -> None:
         name = event.body[8:].decode("ascii")
@@ -258,7 +262,7 @@ class TransactionReader:
         self._number = None
         self._end = 0
         self._maps.clear()
-        self._sink.boundary(name, pos, event.timestamp, None)
+        self._is_over = not self._sink.boundary(name, pos, event.timestamp, None)
 
     # -- rows
 

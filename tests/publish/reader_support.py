@@ -57,8 +57,9 @@ class Collected:
     def role(self, role: str, since: Coordinate, gtid: str, at: int) -> None:
         self.roles.append((role, since))
 
-    def boundary(self, file: str, pos: int, event_time: int, gtid: str | None) -> None:
+    def boundary(self, file: str, pos: int, event_time: int, gtid: str | None) -> bool:
         self.boundaries.append((file, pos))
+        return True
 
     @property
     def keys(self) -> list[str | None]:

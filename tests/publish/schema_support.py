@@ -55,8 +55,9 @@ class Seen:
     def role(self, role: str, since: Coordinate, gtid: str, at: int) -> None:
         self.roles.append((role, since))
 
-    def boundary(self, file: str, pos: int, _event_time: int, _gtid: str | None) -> None:
+    def boundary(self, file: str, pos: int, _event_time: int, _gtid: str | None) -> bool:
         self.at = (file, pos)
+        return True
 
 
 class Followed:

@@ -1,0 +1,179 @@
+"""Where a publisher goes on, and at which server: its stored position, a failover, or the first one of all."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from functools import partial
+
+import sqlalchemy as sa
+import structlog
+
+from migrate.model.errors import ServerError
+from migrate.mysql.catalog import collation_charsets
+from migrate.mysql.connection import Connection
+from migrate.mysql.errors import explained
+from migrate.mysql.foreign_keys import logs_cascades
+from migrate.publish import configured_start, replaced_log, start_position
+from migrate.publish.added_tables import Joining
+from migrate.publish.log import logfiles
+from migrate.publish.position_keeper import PositionKeeper
+from migrate.publish.schema.following import begin_incarnation
+from migrate.publish.side_role import SideRead
+from migrate.publish.source_selection import Reach, Reached
+from migrate.publish.start_position import Resume
+from migrate.publish.unacknowledged import Published, beyond
+from migrate.settings import Settings, Source
+from migrate.state import compared, leading, left_out_messages, schema_history
+from migrate.state import failover as failovers
+from migrate.state import migration as migrations
+from migrate.state.migration import Migration
+from migrate.state.position import Position
+from migrate.target.routing import PlannedTable
+
+log = structlog.get_logger("migrate.publish")
+Name = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """source: as it is reached. logs_cascades: whether its log has what foreign keys change."""
+
+    source: Source
+    position: Position
+    resume: Resume
+    charsets: dict[int, str]
+    flavour: str
+    logs_cascades: bool
+
+
+class Opening:
+    """Of one source, once at the start of its publisher."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        source: Source,
+        planned: Mapping[Name, PlannedTable],
+        migration: Migration,
+        state: sa.Engine,
+        keeper: PositionKeeper,
+        joining: Joining,
+        stop: threading.Event,
+    ) -> None:
+        self._settings = settings
+        self._source = source
+        self._tables = {name: one.table for name, one in planned.items()}
+        self._migration = migration
+        self._state = state
+        self._keeper = keeper
+        self._joining = joining
+        self._stop = stop
+
+    def open(self) -> Opened:
+        """The stored position, or the first one, which is stored at once (invariant capture-before-copy).
+
+        Raises: StopError, ServerError, OwnershipLost.
+        """
+        settings, named = self._settings, self._source
+        in_state, stored = self._keeper.load()
+        reached = Reach(named, stored, settings.failover, self._published(), self._stop, self._follows).open()
+        source, connection = reached.source, reached.connection
+        with closing(connection), explained(f"source '{source.name}'"):
+            written = source.address == named.address  # by the stream the other way
+            databases = {database for database, _ in self._tables}
+            side = SideRead(connection, settings.name, named.name, databases, written=written)
+            if reached.position is None:
+                position, resume = self._first(connection, source, side)
+            else:
+                position, resume = self._goes_on(connection, reached, stored, side, is_stored=in_state is not None)
+            charsets, logs = collation_charsets(connection), logs_cascades(connection)
+            return Opened(source, position, resume, charsets, connection.flavour, logs)
+
+    def _first(self, connection: Connection, source: Source, side: SideRead) -> tuple[Position, Resume]:
+        first = configured_start.first(connection, self._settings, source, list(self._tables), self._stop)
+        resume = start_position.resume(connection, first)
+        for table in self._tables.values():
+            configured_start.check_definition(connection, table)
+        side.set_right(self._state)
+        self._keeper.save(first, self._begin)
+        log.info("first start", source=source.name, file=first.file, pos=first.pos, gtid_set=first.gtid_set)
+        return first, resume
+
+    def _goes_on(
+        self, connection: Connection, reached: Reached, stored: Position | None, side: SideRead, *, is_stored: bool
+    ) -> tuple[Position, Resume]:
+        """is_stored: the state has a position."""
+        position = reached.position
+        if position is None:
+            raise ServerError(f"source '{self._source.name}' has no position", hint="start again")
+        if position != stored:
+            failed_over = reached.note is not None
+            self._keeper.save(position, partial(self._note, reached=reached, side=side), state_first=failed_over)
+        elif not is_stored:  # the first one was killed between its file and the state
+            self._keeper.save(position, self._begin)
+        side.set_right(self._state)
+        try:
+            if reached.other is not None:
+                raise reached.other
+            resume = start_position.resume(connection, position)
+            logfiles.check(connection, reached.source, position, by_gtid=resume.by_gtid)
+        except logfiles.OtherLog as why:
+            position = self._begin_at_end(connection, reached.source, position, why)
+            resume = start_position.resume(connection, position)
+        self._joining.take_places(connection, position)
+        return position, resume
+
+    def _begin_at_end(
+        self, connection: Connection, source: Source, before: Position, why: logfiles.OtherLog
+    ) -> Position:
+        """Raises `why` where what is lost with the log had to be carried. ServerError, StopError."""
+        if not self._follows():
+            raise why
+        end = start_position.first_position(connection, self._settings, source, [*self._tables], self._stop)
+        after = replaced_log.position_at_end(connection, [*self._tables.values()], before, end, why)
+        note = partial(replaced_log.note, migration=self._settings.name, before=before, after=after, why=why)
+        self._keeper.save(after, note, state_first=True)
+        return after
+
+    def _published(self) -> Callable[[Position], Published]:
+        """What tells which of a source's messages the topics have beyond a position."""
+        name, topics, names = self._settings.name, self._migration.topics, self._migration.topic_names
+        with self._state.connect() as state:
+            without = {
+                (names[one.partition.topic_id], one.partition.number, one.offset)
+                for one in left_out_messages.every(state, name)
+            }
+        partitions = [(topic.name, number) for topic in topics for number in range(topic.partitions)]
+        return partial(beyond, self._settings, partitions, without)
+
+    def _follows(self) -> bool:
+        """Whether applications write at the other side: nothing of this one is to be carried."""
+        with self._state.connect() as connection:
+            return not leading.leads(connection, self._settings.name)
+
+    def _begin(self, connection: sa.Connection) -> None:
+        """An init that adds tables locks the same row; what it adds once we have a position, it notes as added. What
+        was written by hand at a standby side before it was read, is in no list: the two sides count as unequal."""
+        migrations.lock(connection, self._settings.name)
+        compared.forget(connection, self._settings.name)
+        known = schema_history.latest(connection, self._settings.name)
+        if {key[1:] for key in known if key[0] == self._source.name} != self._tables.keys():
+            raise ServerError(f"source '{self._source.name}': its tables changed meanwhile", hint="start again")
+
+    def _note(self, connection: sa.Connection, reached: Reached, side: SideRead) -> None:
+        """A failover, in the transaction of the position that follows from it."""
+        note, position = reached.note, reached.position
+        if note is None or position is None:
+            return
+        name = self._settings.name
+        failovers.note(connection, name, note)
+        # A refresh or a copy may have read what the new server never had, and no message names those rows. It may also
+        # have had rows of its own, at a side that is written to.
+        compared.forget(connection, name)
+        if back := reached.by_time is not None:
+            since, apart = reached.by_time.since, self._settings.failover.back_seconds
+            leading.refuse_replay(connection, name, note.source, since, apart)
+        begin_incarnation(connection, name, position, reached.by_time, back=back, role=side.lacks(connection))
