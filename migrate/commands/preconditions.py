@@ -59,11 +59,13 @@ def refuse_unready(
         Blocker(Kind.CASCADES, facts={"reason": reason})
         for reason in unfollowed_cascades.left_out(servers, plan, settings.cutover)
     ]
-    held += _unlike(stream, plan, without)
+    if _all_answer(held):
+        held += _unlike(stream, plan, without)
     if not without:
         way = Direction.REVERSE if direction is there else Direction.FORWARD
         others = readiness.problems(other, state, None, lag, patience_seconds=PATIENCE)
-        others += _unlike(other, stored_plan(other, state))
+        if _all_answer(others):
+            others += _unlike(other, stored_plan(other, state))
         held += [one.towards(way) for one in others]
         with state.connect() as connection:
             if not compared.load(connection, stream.name):
@@ -76,6 +78,11 @@ def refuse_unready(
             f"not ready: {lines}",
             hint=f"`migrate {'' if direction is there else '--reverse '}status` says more; mend it, and again",
         )
+
+
+def _all_answer(held: Sequence[Blocker]) -> bool:
+    """Servers that do not are named, and nothing more is asked of them."""
+    return not any(one.kind in (Kind.SOURCE_UNREACHABLE, Kind.NO_ANSWER) for one in held)
 
 
 def _unlike(stream: Settings, plan: Plan, without: Collection[str] = ()) -> list[Blocker]:

@@ -1,4 +1,4 @@
 """The consumer: owns partitions, records every message, and only then queues it for the merger.
 
-Others use `consumer.Consumer` and `consumer.PROCESS`.
+Others use `consumer.Consumer`.
 """

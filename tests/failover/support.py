@@ -387,12 +387,13 @@ class Flow:
         self.migration.stop()
 
     def position(self) -> dict[str, Any]:
-        """The stored position, by column; empty while there is none."""
+        """The stored position, by column, but for what each transaction of the publisher counts; empty while there is
+        none."""
         connection = self._state.connect(f"{self.name}_state", cursorclass=pymysql.cursors.DictCursor)
         with closing(connection), connection.cursor() as cursor:
             cursor.execute("SELECT * FROM position")
             row: Any = cursor.fetchone()
-            return dict(row or {})
+            return {name: value for name, value in (row or {}).items() if name not in ("writes", "updated")}
 
     def fill(self, source: DatabaseServer, rows: int) -> None:
         """Rows with even ids from 2 on; `rows` is a multiple of 500."""

@@ -26,7 +26,7 @@ STEPS = [  # and at which call of them, at most
     ("after", "migrate.publish.batches:Batches.confirmed", 20),  # and the broker has it
     ("before", "migrate.state.position:save", 1),  # all is sent, the position is not saved
     ("before", "migrate.state.position:save", 4),
-    ("after", "migrate.publish.publisher:in_transaction", 3),  # the position is saved
+    ("after", "migrate.publish.state_writes:StateWrites.run", 3),  # the position is saved
 ]
 ROUNDS = 3
 LONG = 300  # seconds: a client that fell silent is found after more than a minute
