@@ -75,11 +75,25 @@ class PlaceWriter:
             there = self._keys(connection, *among(self.table, part))
             if not self.table.key_is_exact:
                 found.update(part[:1] if there else ())  # looked up one by one: the server's equality decides
-                if there and there[0] != part[0] and self._alike is not None:
-                    self._alike.refuse_others(self.table, part[0], there[0])
+                alike = self._alike
+                differ = there and there[0] != part[0]
+                if differ and alike is not None and not self._is_as_source(connection, self.table.key_columns):
+                    alike.refuse_others(self.table, part[0], there[0])
                 continue
             found.update(there)
         return found
+
+    def _is_as_source(self, connection: Connection, columns: Iterable[Column]) -> bool:
+        """Whether the physical table has columns under the source's own collations by now: what is one here is one
+        there too, and the source, which may be away, need not be asked."""
+        found = dict(
+            connection.query(
+                "SELECT COLUMN_NAME, COLLATION_NAME FROM information_schema.COLUMNS"
+                " WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = %s",
+                (self.name,),
+            )
+        )
+        return all(found.get(one.name) == one.collation for one in columns if one.collation)
 
     def _keys(self, connection: Connection, where: str, arguments: Sequence[Parameter]) -> list[Key]:
         """The keys of some rows, which are locked."""
@@ -139,19 +153,23 @@ class PlaceWriter:
             rows = self._rows(connection, (*columns, *held), *holder.condition)
             found = [one[: len(columns)] for one in rows]
             if found:
-                self._refuse_evicting(holder, row, rows)
+                self._refuse_evicting(connection, holder, row, rows)
                 self.delete(connection, [tuple(map(str, one[: len(self.table.key)])) for one in found])
                 log.warning("a row made way for a unique value, and is refreshed", table=self.name, rows=len(found))
             evicted += [dict(zip([column.name for column in columns], one, strict=True)) for one in found]
         self.insert(connection, [row])
         return evicted
 
-    def _refuse_evicting(self, holder: Holder, row: Row, rows: Sequence[tuple[str | None, ...]]) -> None:
+    def _refuse_evicting(
+        self, connection: Connection, holder: Holder, row: Row, rows: Sequence[tuple[str | None, ...]]
+    ) -> None:
         """Raise StopError where the source does not take the values for one that a row, and those that hold them, have.
 
         rows: of each its key, and last of all what it has in the unique key's columns.
         """
         if self._alike is None or not holder.written:
+            return
+        if self._is_as_source(connection, [part.column for part in holder.written]):
             return
         wanted = [row[part.column.name] for part in holder.written]
         for one in rows:

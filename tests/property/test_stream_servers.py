@@ -99,7 +99,6 @@ class Targets:
         self.box = box
         self.names = [unique("prop"), unique("prop")]
         self.plan: Plan = stream.plan(
-            sources=[{"name": "s", **address(box.source)}],  # is asked whether two keys are one
             targets=[{"name": f"t{number}", **address(server)} for number, server in enumerate(box.targets)],
             databases={f"ds_{number}": {"target": f"t{number}", "database": self.names[number]} for number in (0, 1)},
             consume={"retry_seconds": 0.01, "lookup_keys": 2, "write_rows": 2},
