@@ -7,43 +7,27 @@ the state; after it there is only the way on.
 from __future__ import annotations
 
 import time
-from collections.abc import Collection
 from contextlib import ExitStack, closing
-
-import sqlalchemy as sa
 
 from migrate.commands import cutover_check
 from migrate.commands.cutover_end import End
 from migrate.commands.cutover_freeze import Freeze
-from migrate.commands.cutover_way import Say, Way
+from migrate.commands.cutover_way import Way
 from migrate.cutover import freeze_deadline, lost_server
 from migrate.cutover.catch_up import Comparing, refuse_copied_since
 from migrate.cutover.freeze_deadline import Watch
-from migrate.cutover.journal import Journal, Report, unheard
-from migrate.cutover.lock import Alone, nobody_came
-from migrate.settings import Settings
+from migrate.cutover.journal import Journal, Report
+from migrate.cutover.lock import nobody_came
 from migrate.state import cutover
-from migrate.state.cutover import Direction
 
 
 class Cutover:
-    """One run in one direction. `settings` are of the way there. For one thread, with the lease held."""
+    """One run in one direction. For one thread, with the lease held."""
 
-    def __init__(
-        self,
-        settings: Settings,
-        state: sa.Engine,
-        direction: Direction,
-        say: Say,
-        without: Collection[str] = (),
-        alone: Alone | None = None,
-    ) -> None:
-        """without: servers of the side that is left that are gone for good (`migrate.cutover.lost_server`). alone: what
-        a run needs, and what ends one does not."""
-        say = unheard(say)
-        self._way = Way.of(settings, state, direction, say, without, alone)
-        self._journal = Journal(settings.name, state, say)
-        self._report = Report(direction, parts=self._journal.parts)
+    def __init__(self, way: Way) -> None:
+        self._way = way
+        self._journal = Journal(way.settings.name, way.state, way.say)
+        self._report = Report(way.direction, parts=self._journal.parts)
         self._end = End(self._way, self._journal, self._report)
 
     def close(self) -> None:

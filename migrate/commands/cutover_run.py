@@ -11,7 +11,7 @@ from pathlib import Path
 import sqlalchemy as sa
 
 from migrate.commands.cutover import Cutover
-from migrate.commands.cutover_way import Say
+from migrate.commands.cutover_way import Say, Way
 from migrate.cutover.freeze_deadline import Watch
 from migrate.cutover.journal import Report
 from migrate.cutover.lock import alone
@@ -41,7 +41,7 @@ def switch_over(
     with alone(settings, state) as mine:
         if _end_earlier(settings, state, direction, say, without):
             return None
-        with closing(Cutover(settings, state, direction, say, without, mine)) as run:
+        with closing(Cutover(Way.of(settings, state, direction, say, without, mine))) as run:
             if rehearse and not freeze:
                 return run.rehearse()
             with _guarded(config) as watch:
@@ -52,7 +52,7 @@ def delivered(
     settings: Settings, state: sa.Engine, direction: Direction, without: Collection[str], say: Say
 ) -> dict[str, str]:
     """Of servers that are gone for good, up to where their writes were published. Raises PreflightError for others."""
-    with closing(Cutover(settings, state, direction, say, without)) as run:
+    with closing(Cutover(Way.of(settings, state, direction, say, without))) as run:
         return run.delivered()
 
 
@@ -86,7 +86,7 @@ def _end_left(settings: Settings, state: sa.Engine, say: Say, without: Collectio
         if not cutover.blocked(connection, settings.name, side):
             return False
     direction = Direction.THERE if side is Side.SOURCE else Direction.BACK
-    with closing(Cutover(settings, state, direction, say, without)) as left:
+    with closing(Cutover(Way.of(settings, state, direction, say, without))) as left:
         left.give_back_left()
     return True
 
@@ -134,7 +134,7 @@ def _end_earlier(
 
 def end(settings: Settings, state: sa.Engine, run: Run, say: Say, without: Collection[str] = ()) -> None:
     """Before the switch writes are given back, after it what is blocked is released. Raises ServerError; then again."""
-    with closing(Cutover(settings, state, run.direction, say, without)) as interrupted:
+    with closing(Cutover(Way.of(settings, state, run.direction, say, without))) as interrupted:
         if run.outcome is Outcome.SWITCHED or not interrupted.give_back(run.number, "it was interrupted"):
             interrupted.finish(run.number)
 

@@ -9,6 +9,7 @@ import sqlalchemy as sa
 
 from migrate.commands import preconditions
 from migrate.cutover import lost_server
+from migrate.cutover.journal import unheard
 from migrate.cutover.left_server import Server
 from migrate.cutover.lock import Alone
 from migrate.cutover.reverse_settings import reversed_settings
@@ -59,6 +60,7 @@ class Way:
         alone: Alone | None = None,
     ) -> Way:
         """Raises PreflightError where there is no way back, or applications are elsewhere; ConfigError, ServerError."""
+        say = unheard(say)
         with state.connect() as connection:
             migrations.get(connection, settings.name)
         plan_there = stored_plan(settings, state)

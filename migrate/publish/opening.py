@@ -85,10 +85,13 @@ class Opening:
             written = source.address == named.address  # by the stream the other way
             databases = {database for database, _ in self._tables}
             side = SideRead(connection, settings.name, named.name, databases, written=written)
-            if reached.position is None:
+            if (found := reached.position) is None:
                 position, resume = self._first(connection, source, side)
             else:
-                position, resume = self._goes_on(connection, reached, stored, side, is_stored=in_state is not None)
+                self._keep(found, reached, stored, side, is_stored=in_state is not None)
+                side.set_right(self._state)
+                position, resume = self._goes_on(connection, reached, found)
+                self._joining.take_places(connection, position)
             charsets, logs = collation_charsets(connection), logs_cascades(connection)
             return Opened(source, position, resume, charsets, connection.flavour, logs)
 
@@ -102,19 +105,21 @@ class Opening:
         log.info("first start", source=source.name, file=first.file, pos=first.pos, gtid_set=first.gtid_set)
         return first, resume
 
-    def _goes_on(
-        self, connection: Connection, reached: Reached, stored: Position | None, side: SideRead, *, is_stored: bool
-    ) -> tuple[Position, Resume]:
-        """is_stored: the state has a position."""
-        position = reached.position
-        if position is None:
-            raise ServerError(f"source '{self._source.name}' has no position", hint="start again")
-        if position != stored:
-            failed_over = reached.note is not None
-            self._keeper.save(position, partial(self._note, reached=reached, side=side), state_first=failed_over)
-        elif not is_stored:  # the first one was killed between its file and the state
-            self._keeper.save(position, self._begin)
-        side.set_right(self._state)
+    def _keep(
+        self, position: Position, reached: Reached, stored: Position | None, side: SideRead, *, is_stored: bool
+    ) -> None:
+        """Store where to go on, where that is not stored yet. is_stored: the state has a position."""
+        if position == stored:
+            if not is_stored:  # the first one was killed between its file and the state
+                self._keeper.save(position, self._begin)
+        elif (note := reached.note) is None:
+            self._keeper.save(position)
+        else:
+            noted = partial(self._note_failover, position=position, reached=reached, note=note, side=side)
+            self._keeper.save(position, noted, state_first=True)
+
+    def _goes_on(self, connection: Connection, reached: Reached, position: Position) -> tuple[Position, Resume]:
+        """Raises ServerError, StopError."""
         try:
             if reached.other is not None:
                 raise reached.other
@@ -123,7 +128,6 @@ class Opening:
         except logfiles.OtherLog as why:
             position = self._begin_at_end(connection, reached.source, position, why)
             resume = start_position.resume(connection, position)
-        self._joining.take_places(connection, position)
         return position, resume
 
     def _begin_at_end(
@@ -163,11 +167,10 @@ class Opening:
         if {key[1:] for key in known if key[0] == self._source.name} != self._tables.keys():
             raise ServerError(f"source '{self._source.name}': its tables changed meanwhile", hint="start again")
 
-    def _note(self, connection: sa.Connection, reached: Reached, side: SideRead) -> None:
-        """A failover, in the transaction of the position that follows from it."""
-        note, position = reached.note, reached.position
-        if note is None or position is None:
-            return
+    def _note_failover(
+        self, connection: sa.Connection, position: Position, reached: Reached, note: failovers.Failover, side: SideRead
+    ) -> None:
+        """In the transaction of the position that follows from it."""
         name = self._settings.name
         failovers.note(connection, name, note)
         # A refresh or a copy may have read what the new server never had, and no message names those rows. It may also

@@ -53,7 +53,6 @@ class PositionKeeper:
         """The state transactions of this publisher, counted."""
         self._saved: Position | None = None
         self._listed = Listed()
-        self._entered = ""  # the file that messages may be from, as the state knows
         self._answered = self._works = False  # the source has sent something; and a flush came after it
 
     def load(self) -> tuple[Position | None, Position | None]:
@@ -74,13 +73,7 @@ class PositionKeeper:
 
     def enter(self, file: str) -> None:
         """Note, before the first message of a file, that there may be some: consumers believe none from beyond it."""
-        if file != self._entered:
-            self.writes.run(lambda state: positions.enter(state, self._name, self._source, file))
-            self._entered = file
-
-    def enter_again(self) -> None:
-        """The next file is noted whatever was."""
-        self._entered = ""
+        self.writes.run(lambda state: positions.enter(state, self._name, self._source, file))
 
     def heard(self) -> None:
         """The source has sent something."""

@@ -131,7 +131,6 @@ class Publisher:
         binlog = self._binlog()
         reader = self._reader()
         self._batches.created = reader.created
-        self._keeper.enter_again()
         self._keeper.enter(position.file)
         binlog.open()
         scheme = "GTID" if self._resume.by_gtid else "file"

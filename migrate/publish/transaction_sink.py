@@ -40,7 +40,7 @@ class TransactionSink:
         cascades: Cascades | None,
     ) -> None:
         """ahead: tables whose place in the log is still ahead. emitter: makes one for a table. enter: told each file
-        before its first message. cascades: None where the log has what foreign keys change."""
+        before its first message, but the position's. cascades: None where the log has what foreign keys change."""
         self._source = source
         self._position = position
         self._outbox = outbox

@@ -71,19 +71,6 @@ class Kind(StrEnum):
     NOT_RUNNING = "not running"
 
 
-UNTIL_VERIFIED = frozenset(
-    {
-        Kind.SERVER_IN_DOUBT,
-        Kind.FOREIGN,
-        Kind.LOST,
-        Kind.DIFFERENT,
-        Kind.MESSAGES_LEFT_OUT,
-        Kind.ROWS_LEFT_OUT,
-    }
-)
-"""What a clean verification of all tables that begins after it settles."""
-
-
 @dataclass(frozen=True, slots=True)
 class Blocker:
     """subject: what it is about by name: a process, a source, a topic, a side. facts: what its sentence says of it.

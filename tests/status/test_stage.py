@@ -19,7 +19,7 @@ from migrate.state.reached import BROKER, NO_OFFSET, SWITCH, Lost
 from migrate.state.stop_reason import Halt
 from migrate.state.switch import Side
 from migrate.status import blockers, way_back
-from migrate.status.blocker import UNTIL_VERIFIED, Blocker, Kind
+from migrate.status.blocker import Blocker, Kind
 from migrate.status.next_step import mend, missing, typed
 from migrate.status.readiness import not_ready
 from migrate.status.snapshot import PartitionStatus, Snapshot, SourceStatus
@@ -33,6 +33,14 @@ from tests.test_hints import missing as missing_words
 
 SETTINGS = make_settings()
 SOURCE = SETTINGS.sources[0].name
+UNTIL_VERIFIED = {
+    Kind.SERVER_IN_DOUBT,
+    Kind.FOREIGN,
+    Kind.LOST,
+    Kind.DIFFERENT,
+    Kind.MESSAGES_LEFT_OUT,
+    Kind.ROWS_LEFT_OUT,
+}
 OLD = Blocker(Kind.VERIFIED_TOO_LONG_AGO, facts={"hours": 24.0})
 BACK_IS_READY = WayBack([], None)
 NO_WAY_BACK = WayBack([Blocker(Kind.NOT_THERE)], Command.of("--reverse init"))
