@@ -13,19 +13,28 @@ from migrate.processes.supervisor import refuse_second, write_config
 from tests.helpers import make_settings
 
 
+def _started(*words: str) -> subprocess.Popen[bytes]:
+    """A process with these words in its command line, which ends with its input. It has said that it runs: before
+    that, /proc shows an empty command line, as execve() closes files before it sets the arguments."""
+    code = "import sys; print(flush=True); sys.stdin.read()"
+    process = subprocess.Popen([sys.executable, "-c", code, *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"\n"
+    return process
+
+
 def test_a_second_supervisor_in_one_directory_is_refused(tmp_path: Path) -> None:
     """The second wrote over the config file and the pid file of the first, which then stopped by neither."""
     path = write_config(make_settings(), tmp_path / "migrate.yaml", tmp_path)
     refuse_second(tmp_path)
     pid = tmp_path / "supervisord.pid"
-    wait = [sys.executable, "-c", "import sys; sys.stdin.read()"]
-    with subprocess.Popen([*wait, "-c", str(path)], stdin=subprocess.PIPE) as runs:
+    with _started("-c", str(path)) as runs:
         pid.write_text(str(runs.pid), "ascii")
         with pytest.raises(ConfigError, match=f"process {runs.pid} is a `migrate run` in {tmp_path} already"):
             refuse_second(tmp_path)
         runs.communicate()
     refuse_second(tmp_path)
-    with subprocess.Popen([*wait, "another.conf"], stdin=subprocess.PIPE) as other:  # the number was given again
+    with _started("another.conf") as other:  # the number was given again
         pid.write_text(str(other.pid), "ascii")
         refuse_second(tmp_path)
         other.communicate()
