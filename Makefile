@@ -16,7 +16,7 @@ ORDER    := --no-loadscope-reorder
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup install servers demo test test-long test-all coverage compiled test-compiled types soak-failover fuzz mutations times chaos
+.PHONY: help setup install servers demo test test-long test-all coverage compiled test-compiled types record soak-failover fuzz mutations times chaos
 .PHONY: model model-broken models
 .PHONY: lint typecheck bench-capture bench-apply bench-copy bench-verify bench-many clean distclean lock
 
@@ -73,7 +73,7 @@ ON_COMPILED := EXPECT_COMPILED=1 PYTHONSAFEPATH=1 PYTHONPATH=$(CURDIR)/$(COMPILE
 
 # What decodes and emits, and one flow of a publisher: the rest of the service is plain Python in both builds.
 COMPILED_TESTS := $(wildcard tests/publish/test_decode_*.py) $(patsubst %,tests/publish/test_%.py, \
-	compiled row_json json_shapes emit packets gtid statement batches reader outbox resume) \
+	compiled recorded row_json json_shapes emit packets gtid statement batches reader outbox resume) \
 	tests/model/test_message.py tests/model/test_coordinate.py
 
 test-compiled: servers compiled ## run the tests of decoding and emission, and one publisher, on the compiled modules
@@ -81,6 +81,9 @@ test-compiled: servers compiled ## run the tests of decoding and emission, and o
 
 types: servers ## bring every column type through stream and copy, print what is equal
 	$(BIN)/python -m tests.types.table
+
+record: servers ## keep what a server (FLAVOUR) writes to its log, for the tests that read it without one
+	PYTHONPATH=.:tests/publish $(BIN)/python tests/publish/record.py --flavour $(FLAVOUR)
 
 soak-failover: servers ## run the failover and standby tests N times (N=10) and count
 	$(BIN)/python -m tests.failover.soak $(N)

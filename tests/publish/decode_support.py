@@ -82,18 +82,27 @@ def recording(server: DatabaseServer, database: str) -> Iterator[Capture]:
 
 def decoder_cache(server: DatabaseServer, *, with_types: bool = True) -> DecoderCache:
     """A cache as the publisher makes it, with the server's collations and column types."""
+
+    def types(database: str, table: str) -> dict[str, str]:
+        return column_types(server, database, table)
+
     mariadb = server.flavour is Flavour.MARIADB
-    charsets = charsets_from_rows(server.query(MARIADB_CHARSETS_SQL if mariadb else MYSQL_CHARSETS_SQL))
+    return DecoderCache(select_charsets(server), mariadb=mariadb, column_types=types if with_types else None)
 
-    def column_types(database: str, table: str) -> dict[str, str]:
-        rows = server.query(
-            "SELECT COLUMN_NAME, COLUMN_TYPE FROM information_schema.COLUMNS"
-            " WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s",
-            (database, table),
-        )
-        return {str(name): str(type_) for name, type_ in rows}
 
-    return DecoderCache(charsets, mariadb=mariadb, column_types=column_types if with_types else None)
+def select_charsets(server: DatabaseServer) -> dict[int, str]:
+    """Character set by collation id."""
+    sql = MARIADB_CHARSETS_SQL if server.flavour is Flavour.MARIADB else MYSQL_CHARSETS_SQL
+    return charsets_from_rows(server.query(sql))
+
+
+def column_types(server: DatabaseServer, database: str, table: str) -> dict[str, str]:
+    """Type by column, as information_schema says it."""
+    rows = server.query(
+        "SELECT COLUMN_NAME, COLUMN_TYPE FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s",
+        (database, table),
+    )
+    return {str(name): str(type_) for name, type_ in rows}
 
 
 def changes(cache: DecoderCache, events: list[RawEvent]) -> list[Change]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 
@@ -16,6 +16,7 @@ from migrate.publish.emit import Image, Transaction
 from migrate.publish.log.binlog import FLAG_ARTIFICIAL, BinlogReader, Event
 from migrate.publish.own_writes import Own
 from migrate.publish.reader import TransactionReader
+from migrate.publish.schema.ddl import Name
 from migrate.publish.schema.schema import Schema
 from migrate.settings import Source
 from sandbox.database import DatabaseServer
@@ -68,6 +69,14 @@ class Collected:
         ]
 
 
+def reader(
+    tables: Mapping[Name, Table], charsets: Mapping[int, str], file: str, sink: Collected, *, mariadb: bool
+) -> TransactionReader:
+    """Of selected tables, whose definitions stay as they are."""
+    schema = Schema.fixed(dict(tables), charsets, mariadb=mariadb)
+    return TransactionReader("main", 1, file, schema, charsets, sink, SIDE, mariadb=mariadb)
+
+
 class Log:
     """Statements on a source, and what the reader makes of the log they leave."""
 
@@ -112,9 +121,7 @@ class Log:
         raise AssertionError("the log ended early")
 
     def reader(self, start: BinlogPosition, sink: Collected) -> TransactionReader:
-        mariadb = self.connection.flavour == "mariadb"
-        schema = Schema.fixed(self.tables, self.charsets, mariadb=mariadb)
-        return TransactionReader("main", 1, start.file, schema, self.charsets, sink, SIDE, mariadb=mariadb)
+        return reader(self.tables, self.charsets, start.file, sink, mariadb=self.connection.flavour == "mariadb")
 
     def events(self, *statements: str) -> tuple[BinlogPosition, list[Event]]:
         """Execute in one session; where the log was before, and its events since then."""

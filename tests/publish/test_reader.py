@@ -1,4 +1,4 @@
-"""What the publisher makes of the binlog of a real server: transactions, statements, what must stop it."""
+"""What the publisher makes of the log of a running server; `test_recorded.py` has what a recorded log shows as well."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from contextlib import closing
 
 import pytest
 from reader_support import DATABASE, Collected, Log
+from scripts import SCRIPTS
 
 from migrate.model.errors import ServerError, StopError
 from migrate.mysql.catalog import load_table
@@ -118,59 +119,12 @@ def test_the_log_is_followed_over_a_new_file(log: Log) -> None:
     assert seen.rows_[0][1].file + 1 == seen.rows_[1][1].file
 
 
-def test_savepoints_and_rolled_back_transactions_leave_only_committed_rows(log: Log) -> None:
-    seen = log.run(
-        "BEGIN", "INSERT INTO t VALUES (1, 'a')", "SAVEPOINT s", "INSERT INTO t VALUES (2, 'b')", "ROLLBACK TO s",
-        "COMMIT",
-        "BEGIN", "INSERT INTO t VALUES (3, 'c')", "ROLLBACK",
-        "INSERT INTO t VALUES (4, 'd')",
-    )  # fmt: skip
-    assert seen.keys == ["1", "4"]
-
-
-ROLLED_BACK = {
-    "temporary table": (
-        "BEGIN", "INSERT INTO t VALUES (1, 'gone')", "CREATE TEMPORARY TABLE x (a INT)", "DROP TEMPORARY TABLE x",
-        "INSERT INTO t VALUES (2, 'gone')", "ROLLBACK", "INSERT INTO t VALUES (9, 'stays')",
-    ),
-    "savepoint before all rows": (
-        "BEGIN", "SAVEPOINT s", "INSERT INTO t VALUES (1, 'gone')", "INSERT INTO untouched VALUES (1)",
-        "ROLLBACK TO s", "INSERT INTO t VALUES (9, 'stays')", "COMMIT",
-    ),
-    "savepoints between rows": (
-        "BEGIN", "INSERT INTO t VALUES (7, 'stays')", "SAVEPOINT `a ``TO`", "INSERT INTO t VALUES (8, 'stays')",
-        "SAVEPOINT s", "INSERT INTO t VALUES (1, 'gone')", "INSERT INTO untouched VALUES (1)",
-        "ROLLBACK WORK TO SAVEPOINT s", "INSERT INTO t VALUES (9, 'stays')", "COMMIT",
-    ),
-    "to an outer savepoint": (
-        "BEGIN", "INSERT INTO t VALUES (9, 'stays')", "SAVEPOINT `a ``TO`", "INSERT INTO t VALUES (1, 'gone')",
-        "SAVEPOINT s", "INSERT INTO t VALUES (2, 'gone')", "INSERT INTO untouched VALUES (1)", "ROLLBACK TO `A ``to`",
-        "COMMIT",
-    ),
-    "to a savepoint, then all": (
-        "BEGIN", "INSERT INTO t VALUES (1, 'gone')", "SAVEPOINT s", "INSERT INTO untouched VALUES (1)",
-        "INSERT INTO t VALUES (2, 'gone')", "ROLLBACK TO s", "ROLLBACK", "INSERT INTO t VALUES (9, 'stays')",
-    ),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("name", ROLLED_BACK)
-def test_what_the_log_has_and_was_rolled_back_has_no_effect(log: Log, flavour: Flavour, name: str) -> None:
-    """With a table without transactions, or a temporary one, MariaDB logs the rows and the ROLLBACK behind them."""
-    if flavour == Flavour.MYSQL:  # enforce_gtid_consistency refuses the mixture itself
-        pytest.skip("MariaDB only")
-    log.server.execute("CREATE TABLE IF NOT EXISTS untouched (id INT) ENGINE=MyISAM", database=DATABASE)
-    seen = log.run(*ROLLED_BACK[name])
-    assert seen.keys == [str(row[0]) for row in log.server.query(f"SELECT id FROM {DATABASE}.t ORDER BY id")]
-    assert seen.keys[-1] == "9"
-
-
 def test_rows_that_were_published_before_they_were_rolled_back_stop(log: Log, flavour: Flavour) -> None:
     """Lost: that rows of a large transaction were rolled back, as they had been published in pieces."""
     if flavour == Flavour.MYSQL:
         pytest.skip("MariaDB only")
     with pytest.raises(StopError, match="some of them are published already") as caught:
-        log.run(*ROLLED_BACK["temporary table"], sink=Collected(whole=False))
+        log.run(*SCRIPTS["rolled back, temporary table"].statements, sink=Collected(whole=False))
     assert "publish.transaction_rows" in caught.value.hint
 
 
@@ -182,24 +136,6 @@ def test_a_quiet_log_is_followed_to_its_end_after_a_rotation(log: Log) -> None:
     assert log.read(start, end).boundaries[-1] == (end.file, end.pos)
 
 
-def test_a_statement_that_changes_rows_of_another_table_stops_too(log: Log) -> None:
-    """A trigger or a view may have changed a selected one."""
-    with pytest.raises(StopError, match="an INSERT was logged as a statement"):
-        log.run("SET SESSION binlog_format = STATEMENT", "INSERT INTO other VALUES (77)")
-
-
-def test_statements_on_other_tables_pass(log: Log) -> None:
-    seen = log.run(
-        "CREATE TABLE new_one (id INT)",
-        "ALTER TABLE new_one ADD COLUMN t INT",
-        "DROP TABLE new_one",
-        "CREATE VIEW seen AS SELECT * FROM t",
-        "DROP VIEW seen",
-        "INSERT INTO t VALUES (1, 'a')",
-    )
-    assert seen.keys == ["1"]
-
-
 def test_without_checksums_the_log_reads_the_same(log: Log) -> None:
     before = log.connection.one("SELECT @@GLOBAL.binlog_checksum")
     assert before is not None
@@ -208,39 +144,6 @@ def test_without_checksums_the_log_reads_the_same(log: Log) -> None:
         assert log.run("INSERT INTO t VALUES (2, 'b')").keys == ["2"]
     finally:
         log.server.execute(f"SET GLOBAL binlog_checksum = {before[0]}")
-
-
-@pytest.mark.parametrize(
-    ("statements", "message"),
-    [
-        (["TRUNCATE TABLE t"], "a statement may change reader_test.t: TRUNCATE TABLE t"),
-        (["ALTER TABLE t COMMENT 'x'"], "a statement may change reader_test.t: ALTER TABLE t"),
-        (
-            ["SET SESSION binlog_format = STATEMENT", "INSERT INTO t VALUES (8, 's')"],
-            "an INSERT was logged as a statement",
-        ),
-        (["SET SESSION binlog_row_image = MINIMAL", "UPDATE t SET v = 'm'"], "binlog_row_image"),
-        (
-            ["XA START 'x'", "INSERT INTO t VALUES (9, 'x')", "XA END 'x'", "XA PREPARE 'x'", "XA COMMIT 'x'"],
-            "an XA transaction on selected tables",
-        ),
-    ],
-    ids=["truncate", "alter", "statement-format", "minimal-image", "xa"],
-)
-def test_what_cannot_be_followed_stops_and_says_what_it_was(log: Log, statements: list[str], message: str) -> None:
-    log.server.execute("INSERT INTO t VALUES (7, 'there')", database=DATABASE)
-    with pytest.raises(StopError, match=message):
-        log.run(*statements)
-
-
-def test_an_xa_transaction_that_is_committed_in_one_phase_is_read_as_any_other(log: Log) -> None:
-    """MySQL logs an XA_PREPARE_LOG_EVENT for it too, whose first byte says that nothing is left to decide."""
-    seen = log.run(
-        "XA START 'x'", "INSERT INTO t VALUES (9, 'x'), (10, 'y')", "XA END 'x'", "XA COMMIT 'x' ONE PHASE",
-        "INSERT INTO t VALUES (11, 'z')",
-    )  # fmt: skip
-    assert seen.keys == ["9", "10", "11"]
-    assert seen.begun == 2
 
 
 def test_partial_json_updates_stop(log: Log, flavour: Flavour) -> None:
@@ -259,22 +162,6 @@ def test_partial_json_updates_stop(log: Log, flavour: Flavour) -> None:
             )
     finally:
         del log.tables[(DATABASE, "j")]
-
-
-def test_partial_json_updates_of_other_tables_pass(log: Log, flavour: Flavour) -> None:
-    if flavour != Flavour.MYSQL:
-        pytest.skip("MySQL only")
-    log.server.execute(
-        "CREATE TABLE IF NOT EXISTS another (id INT PRIMARY KEY, d JSON)",
-        "REPLACE INTO another VALUES (1, JSON_OBJECT('a', 'long enough to matter', 'b', 2))",
-        database=DATABASE,
-    )
-    seen = log.run(
-        "SET SESSION binlog_row_value_options = PARTIAL_JSON",
-        "BEGIN", "UPDATE another SET d = JSON_SET(d, '$.b', 3) WHERE id = 1", "INSERT INTO t VALUES (5, 'a')", "COMMIT",
-    )  # fmt: skip
-    assert seen.keys == ["5"]
-    assert [event for _, _, event, _ in seen.rows_] == [1]
 
 
 @pytest.mark.parametrize("reaches", ["", "trigger", "cascade", "qualified"])
@@ -331,17 +218,6 @@ def test_compression_switched_on_and_off_while_reading_changes_nothing(log: Log,
     assert starts == sorted(starts)
     assert starts[2] == starts[3]
     assert [event for _, _, event, _ in seen.rows_] == [0, 0, 0, 1, 0]
-
-
-def test_a_statement_in_a_compressed_event_is_judged_as_any_other(log: Log, flavour: Flavour) -> None:
-    if flavour != Flavour.MARIADB:
-        pytest.skip("MariaDB only")
-    log.server.execute("SET GLOBAL log_bin_compress = ON")
-    try:
-        with pytest.raises(StopError, match=r"a statement may change reader_test\.t: TRUNCATE"):
-            log.run(f"TRUNCATE /* {'x' * 1000} */ t")
-    finally:
-        log.server.execute("SET GLOBAL log_bin_compress = OFF")
 
 
 @pytest.mark.parametrize("damage", ["cut", "flipped", "unknown"])
