@@ -16,7 +16,7 @@ ORDER    := --no-loadscope-reorder
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup install servers demo test test-long test-all coverage compiled test-compiled types record soak-failover fuzz mutations times chaos
+.PHONY: help setup install servers prepare demo test test-long test-all coverage compiled test-compiled types record soak-failover fuzz mutations times chaos
 .PHONY: model model-broken models
 .PHONY: lint typecheck bench-capture bench-apply bench-copy bench-verify bench-many clean distclean lock
 
@@ -40,6 +40,9 @@ install: ## install to PREFIX=/opt/migrate, with the publisher compiled where a 
 servers: setup ## install MariaDB, MySQL, Kafka and Java where missing (root or sudo)
 	@$(BIN)/python -m sandbox install --flavour all
 	@$(BIN)/python -m jobs.archive
+
+prepare: setup ## both: the servers, and the publisher compiled, which takes one core while those are fetched
+	@$(MAKE) --jobs=2 --output-sync=target servers compiled
 
 demo: setup ## migrate a real database live and verify it; FLAVOUR=mariadb or mysql
 	@$(BIN)/python -m sandbox install --flavour $(FLAVOUR)
