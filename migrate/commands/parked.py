@@ -13,7 +13,7 @@ import structlog
 from migrate.commands import refresh
 from migrate.commands.typed_keys import typed_keys
 from migrate.kafka.reader import PartitionReader
-from migrate.model.change import Key, key_json
+from migrate.model.change import Key, key_json, stored
 from migrate.model.command import Command, Direction
 from migrate.model.errors import ConfigError, PreflightError
 from migrate.model.partition import Partition, offset_name
@@ -83,7 +83,7 @@ def listed(settings: Settings, state: sa.Engine) -> Listed:
             "table": f"{one.database}.{one.table}",
             "source": one.source,
             "key": key_json(one.key),
-            "coordinate": None if one.copied else tuple(one.coordinate),
+            "coordinate": None if one.copied else tuple(stored(one.origin)),
             "change": "copy" if one.copied else "delete" if one.deletes else "write",
             "refusal": one.refusal,
             "reason": one.reason,

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import pymysql
 
-from migrate.model.change import Key
+from migrate.model.change import Key, NoChange
 from migrate.model.message import Row
 from migrate.model.table import Table
 from migrate.mysql.connection import Connection, Warned
@@ -20,7 +20,7 @@ from migrate.mysql.errors import DUPLICATE_KEY, OF_A_ROW, number, text
 from migrate.mysql.values import Parameter
 from migrate.target import fence, ledger, parked
 from migrate.target.decide import Intent
-from migrate.target.parked import COPIED, SetAside
+from migrate.target.parked import SetAside
 from migrate.target.rows import PlaceWriter
 
 _AT_ONCE = 1000
@@ -110,5 +110,5 @@ def park(
             counts["present"] += 1
         else:
             counts["parked"] += 1
-            parked.put(connection, migration, table, writer.name, Intent(key, row, COPIED), why)
+            parked.put(connection, migration, table, writer.name, Intent(key, row, NoChange.COPY), why)
     return Parked(counts["parked"], counts["present"], counts["deleted"])

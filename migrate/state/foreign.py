@@ -14,7 +14,7 @@ from enum import StrEnum
 
 import sqlalchemy as sa
 
-from migrate.model.change import Key, key_json
+from migrate.model.change import Key, Origin, from_stored, key_json, stored
 from migrate.model.coordinate import Coordinate
 from migrate.model.table import TableId
 from migrate.state import migration as migrations
@@ -57,7 +57,7 @@ class Foreign:
     id: TableId
     key: Key | None
     kind: Kind
-    coordinate: Coordinate
+    origin: Origin
     seen: datetime | None = None
 
 
@@ -75,12 +75,12 @@ def note(connection: sa.Connection, migration: str, found: Iterable[Foreign]) ->
         if how_many(connection, table, is_table(table, migration, id_)) > MOST:
             last = next(one for one in latest.values() if one.id == id_)
             connection.execute(sa.delete(table).where(*is_table(table, migration, id_)))
-            whole = _row(migration, Foreign(id_, None, last.kind, last.coordinate))
+            whole = _row(migration, Foreign(id_, None, last.kind, last.origin))
             put_all(connection, "foreign_write", [{**whole, **began}], _LATER)
 
 
 def _row(migration: str, one: Foreign) -> dict[str, object]:
-    text, at = EVERY if one.key is None else key_json(one.key), one.coordinate
+    text, at = EVERY if one.key is None else key_json(one.key), stored(one.origin)
     place = {"incarnation": at.incarnation, "file_no": at.file, "tx": at.transaction, "ordinal": at.ordinal}
     key = {"key_hash": hashlib.sha256(text.encode()).digest(), "key_text": text, "kind": one.kind.value}
     return {**table_row(migration, one.id), **key, **place}
@@ -100,7 +100,7 @@ def every(connection: sa.Connection, migration: str, most: int | None = None) ->
             (row.source, row.table_schema, row.table_name),
             None if row.key_text == EVERY else tuple(json.loads(row.key_text)),
             Kind(row.kind),
-            Coordinate(row.incarnation, row.file_no, row.tx, row.ordinal),
+            from_stored(Coordinate(row.incarnation, row.file_no, row.tx, row.ordinal)),
             row.seen,
         )
         for row in rows

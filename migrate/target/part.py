@@ -162,7 +162,7 @@ def find_refused(connection: Connection, part: Part) -> tuple[PlaceWriter, Inten
             )
             deletes = [Intent(item.key, None, item.coordinate) for item in work.returned]
             for intent in (*work.intents, *work.refreshed, *deletes):
-                if (work.writer.name, intent.key, intent.coordinate) in part.aside:
+                if (work.writer.name, intent.key, intent.origin) in part.aside:
                     continue
                 try:
                     step.apply([intent])

@@ -15,7 +15,6 @@ from migrate.chunks.mark import Mark
 from migrate.chunks.sessions import Sessions
 from migrate.copy.table_copy import Attempt, ChunkResult
 from migrate.copy.tasks import CopyJob, WriteChunk, read_chunk
-from migrate.model.coordinate import Coordinate
 from migrate.model.table import Table
 from migrate.mysql import catalog, definition
 from migrate.mysql.connection import Connection, connect
@@ -169,7 +168,7 @@ def _state(settings: Settings, found: Table) -> None:
     engine = database.engine(settings.state)
     with engine.begin() as connection:
         migrations.create(connection, Migration(settings.name, ()), "")
-        schema_history.add(connection, settings.name, found, Coordinate(0, 0, 0, 0))
+        schema_history.add(connection, settings.name, found, None)
         begun = position.Position("main", "127.0.0.1", 1, "", 2, 1, "binlog.000001", 4)
         position.save(connection, settings.name, begun)
     engine.dispose()
