@@ -16,7 +16,7 @@ from migrate.model.words import counted, duration
 from migrate.settings import Settings
 from migrate.state import chunks as detail
 from migrate.state import copy_progress
-from migrate.state.chunks import Counts
+from migrate.state.chunks import CopyCounts
 
 log = structlog.get_logger("migrate.copy")
 _EVERY = 1.0
@@ -106,7 +106,7 @@ class Report:
         """Note how far it is, in the caller's transaction. copied: the table is done."""
         self._put(connection, copy_progress.COPIED if copied else self._governor.pace)
 
-    def _standing(self, pace: str, counts: Counts, estimate: int) -> copy_progress.Progress:
+    def _standing(self, pace: str, counts: CopyCounts, estimate: int) -> copy_progress.Progress:
         governor = self._governor
         done = pace == copy_progress.COPIED
         return copy_progress.Progress(

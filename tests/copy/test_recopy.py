@@ -128,7 +128,9 @@ def stage(laid: Laid) -> Phase:
 
 def book(laid: Laid, part: int = chunks.WHOLE) -> list[tuple[int, ChunkState]]:
     with laid.state().connect() as connection:
-        return [(one.chunk, one.state) for one in chunks.load(connection, laid.settings.name, laid.table.table, part)]
+        return [
+            (one.chunk.number, one.state) for one in chunks.load(connection, laid.settings.name, laid.table.table, part)
+        ]
 
 
 DONE, VOID = ChunkState.DONE, ChunkState.VOID
@@ -253,9 +255,9 @@ def test_a_copy_that_was_restarted_beside_it_ends_and_its_chunks_can_be_written_
             late = written(laid, earlier, first)
             assert late.problem is not None
             assert late.problem.end is End.LOST
-            done = ChunkResult(second.range.number, second.attempt, chunks.Counts(10))
+            done = ChunkResult(second.chunk.number, second.attempt, chunks.CopyCounts(10))
             earlier.settle([done])
-            assert (second.range.number, VOID) in book(laid), "what counts no more is not booked"
+            assert (second.chunk.number, VOID) in book(laid), "what counts no more is not booked"
             with pytest.raises(OwnershipLost):
                 earlier.wave(1)
             copy_rest(laid, later)

@@ -149,7 +149,7 @@ def _wait_for_chunks(laid: Laid, driver: subprocess.Popen[bytes], wanted: int) -
     raise AssertionError("no chunk was done in time")
 
 
-def _details(laid: Laid) -> list[detail.Detail]:
+def _details(laid: Laid) -> list[detail.ChunkCopy]:
     state = laid.state()
     try:
         with state.connect() as connection:

@@ -10,6 +10,7 @@ import pymysql
 import pytest
 
 from migrate.model.change import NoChange
+from migrate.model.chunk import Chunk
 from migrate.model.coordinate import Coordinate
 from migrate.model.errors import OwnershipLost, StopError
 from migrate.model.message import Row
@@ -17,7 +18,7 @@ from migrate.model.table import Table
 from migrate.mysql.connection import Connection
 from migrate.state.record import Partition
 from migrate.target import chunk_fence, fence, ledger, parked, reached
-from migrate.target.chunk_fence import WHOLE_TABLE, Chunk
+from migrate.target.chunk_fence import WHOLE_TABLE
 from migrate.target.decide import Intent
 from migrate.target.parked import SetAside
 from migrate.target.part import Part, Work, apply, find_refused
