@@ -23,8 +23,7 @@ from migrate.model.words import counted
 from migrate.mysql.errors import explained
 from migrate.processes.same_keys import alike_in
 from migrate.settings import Settings
-from migrate.state import leading, skipped_key, stop_reason
-from migrate.state import left_out_messages as left_out
+from migrate.state import leading, left_out_messages, skipped_key, stop_reason
 from migrate.state import migration as migrations
 from migrate.target import parked, refresh_request
 from migrate.target.parked import Parked
@@ -75,7 +74,7 @@ def listed(settings: Settings, state: sa.Engine) -> Listed:
                 "reason": one.reason,
                 "since": str(one.since),
             }
-            for one in left_out.every(connection, settings.name)
+            for one in left_out_messages.every(connection, settings.name)
         ]
     found = [
         {
@@ -146,7 +145,7 @@ def leave_out(settings: Settings, state: sa.Engine, topic: str, number: int, off
         (raw,) = reader.between(topic, number, offset, offset + 1)
     partition = Partition(settings.name, known.topic(topic).id, number)
     with state.begin() as connection:
-        left_out.note(connection, partition, offset, raw.value, refusal, reason)
+        left_out_messages.note(connection, partition, offset, raw.value, refusal, reason)
         migrations.ask_retry(connection, settings.name)
 
 

@@ -18,8 +18,7 @@ from migrate.model.change import Key, Origin, from_stored, key_json, stored
 from migrate.model.coordinate import Coordinate
 from migrate.model.table import TableId
 from migrate.state import migration as migrations
-from migrate.state import since_verification as order
-from migrate.state import verification
+from migrate.state import since_verification, verification
 from migrate.state.columns import how_many, is_table, of_coordinate, of_table, table_row
 from migrate.state.database import metadata, put_all
 
@@ -32,14 +31,16 @@ table = sa.Table(
     sa.Column("kind", sa.String(8)),
     *of_coordinate(),
     sa.Column("seen", sa.DateTime),
-    order.column(),
+    since_verification.column(),
 )
 MOST = 10_000
 """Keys of a table that are listed one by one; of more, the table is, and a clean verification of it settles that."""
 EVERY = ""
 """In place of a key: more than MOST of the table."""
 _AT_ONCE = 500
-_LATER = {name: f"{{{name}}}" for name in ("kind", "incarnation", "file_no", "tx", "ordinal", order.COLUMN)}
+_LATER = {
+    name: f"{{{name}}}" for name in ("kind", "incarnation", "file_no", "tx", "ordinal", since_verification.COLUMN)
+}
 _LATER["seen"] = "CURRENT_TIMESTAMP(6)"
 
 
@@ -65,9 +66,9 @@ def note(connection: sa.Connection, migration: str, found: Iterable[Foreign]) ->
     """List keys; one that is listed already has the newer coordinate. Listing the same again changes nothing."""
     latest = {(one.id, one.key): one for one in found}
     if (since := verification.equal_since(connection, migration)) is not None:
-        settled = table.c[order.COLUMN] < since
+        settled = table.c[since_verification.COLUMN] < since
         connection.execute(sa.delete(table).where(table.c.migration == migration, settled))
-    began = {order.COLUMN: order.began(connection)}
+    began = {since_verification.COLUMN: since_verification.began(connection)}
     rows = [{**_row(migration, one), **began} for one in latest.values()]
     for start in range(0, len(rows), _AT_ONCE):
         put_all(connection, "foreign_write", rows[start : start + _AT_ONCE], _LATER)
@@ -119,7 +120,7 @@ def count_both(connection: sa.Connection, migration: str) -> int:
 
 def _open(connection: sa.Connection, migration: str) -> list[sa.ColumnElement[bool]]:
     since = verification.equal_since(connection, migration)
-    return [table.c.migration == migration, *order.unsettled(table, since)]
+    return [table.c.migration == migration, *since_verification.unsettled(table, since)]
 
 
 def settle(connection: sa.Connection, migration: str, found: Iterable[Foreign]) -> int:

@@ -17,8 +17,7 @@ from migrate.model.change import Key, key_json
 from migrate.model.errors import DifferenceFound, PreflightError
 from migrate.model.words import counted
 from migrate.settings import Settings
-from migrate.state import chunks as detail
-from migrate.state import leading, position, replay
+from migrate.state import chunks, leading, position, replay
 from migrate.target.routing import Plan, PlannedTable
 from migrate.verify import counts
 from migrate.verify.check_units import Unit, copied, together
@@ -198,21 +197,21 @@ def _in_order(comparison: Comparison, tables: Tables, low: Key | None, chunks: i
         low, number = page.high, number + 1
 
 
-def _sample(comparison: Comparison, state: sa.Engine, tables: Tables, chunks: int) -> Iterator[Unit]:
+def _sample(comparison: Comparison, state: sa.Engine, tables: Tables, most: int) -> Iterator[Unit]:
     """Chunks of the copy, and one page above them; of a group, whose chunks do not bound each other's rows, and of a
-    table without chunks, pages from random rows on."""
+    table without chunks, pages from random rows on. most: how many together."""
     settings, table = comparison.settings, tables[0].table
     with state.connect() as connection:
-        drawn = [] if tables[0].group else detail.sample(connection, settings.name, table, chunks)
-        last = detail.last_bound(connection, settings.name, table)
+        drawn = [] if tables[0].group else chunks.sample(connection, settings.name, table, most)
+        last = chunks.last_bound(connection, settings.name, table)
     if drawn:
-        for chunk in drawn[: max(1, chunks - 1)]:
+        for chunk in drawn[: max(1, most - 1)]:
             yield Unit(tables, chunk, copied=False)
-        if chunks > 1:
+        if most > 1:
             yield Unit(tables, comparison.page(tables, last), copied=False)
         return
     yield from _in_order(comparison, tables, None, 1)
-    for _ in range(chunks - 1):
+    for _ in range(most - 1):
         one = random.choice(tables)  # noqa: S311 - which rows to look at
         if rows := _rows(comparison, one):
             offset = random.randrange(rows)  # noqa: S311

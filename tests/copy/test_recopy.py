@@ -12,7 +12,7 @@ import pytest
 from migrate.chunks.mark import Mark
 from migrate.chunks.outcome import End
 from migrate.chunks.sessions import Sessions, forget
-from migrate.copy import recopy as module
+from migrate.copy import recopy
 from migrate.copy.recopy import Again, check_where
 from migrate.copy.table_copy import Attempt, ChunkResult, TableCopy
 from migrate.copy.tasks import CopyJob, WriteChunk, read_chunk
@@ -307,11 +307,11 @@ def test_the_source_is_waited_for_before_the_first_read(laid: Laid, monkeypatch:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch, copying(laid, RESTART) as copy:
-        patch.setattr(module, "readable_end", killed)
+        patch.setattr(recopy, "readable_end", killed)
         with pytest.raises(KeyboardInterrupt):
             copy.begin()
     with copying(laid) as copy:
-        monkeypatch.setattr(module, "readable_end", lambda *_: waited.append(is_open(laid)))
+        monkeypatch.setattr(recopy, "readable_end", lambda *_: waited.append(is_open(laid)))
         copy.begin()
         assert waited == [True, True]
     with copying(laid) as copy:
@@ -345,7 +345,7 @@ def test_a_copy_that_was_killed_while_it_closed_waits_for_the_source_again(
             with pytest.raises(KeyboardInterrupt):
                 copy.finish()
     assert (stage(laid), is_open(laid)) == (Phase.COPYING, False)
-    monkeypatch.setattr(module, "wait_until_readable", lambda _settings, table: waited.append(table.name))
+    monkeypatch.setattr(recopy, "wait_until_readable", lambda _settings, table: waited.append(table.name))
     assert copied(laid) == (60, 0)
     assert waited == ["t"]
     assert stage(laid) is Phase.COPIED
@@ -359,7 +359,7 @@ def test_a_state_that_lost_the_end_of_a_copy_has_the_source_waited_for(
         before = phase.get(state, laid.settings.name, laid.table.table)
         phase.put(state, laid.settings.name, laid.table.table, replace(before, phase=Phase.COPYING))
     waited: list[str] = []
-    monkeypatch.setattr(module, "wait_until_readable", lambda _settings, table: waited.append(table.name))
+    monkeypatch.setattr(recopy, "wait_until_readable", lambda _settings, table: waited.append(table.name))
     with copying(laid) as copy:
         copy.begin()
     assert waited == ["t"]
