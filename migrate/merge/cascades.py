@@ -19,7 +19,7 @@ import structlog
 from migrate.merge.group_conflicts import Asked
 from migrate.merge.planner import Marker, Owned, Planner, Share
 from migrate.merge.take_over import Retry
-from migrate.model.change import Key
+from migrate.model.change import Key, NoChange, stored
 from migrate.model.coordinate import Coordinate
 from migrate.model.message import CASCADE, Message, Received, Row
 from migrate.model.partition import Partition
@@ -45,7 +45,7 @@ from migrate.target.cascades import (
 )
 from migrate.target.lanes import Lanes
 from migrate.target.pool import TargetPool
-from migrate.target.refresh import REFRESHED, SourceRows
+from migrate.target.refresh import SourceRows
 from migrate.target.routing import Plan, PlannedTable, TargetDatabase
 from migrate.target.rows import slices
 
@@ -65,13 +65,13 @@ Images = list[tuple[Key, Row]]
 class Meant:
     """What the source did to rows that are found by their values.
 
-    rule: "" where only a refresh was asked for. at: the last change that did it. generation: of the rows. now: what
-    they have since, by what they had.
+    rule: "" where only a refresh was asked for. at: the last change that did it; None for a refresh. generation: of
+    the rows. now: what they have since, by what they had.
     """
 
     gone: Images = field(default_factory=list)  # of rows that made way for others
     rule: str = ""
-    at: Coordinate = REFRESHED
+    at: Coordinate | None = None
     generation: int = 0
     now: dict[tuple[tuple[str, str | None], ...], Row] = field(default_factory=dict)
 
@@ -322,10 +322,10 @@ class Cascades:
         was = meant.now.get(tuple(one[0].items()))
         return child.table.id == planned.table.id and was is not None and was == (one[1] or dict.fromkeys(one[0]))
 
-    def _log_end(self, source: str) -> Coordinate:
-        """Behind everything that a row which was read just now may have lost others by."""
+    def _log_end(self, source: str) -> Coordinate | None:
+        """Behind everything that a row which was read just now may have lost others by; None: nothing is published."""
         reach = self._planner.layouts.reach(source)
-        return self._sources.log_end(source, reach[0]) if reach is not None else REFRESHED
+        return self._sources.log_end(source, reach[0]) if reach is not None else None
 
     def _markers(
         self,
@@ -333,9 +333,10 @@ class Cascades:
         child: PlannedTable,
         key: ForeignKey,
         generation: int,
-        at: Coordinate,
+        after: Coordinate | None,
         pairs: Sequence[Pair],
     ) -> Iterator[tuple[TableId, Message]]:
+        at = stored(NoChange.REFRESH) if after is None else after
         base = Message(
             "", "", CASCADE, (), parent.table.source, at.incarnation, at.file, at.transaction, (),
             id=generation, ts=int(time.time() * 1000),

@@ -19,7 +19,7 @@ from migrate.merge.retry import T, until_done
 from migrate.merge.standby_guard import Sides, late
 from migrate.merge.table_versions import History
 from migrate.merge.take_over import Taking, named
-from migrate.model.change import key_json
+from migrate.model.change import NoChange, key_json
 from migrate.model.coordinate import Coordinate
 from migrate.model.errors import Code, MigrateError, OwnershipLost, StopError
 from migrate.model.message import CANAL, Received
@@ -402,14 +402,14 @@ class Merger:
         writer, intent, reason = found
         table, key = writer.table, key_json(intent.key)
         if why := self._planner.why_skipped(table, intent.key):
-            part.aside[writer.name, intent.key, intent.coordinate] = SetAside(reason or text, why)
+            part.aside[writer.name, intent.key, intent.origin] = SetAside(reason or text, why)
             log.warning(
                 "a change is parked", where=f"{where}.{writer.name}", table=table.full_name, key=key, reason=why
             )
             return None
+        at = "as its source has it" if intent.origin is NoChange.REFRESH else f"at {tuple(intent.coordinate)}"
         return StopError(
-            f"{where}.{writer.name}: the target refuses {table.full_name} key {key}"
-            f" at {tuple(intent.coordinate)}: {reason or text}",
+            f"{where}.{writer.name}: the target refuses {table.full_name} key {key} {at}: {reason or text}",
             hint=_mend(table.full_name, key, error),
             code=Code.TARGET,
         )

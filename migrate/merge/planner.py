@@ -14,7 +14,7 @@ from migrate.merge.fold import Applied, Fold
 from migrate.merge.group_conflicts import Asked
 from migrate.merge.table_versions import History, Layouts
 from migrate.merge.trusted_places import Belief
-from migrate.model.change import Change, Key, changes, key_json, key_of
+from migrate.model.change import Change, Key, NoChange, changes, key_json, key_of
 from migrate.model.coordinate import Coordinate
 from migrate.model.errors import Code, StopError
 from migrate.model.message import Message, Received, Row
@@ -30,7 +30,7 @@ from migrate.target.groups import name_of
 from migrate.target.part import Part, Work
 from migrate.target.place import Returned
 from migrate.target.reached import NOTHING, Claim
-from migrate.target.refresh import REFRESHED, Held
+from migrate.target.refresh import Held
 from migrate.target.routing import Place, Plan, PlannedTable, TargetDatabase
 from migrate.target.rows import PlaceWriter
 
@@ -239,7 +239,7 @@ class Planner:
             home = None if row is None else self._home(planned, key, row)
             others = asked[key] if asked is not None else None
             for place in intents if others is None else others | ({home} if home is not None else set()):
-                intents[place].append(Intent(key, row if home == place else None, REFRESHED))
+                intents[place].append(Intent(key, row if home == place else None, NoChange.REFRESH))
         for place, some in intents.items():
             if some:
                 done = share.consumed

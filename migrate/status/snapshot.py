@@ -23,14 +23,17 @@ from migrate.publish.start_position import SourceEnd, source_end
 from migrate.settings import Settings, Source
 from migrate.state import (
     check,
+    chunks,
     database,
     exit_reason,
     failover,
     foreign,
     lease,
+    left_out_messages,
     membership,
     outstanding,
     oversized,
+    pending_markers,
     phase,
     position,
     record,
@@ -39,13 +42,9 @@ from migrate.state import (
     stop_reason,
     verification,
 )
-from migrate.state import chunks as detail
-from migrate.state import left_out_messages as left_out
 from migrate.state import migration as migrations
-from migrate.state import pending_markers as waiting
 from migrate.state.reached import Lost
-from migrate.status import lag
-from migrate.status import target_losses as lost
+from migrate.status import lag, target_losses
 from migrate.status.table_state import TableState
 from migrate.target import ledger, parked
 from migrate.target.groups import name_of
@@ -220,7 +219,7 @@ def read(
     status.lag_seconds = round(max([behind, *(source.lag_seconds for source in status.sources)]), 1)
     plan = plan or stored_plan(settings, state)
     with state.connect() as connection:
-        expected = lost.Expected.read(connection, plan)
+        expected = target_losses.Expected.read(connection, plan)
         status.lost = verification.lost(connection, settings.name)
         status.check = standing_of_check(connection, plan)
         copies = operator_limits.copies(connection, plan)
@@ -257,11 +256,11 @@ def read(
 def _without(connection: sa.Connection, status: Snapshot) -> None:
     """What the stream went on without. A clean verification of all tables settles what it began after."""
     since = verification.equal_since(connection, status.migration)
-    status.left_out = left_out.count(connection, status.migration)
+    status.left_out = left_out_messages.count(connection, status.migration)
     status.foreign = foreign.count(connection, status.migration)
-    status.waiting_markers = waiting.count(connection, status.migration)
+    status.waiting_markers = pending_markers.count(connection, status.migration)
     status.differing = check.count(connection, status.migration, verification=since)
-    status.left_out_since = left_out.count(connection, status.migration, since)
+    status.left_out_since = left_out_messages.count(connection, status.migration, since)
     open_ = set(oversized.every(connection, status.migration, since))
     status.oversized = [
         {**asdict(row), "verified": row not in open_} for row in oversized.every(connection, status.migration)
@@ -276,12 +275,12 @@ def standing_of_check(connection: sa.Connection, plan: Plan) -> dict[str, Any]:
     migration = plan.settings.name
     last = check.latest(connection, migration)
     grouped = [id_ for id_, planned in plan.tables.items() if planned.group]
-    chunks, never, oldest = detail.unchecked(connection, migration, grouped)
+    known, never, oldest = chunks.unchecked(connection, migration, grouped)
     return {
         "last": {"finished": in_utc(last.finished, "seconds"), "seconds": last.seconds, **asdict(last.counts)}
         if last
         else None,
-        "chunks": chunks,
+        "chunks": known,
         "never_checked": never,
         "oldest": in_utc(oldest, "seconds") if oldest else None,
         "differences": check.count(connection, migration),

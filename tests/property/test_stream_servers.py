@@ -16,13 +16,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from migrate.merge.merger import Merger
+from migrate.model.chunk import Chunk
 from migrate.model.coordinate import Coordinate
 from migrate.model.errors import MigrateError, StopError
 from migrate.model.message import Received, Row, decode, encode
 from migrate.mysql.connection import Connection
 from migrate.state.record import Partition
 from migrate.target import chunk_fence, ledger
-from migrate.target.chunk_fence import WHOLE_TABLE, Chunk
+from migrate.target.chunk_fence import WHOLE_TABLE
 from migrate.target.part import Part
 from migrate.target.place import Aftermath, Done, EmptyDelete
 from migrate.target.pool import TargetPool

@@ -226,7 +226,7 @@ class History:
         emptied = [
             Foreign((source, *(version.holds or place)), None, Kind.FOREIGN, version.since)
             for place, version in versions.items()
-            if version.emptied
+            if version.emptied and version.since is not None
         ]
 
         def put(connection: sa.Connection) -> None:
