@@ -20,6 +20,7 @@ from migrate.model.errors import Code, ServerError, StopError
 from migrate.settings import Settings
 from migrate.state import compared, reached, record
 from migrate.state import migration as migrations
+from migrate.state.compared import Because
 from migrate.state.database import in_transaction
 from migrate.state.lease import Held, Leases
 from migrate.state.migration import Migration
@@ -174,7 +175,7 @@ class Beginning:
 
     def _forget_compared(self, connection: sa.Connection) -> None:
         """The state was put back: with it went what had made everything found equal count no more."""
-        compared.forget(connection, self._settings.name)
+        compared.forget(connection, self._settings.name, Because.STATE)
 
     def _refuse_another_topic(self, tenure: Tenure) -> None:
         """Offsets of a topic that was re-created say nothing. Raises StopError, also where the broker does not say."""

@@ -131,6 +131,8 @@ def test_a_rewind_that_the_state_lost_stops_the_consumer_until_it_is_asked_for_a
     try:
         rewound = start("rewound", "publish", "--from", begin, "--yes")
         migration.wait(published_again, 60, "everything to come again")
+        assert migration.ask("status")["forgotten"]["because"] == "a publisher was rewound: source"
+        assert "because a publisher was rewound: source" in migration.do("status").replace("\n", " ")
         rewound.stop(30)
         before.put_back("lease")
     finally:
