@@ -163,6 +163,8 @@ def page(now: Snapshot, stands: Standing | None, meant: Callable[[str], str]) ->
         say("running: " + ", ".join(f"{name} ({who})" for name, who in now.leading.items()))
     say("records: " + ", ".join(f"{count} {name}" for name, count in now.records.items()))
     say(f"empty deletes waiting: {now.empty_deletes}" + (" at those that answer" if now.unanswered else ""))
+    if now.forgotten:
+        say(f"compared: nothing, since {now.forgotten['since']} because {now.forgotten['because']}")
     if now.waiting_markers:
         say(f"foreign keys: {counted(now.waiting_markers, 'marker')} until the copy of the table is closed")
     for lost in now.lost:

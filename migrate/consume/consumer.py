@@ -29,6 +29,7 @@ from migrate.model.partition import leave_out_hint
 from migrate.settings import Settings
 from migrate.state import compared, exit_reason, left_out_messages, record
 from migrate.state import migration as migrations
+from migrate.state.compared import Because
 from migrate.state.database import in_transaction
 from migrate.state.lease import Leases
 from migrate.state.record import Consumed, Partition, Record
@@ -290,7 +291,7 @@ class Consumer:
         found equal count no more: only a verification finds what differs."""
         back = record.put_back(connection, written, noted)
         if back:
-            compared.forget(connection, self._settings.name)
+            compared.forget(connection, self._settings.name, Because.STATE)
             record.set_notes(connection, {part: count for part, count in noted.items() if part in back})
         return back
 

@@ -330,7 +330,9 @@ class Merger:
     def _apply(self, pool: TargetPool, database: TargetDatabase, parts: Sequence[Part]) -> Done:
         connection = pool.get(database)
         for part in parts:
-            part.writes = self._owned[part.partition].writes.get(database, 0)
+            owned, notes = self._owned[part.partition], self._noted(part.partition)
+            part.writes = owned.writes.get(database, 0)
+            part.notes = None if owned.noted.get(database) == notes else notes
         try:
             leads = self._sides is None or self._sides.leads(connection, named(database))
             done = apply(connection, parts, self._last_tier, self._send(database), keep=self._keep, leads=leads)
@@ -421,6 +423,8 @@ class Merger:
                 owned.applied.setdefault(source, {})[database] = coordinate
         owned.reached[database] = max(part.expected, part.end)
         owned.writes[database] = part.writes
+        if part.notes is not None:
+            owned.noted[database] = part.notes
         if part.end >= owned.behind.get(database, 0):
             owned.behind.pop(database, None)
 

@@ -82,10 +82,16 @@ class Owned:
     writes: dict[TargetDatabase, int] = field(default_factory=dict)  # how many transactions each has counted
     behind: dict[TargetDatabase, int] = field(default_factory=dict)  # that lost writes: the offset they had come to
     found: set[TargetDatabase] = field(default_factory=set)  # that have more than the state knows
+    noted: dict[TargetDatabase, int] = field(default_factory=dict)  # of how many notes each was told
 
     @property
     def partition(self) -> Partition:
         return self.claim.partition
+
+    def incarnation(self, source: str) -> int:
+        """The latest of a source that was applied anywhere; 0 where nothing was."""
+        marks = [self.watermark.get(source), *self.applied.get(source, {}).values()]
+        return max((mark.incarnation for mark in marks if mark is not None), default=0)
 
 
 class RowRefused(StopError):  # noqa: N818 - what it says is what happened
@@ -114,6 +120,8 @@ class _Draft:
     foreign: list[Foreign] = field(default_factory=list)
     markers: list[Marker] = field(default_factory=list)
     images: list[tuple[TableId, Key, Row]] = field(default_factory=list)
+    incarnations: dict[str, int] = field(default_factory=dict)  # the latest that was applied, or is here, by source
+    asked: set[str] = field(default_factory=set)  # sources of which the state knows that one
 
 
 class Planner:
@@ -179,6 +187,7 @@ class Planner:
             self._pass_over(message)
             return
         self._belief.refuse_beyond(message, item.offset)
+        self._refuse_lost(draft, message, owned)
         planned = self._plan.find(message.source, message.database, message.table)
         if message.cascade:
             draft.markers.append(Marker(self.layouts.with_columns(planned, message), message))
@@ -198,6 +207,18 @@ class Planner:
             draft.foreign += [Foreign(id_, change.key, Kind.FOREIGN, change.coordinate) for change in fresh]
             return
         self._fold(draft.fold, planned, fresh, owned.applied.get(message.source, {}))
+
+    def _refuse_lost(self, draft: _Draft, message: Message, owned: Owned) -> None:
+        if not message.from_log:
+            return
+        source = message.source
+        seen = draft.incarnations.get(source)
+        if seen is None:
+            seen = owned.incarnation(source)
+        if message.incarnation < seen and source not in draft.asked:
+            self._belief.refuse_lost(message, seen)
+            draft.asked.add(source)
+        draft.incarnations[source] = max(seen, message.incarnation)
 
     def _leave_out_or_raise(self, item: Received, error: StopError) -> None:
         """A message that says nothing we could do: only a person can leave it out (invariant unknown-stops)."""

@@ -24,6 +24,7 @@ from migrate.settings import Settings, Source
 from migrate.state import (
     check,
     chunks,
+    compared,
     database,
     exit_reason,
     failover,
@@ -113,6 +114,7 @@ class Snapshot:
     unanswered: list[str] = field(default_factory=list)  # Kafka and targets, of which nothing is told
     check: dict[str, Any] = field(default_factory=dict)  # what the scheduled check found
     copies: dict[str, dict[str, Any]] = field(default_factory=dict)  # how far the copy of each of `tables` is
+    forgotten: dict[str, str] = field(default_factory=dict)  # since when and why nothing counts as compared, if so
 
     @property
     def waiting_messages(self) -> int:
@@ -182,6 +184,7 @@ def read(
         phases = phase.every(connection, settings.name)
         members = membership.every(connection, settings.name)
         status.skips = skipped_key.count(connection, settings.name)
+        status.forgotten = why_nothing_counts(connection, settings.name)
         _without(connection, status)
         now = connection.execute(sa.select(database.now)).scalar_one()
         holders = lease.holders(connection, settings.name)
@@ -251,6 +254,14 @@ def read(
                 away.add(place.target)
                 status.unanswered.append(error.message)
     return status
+
+
+def why_nothing_counts(connection: sa.Connection, migration: str) -> dict[str, str]:
+    """`since` (UTC) and `because` where nothing counts as compared and the state has why; else empty."""
+    found = compared.why_nothing(connection, migration)
+    if found is None or not found.because:
+        return {}
+    return {"since": in_utc(found.at, "seconds"), "because": found.because}
 
 
 def _without(connection: sa.Connection, status: Snapshot) -> None:

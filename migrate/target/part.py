@@ -13,7 +13,7 @@ from migrate.model.errors import ServerError
 from migrate.mysql.connection import Connection
 from migrate.mysql.errors import passes, text
 from migrate.state.record import Partition
-from migrate.target import decided, fence, reached, write_context
+from migrate.target import decided, fence, noted, reached, write_context
 from migrate.target.decide import Intent
 from migrate.target.decided import Decided
 from migrate.target.place import Aftermath, Aside, Done, LeftOf, PlaceStep, Returned
@@ -44,6 +44,7 @@ class Part:
     writes: int = 0  # how many transactions it had counted, as far as is known; with `apply`, this one too
     aside: Aside = field(default_factory=dict)  # not to be written, but kept
     version: int | None = None  # of the database's role before rows were read at the source; None where none were
+    notes: int | None = None  # how many the state has of the partition; None where the database was told
 
     @property
     def partition(self) -> Partition:
@@ -109,6 +110,9 @@ def apply(
             if step.parked:
                 known.parked |= wheres
         decided.put(connection, migration, made)
+        for part in parts:
+            if part.notes is not None:
+                noted.put(connection, part.partition, part.notes)
         for partition, aftermath in lefts.items():
             if aftermath:
                 send(partition, aftermath)

@@ -343,6 +343,27 @@ def test_a_message_from_beyond_what_its_publisher_stored_is_refused_and_moves_no
         planner.plan_partition(owned(), batch(message("INSERT", ("1", "0", "a"), **more)))
 
 
+@pytest.mark.parametrize("known", ["state", "database", "batch"])
+def test_a_message_of_an_incarnation_before_the_one_that_was_applied_is_a_repeat_only_where_the_state_has_that_one(
+    known: str,
+) -> None:
+    """Lost: every change from then on, dropped as a repeat, where a state was put back to before a rewind."""
+    later = Coordinate(2, 1, 1, 0)
+    holder = owned({"s": later} if known == "state" else {}, **({"ds_0": later} if known == "database" else {}))
+    first = [message("INSERT", ("2", "0", "b"), incarnation=2, transaction=1)] if known == "batch" else []
+    items = batch(*first, message("INSERT", ("1", "0", "a"), transaction=70))
+    told = Told((at(0, 0), plain_table()))
+    planner = Planner(PLAN, told)
+    planner.layouts.refresh()
+    assert "1" not in str(wanted(planner.plan_partition(holder, items).parts).get("ds_0", {}).get("t_0", []))
+    told.reaches["s"] = (1, 99)
+    with pytest.raises(StopError, match="published in incarnation 1, and 2 was applied") as stopped:
+        planner.plan_partition(holder, items)
+    assert "up to file 1, position 70" in str(stopped.value.way_out)
+    told.reaches["s"] = (2, 1)  # once it was rewound again
+    planner.plan_partition(holder, items)
+
+
 # -- the plan
 
 
