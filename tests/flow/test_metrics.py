@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import urllib.error
 import urllib.request
@@ -36,7 +37,8 @@ def scrape(url: str, token: str = SCRAPER) -> tuple[int, str]:
 @pytest.fixture
 def flow(box: Sandbox, kafka: KafkaBroker, tmp_path: Path) -> Iterator[Flow]:
     web = f"listen: '{HOST}:{free_port()}', token: {READER}, metrics_token: {SCRAPER}, tokens: {{a: {INSTANCE}}}"
-    with closing(Flow(box, kafka, tmp_path, unique("metrics"), box.source, more=f"web: {{{web}}}\n")) as flow:
+    more = f"web: {{{web}}}\nmetrics: {{listen: '{HOST}:0'}}\n"
+    with closing(Flow(box, kafka, tmp_path, unique("metrics"), box.source, more=more)) as flow:
         flow.migration.do("init")
         publisher = flow.child("publish", "publish")
         flow.start_targets()
@@ -97,6 +99,45 @@ def test_a_scrape_says_what_the_status_says_and_many_cost_the_state_what_one_doe
         assert (told.returncode, told.stdout + told.stderr) == (0, "")
     said = web.log.read_text("utf-8")
     assert [secret for secret in (READER, SCRAPER, INSTANCE, "Traceback") if secret in said] == []
+
+
+def of_processes(flow: Flow) -> dict[str, dict[tuple[str, ...], float]]:
+    """What each process counts, by its name."""
+    found = {}
+    for file in (flow.directory / "run" / "metrics").glob("*.json"):
+        (one,) = json.loads(file.read_text("utf-8"))
+        with urllib.request.urlopen(f"http://{one['targets'][0]}/metrics", timeout=20) as answer:
+            found[one["labels"]["process"]] = values(answer.read().decode())
+    return found
+
+
+def test_what_processes_count_adds_up_to_what_the_state_has(flow: Flow, box: Sandbox) -> None:
+    box.source.execute("UPDATE orders SET value = value + 1 WHERE id <= 20", database=flow.database)
+    flow.drain()
+    ((messages, changes),) = flow.state_of("SELECT SUM(messages), SUM(row_count) FROM consumed")
+    wait(lambda: of_processes(flow)["commit"]["migrate_committed_records_total",] == messages, "the committer")
+    wait(lambda: of_processes(flow)["publish:main"]["migrate_published_rows_total", "main"] == 510, "a flush")
+    found = of_processes(flow)
+    consumer, publisher = found["consume"], found["publish:main"]
+    decisions = {one: consumer["migrate_changes_total", one] for one in ("taken", "repeat", "foreign")}
+    assert decisions == {"taken": changes, "repeat": 0, "foreign": 0}
+    assert changes == 510
+    written = {name[1]: value for name, value in consumer.items() if name[0] == "migrate_target_rows_total"}
+    assert written == {"inserted": 500, "updated": 10, "deleted": 0, "deferred": 0}
+    for counted in ("received_messages_total", "merged_messages_total", "visible_lag_seconds_count"):
+        assert consumer[f"migrate_{counted}",] == messages, counted
+    assert consumer["migrate_queue_bytes",] == 0
+    assert consumer["migrate_received_bytes_total",] > 510 * 20
+    assert consumer["migrate_merge_seconds_count",] >= 2
+    assert consumer["migrate_target_transaction_seconds_count", "t0"] >= 2
+    assert 0 < consumer["migrate_visible_lag_seconds_sum",] < 60 * messages
+    assert consumer["migrate_lease_changes_total", "taken"] >= 2
+    assert publisher["migrate_published_transactions_total", "main"] >= 2
+    assert publisher["migrate_published_binlog_bytes_total", "main"] > 510 * 10
+    assert publisher["migrate_kafka_acknowledgement_seconds_count", "main"] >= 2
+    assert publisher["migrate_publisher_rollbacks_total", "main"] == 0
+    flow.stop()
+    assert list((flow.directory / "run" / "metrics").glob("*.json")) == []
 
 
 def test_the_exit_code_tells_a_monitor_whether_a_person_is_needed(flow: Flow, box: Sandbox) -> None:
