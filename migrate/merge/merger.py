@@ -19,6 +19,7 @@ from migrate.merge.retry import T, until_done
 from migrate.merge.standby_guard import Sides, late
 from migrate.merge.table_versions import History
 from migrate.merge.take_over import Taking, named
+from migrate.metrics import consumer as measured
 from migrate.model.change import NoChange, key_json
 from migrate.model.coordinate import Coordinate
 from migrate.model.errors import Code, MigrateError, OwnershipLost, StopError
@@ -193,6 +194,8 @@ class Merger:
         ]
         for done in consumed:
             self._owned[done.partition].watermark.update(done.highest)
+            share = shares[done.partition]
+            measured.decided(done.messages, done.rows, share.repeats, len(share.foreign))
         return Merged(consumed, written, failed)
 
     def _reached(self, partition: Partition, work: Mapping[TargetDatabase, Sequence[Part]]) -> dict[DatabaseName, int]:
@@ -335,7 +338,8 @@ class Merger:
             part.notes = None if owned.noted.get(database) == notes else notes
         try:
             leads = self._sides is None or self._sides.leads(connection, named(database))
-            done = apply(connection, parts, self._last_tier, self._send(database), keep=self._keep, leads=leads)
+            with measured.transaction(database.target):
+                done = apply(connection, parts, self._last_tier, self._send(database), keep=self._keep, leads=leads)
         except NotStandby:
             if self._sides is None or not self._sides.is_active(connection, named(database)):
                 raise
@@ -404,6 +408,7 @@ class Merger:
         writer, intent, reason = found
         table, key = writer.table, key_json(intent.key)
         if why := self._planner.why_skipped(table, intent.key):
+            measured.set_aside.labels("parked").inc()
             part.aside[writer.name, intent.key, intent.origin] = SetAside(reason or text, why)
             log.warning(
                 "a change is parked", where=f"{where}.{writer.name}", table=table.full_name, key=key, reason=why

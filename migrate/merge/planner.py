@@ -14,6 +14,7 @@ from migrate.merge.fold import Applied, Fold
 from migrate.merge.group_conflicts import Asked
 from migrate.merge.table_versions import History, Layouts
 from migrate.merge.trusted_places import Belief
+from migrate.metrics import consumer as measured
 from migrate.model.change import Change, Key, NoChange, changes, key_json, key_of
 from migrate.model.coordinate import Coordinate
 from migrate.model.errors import Code, StopError
@@ -55,6 +56,7 @@ class Share:
     foreign: Sequence[Foreign] = ()  # written while the side was standby: listed, and carried nowhere
     markers: Sequence[Marker] = ()  # whose rows are to be found once the parts are written
     images: Sequence[tuple[TableId, Key, Row]] = ()  # rows to be refreshed that made way, as the target had them
+    repeats: int = 0  # changes that were merged before
     late: Refreshes = field(default_factory=dict)  # of `refreshes`, what is to be read once the parts are written
 
     @property
@@ -122,6 +124,7 @@ class _Draft:
     images: list[tuple[TableId, Key, Row]] = field(default_factory=list)
     incarnations: dict[str, int] = field(default_factory=dict)  # the latest that was applied, or is here, by source
     asked: set[str] = field(default_factory=set)  # sources of which the state knows that one
+    repeats: int = 0
 
 
 class Planner:
@@ -174,7 +177,8 @@ class Planner:
                 parts[database] = _nothing(owned, database, end)
         last = items[-1].message.identity
         consumed = Consumed(owned.partition, end, highest, len(items), draft.rows, draft.event_ms, start, last=last)
-        return Share(owned, parts, consumed, draft.refreshes, draft.foreign, draft.markers, draft.images)
+        counted = draft.foreign, draft.markers, draft.images, draft.repeats
+        return Share(owned, parts, consumed, draft.refreshes, *counted)
 
     def _take(self, draft: _Draft, item: Received, owned: Owned) -> None:
         """One message. Raises StopError, or RowRefused when it is about one of its rows."""
@@ -202,6 +206,7 @@ class Planner:
         draft.rows += len(message.data)
         draft.event_ms = max(draft.event_ms, message.es)
         fresh = self._fresh(planned, item, owned, draft.highest)
+        draft.repeats += len(message.data) - len(fresh)
         if message.standby:
             id_ = planned.table.id
             draft.foreign += [Foreign(id_, change.key, Kind.FOREIGN, change.coordinate) for change in fresh]
@@ -224,6 +229,7 @@ class Planner:
         """A message that says nothing we could do: only a person can leave it out (invariant unknown-stops)."""
         where = item.topic, item.partition.number, item.offset
         if why := self._left_out.reason(item.partition, item.offset) if self._left_out else None:
+            measured.set_aside.labels("left out").inc()
             log.warning("a message is left out", message=offset_name(*where), refusal=error.message, reason=why)
             return
         hint = error.hint_and(leave_out_hint(*where))
@@ -335,6 +341,7 @@ class Planner:
         key = key_json(of)
         where = f"{table.full_name} key {key} {which}"
         if why := self.why_skipped(table, of):
+            measured.set_aside.labels("skipped").inc()
             log.warning("a change that no place takes is left out", change=where, refusal=error.message, reason=why)
             return
         skip = f"to go on without it: `migrate parked skip {table.full_name} '{key}' --reason …`"
