@@ -1,4 +1,4 @@
-"""Values and errors that every room shares: standard library only, no I/O.
+"""Values and errors that every package shares: standard library only, no I/O.
 
 Others use `errors.MigrateError`, `table.Table`, `change.Key`, `coordinate.Coordinate`, `message.Message` and
 `partition.Partition`.
