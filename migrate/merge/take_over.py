@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol
 
-from migrate.merge.planner import Owned
+from migrate.merge.owned import Owned
 from migrate.merge.standby_guard import Sides
 from migrate.model.coordinate import Coordinate
 from migrate.model.message import CANAL

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from migrate.merge.merger import Merger
-from migrate.merge.planner import Share
+from migrate.merge.shares import Share
 from migrate.model.errors import OwnershipLost
 from migrate.model.message import Delay, Received
 from migrate.model.partition import Partition
