@@ -20,6 +20,7 @@ from migrate.model.errors import Code, ServerError, StopError
 from migrate.model.message import REFRESH, Message, Row
 from migrate.model.table import Column, Table
 from migrate.mysql import errors as mysql_errors
+from migrate.mysql.capabilities import read_lock
 from migrate.mysql.catalog import server_of
 from migrate.mysql.connection import Connection, connect
 from migrate.mysql.foreign_keys import logs_cascades
@@ -132,9 +133,8 @@ class SourceRows:
         connection = self._connection(table.source)
         fields = ", ".join(selected(column) for column in columns)
         where, arguments = and_rows(*condition, planned.rows)
-        locked = "LOCK IN SHARE MODE" if connection.flavour == "mariadb" else "FOR SHARE"
         there = full_name(table.database, table.name)
-        rows = connection.query(f"SELECT {fields} FROM {there} WHERE {where} {locked}", arguments)
+        rows = connection.query(f"SELECT {fields} FROM {there} WHERE {where} {read_lock(connection)}", arguments)
         readers = [(column.name, from_server(column)) for column in columns]
         return [{name: read(value) for (name, read), value in zip(readers, row, strict=True)} for row in rows]
 
