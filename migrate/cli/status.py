@@ -25,7 +25,7 @@ from migrate.state import cutover, database, finished, verification
 from migrate.status import blockers, snapshot, told
 from migrate.status.facts import standing
 from migrate.status.snapshot import Snapshot
-from migrate.status.stage import Stage, Standing
+from migrate.status.stage import Stage, StageStatus
 from migrate.status.verdict import Verdict, verdict
 from migrate.terminal import Printable, console, printable
 
@@ -75,7 +75,7 @@ def _shown(settings: Settings, asked: Any, *, watch: bool, as_json: bool) -> Ver
     return verdict(stands.held if stands else blockers.of_stream(settings, now))
 
 
-def _about(stands: Standing) -> dict[str, Any]:
+def _about(stands: StageStatus) -> dict[str, Any]:
     """For programs: the sentences, and what they are made of."""
     return {
         "stage": stands.stage,
@@ -144,7 +144,7 @@ def _frame(settings: Settings, state: sa.Engine, ended: dict[str, Any] | None, a
     return page(now, None if asked.reverse else standing(settings, state, now), asked.meant)
 
 
-def page(now: Snapshot, stands: Standing | None, meant: Callable[[str], str]) -> RenderableType:
+def page(now: Snapshot, stands: StageStatus | None, meant: Callable[[str], str]) -> RenderableType:
     """Everything, for a terminal. stands: None for a way back; meant: has a hint name the commands of this stream."""
     lines: list[RenderableType] = []
 

@@ -11,11 +11,11 @@ import structlog
 from migrate.merge.defects import as_stop
 from migrate.merge.fold import Applied, Fold
 from migrate.merge.group_conflicts import Asked
-from migrate.merge.owned import Owned
+from migrate.merge.owned import OwnedPartition
 from migrate.merge.shares import CameBack, Folded, Marker, Refreshes
 from migrate.merge.skipped_rows import RowRefused, SkippedRows
 from migrate.merge.table_versions import History, Layouts
-from migrate.merge.trusted_places import Belief
+from migrate.merge.trusted_places import TrustedPlaces
 from migrate.metrics import consumer as measured
 from migrate.model.change import Change, Key, changes, key_of
 from migrate.model.coordinate import Coordinate
@@ -23,10 +23,10 @@ from migrate.model.errors import Code, StopError
 from migrate.model.message import Message, Received, Row
 from migrate.model.partition import leave_out_hint, offset_name
 from migrate.model.table import TableId
-from migrate.state.foreign import Foreign, Kind
-from migrate.state.left_out_messages import Reasons
+from migrate.state.foreign import ForeignWrite, Kind
+from migrate.state.left_out_messages import LeaveOutReasons
 from migrate.state.record import Consumed
-from migrate.target.place import Returned
+from migrate.target.place import ReturnedDelete
 from migrate.target.routing import Plan, PlannedTable
 
 log = structlog.get_logger("migrate.merge")
@@ -45,7 +45,7 @@ class _Draft:
     refreshes: Refreshes = field(default_factory=dict)
     rows: int = 0
     event_ms: int = 0
-    foreign: list[Foreign] = field(default_factory=list)
+    foreign: list[ForeignWrite] = field(default_factory=list)
     markers: list[Marker] = field(default_factory=list)
     images: list[tuple[TableId, Key, Row]] = field(default_factory=list)
     incarnations: dict[str, int] = field(default_factory=dict)  # the latest that was applied, or is here, by source
@@ -55,16 +55,21 @@ class _Draft:
 
 class Folder:
     def __init__(
-        self, plan: Plan, layouts: Layouts, history: History | None, skipped: SkippedRows, left_out: Reasons | None
+        self,
+        plan: Plan,
+        layouts: Layouts,
+        history: History | None,
+        skipped: SkippedRows,
+        left_out: LeaveOutReasons | None,
     ) -> None:
         self._plan = plan
         self._layouts = layouts
         self._skipped = skipped
         self._left_out = left_out
-        self._belief = Belief(history)
+        self._belief = TrustedPlaces(history)
         self._passed_over: set[str] = set()  # as was said already
 
-    def fold(self, owned: Owned, items: Sequence[Received]) -> Folded:
+    def fold(self, owned: OwnedPartition, items: Sequence[Received]) -> Folded:
         """`owned` is not changed. Raises: StopError for a message that cannot be followed."""
         draft = _Draft()
         for item in items:
@@ -83,7 +88,7 @@ class Folder:
         counted = draft.foreign, draft.markers, draft.images, draft.repeats
         return Folded(owned, draft.fold, consumed, draft.refreshes, draft.returned, *counted)
 
-    def _take(self, draft: _Draft, item: Received, owned: Owned) -> None:
+    def _take(self, draft: _Draft, item: Received, owned: OwnedPartition) -> None:
         """One message. Raises StopError, or RowRefused when it is about one of its rows."""
         message = item.message
         if message.is_ddl and item.apply:
@@ -112,11 +117,11 @@ class Folder:
         draft.repeats += len(message.data) - len(fresh)
         if message.standby:
             id_ = planned.table.id
-            draft.foreign += [Foreign(id_, change.key, Kind.FOREIGN, change.coordinate) for change in fresh]
+            draft.foreign += [ForeignWrite(id_, change.key, Kind.FOREIGN, change.coordinate) for change in fresh]
             return
         self._fold(draft.fold, planned, fresh, owned.applied.get(message.source, {}))
 
-    def _refuse_lost(self, draft: _Draft, message: Message, owned: Owned) -> None:
+    def _refuse_lost(self, draft: _Draft, message: Message, owned: OwnedPartition) -> None:
         if not message.from_log:
             return
         source = message.source
@@ -154,7 +159,7 @@ class Folder:
             keys[key] = None if known is None or places is None else known | places
 
     def _fresh(
-        self, planned: PlannedTable, item: Received, owned: Owned, highest: dict[str, Coordinate]
+        self, planned: PlannedTable, item: Received, owned: OwnedPartition, highest: dict[str, Coordinate]
     ) -> list[Change]:
         """A message's changes without repeats (invariant repeats-by-coordinate); `highest` rises by them."""
         source = item.message.source
@@ -229,4 +234,4 @@ class Folder:
         came_back = returned.setdefault((place, planned.table.id), (planned, []))[1]
         for row, coordinate in zip(message.data, message.coordinates(), strict=True):
             key = key_of(row, planned.table.key, planned.table.full_name)
-            came_back.append(Returned(key, coordinate, delay.tier))
+            came_back.append(ReturnedDelete(key, coordinate, delay.tier))

@@ -16,31 +16,31 @@ from typing import TypeVar
 from migrate.merge.cascades import Cascades
 from migrate.merge.defects import as_stop
 from migrate.merge.folder import Folder
-from migrate.merge.owned import Owned
+from migrate.merge.owned import OwnedPartition
 from migrate.merge.planner import Planner
 from migrate.merge.resolver import Resolver
 from migrate.merge.shares import Folded, Parts, Resolved, Share
 from migrate.merge.skipped_rows import SkippedRows
-from migrate.merge.standby_guard import Sides
+from migrate.merge.standby_guard import StandbyGuard
 from migrate.merge.table_versions import History, Layouts
-from migrate.merge.take_over import Taking, named
+from migrate.merge.take_over import TakeOver, named
 from migrate.merge.target_sessions import TargetSessions
 from migrate.merge.writer import Writer, Written
 from migrate.metrics import consumer as measured
 from migrate.model.coordinate import Coordinate
 from migrate.model.errors import Code, MigrateError, StopError
 from migrate.model.message import CANAL, Received
-from migrate.state.left_out_messages import Reasons
+from migrate.state.left_out_messages import LeaveOutReasons
 from migrate.state.notes import Notes
-from migrate.state.pending_markers import Waits
+from migrate.state.pending_markers import PendingMarkers
 from migrate.state.position import WhereRead
 from migrate.state.reached import DatabaseName
 from migrate.state.record import Consumed, Partition
-from migrate.state.skipped_key import Skips
-from migrate.target.equal_keys import Alike
+from migrate.state.skipped_key import SkipReasons
+from migrate.target.equal_keys import EqualKeys
 from migrate.target.part import Part
-from migrate.target.place import Done
-from migrate.target.reached import Behind, Claim, Had
+from migrate.target.place import AppliedCounts
+from migrate.target.reached import Claim, DatabaseBehind, ReachedBefore
 from migrate.target.refresh import SourceRows
 from migrate.target.requeue import AftermathSender
 from migrate.target.routing import Plan, PlannedTable, TargetDatabase
@@ -54,7 +54,7 @@ class Merged:
     """What became of a batch."""
 
     consumed: Sequence[Consumed]  # by partition, what is at the target now
-    written: Done
+    written: AppliedCounts
     failed: Mapping[Partition, MigrateError]  # what stopped a partition: StopError, OwnershipLost, or Behind
 
 
@@ -67,11 +67,11 @@ class Merger:
         sender: AftermathSender,
         stop: threading.Event,
         history: History | None = None,
-        skips: Skips | None = None,
-        left_out: Reasons | None = None,
+        skips: SkipReasons | None = None,
+        left_out: LeaveOutReasons | None = None,
         where_read: Callable[[], WhereRead] | None = None,
-        sides: Sides | None = None,
-        waits: Waits | None = None,
+        sides: StandbyGuard | None = None,
+        waits: PendingMarkers | None = None,
         notes: Notes | None = None,
     ) -> None:
         """sides: asked where a database is not standby, and told what is carried nowhere; without it that is tried
@@ -81,21 +81,21 @@ class Merger:
         self._sides = sides
         self._notes = notes
         self._busy = threading.Lock()
-        self._owned: dict[Partition, Owned] = {}
+        self._owned: dict[Partition, OwnedPartition] = {}
         self._targets = TargetSessions(plan, stop)
         self._sources = SourceRows(plan.settings, where_read)
         self._layouts = Layouts(history, plan)
         skipped = SkippedRows(plan, skips)
         self._folder = Folder(plan, self._layouts, history, skipped, left_out)
         self._resolver = Resolver(plan, self._layouts, self._sources, self._targets)
-        alike = Alike(lambda: where_read().settings if where_read is not None else plan.settings)
+        alike = EqualKeys(lambda: where_read().settings if where_read is not None else plan.settings)
         self._planner = Planner(plan, self._layouts, skipped, alike)
         self._writer = Writer(plan.settings, self._targets, self._owned, skipped, sender, sides, notes)
         self._cascades = None
         if waits is not None:
             self._cascades = Cascades(plan, self._layouts, self._sources, self._targets, sender.migration, waits)
         sources = [*(source.name for source in plan.settings.sources), CANAL]
-        self._taking = Taking(
+        self._taking = TakeOver(
             plan.settings.name, sources, plan.used_databases, self._targets.lanes, self._targets.retry, sides
         )
 
@@ -105,7 +105,7 @@ class Merger:
         watermark: Mapping[str, Coordinate],
         had: Mapping[DatabaseName, int],
         at_most: int | None = None,
-    ) -> Had:
+    ) -> ReachedBefore:
         """Become the writer of a partition: raise the fence in every target database (invariant fenced-writer).
 
         had: the offset that each database had come to. Where one has less now, and no applications write there,
@@ -126,7 +126,7 @@ class Merger:
         with self._busy:
             self._owned.pop(partition, None)
 
-    def find_behind(self) -> dict[Partition, Behind]:
+    def find_behind(self) -> dict[Partition, DatabaseBehind]:
         """Partitions of which a database has less than it had, without a write: nobody may write there for long.
 
         Databases that do not answer are left out. For any thread.
@@ -209,7 +209,7 @@ class Merger:
 
         touched: the databases that have something of the share; more are added. Raises: as the steps.
         """
-        done, partition = Done(), share.folded.owned.partition
+        done, partition = AppliedCounts(), share.folded.owned.partition
         if self._cascades is None:
             raise StopError(
                 "a marker came to a consumer that follows no foreign keys", hint="please report it", code=Code.MESSAGE

@@ -11,7 +11,7 @@ from migrate.target.routing import TargetDatabase
 
 
 @dataclass(slots=True)
-class Owned:
+class OwnedPartition:
     """A partition we write: by which lease, what is merged of it, and what each database has."""
 
     claim: Claim

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from migrate.merge.group_conflicts import Asked
-from migrate.merge.owned import Owned
+from migrate.merge.owned import OwnedPartition
 from migrate.merge.shares import Answer, Parts, Resolved, Share
 from migrate.merge.skipped_rows import SkippedRows
 from migrate.merge.table_versions import Layouts
@@ -17,7 +17,7 @@ from migrate.model.message import Row
 from migrate.model.table import TableId
 from migrate.state.record import Consumed
 from migrate.target.decide import Intent
-from migrate.target.equal_keys import Alike
+from migrate.target.equal_keys import EqualKeys
 from migrate.target.groups import name_of
 from migrate.target.part import Part, Work
 from migrate.target.reached import NOTHING
@@ -26,7 +26,7 @@ from migrate.target.rows import PlaceWriter
 
 
 class Planner:
-    def __init__(self, plan: Plan, layouts: Layouts, skipped: SkippedRows, alike: Alike | None = None) -> None:
+    def __init__(self, plan: Plan, layouts: Layouts, skipped: SkippedRows, alike: EqualKeys | None = None) -> None:
         self._plan = plan
         self._layouts = layouts
         self._skipped = skipped
@@ -65,7 +65,7 @@ class Planner:
         """Last of all: these databases have everything of a share."""
         return {database: _nothing(share.folded.owned, database, share.consumed.end) for database in databases}
 
-    def _add_answers(self, parts: Parts, owned: Owned, consumed: Consumed, answers: Sequence[Answer]) -> None:
+    def _add_answers(self, parts: Parts, owned: OwnedPartition, consumed: Consumed, answers: Sequence[Answer]) -> None:
         for answer in answers:
             for holder, rows in self._by_holder(answer).values():
                 for place, intents in self._refreshed(holder, rows, answer.asked).items():
@@ -115,7 +115,7 @@ class Planner:
     def _work(
         self,
         parts: Parts,
-        owned: Owned,
+        owned: OwnedPartition,
         consumed: Consumed,
         planned: PlannedTable,
         place: Place,
@@ -151,7 +151,7 @@ class Planner:
         return self._writers[key]
 
 
-def _part(owned: Owned, database: TargetDatabase, consumed: Consumed) -> Part:
+def _part(owned: OwnedPartition, database: TargetDatabase, consumed: Consumed) -> Part:
     """A part whose marks never lower a fence: after a crash a database can have more than this batch reaches."""
     marks: dict[str, Coordinate | None] = {}
     for source, coordinate in consumed.highest.items():
@@ -160,7 +160,7 @@ def _part(owned: Owned, database: TargetDatabase, consumed: Consumed) -> Part:
     return Part(owned.claim, marks, end=consumed.end, expected=owned.reached.get(database, NOTHING))
 
 
-def _nothing(owned: Owned, database: TargetDatabase, end: int) -> Part:
+def _nothing(owned: OwnedPartition, database: TargetDatabase, end: int) -> Part:
     """A part that only says how far the database has come."""
     source = next(iter(owned.applied))
     return Part(owned.claim, {source: None}, end=end, expected=owned.reached.get(database, NOTHING))

@@ -8,19 +8,19 @@ from typing import NamedTuple
 
 from migrate.merge.fold import Fold
 from migrate.merge.group_conflicts import Asked
-from migrate.merge.owned import Owned
+from migrate.merge.owned import OwnedPartition
 from migrate.model.change import Key
 from migrate.model.message import Message, Row
 from migrate.model.table import TableId
-from migrate.state.foreign import Foreign
+from migrate.state.foreign import ForeignWrite
 from migrate.state.record import Consumed
 from migrate.target.part import Part
-from migrate.target.place import Returned
-from migrate.target.refresh import Held
+from migrate.target.place import ReturnedDelete
+from migrate.target.refresh import HeldRows
 from migrate.target.routing import Place, PlannedTable, TargetDatabase
 
 Parts = dict[TargetDatabase, Part]
-CameBack = dict[tuple[Place, TableId], tuple[PlannedTable, list[Returned]]]
+CameBack = dict[tuple[Place, TableId], tuple[PlannedTable, list[ReturnedDelete]]]
 Refreshes = dict[TableId, tuple[PlannedTable, Asked]]
 """By table, or group."""
 
@@ -36,12 +36,12 @@ class Marker(NamedTuple):
 class Folded:
     """What its messages say."""
 
-    owned: Owned
+    owned: OwnedPartition
     fold: Fold  # what each place shall hold
     consumed: Consumed  # what is consumed once the databases have it
     refreshes: Refreshes = field(default_factory=dict)  # of which no message has the last word
     returned: CameBack = field(default_factory=dict)
-    foreign: Sequence[Foreign] = ()  # written while the side was standby: listed, and carried nowhere
+    foreign: Sequence[ForeignWrite] = ()  # written while the side was standby: listed, and carried nowhere
     markers: Sequence[Marker] = ()  # whose rows are to be found once the parts are written
     images: Sequence[tuple[TableId, Key, Row]] = ()  # rows to be refreshed that made way, as the target had them
     repeats: int = 0  # changes that were merged before
@@ -53,7 +53,7 @@ class Answer:
 
     planned: PlannedTable
     asked: Asked
-    rows: Mapping[Key, Held]
+    rows: Mapping[Key, HeldRows]
     versions: Mapping[TargetDatabase, int]  # of roles, from before the rows were read
 
     @property

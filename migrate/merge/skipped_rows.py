@@ -8,7 +8,7 @@ from migrate.metrics import consumer as measured
 from migrate.model.change import Key, key_json
 from migrate.model.errors import Code, StopError
 from migrate.model.table import Table
-from migrate.state.skipped_key import Skips
+from migrate.state.skipped_key import SkipReasons
 from migrate.target.routing import Plan
 
 log = structlog.get_logger("migrate.merge")
@@ -21,7 +21,7 @@ class RowRefused(StopError):  # noqa: N818 - what it says is what happened
 
 
 class SkippedRows:
-    def __init__(self, plan: Plan, skips: Skips | None = None) -> None:
+    def __init__(self, plan: Plan, skips: SkipReasons | None = None) -> None:
         """skips: None where nobody sets any aside."""
         self._plan = plan
         self._skips = skips

@@ -11,9 +11,9 @@ from functools import partial
 
 import structlog
 
-from migrate.merge.owned import Owned
+from migrate.merge.owned import OwnedPartition
 from migrate.merge.skipped_rows import SkippedRows
-from migrate.merge.standby_guard import Sides, late
+from migrate.merge.standby_guard import StandbyGuard, late
 from migrate.merge.take_over import named
 from migrate.merge.target_sessions import TargetSessions, where_of
 from migrate.metrics import consumer as measured
@@ -25,9 +25,9 @@ from migrate.state.notes import Notes
 from migrate.state.record import Partition
 from migrate.target.parked import SetAside
 from migrate.target.part import Part, Send, apply, find_refused
-from migrate.target.place import Aftermath, Done
+from migrate.target.place import Aftermath, AppliedCounts
 from migrate.target.pool import TargetPool
-from migrate.target.reached import Behind
+from migrate.target.reached import DatabaseBehind
 from migrate.target.requeue import AftermathSender
 from migrate.target.roles import NotStandby
 from migrate.target.routing import TargetDatabase
@@ -40,7 +40,7 @@ _TOGETHER = 5_000
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    done: Done
+    done: AppliedCounts
     failed: Mapping[Partition, MigrateError]  # what stopped a partition: StopError, OwnershipLost, or Behind
 
 
@@ -51,10 +51,10 @@ class Writer:
         self,
         settings: Settings,
         targets: TargetSessions,
-        owned: Mapping[Partition, Owned],
+        owned: Mapping[Partition, OwnedPartition],
         skipped: SkippedRows,
         sender: AftermathSender,
-        sides: Sides | None,
+        sides: StandbyGuard | None,
         notes: Notes | None,
     ) -> None:
         """owned: changed by others meanwhile; it is noted there how far each database has come. sides: as `Merger`."""
@@ -75,7 +75,7 @@ class Writer:
             for database, parts in work.items()
         ]
         wait(futures)
-        done, failed = Done(), dict[Partition, MigrateError]()
+        done, failed = AppliedCounts(), dict[Partition, MigrateError]()
         for future in futures:
             written = future.result()
             done.add(written.done)
@@ -84,7 +84,7 @@ class Writer:
 
     def _write_all(self, pool: TargetPool, database: TargetDatabase, parts: Sequence[Part]) -> Written:
         """What one database gets."""
-        done = Done()
+        done = AppliedCounts()
         failed: dict[Partition, MigrateError] = {}
         for together in _in_groups(parts):
             if len(together) > 1 and (written := self._write_together(pool, database, together)) is not None:
@@ -93,11 +93,13 @@ class Writer:
             for part in together:
                 try:
                     done.add(self._write(pool, database, part))
-                except (StopError, OwnershipLost, Behind) as error:
+                except (StopError, OwnershipLost, DatabaseBehind) as error:
                     failed[part.partition] = error
         return Written(done, failed)
 
-    def _write_together(self, pool: TargetPool, database: TargetDatabase, parts: Sequence[Part]) -> Done | None:
+    def _write_together(
+        self, pool: TargetPool, database: TargetDatabase, parts: Sequence[Part]
+    ) -> AppliedCounts | None:
         """One transaction, so one flush of the server's disk, for all; None when they must be taken one by one."""
         try:
             written = self._apply(pool, database, parts)
@@ -108,12 +110,12 @@ class Writer:
             return None
         return written
 
-    def _write(self, pool: TargetPool, database: TargetDatabase, part: Part) -> Done:
+    def _write(self, pool: TargetPool, database: TargetDatabase, part: Part) -> AppliedCounts:
         """Write one part. Doing it twice ends the same: intents are states, and nobody else may write meanwhile."""
         refused = partial(self._refused, pool, database, part)
         return self._targets.retry(pool, database, partial(self._apply, pool, database, [part]), refused)
 
-    def _apply(self, pool: TargetPool, database: TargetDatabase, parts: Sequence[Part]) -> Done:
+    def _apply(self, pool: TargetPool, database: TargetDatabase, parts: Sequence[Part]) -> AppliedCounts:
         connection = pool.get(database)
         for part in parts:
             owned = self._owned[part.partition]
@@ -128,7 +130,7 @@ class Writer:
             if self._sides is None or not self._sides.is_active(connection, named(database)):
                 raise
             self._sides.note([part.partition for part in parts], [one for part in parts for one in late(part)])
-            return Done()
+            return AppliedCounts()
         for part in parts:
             self._note_applied(database, part)
         return done

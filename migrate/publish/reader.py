@@ -19,7 +19,7 @@ from migrate.publish.log.binlog import Event
 from migrate.publish.log.gtid_event import gtid_of
 from migrate.publish.log.progress import Progress
 from migrate.publish.open_transaction import OpenTransaction
-from migrate.publish.own_writes import Own
+from migrate.publish.own_writes import OwnWrites
 from migrate.publish.schema.schema import Schema
 from migrate.publish.schema.statement import Statement, first_word, is_begin, parse_query, savepoint_of
 from migrate.publish.table_maps import TableMaps
@@ -73,7 +73,7 @@ class TransactionReader:
         schema: Schema,
         charsets: Mapping[int, str],
         sink: Sink,
-        side: Own,
+        side: OwnWrites,
         *,
         mariadb: bool,
     ) -> None:

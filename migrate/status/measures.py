@@ -28,10 +28,10 @@ class Measures:
     chunks: Mapping[str, int] = field(default_factory=dict)  # by state
     leases: Mapping[str, Held] = field(default_factory=dict)  # the last holder of each, also of one that ran out
     failovers: Mapping[str, int] = field(default_factory=dict)  # by source, how many
-    verified: verification.Run | None = None  # the newest finished verification
+    verified: verification.FinishedVerification | None = None  # the newest finished verification
     verified_age: float | None = None
     certificate_age: float | None = None  # since the last clean verification of all tables began
-    check: check.Run | None = None
+    check: check.FinishedCheck | None = None
     check_age: float | None = None
     freeze_seconds: Mapping[str, float] = field(default_factory=dict)  # of the last switch, by direction
 

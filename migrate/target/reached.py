@@ -42,22 +42,22 @@ class Claim(NamedTuple):
         return self.partition.migration, self.partition.topic_id, self.partition.number
 
 
-class Has(NamedTuple):
+class Remaining(NamedTuple):
     """What a database has of a partition that it had more of."""
 
     offset: int  # what it gets of the messages before, it has
     active: bool  # whether applications write there
 
 
-class Had(NamedTuple):
+class ReachedBefore(NamedTuple):
     """What the target databases have of a partition that is taken."""
 
-    behind: Mapping[DatabaseName, Has]  # those that have less than they had
+    behind: Mapping[DatabaseName, Remaining]  # those that have less than they had
     most: int  # the offset that the foremost has come to; NOTHING where none was ever written
     notes: int = 0  # how many notes the state had of it before the last of their transactions that followed any
 
 
-class Behind(ServerError):  # noqa: N818 - it says what is so
+class DatabaseBehind(ServerError):  # noqa: N818 - it says what is so
     """A database lost transactions that it had committed; nothing was written. What Kafka has is applied again."""
 
     def __init__(self, claim: Claim, where: str, has: int, expected: int) -> None:
@@ -81,7 +81,7 @@ class StateBehind(ServerError):  # noqa: N818 - it says what is so
         self.epoch = epoch
 
 
-class Taken(NamedTuple):
+class TakenPartition(NamedTuple):
     """What a database has of a partition."""
 
     offset: int  # that it had come to: what it gets of the messages before, it has; NOTHING where never written
@@ -89,7 +89,7 @@ class Taken(NamedTuple):
     notes: int  # that the state had before (`migrate.target.noted`)
 
 
-def take(connection: Connection, claim: Claim, sources: Iterable[str], at_most: int | None = None) -> Taken:
+def take(connection: Connection, claim: Claim, sources: Iterable[str], at_most: int | None = None) -> TakenPartition:
     """Become the writer here (invariant fenced-writer).
 
     at_most: the offset from which on the broker has other messages by now, if it has.
@@ -102,7 +102,7 @@ def take(connection: Connection, claim: Claim, sources: Iterable[str], at_most: 
         fence.forget(connection, claim.partition, CANAL)  # whose messages are ordered by offsets, which come again
     applied = fence.take(connection, claim.partition, sources, claim.epoch)
     try:
-        return Taken(offset, applied, noted.read(connection, claim.partition))
+        return TakenPartition(offset, applied, noted.read(connection, claim.partition))
     except pymysql.MySQLError as error:
         if number(error) == NO_SUCH_TABLE:
             raise missing(connection.name, claim.partition.migration) from error
@@ -169,4 +169,4 @@ def raise_to(connection: Connection, claim: Claim, expected: int, end: int, writ
             f"partition {claim.partition.number} has another owner (epoch {epoch})",
             hint="this process ends; nothing was written",
         )
-    raise Behind(claim, connection.name, has, expected)
+    raise DatabaseBehind(claim, connection.name, has, expected)

@@ -24,8 +24,8 @@ from migrate.state.lease import Leases
 from migrate.state.migration import Migration, Topic
 from migrate.state.reached import DatabaseName
 from migrate.state.record import Consumed, Partition
-from migrate.target.place import Done
-from migrate.target.reached import NOTHING, Claim, Had, Has
+from migrate.target.place import AppliedCounts
+from migrate.target.reached import NOTHING, Claim, ReachedBefore, Remaining
 from sandbox.broker import KafkaBroker
 from tests.helpers import make_settings, unique
 
@@ -55,11 +55,11 @@ class FakeWriter:
         watermark: Mapping[str, Coordinate],
         had: Mapping[DatabaseName, int],
         at_most: int | None = None,
-    ) -> Had:
+    ) -> ReachedBefore:
         self.taken.append((claim.partition.number, claim.epoch, watermark))
-        behind = {one: Has(has, self.active) for one, has in self.behind.items() if has < had.get(one, 0)}
+        behind = {one: Remaining(has, self.active) for one, has in self.behind.items() if has < had.get(one, 0)}
         number = claim.partition.number
-        return Had(behind, self.most.get(number, NOTHING), self.noted.get(number, 0))
+        return ReachedBefore(behind, self.most.get(number, NOTHING), self.noted.get(number, 0))
 
     def drop(self, partition: Partition) -> None:
         self.dropped.append(partition.number)
@@ -86,7 +86,7 @@ class FakeWriter:
                         partition, mine[-1].offset + 1, highest, len(mine), len(mine), 0, mine[0].offset, last=last
                     )
                 )
-        return Merged(done, Done(), failed)
+        return Merged(done, AppliedCounts(), failed)
 
     @property
     def offsets(self) -> list[tuple[int, int]]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from migrate.merge.owned import Owned
+from migrate.merge.owned import OwnedPartition
 from migrate.merge.shares import Share
 from migrate.merge.table_versions import Layouts
 from migrate.model.change import Key, partition_of
@@ -20,7 +20,7 @@ from migrate.settings import Settings
 from migrate.state.record import Partition
 from migrate.target.groups import misfits
 from migrate.target.reached import Claim
-from migrate.target.refresh import Held, refresh_message
+from migrate.target.refresh import HeldRows, refresh_message
 from migrate.target.routing import Plan
 from tests.helpers import SHARDING, int_column, make_settings, plain_table, plan_of, raw_settings, text_column
 from tests.merge.steps import Steps
@@ -56,7 +56,7 @@ DS_0, DS_1 = PLAN.used_databases
 
 def share_of(*messages: Message, plan: Plan = PLAN, **applied: Coordinate) -> Share:
     by_name = {"ds_0": DS_0, "ds_1": DS_1}
-    owner = Owned(Claim(PARTITION, 7, "h"), {}, {"s": {by_name[name]: one for name, one in applied.items()}})
+    owner = OwnedPartition(Claim(PARTITION, 7, "h"), {}, {"s": {by_name[name]: one for name, one in applied.items()}})
     return Steps(plan).share(owner, batch(*messages))
 
 
@@ -219,7 +219,7 @@ def test_a_key_that_is_also_to_be_refreshed_is_asked_for_at_every_place() -> Non
 
 def found(share: Share, **held: list[str]) -> dict[str, dict[str, str | None]]:
     """Refreshed by place: key: value; `held`: the sources that have a key, each with a value of its own."""
-    rows: dict[Key, Held] = {
+    rows: dict[Key, HeldRows] = {
         (key.removeprefix("k"),): [
             (PLAN.tables[name, "shop", "t"], {"id": key.removeprefix("k"), "shard": "1", "v": f"at {name}"})
             for name in names

@@ -12,8 +12,8 @@ from typing import Any
 import pymysql
 
 from migrate.chunks.chosen_tables import chosen_tables
-from migrate.chunks.keyrange import KeyRange
 from migrate.chunks.sessions import Sessions, forget
+from migrate.model.chunk import Chunk
 from migrate.state import database
 from migrate.verify.chunk_check import CheckJob, compare_chunk
 from sandbox.broker import KafkaBroker
@@ -114,7 +114,7 @@ def _verified(ways: Ways) -> None:
     state, sessions = database.engine(settings.state), Sessions(settings)
     try:
         for planned in chosen_tables(settings, state, None):
-            checked = compare_chunk(CheckJob(settings, (planned,)), KeyRange(0, None, None))
+            checked = compare_chunk(CheckJob(settings, (planned,)), Chunk(0, None, None))
             assert checked.rows > 4
             assert list(checked.suspects.keys) == [], planned.table.full_name
     finally:

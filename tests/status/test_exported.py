@@ -16,7 +16,7 @@ from prometheus_client.core import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
 from migrate.state import check, stop_reason
-from migrate.state.verification import Run
+from migrate.state.verification import FinishedVerification
 from migrate.status import exported
 from migrate.status.blocker import Blocker, Kind
 from migrate.status.look import Look
@@ -49,10 +49,10 @@ def full() -> Look:
         {"done": 2},
         {"commit": Held("host:3", 4)},
         {"main": 1},
-        Run(1, _AT, _AT, 1, 50, 2, 0),
+        FinishedVerification(1, _AT, _AT, 1, 50, 2, 0),
         60.0,
         90.0,
-        check.Run(_AT, 1.5, check.CheckCounts(1, 1, 0, 0)),
+        check.FinishedCheck(_AT, 1.5, check.CheckCounts(1, 1, 0, 0)),
         30.0,
         {"there": 0.4},
     )
