@@ -16,7 +16,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from sqlalchemy.exc import DBAPIError
 
-from jobs.copy_wave import Work, run_wave
+from jobs.copy_wave import CopyWork, run_wave
 from jobs.report import Progress, Report
 from migrate.chunks.sessions import Sessions
 from migrate.chunks.small_tables import ROWS as SMALL_ROWS
@@ -64,7 +64,7 @@ def small_tables(sessions: Sessions, chosen: Sequence[PlannedTable]) -> Iterator
             yield [one for (one,) in tables[start : start + _TABLES]]
 
 
-class Together:
+class CopyTogether:
     """Copies small tables. copied, failed: what became of each; one that is in neither is left to be copied alone."""
 
     def __init__(
@@ -160,7 +160,7 @@ class Together:
             # a table that is not small in fact is noticed, and left, after a few chunks that are
             if not (wave := together.wave(chunks, min(most_rows or SMALL_ROWS, SMALL_ROWS))):
                 return False
-            works = [Work(jobs[copy], attempt) for copy, attempt in wave]
+            works = [CopyWork(jobs[copy], attempt) for copy, attempt in wave]
             waves.append((wave, threads.submit(run_wave, self._spark, works, tasks)))
         return True
 

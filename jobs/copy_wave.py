@@ -26,9 +26,9 @@ from jobs.frames import (
     row_batch,
 )
 from jobs.session import collected
-from migrate.chunks.mark import Mark
+from migrate.chunks.mark import ChunkMark
 from migrate.chunks.mark import load as load_mark
-from migrate.chunks.outcome import End, Problem
+from migrate.chunks.outcome import AttemptEnd, Problem
 from migrate.copy.table_copy import Attempt, ChunkResult
 from migrate.copy.tasks import CopyJob, WriteChunk, read_chunk
 from migrate.state.chunks import COUNTS, CopyCounts
@@ -37,14 +37,14 @@ _RESULT = ", ".join(["chunk int", "attempt int", "`end` string", "message string
 _RESULT += "".join(f", {name} long" for name in COUNTS) + ", places string, left_out string"
 
 
-class Work(NamedTuple):
+class CopyWork(NamedTuple):
     """A chunk to be copied, whose attempt is open, and of which table."""
 
     job: CopyJob
     attempt: Attempt
 
 
-def run_wave(spark: SparkSession, wave: Sequence[Work], tasks: int) -> list[ChunkResult]:
+def run_wave(spark: SparkSession, wave: Sequence[CopyWork], tasks: int) -> list[ChunkResult]:
     """Copy chunks in so many tasks; a result for each, in their order.
 
     When Spark loses a worker or an executor, every chunk of the wave gets a new attempt.
@@ -73,17 +73,17 @@ def _read(job: CopyJob, attempt: Attempt) -> Step:
             yield mark_batch(planned, chunk, again)
             return
         for item in read_chunk(job, attempt):
-            yield mark_batch(planned, chunk, item) if isinstance(item, Mark) else row_batch(planned, chunk, *item)
+            yield mark_batch(planned, chunk, item) if isinstance(item, ChunkMark) else row_batch(planned, chunk, *item)
 
     return read
 
 
-def _ran_before(job: CopyJob, chunk: int) -> Mark | None:
+def _ran_before(job: CopyJob, chunk: int) -> ChunkMark | None:
     """A task that Spark runs again shares its attempt with the first run (invariant copy-never-overwrites)."""
     context = TaskContext.get()
     if context is None or context.attemptNumber() == 0:
         return None
-    return Mark(problem=Problem(End.AGAIN, f"{job.name_of(chunk)}: Spark ran the task again"))
+    return ChunkMark(problem=Problem(AttemptEnd.AGAIN, f"{job.name_of(chunk)}: Spark ran the task again"))
 
 
 def _write(job: CopyJob, attempt: Attempt) -> Step:
@@ -128,7 +128,7 @@ def _result_batch(result: ChunkResult) -> pa.RecordBatch:
 def _result(row: dict[str, object]) -> ChunkResult:
     problem = None
     if row["end"] is not None:
-        problem = Problem(End(str(row["end"])), str(row["message"]), str(row["hint"]))
+        problem = Problem(AttemptEnd(str(row["end"])), str(row["message"]), str(row["hint"]))
     counts = CopyCounts(*(int(str(row[name])) for name in COUNTS))
     seconds = float(str(row["seconds"]))
     places = {int(place): int(rows) for place, rows in json.loads(str(row["places"])).items()}

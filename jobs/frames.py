@@ -16,8 +16,8 @@ from pyspark.sql.udf import UserDefinedFunction
 from pyspark.util import PythonEvalType
 
 from migrate.chunks.column_codecs import Raw, carried, to_text
-from migrate.chunks.mark import Mark
-from migrate.chunks.outcome import Stopped, judged
+from migrate.chunks.mark import ChunkMark
+from migrate.chunks.outcome import TaskStopped, judged
 from migrate.target.load import Block
 from migrate.target.routing import PlannedTable
 
@@ -49,7 +49,7 @@ def row_batch(planned: PlannedTable, chunk: int, lines: Sequence[bytes], columns
     return pa.RecordBatch.from_arrays([*leading, *values], schema=arrow_schema(planned))
 
 
-def mark_batch(planned: PlannedTable, chunk: int, mark: Mark) -> pa.RecordBatch:
+def mark_batch(planned: PlannedTable, chunk: int, mark: ChunkMark) -> pa.RecordBatch:
     """The chunk's mark as a frame's row."""
     leading = [pa.array([chunk], pa.int32()), pa.array([mark.dump()], pa.string()), pa.nulls(1, pa.int32())]
     values = [pa.nulls(1, pa.binary()) for _ in ("line", *carried(planned))]
@@ -131,8 +131,8 @@ def routed(planned: PlannedTable) -> Step:
                         texts = [read(rows.column(name).to_pylist()) for name, read in columns]
                         places = pa.array(planned.rule.route_many(texts, rows=rows.num_rows), pa.int32())
                     yield rows.set_column(2, "place", places)
-                except Stopped as stopped:
-                    yield mark_batch(planned, chunk, Mark(problem=stopped.problem))
+                except TaskStopped as stopped:
+                    yield mark_batch(planned, chunk, ChunkMark(problem=stopped.problem))
             if rows.num_rows < batch.num_rows:
                 yield batch.filter(pc.is_valid(batch.column("mark")))
 

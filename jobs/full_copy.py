@@ -21,9 +21,9 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from jobs.copy_together import CopyTogether, small_tables
 from jobs.copy_together import TableCopied as TableCopied
-from jobs.copy_together import Together, small_tables
-from jobs.copy_wave import Work, run_wave
+from jobs.copy_wave import CopyWork, run_wave
 from jobs.report import CopyProgress as CopyProgress
 from jobs.report import Progress, Report
 from jobs.session import spark_session
@@ -31,7 +31,7 @@ from migrate.chunks.chosen_tables import chosen_tables
 from migrate.chunks.outcome import tell_not_copied
 from migrate.chunks.sessions import Sessions
 from migrate.copy.governor import WAVES, Governor
-from migrate.copy.recopy import Again, check_again
+from migrate.copy.recopy import Recopy, check_again
 from migrate.copy.table_copy import Attempt, ChunkResult, TableCopy, refuse_before_incremental
 from migrate.copy.tasks import CopyJob
 from migrate.model.errors import MigrateError, OwnershipLost, ServerError
@@ -76,7 +76,7 @@ def run(
     settings: Settings,
     tables: Sequence[str] | None = None,
     progress: Progress | None = None,
-    again: Again | None = None,
+    again: Recopy | None = None,
 ) -> CopyResult:
     """Copy every table of the config (or those named "database.table") that is not copied yet; again: these, once more.
 
@@ -108,7 +108,7 @@ def run(
                 copy = TableCopy(settings, planned, state, sessions, once_more=again)
                 return _copy(spark, settings, copy, state, done, len(chosen), progress)
 
-            small = Together(spark, settings, state, sessions, len(chosen), progress)
+            small = CopyTogether(spark, settings, state, sessions, len(chosen), progress)
             if not again:
                 for some in small_tables(sessions, chosen):
                     small.copy(some)
@@ -118,7 +118,7 @@ def run(
 def each(
     chosen: Sequence[PlannedTable],
     copy: Callable[[PlannedTable, int], TableCopied],
-    before: Together | None = None,
+    before: CopyTogether | None = None,
 ) -> list[TableCopied]:
     """Copy every table, also those behind one that cannot be copied. before: those that were copied together.
 
@@ -172,7 +172,7 @@ def _copy(
     ):
 
         def submit(wave: Sequence[Attempt]) -> Future[list[ChunkResult]]:
-            return threads.submit(run_wave, spark, [Work(job, attempt) for attempt in wave], len(wave))
+            return threads.submit(run_wave, spark, [CopyWork(job, attempt) for attempt in wave], len(wave))
 
         report = Report(settings, copy, governor, state, (tables_done, tables), progress)
         done = False
@@ -220,7 +220,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--where", help="with --table: copy these rows again, SQL over the source's columns")
     options = parser.parse_args(arguments)
     try:
-        result = run(load(options.config), options.table, _say, Again(options.restart, options.where))
+        result = run(load(options.config), options.table, _say, Recopy(options.restart, options.where))
     except MigrateError as error:
         sys.stderr.write(printable(f"error: {error}\n"))
         return error.exit_code

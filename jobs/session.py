@@ -32,7 +32,7 @@ import migrate
 from jobs.bundle import ZIP, from_archive, zip_to
 from jobs.frames import map_in_arrow, untouched
 from migrate import private
-from migrate.chunks.outcome import End, Problem
+from migrate.chunks.outcome import AttemptEnd, Problem
 from migrate.model.errors import PreflightError
 from migrate.settings import Settings, secrets_of
 
@@ -79,7 +79,7 @@ def collected(frame: DataFrame) -> list[Row] | Problem:
     except (PySparkException, Py4JError) as error:
         if (reason := lost(error)) is None:
             raise
-        return Problem(End.AGAIN, reason)
+        return Problem(AttemptEnd.AGAIN, reason)
 
 
 @contextmanager

@@ -22,9 +22,9 @@ import sqlalchemy as sa
 from pyspark.sql import SparkSession
 
 from jobs.session import spark_session
-from jobs.verify_together import Progress, Together, small_units
+from jobs.verify_together import Progress, VerifyTogether, small_units
 from jobs.verify_together import VerifyProgress as VerifyProgress
-from jobs.verify_wave import Work, run_wave, tasks_of
+from jobs.verify_wave import CheckWork, run_wave, tasks_of
 from migrate.chunks.chosen_tables import chosen_tables
 from migrate.chunks.sessions import Sessions
 from migrate.copy.governor import WAVES
@@ -43,9 +43,9 @@ from migrate.verify.chunk_check import Checked, CheckJob
 from migrate.verify.recheck import hurrier
 from migrate.verify.repair import refresher
 from migrate.verify.resume import binlog_ends
-from migrate.verify.run import Standing, standing
-from migrate.verify.scope import Bound, bound, unlike_by_now
-from migrate.verify.stream_wait import Following
+from migrate.verify.run import VerificationRun, standing
+from migrate.verify.scope import VerificationScope, bound, unlike_by_now
+from migrate.verify.stream_wait import StreamWait
 from migrate.verify.table_check import TableCheck
 from migrate.verify.verified import TableVerified
 
@@ -144,11 +144,11 @@ def run(
         chosen = [planned for one in together for planned in one]
         _refuse_replays(settings, state, chosen)
         with state.connect() as connection:
-            begun = Bound.now(connection, settings, every)
+            begun = VerificationScope.now(connection, settings, every)
         began = time.monotonic()
         with standing(settings, state, together, repair=repair, anew=anew) as stood:
             refresh, hurry = refresher(asked, state) if repair else None, hurrier(settings, state)
-            follow = Following(asked, state, hurry)
+            follow = StreamWait(asked, state, hurry)
             left = [one for one in together if one[0].table.id not in stood.done]
             small = [] if repair else small_units(sessions, left)
             some = {one[0].table.id for units in small for one in units}
@@ -164,7 +164,7 @@ def run(
                 started = time.monotonic()
                 unmended: list[MigrateError] = []
                 for units in small:
-                    compared_together = Together(spark, settings, stood, len(together), progress)
+                    compared_together = VerifyTogether(spark, settings, stood, len(together), progress)
                     compared_together.check(units, made)
                 for one in left:
                     check = ahead.pop() if ahead else made(one)
@@ -178,7 +178,7 @@ def run(
                 flavours, after = set(map(sessions.flavours, together)), binlog_ends(settings, chosen)
                 unlike = unlike_by_now(settings, chosen)
                 with state.begin() as connection:
-                    now = Bound.now(connection, settings, every, lock=True)
+                    now = VerificationScope.now(connection, settings, every, lock=True)
                     _refuse_lost(connection, settings, stood.number)
                     found = bound(found, together, begun, now, unlike, every=tables is None)
                     paper = _paper(settings, stood, after, found, flavours)
@@ -201,7 +201,7 @@ def run(
 
 def _paper(
     settings: Settings,
-    stood: Standing,
+    stood: VerificationRun,
     after: Mapping[str, str],
     found: Sequence[TableVerified],
     flavours: Collection[frozenset[str]],
@@ -253,7 +253,7 @@ def _check(
     spark: SparkSession,
     settings: Settings,
     check: TableCheck,
-    stood: Standing,
+    stood: VerificationRun,
     tables: int,
     progress: Progress | None,
 ) -> TableVerified:
@@ -264,7 +264,7 @@ def _check(
         while True:
             size = min(_WAVE_CHUNKS, _TASK_CHUNKS * tasks)
             while len(waves) < WAVES and (wave := check.wave(size)):
-                waves.append(threads.submit(run_wave, spark, [Work(job, one) for one in wave], tasks))
+                waves.append(threads.submit(run_wave, spark, [CheckWork(job, one) for one in wave], tasks))
             if not waves:
                 break
             check.settle(waves.popleft().result())

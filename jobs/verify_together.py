@@ -11,7 +11,7 @@ from typing import Self
 
 from pyspark.sql import SparkSession
 
-from jobs.verify_wave import Work, run_wave, tasks_of
+from jobs.verify_wave import CheckWork, run_wave, tasks_of
 from migrate.chunks.sessions import Sessions
 from migrate.chunks.small_tables import small_ones
 from migrate.chunks.task_settings import for_tasks
@@ -20,7 +20,7 @@ from migrate.model.chunk import Chunk
 from migrate.settings import Settings
 from migrate.target.routing import PlannedTable
 from migrate.verify.chunk_check import Checked, CheckJob
-from migrate.verify.run import Standing
+from migrate.verify.run import VerificationRun
 from migrate.verify.table_check import TableCheck
 from migrate.verify.verified import TableVerified
 
@@ -71,11 +71,11 @@ def small_units(sessions: Sessions, left: Sequence[Tables]) -> list[list[Tables]
     return [[list(unit) for unit in units] for units in small_ones(sessions, left)]
 
 
-class Together:
+class VerifyTogether:
     """Compares small tables; what is found of each is booked as for one alone."""
 
     def __init__(
-        self, spark: SparkSession, settings: Settings, stood: Standing, tables: int, progress: Progress | None
+        self, spark: SparkSession, settings: Settings, stood: VerificationRun, tables: int, progress: Progress | None
     ) -> None:
         self._spark = spark
         self._settings = for_tasks(settings)
@@ -93,7 +93,7 @@ class Together:
         with ThreadPoolExecutor(WAVES, thread_name_prefix="wave") as threads:
             while waiting or begun or waves:
                 while len(waves) < WAVES and (wave := self._wave(waiting, begun, made)):
-                    works = [Work(self._jobs[check], one) for check, one in wave]
+                    works = [CheckWork(self._jobs[check], one) for check, one in wave]
                     waves.append((wave, threads.submit(run_wave, self._spark, works, self._tasks)))
                 compared, self._compared = self._compared, []
                 self._finish(compared)

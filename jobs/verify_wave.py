@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from jobs.frames import Batches, map_in_arrow, numbers
 from jobs.session import collected
-from migrate.chunks.outcome import End, Problem
+from migrate.chunks.outcome import AttemptEnd, Problem
 from migrate.copy.governor import most_chunks
 from migrate.model.chunk import Chunk
 from migrate.settings import Settings
@@ -22,7 +22,7 @@ from migrate.verify.digest import Suspects
 _RESULT = "chunk int, body string"
 
 
-class Work(NamedTuple):
+class CheckWork(NamedTuple):
     """A chunk to be compared, and of which tables."""
 
     job: CheckJob
@@ -34,7 +34,7 @@ def tasks_of(spark: SparkSession, settings: Settings) -> int:
     return min(int(spark.sparkContext.defaultParallelism), most_chunks(settings))
 
 
-def run_wave(spark: SparkSession, wave: Sequence[Work], tasks: int) -> list[Checked]:
+def run_wave(spark: SparkSession, wave: Sequence[CheckWork], tasks: int) -> list[Checked]:
     """Compare chunks in so many tasks; a result for each, in their order."""
     works = list(wave)
 
@@ -62,4 +62,4 @@ def _load(chunk: int, body: str) -> Checked:
     suspects = Suspects({tuple(key): None for key in keys}, more)
     if problem is None:
         return Checked(chunk, rows, target_rows, suspects)
-    return Checked(chunk, problem=Problem(End(problem["end"]), problem["message"], problem["hint"]))
+    return Checked(chunk, problem=Problem(AttemptEnd(problem["end"]), problem["message"], problem["hint"]))

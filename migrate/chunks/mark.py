@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
-from migrate.chunks.outcome import End, Problem
+from migrate.chunks.outcome import AttemptEnd, Problem
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class ChunkMark:
     """The end of a chunk's rows with what was read, or a problem."""
 
     rows: int = 0
@@ -23,8 +23,8 @@ class Mark:
         return json.dumps({"end": problem.end, "message": problem.message, "hint": problem.hint})
 
 
-def load(text: str) -> Mark:
+def load(text: str) -> ChunkMark:
     raw = json.loads(text)
     if "end" in raw:
-        return Mark(problem=Problem(End(raw["end"]), raw["message"], raw["hint"]))
-    return Mark(int(raw["rows"]), int(raw["bytes"]))
+        return ChunkMark(problem=Problem(AttemptEnd(raw["end"]), raw["message"], raw["hint"]))
+    return ChunkMark(int(raw["rows"]), int(raw["bytes"]))

@@ -16,7 +16,7 @@ from migrate.mysql import errors
 log = structlog.get_logger("migrate.copy")
 
 
-class End(StrEnum):
+class AttemptEnd(StrEnum):
     DONE = "done"
     AGAIN = "again"  # a new attempt with a new read: the server was away or busy, or a commit's outcome is unknown
     LOST = "lost"  # a later attempt took over
@@ -25,13 +25,13 @@ class End(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    end: End
+    end: AttemptEnd
     message: str
     hint: str = ""
 
     def error(self) -> MigrateError:
         """The problem as an error of this process."""
-        kinds = {End.AGAIN: ServerError, End.LOST: OwnershipLost, End.FAILED: StopError}
+        kinds = {AttemptEnd.AGAIN: ServerError, AttemptEnd.LOST: OwnershipLost, AttemptEnd.FAILED: StopError}
         return kinds[self.end](self.message, hint=self.hint)
 
 
@@ -41,7 +41,7 @@ def tell_not_copied(table: str, error: Exception) -> None:
     log.error("a table is not copied", table=table, reason=str(error) if defect is None else "", exc_info=defect)
 
 
-class Stopped(Exception):  # noqa: N818 - it stops a task, and is not an error of this process
+class TaskStopped(Exception):  # noqa: N818 - it stops a task, and is not an error of this process
     """A problem on its way up inside a task."""
 
     def __init__(self, problem: Problem) -> None:
@@ -51,25 +51,29 @@ class Stopped(Exception):  # noqa: N818 - it stops a task, and is not an error o
 
 @contextmanager
 def judged(what: str) -> Iterator[None]:
-    """Turn any known error inside into `Stopped`; `what` names table and chunk.
+    """Turn any known error inside into `TaskStopped`; `what` names table and chunk.
 
     Defects pass as they are.
     """
     try:
         yield
     except (MigrateError, pymysql.MySQLError, ConnectionError, TimeoutError) as error:
-        raise Stopped(judge(error, what)) from error
+        raise TaskStopped(judge(error, what)) from error
 
 
 def judge(error: Exception, what: str) -> Problem:
     """What an error means for the attempt."""
     if isinstance(error, OwnershipLost):
-        return Problem(End.LOST, error.message, error.hint)
+        return Problem(AttemptEnd.LOST, error.message, error.hint)
     if isinstance(error, MigrateError):
-        return Problem(End.AGAIN if may_pass(error) else End.FAILED, f"{what}: {error.message}", error.hint)
+        return Problem(
+            AttemptEnd.AGAIN if may_pass(error) else AttemptEnd.FAILED, f"{what}: {error.message}", error.hint
+        )
     if may_pass(error):
-        return Problem(End.AGAIN, f"{what}: {errors.text(error)}")
-    return Problem(End.FAILED, f"{what}: {errors.text(error)}", "mend the row or the target table, then run it again")
+        return Problem(AttemptEnd.AGAIN, f"{what}: {errors.text(error)}")
+    return Problem(
+        AttemptEnd.FAILED, f"{what}: {errors.text(error)}", "mend the row or the target table, then run it again"
+    )
 
 
 def may_pass(error: BaseException) -> bool:

@@ -9,7 +9,7 @@ from typing import TypeVar
 import pymysql
 import structlog
 
-from migrate.chunks.outcome import End, Problem, may_pass
+from migrate.chunks.outcome import AttemptEnd, Problem, may_pass
 from migrate.model.errors import MigrateError, ServerError
 from migrate.mysql import errors
 from migrate.settings import Settings
@@ -20,7 +20,7 @@ _ROUNDS = 10
 """Failures in a row before it gives up."""
 
 
-class Patience:
+class Retries:
     """Tries again with back-off, as `consume.retry_seconds` and `retry_max_seconds` say.
 
     Args: what: for messages, e.g. "copy of a.t"; reset: forgets sessions whose state is unknown.
@@ -66,7 +66,7 @@ class Patience:
         Raises the first problem that no retry mends.
         """
         for problem in problems:
-            if problem.end is not End.AGAIN:
+            if problem.end is not AttemptEnd.AGAIN:
                 raise problem.error()
         if succeeded:
             self._failures = 0

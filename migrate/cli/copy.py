@@ -9,7 +9,7 @@ import typer
 from migrate.cli.options import Json, Tables, out, print_json
 from migrate.cli.progress import RowsBar
 from migrate.cli.throttle import told_copied
-from migrate.copy.recopy import Again
+from migrate.copy.recopy import Recopy
 from migrate.model.words import counted
 
 
@@ -36,7 +36,7 @@ def copy(
     from jobs import full_copy  # pyspark is slow to import; only this command needs it
 
     settings = context.obj.load("copy")
-    once_more = Again(restart, where)
+    once_more = Recopy(restart, where)
     with RowsBar("copying") as bar:
 
         def progress(step: full_copy.CopyProgress) -> None:

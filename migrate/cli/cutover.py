@@ -10,7 +10,7 @@ import typer
 from migrate.cli.options import Json, out, print_json
 from migrate.commands import cutover_run
 from migrate.commands import finish as finishing
-from migrate.cutover.journal import Report
+from migrate.cutover.journal import CutoverReport
 from migrate.model.errors import ConfigError, PreflightError
 from migrate.model.words import counted
 from migrate.state import database, switch
@@ -130,7 +130,7 @@ def _go(context: typer.Context, direction: Direction, asked: _Asked) -> None:
         _told(report)
 
 
-def _told(report: Report | None) -> None:
+def _told(report: CutoverReport | None) -> None:
     if report is None:
         out.print("the rest of an earlier run is done: applications are switched")
         return

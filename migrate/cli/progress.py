@@ -13,7 +13,7 @@ from migrate.terminal import console
 _LINE_EVERY = 5.0
 
 
-class Waiting:
+class WaitNotice:
     """Says on stderr what is waited for: a line every few seconds, and none where it is soon over."""
 
     def __init__(self) -> None:

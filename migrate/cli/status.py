@@ -24,7 +24,7 @@ from migrate.state import cutover, database, finished, verification
 from migrate.status import blockers, snapshot, told
 from migrate.status.facts import standing
 from migrate.status.snapshot import Snapshot
-from migrate.status.stage import Stage, Standing
+from migrate.status.stage import Stage, StageStatus
 from migrate.terminal import Printable, console
 
 _SECONDS = 2.0
@@ -55,7 +55,7 @@ def status(
     out.print(page(now, stands, context.obj.meant))
 
 
-def _about(stands: Standing) -> dict[str, Any]:
+def _about(stands: StageStatus) -> dict[str, Any]:
     """For programs: the sentences, and what they are made of."""
     return {
         "stage": stands.stage,
@@ -124,7 +124,7 @@ def _frame(settings: Settings, state: sa.Engine, ended: dict[str, Any] | None, a
     return page(now, None if asked.reverse else standing(settings, state, now), asked.meant)
 
 
-def page(now: Snapshot, stands: Standing | None, meant: Callable[[str], str]) -> RenderableType:
+def page(now: Snapshot, stands: StageStatus | None, meant: Callable[[str], str]) -> RenderableType:
     """Everything, for a terminal. stands: None for a way back; meant: has a hint name the commands of this stream."""
     lines: list[RenderableType] = []
 

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from migrate.cli.options import Json, SourceOfTable, Table, Timeout, out, print_json
-from migrate.cli.progress import Waiting
+from migrate.cli.progress import WaitNotice
 from migrate.commands import drain as draining
 from migrate.commands import refresh as refreshing
 from migrate.commands import repartition as repartitioning
@@ -22,7 +22,7 @@ def drain(
 ) -> None:
     """Wait until everything the sources have logged up to now is at the target."""
     settings = context.obj.load("drain")
-    waiting = Waiting()
+    waiting = WaitNotice()
     with database.opened(settings.state) as state:
         now = draining.drain(settings, state, timeout, lambda now: waiting.say(draining.left(now)))
     if as_json:

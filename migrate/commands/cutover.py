@@ -10,13 +10,13 @@ import time
 from contextlib import ExitStack, closing
 
 from migrate.commands import cutover_check
-from migrate.commands.cutover_end import End
+from migrate.commands.cutover_end import CutoverEnd
 from migrate.commands.cutover_freeze import Freeze
-from migrate.commands.cutover_way import Way
+from migrate.commands.cutover_way import CutoverContext
 from migrate.cutover import freeze_deadline, lost_server
-from migrate.cutover.catch_up import Comparing, refuse_copied_since
-from migrate.cutover.freeze_deadline import Watch
-from migrate.cutover.journal import Journal, Report
+from migrate.cutover.catch_up import StreamComparison, refuse_copied_since
+from migrate.cutover.freeze_deadline import GuardianLine
+from migrate.cutover.journal import CutoverReport, Journal
 from migrate.cutover.lock import nobody_came
 from migrate.state import cutover
 
@@ -24,16 +24,16 @@ from migrate.state import cutover
 class Cutover:
     """One run in one direction. For one thread, with the lease held."""
 
-    def __init__(self, way: Way) -> None:
+    def __init__(self, way: CutoverContext) -> None:
         self._way = way
         self._journal = Journal(way.settings.name, way.state, way.say)
-        self._report = Report(way.direction, parts=self._journal.parts)
-        self._end = End(self._way, self._journal, self._report)
+        self._report = CutoverReport(way.direction, parts=self._journal.parts)
+        self._end = CutoverEnd(self._way, self._journal, self._report)
 
     def close(self) -> None:
         self._way.close()
 
-    def rehearse(self) -> Report:
+    def rehearse(self) -> CutoverReport:
         """Every step that does not block writes, and how long the freeze would be."""
         way, report = self._way, self._report
         report.rehearsed = True
@@ -56,7 +56,7 @@ class Cutover:
         report.freeze_seconds = sum(report.parts[name] for name in ("drain", "compare", "roles"))
         return report
 
-    def run(self, watch: Watch, *, rehearse: bool = False) -> Report:
+    def run(self, watch: GuardianLine, *, rehearse: bool = False) -> CutoverReport:
         """Switch. Raises: PreflightError before anything was done, CutoverAborted when writes were given back.
 
         watch: of the guardian, which ends the freeze should this process not be able to. rehearse: writes are stopped
@@ -100,22 +100,22 @@ class Cutover:
             return lost_server.delivered(connection, way.stream, way.without)
 
     def finish(self, run: int, began: float | None = None) -> None:
-        """As `End.finish`."""
+        """As `CutoverEnd.finish`."""
         self._end.finish(run, began)
 
     def give_back(self, run: int, why: str) -> bool:
-        """As `End.give_back`."""
+        """As `CutoverEnd.give_back`."""
         return self._end.give_back(run, why)
 
     def give_back_left(self) -> None:
-        """As `End.give_back_left`."""
+        """As `CutoverEnd.give_back_left`."""
         self._end.give_back_left()
 
-    def _comparing(self) -> Comparing:
+    def _comparing(self) -> StreamComparison:
         way = self._way
-        return Comparing(way.stream, way.state, way.plan, way.settings.cutover, way.say)
+        return StreamComparison(way.stream, way.state, way.plan, way.settings.cutover, way.say)
 
-    def _begin(self, comparing: Comparing | None) -> None:
+    def _begin(self, comparing: StreamComparison | None) -> None:
         """The run, if everything is still as it was checked; that may have been long ago."""
         way, name = self._way, self._way.settings.name
         with way.state.begin() as connection:

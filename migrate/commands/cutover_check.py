@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping
 
 from migrate.commands import foreign, preconditions
-from migrate.commands.cutover_way import Way
+from migrate.commands.cutover_way import CutoverContext
 from migrate.cutover import entered_side, lost_server, side_roles
 from migrate.cutover.catch_up import pass_up_to
 from migrate.model.errors import ServerError
@@ -14,13 +14,13 @@ from migrate.publish.start_position import SourceEnd
 from migrate.settings import Settings
 from migrate.state.cutover import Direction
 from migrate.status import late_triggers, readiness
-from migrate.verify.catch_up import Passing
+from migrate.verify.catch_up import CatchUp
 from migrate.verify.recheck import hurrier
 
 _NOTICED = 1.5  # seconds until every process has noticed that somebody is in a hurry
 
 
-def check(way: Way) -> None:
+def check(way: CutoverContext) -> None:
     """Everything that keeps a run from beginning. Raises PreflightError, ServerError."""
     preconditions.refuse_elsewhere(way.state, way.settings.name, way.side)
     hurry(way, way.stream, way.other)
@@ -40,13 +40,13 @@ def check(way: Way) -> None:
     way.other_blocks.probe_ending()
 
 
-def refuse_closed(way: Way) -> None:
+def refuse_closed(way: CutoverContext) -> None:
     """Raise PreflightError when applications could not write at the other side."""
     stop = way.settings.cutover.stop
     entered_side.refuse_closed(way.state, way.settings.name, way.side.other, way.others, way.servers, stop)
 
 
-def hurry(way: Way, *streams: Settings) -> None:
+def hurry(way: CutoverContext, *streams: Settings) -> None:
     """Have streams bring everything at once, so that a long `consume.merge_interval_seconds` is no lag."""
     seconds = way.settings.cutover.freeze_seconds + 2 * preconditions.PATIENCE
     for stream in streams:
@@ -54,10 +54,10 @@ def hurry(way: Way, *streams: Settings) -> None:
     time.sleep(_NOTICED)
 
 
-def drain(way: Way, seconds: float, ends: Mapping[str, SourceEnd] | None = None) -> Passing:
+def drain(way: CutoverContext, seconds: float, ends: Mapping[str, SourceEnd] | None = None) -> CatchUp:
     """Until both streams have what was logged: the one that is entered by, up to these ends. Raises ServerError."""
     until = time.monotonic() + seconds
-    passing = Passing(way.stream, way.state, [server.name for server in way.servers], ends)
+    passing = CatchUp(way.stream, way.state, [server.name for server in way.servers], ends)
     pass_up_to(passing, seconds)
     read_other_side(way, until - time.monotonic())
     if left := readiness.left_behind(way.stream, way.state, way.plan, way.without):
@@ -65,7 +65,7 @@ def drain(way: Way, seconds: float, ends: Mapping[str, SourceEnd] | None = None)
     return passing
 
 
-def read_other_side(way: Way, seconds: float) -> None:
+def read_other_side(way: CutoverContext, seconds: float) -> None:
     """Until the other stream has read the logs of the side that takes over: what somebody wrote there while it was
     standby would become its own with the switch. Raises ServerError when anything is listed.
 
@@ -73,7 +73,7 @@ def read_other_side(way: Way, seconds: float) -> None:
     """
     if way.without:
         return
-    passing = Passing(way.other, way.state, [server.name for server in way.others])
+    passing = CatchUp(way.other, way.state, [server.name for server in way.others])
     # Half of the time: a freeze that ends first would not name the stream.
     pass_up_to(passing, seconds / 2, f"the stream from the {way.side.other}s")
     with way.state.connect() as connection:

@@ -5,18 +5,18 @@ from __future__ import annotations
 import time
 from functools import partial
 
-from migrate.commands.cutover_way import Way
+from migrate.commands.cutover_way import CutoverContext
 from migrate.cutover import side_roles
-from migrate.cutover.journal import Journal, Report
+from migrate.cutover.journal import CutoverReport, Journal
 from migrate.cutover.lock import nobody_came, still_at
 from migrate.model.errors import CutoverAborted, MigrateError, PreflightError, ServerError
 from migrate.state import cutover, switch
-from migrate.state.cutover import Outcome, Stage
+from migrate.state.cutover import Outcome, StepState
 from migrate.state.switch import Writes
 
 
-class End:
-    def __init__(self, way: Way, journal: Journal, report: Report) -> None:
+class CutoverEnd:
+    def __init__(self, way: CutoverContext, journal: Journal, report: CutoverReport) -> None:
         self._way = way
         self._journal = journal
         self._report = report
@@ -72,7 +72,7 @@ class End:
         with way.state.begin() as connection:
             if cutover.lock(connection, name, run) is Outcome.ABORTING:
                 switch.put(connection, name, way.side, Writes.OPEN)
-                cutover.write(connection, name, run, "give back", Stage.DONE, why)
+                cutover.write(connection, name, run, "give back", StepState.DONE, why)
                 cutover.came_to(connection, name, run, Outcome.ABORTED)
         side_roles.set_right(way.written, way.state, way.say)
         return True

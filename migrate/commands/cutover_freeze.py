@@ -11,19 +11,19 @@ from collections.abc import Callable
 import sqlalchemy as sa
 
 from migrate.commands.cutover_check import drain, read_other_side, refuse_closed
-from migrate.commands.cutover_way import Way
+from migrate.commands.cutover_way import CutoverContext
 from migrate.cutover import freeze_deadline, lost_server, side_roles
-from migrate.cutover.catch_up import Comparing, pass_up_to, refuse_copied_since
-from migrate.cutover.journal import Journal, Report
-from migrate.cutover.left_server import Session
+from migrate.cutover.catch_up import StreamComparison, pass_up_to, refuse_copied_since
+from migrate.cutover.journal import CutoverReport, Journal
+from migrate.cutover.left_server import OtherSession
 from migrate.cutover.lock import still_at
 from migrate.model.errors import ServerError
 from migrate.publish.start_position import SourceEnd
 from migrate.state import compared, cutover, position, record, switch
-from migrate.state.cutover import Outcome, Stage
+from migrate.state.cutover import Outcome, StepState
 from migrate.state.switch import Writes
 from migrate.status import target_losses
-from migrate.verify.catch_up import Passing
+from migrate.verify.catch_up import CatchUp
 
 _SOON = 2.0  # seconds in the freeze to see that a server that is gone still does not answer
 
@@ -31,7 +31,14 @@ _SOON = 2.0  # seconds in the freeze to see that a server that is gone still doe
 class Freeze:
     """For one run; its steps once each, in the order of `steps`."""
 
-    def __init__(self, way: Way, journal: Journal, report: Report, comparing: Comparing | None, began: float) -> None:
+    def __init__(
+        self,
+        way: CutoverContext,
+        journal: Journal,
+        report: CutoverReport,
+        comparing: StreamComparison | None,
+        began: float,
+    ) -> None:
         """comparing: None when a server is gone with which nothing can be compared. began: by `time.monotonic`."""
         self._way = way
         self._journal = journal
@@ -39,7 +46,7 @@ class Freeze:
         self._comparing = comparing
         self._stops_at = began + way.settings.cutover.freeze_seconds
         self._ends: dict[str, SourceEnd] = {}  # of the logs, while the tables are locked
-        self._passing: Passing | None = None
+        self._passing: CatchUp | None = None
         self.switching = False
         """From here on only the state knows whether it has switched."""
 
@@ -70,7 +77,7 @@ class Freeze:
         for server in way.servers:
             tables = [(id_[1], id_[2]) for id_ in way.plan.tables if id_[0] == server.name]
 
-            def ended(sessions: list[Session], name: str = server.name) -> None:
+            def ended(sessions: list[OtherSession], name: str = server.name) -> None:
                 for session in sessions:
                     way.say(f"{way.side} '{name}': ended {session}, which held on to the tables")
 
@@ -129,7 +136,7 @@ class Freeze:
             for one in (way.stream.name, way.other.name):
                 compared.note(connection, one, record.prefixes(connection, one))
         for server, upto in lost_server.delivered(connection, way.stream, way.without).items():
-            cutover.write(connection, name, run, f"without {server}", Stage.DONE, upto)
+            cutover.write(connection, name, run, f"without {server}", StepState.DONE, upto)
 
     def _still_running(self, connection: sa.Connection) -> None:
         """Raises OwnershipLost, ServerError when somebody else may have ended this run."""

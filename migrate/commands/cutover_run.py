@@ -11,14 +11,14 @@ from pathlib import Path
 import sqlalchemy as sa
 
 from migrate.commands.cutover import Cutover
-from migrate.commands.cutover_way import Say, Way
-from migrate.cutover.freeze_deadline import Watch
-from migrate.cutover.journal import Report
+from migrate.commands.cutover_way import CutoverContext, Say
+from migrate.cutover.freeze_deadline import GuardianLine
+from migrate.cutover.journal import CutoverReport
 from migrate.cutover.lock import alone
 from migrate.model.errors import PreflightError, ServerError
 from migrate.settings import Settings
 from migrate.state import cutover, switch
-from migrate.state.cutover import Direction, Outcome, Run
+from migrate.state.cutover import CutoverRun, Direction, Outcome
 from migrate.state.switch import Side
 
 
@@ -32,7 +32,7 @@ def switch_over(
     rehearse: bool = False,
     freeze: bool = False,
     without: Collection[str] = (),
-) -> Report | None:
+) -> CutoverReport | None:
     """Do what is left of an earlier run, then switch; None when there was nothing left but to release.
 
     rehearse: do not switch; freeze: stop writes all the same, and give them back. without: servers that are gone for
@@ -41,7 +41,7 @@ def switch_over(
     with alone(settings, state) as mine:
         if _end_earlier(settings, state, direction, say, without):
             return None
-        with closing(Cutover(Way.of(settings, state, direction, say, without, mine))) as run:
+        with closing(Cutover(CutoverContext.of(settings, state, direction, say, without, mine))) as run:
             if rehearse and not freeze:
                 return run.rehearse()
             with _guarded(config) as watch:
@@ -52,7 +52,7 @@ def delivered(
     settings: Settings, state: sa.Engine, direction: Direction, without: Collection[str], say: Say
 ) -> dict[str, str]:
     """Of servers that are gone for good, up to where their writes were published. Raises PreflightError for others."""
-    with closing(Cutover(Way.of(settings, state, direction, say, without))) as run:
+    with closing(Cutover(CutoverContext.of(settings, state, direction, say, without))) as run:
         return run.delivered()
 
 
@@ -86,13 +86,13 @@ def _end_left(settings: Settings, state: sa.Engine, say: Say, without: Collectio
         if not cutover.blocked(connection, settings.name, side):
             return False
     direction = Direction.THERE if side is Side.SOURCE else Direction.BACK
-    with closing(Cutover(Way.of(settings, state, direction, say, without))) as left:
+    with closing(Cutover(CutoverContext.of(settings, state, direction, say, without))) as left:
         left.give_back_left()
     return True
 
 
 @contextmanager
-def _guarded(config: Path) -> Iterator[Watch]:
+def _guarded(config: Path) -> Iterator[GuardianLine]:
     """A process of its own outlives this one, and gives writes back should this one be killed, or hang."""
     command = [sys.executable, "-P", "-m", "migrate.commands.cutover_guardian", str(config.resolve())]
     guardian = subprocess.Popen(
@@ -101,12 +101,12 @@ def _guarded(config: Path) -> Iterator[Watch]:
     try:
         if guardian.stdin is None or guardian.stdout is None or guardian.stdout.readline() != "ready\n":
             raise ServerError("the process that would give writes back after a kill does not start", hint="see above")
-        yield Watch(guardian.stdin)
+        yield GuardianLine(guardian.stdin)
     finally:
         guardian.communicate()  # it looks, and ends what is still open
 
 
-def latest(settings: Settings, state: sa.Engine) -> Run | None:
+def latest(settings: Settings, state: sa.Engine) -> CutoverRun | None:
     with state.connect() as connection:
         return cutover.latest(connection, settings.name)
 
@@ -132,9 +132,9 @@ def _end_earlier(
     return last.outcome is Outcome.SWITCHED and last.direction is direction
 
 
-def end(settings: Settings, state: sa.Engine, run: Run, say: Say, without: Collection[str] = ()) -> None:
+def end(settings: Settings, state: sa.Engine, run: CutoverRun, say: Say, without: Collection[str] = ()) -> None:
     """Before the switch writes are given back, after it what is blocked is released. Raises ServerError; then again."""
-    with closing(Cutover(Way.of(settings, state, run.direction, say, without))) as interrupted:
+    with closing(Cutover(CutoverContext.of(settings, state, run.direction, say, without))) as interrupted:
         if run.outcome is Outcome.SWITCHED or not interrupted.give_back(run.number, "it was interrupted"):
             interrupted.finish(run.number)
 

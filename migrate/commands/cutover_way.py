@@ -10,11 +10,11 @@ import sqlalchemy as sa
 from migrate.commands import preconditions
 from migrate.cutover import lost_server
 from migrate.cutover.journal import unheard
-from migrate.cutover.left_server import Server
-from migrate.cutover.lock import Alone
+from migrate.cutover.left_server import LeftServer
+from migrate.cutover.lock import CutoverLease
 from migrate.cutover.reverse_settings import reversed_settings
-from migrate.cutover.side_roles import Written
-from migrate.cutover.write_block import Blocks
+from migrate.cutover.side_roles import WrittenDatabases
+from migrate.cutover.write_block import WriteBlocks
 from migrate.model.errors import PreflightError, ServerError
 from migrate.settings import Settings
 from migrate.state import migration as migrations
@@ -28,7 +28,7 @@ Say = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class CutoverContext:
     """settings: of the way there. stream: to the side that is entered; plan: of it. other: from that side. side: that
     is left; without: servers of it that are gone for good. written: what each stream writes, of both streams. alone:
     what a run needs, and what ends one does not."""
@@ -42,12 +42,12 @@ class Way:
     other: Settings
     plan: Plan
     without: frozenset[str]
-    servers: tuple[Server, ...]
-    others: tuple[Server, ...]
-    written: tuple[Written, Written]
-    blocks: Blocks
-    other_blocks: Blocks
-    alone: Alone | None = None
+    servers: tuple[LeftServer, ...]
+    others: tuple[LeftServer, ...]
+    written: tuple[WrittenDatabases, WrittenDatabases]
+    blocks: WriteBlocks
+    other_blocks: WriteBlocks
+    alone: CutoverLease | None = None
 
     @classmethod
     def of(
@@ -57,8 +57,8 @@ class Way:
         direction: Direction,
         say: Say,
         without: Collection[str] = (),
-        alone: Alone | None = None,
-    ) -> Way:
+        alone: CutoverLease | None = None,
+    ) -> CutoverContext:
         """Raises PreflightError where there is no way back, or applications are elsewhere; ConfigError, ServerError."""
         say = unheard(say)
         with state.connect() as connection:
@@ -80,8 +80,8 @@ class Way:
         stream, other = (there, behind) if is_there else (behind, there)
         plan, other_plan = (plan_there, plan_back) if is_there else (plan_back, plan_there)
         lost_server.known(without, stream)
-        servers = tuple(Server(one, side.value) for one in stream.sources if one.name not in without)
-        others = tuple(Server(one, side.other.value) for one in other.sources)
+        servers = tuple(LeftServer(one, side.value) for one in stream.sources if one.name not in without)
+        others = tuple(LeftServer(one, side.other.value) for one in other.sources)
         gone_at = [one.address.lower() for one in stream.sources if one.name in without]
         return cls(
             settings,
@@ -95,9 +95,9 @@ class Way:
             frozenset(without),
             servers,
             others,
-            (Written(stream, plan), Written(other, other_plan, gone_at)),
-            Blocks(settings, state, side, servers, plan, say, frozenset(without)),
-            Blocks(settings, state, side.other, others, other_plan, say),
+            (WrittenDatabases(stream, plan), WrittenDatabases(other, other_plan, gone_at)),
+            WriteBlocks(settings, state, side, servers, plan, say, frozenset(without)),
+            WriteBlocks(settings, state, side.other, others, other_plan, say),
             alone,
         )
 

@@ -6,7 +6,7 @@ from contextlib import closing
 
 import sqlalchemy as sa
 
-from migrate.delay.lost_deletes import Sending, entries
+from migrate.delay.lost_deletes import DeleteSender, entries
 from migrate.kafka.reader import PartitionReader
 from migrate.settings import Settings
 from migrate.state.clock import StateClock
@@ -27,7 +27,7 @@ def send_again(settings: Settings, state: sa.Engine, plan: Plan, known: Migratio
         return 0
     with closing(TargetPool(settings)) as pool:
         found = [one for one in entries(settings, plan, pool) if (one[0].topic or settings.topic) in new]
-    Sending(settings, known, StateClock(state)).send(found)
+    DeleteSender(settings, known, StateClock(state)).send(found)
     return len(found)
 
 

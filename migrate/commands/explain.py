@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from migrate.chunks.sessions import Sessions
 from migrate.commands import refresh
 from migrate.commands.typed_keys import typed_keys
-from migrate.kafka.reader import PartitionReader, Raw
+from migrate.kafka.reader import PartitionReader, RawMessage
 from migrate.model.change import NoChange, key_json, stored
 from migrate.model.errors import StopError
 from migrate.model.message import CANAL, decode
@@ -173,7 +173,7 @@ def _read_topics(
 
 
 def _rows_of(
-    raw: Raw, planned: PlannedTable, ids: Collection[TableId], spellings: ledger.Spellings
+    raw: RawMessage, planned: PlannedTable, ids: Collection[TableId], spellings: ledger.Spellings
 ) -> Iterator[dict[str, Any]]:
     """What a message says of the key; ids: of the tables that share its places."""
     table = planned.table

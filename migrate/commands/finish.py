@@ -38,7 +38,7 @@ _BATCH = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class _Way:
+class _Stream:
     """One of the two streams: its settings, its plan and the names of its topics."""
 
     settings: Settings
@@ -48,7 +48,7 @@ class _Way:
 
 
 @dataclass(frozen=True, slots=True)
-class Plans:
+class FinishPlan:
     """What a finish will do, or has done. blocks: writes that stay stopped at the side that was left."""
 
     side: Side
@@ -71,7 +71,7 @@ def finish(
     do: bool,
     unread: bool = False,
     without: Collection[str] = (),
-) -> Plans:
+) -> FinishPlan:
     """End a migration and its way back; again after a kill it goes on.
 
     abandon: it is given up, with applications at the sources. unread: although changes of the sources never came to the
@@ -175,7 +175,7 @@ def _refuse(
         )
 
 
-def _refuse_parked(there: _Way) -> None:
+def _refuse_parked(there: _Stream) -> None:
     """What was set aside would be lost without a word. What the sources refused is told: they are left for good."""
     for used, count in _parked(there):
         if count:
@@ -186,7 +186,7 @@ def _refuse_parked(there: _Way) -> None:
             )
 
 
-def _parked(way: _Way) -> Iterator[tuple[TargetDatabase, int]]:
+def _parked(way: _Stream) -> Iterator[tuple[TargetDatabase, int]]:
     """How many changes each database has parked."""
     for used in way.databases:
         with closing(connect_database(way.settings, used)) as connection, explained(f"target '{used.target}'"):
@@ -207,7 +207,7 @@ def _read_on(settings: Settings, state: sa.Engine, without: Collection[str]) -> 
             ) from error
 
 
-def _refuse_unread(there: _Way, state: sa.Engine) -> None:
+def _refuse_unread(there: _Stream, state: sa.Engine) -> None:
     """Changes of the sources, by whoever still wrote there, that would never come to the targets."""
     name, unread = there.settings.name, 0
     with state.connect() as connection:
@@ -217,7 +217,7 @@ def _refuse_unread(there: _Way, state: sa.Engine) -> None:
         for partition in known.partitions:
             with suppress(NoSuchTopic):
                 _, end = reader.bounds(known.topic_names[partition.topic_id], partition.number)
-                unread += max(0, end - totals.get(partition, record.Total()).next_offset)
+                unread += max(0, end - totals.get(partition, record.ConsumedTotal()).next_offset)
     if unread:
         raise PreflightError(
             f"{counted(unread, 'message')} of changes at the sources never came to the targets",
@@ -225,7 +225,7 @@ def _refuse_unread(there: _Way, state: sa.Engine) -> None:
         )
 
 
-def _ways(settings: Settings, state: sa.Engine, names: Sequence[str], without: Collection[str]) -> list[_Way]:
+def _ways(settings: Settings, state: sa.Engine, names: Sequence[str], without: Collection[str]) -> list[_Stream]:
     there = stored_plan(settings, state)
     found = [settings] if len(names) == 1 else [settings, reversed_settings(settings, there)]
     ways = []
@@ -234,18 +234,20 @@ def _ways(settings: Settings, state: sa.Engine, names: Sequence[str], without: C
             topics = [topic.name for topic in migrations.get(connection, one.name, finished=True).topics]
         every = tuple(name for topic in topics for name in (topic, *one.delay_topics(topic)))
         plan = there if one is settings else stored_plan(one, state)
-        ways.append(_Way(one, plan, every, tuple(used for used in plan.used_databases if used.target not in without)))
+        ways.append(
+            _Stream(one, plan, every, tuple(used for used in plan.used_databases if used.target not in without))
+        )
     return ways
 
 
-def _plans(state: sa.Engine, ways: Sequence[_Way], side: Side, *, keep_topics: bool) -> Plans:
+def _plans(state: sa.Engine, ways: Sequence[_Stream], side: Side, *, keep_topics: bool) -> FinishPlan:
     name = ways[0].settings.name
     with state.connect() as connection:
         kept = finished.shared(connection, [way.settings.name for way in ways])
         blocks = tuple(block for one in Side for block in cutover.blocked(connection, name, one))
     topics = [topic for way in ways for topic in way.topics if topic.partition(".delay.")[0] not in kept]
     used = [(one.target, one.database) for way in ways for one in way.databases]
-    return Plans(side, tuple(used), () if keep_topics else tuple(topics), blocks)
+    return FinishPlan(side, tuple(used), () if keep_topics else tuple(topics), blocks)
 
 
 def _present(connection: Connection) -> list[str]:

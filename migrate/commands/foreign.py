@@ -25,11 +25,11 @@ from migrate.mysql.errors import explained
 from migrate.settings import Settings
 from migrate.state import foreign, leading, position
 from migrate.state import migration as migrations
-from migrate.state.foreign import Foreign
+from migrate.state.foreign import ForeignWrite
 from migrate.target.refresh_request import bring
 from migrate.target.routing import Plan, PlannedTable
 from migrate.target.stored_plan import stored_plan
-from migrate.verify.catch_up import Passing
+from migrate.verify.catch_up import CatchUp
 from migrate.verify.difference import judge
 from migrate.verify.lookup import look_up
 from migrate.verify.recheck import hurrier
@@ -107,12 +107,12 @@ def compare(settings: Settings, state: sa.Engine) -> int:
         return foreign.count_both(connection, settings.name)
 
 
-def _compare(stream: Stream, leader: Stream, state: sa.Engine, found: Sequence[Foreign]) -> None:
+def _compare(stream: Stream, leader: Stream, state: sa.Engine, found: Sequence[ForeignWrite]) -> None:
     """leader: judges, as only the stream that leads knows where a row belongs at the side where it was written."""
     with closing(Sessions(leader.settings)) as sessions, explained("a comparison of foreign writes"):
         for pause in _CHECKS_SECONDS:
             time.sleep(pause)
-            equal: list[Foreign] = []
+            equal: list[ForeignWrite] = []
             for some in _by_table(found):
                 planned = _of_leader(leader, stream, some[0])
                 seen = look_up(sessions, tuple(leader.plan.members(planned)), [_key(one) for one in some])
@@ -126,13 +126,13 @@ def _compare(stream: Stream, leader: Stream, state: sa.Engine, found: Sequence[F
                 break
 
 
-def _is_gone(stream: Stream, one: Foreign) -> bool:
+def _is_gone(stream: Stream, one: ForeignWrite) -> bool:
     """Whether its table is no longer in the migration."""
     return one.id not in stream.plan.tables
 
 
-def _by_table(found: Iterable[Foreign]) -> Iterable[list[Foreign]]:
-    tables: dict[tuple[str, str, str], list[Foreign]] = {}
+def _by_table(found: Iterable[ForeignWrite]) -> Iterable[list[ForeignWrite]]:
+    tables: dict[tuple[str, str, str], list[ForeignWrite]] = {}
     for one in found:
         tables.setdefault(one.id, []).append(one)
     return tables.values()
@@ -143,12 +143,12 @@ def _by_table(found: Iterable[Foreign]) -> Iterable[list[Foreign]]:
 
 def chosen(
     settings: Settings, state: sa.Engine, name: str | None, keys: Sequence[str], server: str | None
-) -> list[tuple[Stream, Foreign]]:
+) -> list[tuple[Stream, ForeignWrite]]:
     """The listed keys of a table as the list names it, or only these of it; without a table, all.
 
     Raises: ConfigError for what is not listed.
     """
-    found: list[tuple[Stream, Foreign]] = []
+    found: list[tuple[Stream, ForeignWrite]] = []
     for stream in streams(settings, state):
         with state.connect() as connection:
             every = [one for one in foreign.every(connection, stream.name) if not _is_gone(stream, one)]
@@ -172,7 +172,7 @@ def chosen(
 
 
 def discard(
-    settings: Settings, state: sa.Engine, wanted: Sequence[tuple[Stream, Foreign]], timeout_seconds: float
+    settings: Settings, state: sa.Engine, wanted: Sequence[tuple[Stream, ForeignWrite]], timeout_seconds: float
 ) -> int:
     """Let the standby side have these rows as the active one has them; how many keys differ still afterwards.
 
@@ -189,7 +189,7 @@ def discard(
 
 
 def carry(
-    settings: Settings, state: sa.Engine, wanted: Sequence[tuple[Stream, Foreign]], timeout_seconds: float
+    settings: Settings, state: sa.Engine, wanted: Sequence[tuple[Stream, ForeignWrite]], timeout_seconds: float
 ) -> int:
     """Write these rows at the active side as the standby one has them now; how many keys differ still afterwards.
 
@@ -219,7 +219,7 @@ def carry(
     return compare(settings, state)
 
 
-def _rows(stream: Stream, wanted: Sequence[tuple[Stream, Foreign]]) -> list[tuple[PlannedTable, Key]]:
+def _rows(stream: Stream, wanted: Sequence[tuple[Stream, ForeignWrite]]) -> list[tuple[PlannedTable, Key]]:
     """Each row once, in the order of its changes: a row that two tables of a group list, or two places, is one."""
     found: dict[tuple[object, Key], tuple[PlannedTable, Key]] = {}
     for _, one in sorted(wanted, key=lambda pair: (pair[1].id[0], stored(pair[1].origin))):
@@ -228,7 +228,7 @@ def _rows(stream: Stream, wanted: Sequence[tuple[Stream, Foreign]]) -> list[tupl
     return list(found.values())
 
 
-def left(state: sa.Engine, wanted: Sequence[tuple[Stream, Foreign]]) -> list[tuple[Stream, Foreign]]:
+def left(state: sa.Engine, wanted: Sequence[tuple[Stream, ForeignWrite]]) -> list[tuple[Stream, ForeignWrite]]:
     """Those that are listed still."""
     with state.connect() as connection:
         left = {
@@ -241,7 +241,7 @@ def left(state: sa.Engine, wanted: Sequence[tuple[Stream, Foreign]]) -> list[tup
 
 def _let_pass(leader: Stream, state: sa.Engine, seconds: float) -> None:
     """Until the standby side has what the active one has now. Raises ServerError where that takes longer."""
-    passing = Passing(leader.settings, state, [source.name for source in leader.settings.sources])
+    passing = CatchUp(leader.settings, state, [source.name for source in leader.settings.sources])
     hurrier(leader.settings, state)(seconds)
     pass_up_to(passing, seconds, f"the stream from the {leader.side}s")
 
@@ -261,7 +261,7 @@ def _leading(both: Iterable[Stream], state: sa.Engine) -> Stream | None:
         return next((one for one in both if leading.leads(connection, one.name)), None)
 
 
-def _of_leader(leader: Stream, stream: Stream, one: Foreign) -> PlannedTable:
+def _of_leader(leader: Stream, stream: Stream, one: ForeignWrite) -> PlannedTable:
     """The table of the leading stream whose rows come to the table that a write was made to."""
     if stream.name == leader.name:
         return stream.plan.tables[one.id]
@@ -278,7 +278,7 @@ def _of_leader(leader: Stream, stream: Stream, one: Foreign) -> PlannedTable:
     )
 
 
-def _keyed(wanted: Sequence[tuple[Stream, Foreign]]) -> list[tuple[Stream, Foreign]]:
+def _keyed(wanted: Sequence[tuple[Stream, ForeignWrite]]) -> list[tuple[Stream, ForeignWrite]]:
     """Without tables that are listed as a whole. Raises PreflightError where there is nothing else."""
     keyed = [(stream, one) for stream, one in wanted if one.key is not None]
     if wanted and not keyed:
@@ -286,7 +286,7 @@ def _keyed(wanted: Sequence[tuple[Stream, Foreign]]) -> list[tuple[Stream, Forei
     return keyed
 
 
-def _key(one: Foreign) -> Key:
+def _key(one: ForeignWrite) -> Key:
     if one.key is None:
         raise PreflightError(
             f"all of {one.id[1]}.{one.id[2]} counts as written: by TRUNCATE, or in more than {foreign.MOST:,} keys",

@@ -24,7 +24,7 @@ from migrate.mysql.referring import ForeignKey, referring
 from migrate.settings import Settings
 from migrate.state import leading
 from migrate.target import roles
-from migrate.target.equal_keys import Alike
+from migrate.target.equal_keys import EqualKeys
 from migrate.target.pool import connect_database
 from migrate.target.refresh import SourceRows
 from migrate.target.roles import Role
@@ -61,7 +61,7 @@ class Carrier:
         self._state = state
         self._sessions = Sessions(settings)
         self._rows = SourceRows(settings)
-        self._alike = Alike(lambda: settings)
+        self._alike = EqualKeys(lambda: settings)
         self._open: dict[TargetDatabase, Connection] = {}
         self._seen: dict[tuple[TableId, Key], Seen] = {}
         self._keys: dict[Place, list[ForeignKey]] = {}

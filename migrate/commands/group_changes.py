@@ -7,7 +7,7 @@ from dataclasses import replace
 import sqlalchemy as sa
 
 from migrate.commands import repartition
-from migrate.commands.table_changes import Changes
+from migrate.commands.table_changes import TableChanges
 from migrate.model.errors import PreflightError
 from migrate.settings import Settings
 from migrate.state import migration as migrations
@@ -17,7 +17,7 @@ from migrate.target.groups import name_of
 from migrate.target.routing import Plan
 
 
-def refuse_changes(connection: sa.Connection, plan: Plan, changes: Changes) -> None:
+def refuse_changes(connection: sa.Connection, plan: Plan, changes: TableChanges) -> None:
     """A group stays whole, and each of its rows stays chosen. Raises PreflightError."""
     for id_ in sorted(changes.conditions):
         planned = plan.tables[id_]
@@ -42,7 +42,7 @@ def refuse_changes(connection: sa.Connection, plan: Plan, changes: Changes) -> N
                 )
 
 
-def refuse_early(settings: Settings, state: sa.Engine, plan: Plan, changes: Changes) -> None:
+def refuse_early(settings: Settings, state: sa.Engine, plan: Plan, changes: TableChanges) -> None:
     """A table joins a group that has nothing in flight: what is noted of deleted keys does not speak of its rows.
 
     The caller holds every lease. Raises PreflightError.

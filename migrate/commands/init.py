@@ -13,7 +13,7 @@ import sqlalchemy as sa
 
 from migrate.commands import delayed_deletes, group_changes, row_filter_changes
 from migrate.commands.source_definitions import Definition, read_definitions, store_definitions, store_rules
-from migrate.commands.table_changes import Changes
+from migrate.commands.table_changes import TableChanges
 from migrate.config_text import masked
 from migrate.kafka import admin
 from migrate.model.errors import MigrateError, PreflightError
@@ -33,7 +33,7 @@ from migrate.target import chunk_fence, roles
 from migrate.target.create import create_own_tables, create_place, refuse_unlike, tables_in
 from migrate.target.lanes import Lanes
 from migrate.target.pool import TargetPool
-from migrate.target.roles import Held, Role
+from migrate.target.roles import NotedRole, Role
 from migrate.target.routing import Place, Plan, PlannedTable, TargetDatabase
 
 Say = Callable[[str], None]
@@ -72,7 +72,7 @@ def initialise(
         topics = _create_topics(settings, say)
     with database.opened(settings.state) as state, ExitStack() as until:
         with state.connect() as connection:
-            changes = Changes.find(connection, plan)
+            changes = TableChanges.find(connection, plan)
             phases = phase.stages(connection, settings.name)
             group_changes.refuse_changes(connection, plan, changes)
             if not reverse_of and changes.known and not leading.leads(connection, settings.name):
@@ -126,7 +126,7 @@ def _resumable(say: Say) -> Iterator[None]:
         raise
 
 
-def _refuse_behind(changes: Changes) -> None:
+def _refuse_behind(changes: TableChanges) -> None:
     """Raise PreflightError where rows at the targets would go, or come from the sources, by this."""
     if changes.new or changes.conditions:
         raise PreflightError(
@@ -161,7 +161,7 @@ def _create_topics(settings: Settings, say: Say) -> int:
 def _create_targets(
     settings: Settings,
     plan: Plan,
-    changes: Changes,
+    changes: TableChanges,
     filled: Collection[TableId],
     say: Say,
     definitions: Mapping[TableId, Definition],
@@ -213,7 +213,7 @@ class _Wanted:
     filled: bool
 
 
-def _is_new(key: TableId, changes: Changes, filled: Collection[TableId]) -> bool:
+def _is_new(key: TableId, changes: TableChanges, filled: Collection[TableId]) -> bool:
     return key in changes.new.difference(filled) and key not in changes.joining
 
 
@@ -221,7 +221,7 @@ def _is_filled(plan: Plan, planned: PlannedTable, filled: Collection[TableId]) -
     return any(one.table.id in filled for one in plan.members(planned))
 
 
-def _refuse_back(plan: Plan, changes: Changes) -> None:
+def _refuse_back(plan: Plan, changes: TableChanges) -> None:
     for key in changes.back & changes.joining:
         planned = plan.tables[key]
         raise PreflightError(
@@ -244,11 +244,13 @@ def _make_roles(settings: Settings, plan: Plan, state: sa.Engine, reverse_of: st
                 leading.refuse_in_cutover(connection, reverse_of or settings.name)
                 now = switch.get(connection, reverse_of or settings.name)
                 role = Role.STANDBY if now.side is (Side.TARGET if reverse_of else Side.SOURCE) else Role.ACTIVE
-                held = Held(role, now.version)
+                held = NotedRole(role, now.version)
                 wanted = [one for one in wanted if not _has_role(settings, connection, pool, one, held)]
 
 
-def _has_role(settings: Settings, state: sa.Connection, pool: TargetPool, used: TargetDatabase, held: Held) -> bool:
+def _has_role(
+    settings: Settings, state: sa.Connection, pool: TargetPool, used: TargetDatabase, held: NotedRole
+) -> bool:
     with explained(f"target '{used.target}', database {used.database}"):
         there = pool.get(used)
         if roles.make(there, settings.name, held.role, held.version) and leading.frozen(state, settings.name):
@@ -277,7 +279,7 @@ def _create_databases(connection: Connection, wanted: Sequence[TargetDatabase]) 
 
 
 def _create_here(
-    pool: TargetPool, used: TargetDatabase, wanted: Sequence[tuple[_Wanted, Place]], changes: Changes
+    pool: TargetPool, used: TargetDatabase, wanted: Sequence[tuple[_Wanted, Place]], changes: TableChanges
 ) -> tuple[Counter[TableId], list[str]]:
     """The service's tables in one database, and every place in it. Returns how many places of each table were made, and
     what the server notes of them."""

@@ -35,7 +35,7 @@ log = structlog.get_logger("migrate.parked")
 
 
 @dataclass(frozen=True)
-class Listed:
+class ParkedListing:
     """What stands still, what shall be set aside if it is refused, what is, and messages that were left out."""
 
     stopped: list[dict[str, str]]
@@ -49,7 +49,7 @@ class Listed:
         return asdict(self)
 
 
-def listed(settings: Settings, state: sa.Engine) -> Listed:
+def listed(settings: Settings, state: sa.Engine) -> ParkedListing:
     """Everything that is refused. Raises PreflightError before init, ServerError."""
     with state.connect() as connection:
         stopped = [
@@ -91,7 +91,7 @@ def listed(settings: Settings, state: sa.Engine) -> Listed:
         for database, one in _every(settings, state)
     ]
     drop_ = Command(("parked", "drop"), Direction.REVERSE if reverse else None)
-    return Listed(stopped, skips, found, messages, str(drop_) if found and follows else "")
+    return ParkedListing(stopped, skips, found, messages, str(drop_) if found and follows else "")
 
 
 def _every(settings: Settings, state: sa.Engine) -> list[tuple[TargetDatabase, Parked]]:

@@ -8,7 +8,7 @@ from contextlib import closing
 import sqlalchemy as sa
 
 from migrate.cutover import unfollowed_cascades
-from migrate.cutover.left_server import Server
+from migrate.cutover.left_server import LeftServer
 from migrate.cutover.reverse_settings import moved
 from migrate.model.command import Direction
 from migrate.model.errors import PreflightError
@@ -42,7 +42,7 @@ def refuse_unready(
     direction: cutover.Direction,
     streams: tuple[Settings, Settings],
     plan: Plan,
-    servers: Sequence[Server],
+    servers: Sequence[LeftServer],
     without: Collection[str],
 ) -> None:
     """Raise PreflightError for everything that is not ready; ServerError.

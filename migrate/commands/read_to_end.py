@@ -14,7 +14,7 @@ from migrate.publish.publisher import Publisher
 from migrate.publish.start_position import SourceEnd, source_end
 from migrate.settings import Settings
 from migrate.state import position
-from migrate.state.lease import Held, Leases
+from migrate.state.lease import HeldLease, Leases
 from migrate.target.stored_plan import stored_plan
 
 _SECONDS = 300.0
@@ -40,7 +40,9 @@ def read_on(settings: Settings, state: sa.Engine, source: str) -> None:
         _publish(settings, state, source, leases, held, end)
 
 
-def _publish(settings: Settings, state: sa.Engine, source: str, leases: Leases, held: Held, end: SourceEnd) -> None:
+def _publish(
+    settings: Settings, state: sa.Engine, source: str, leases: Leases, held: HeldLease, end: SourceEnd
+) -> None:
     tables = {key[1:]: one for key, one in stored_plan(settings, state).tables.items() if key[0] == source}
     stop, failed = threading.Event(), list[BaseException]()
 

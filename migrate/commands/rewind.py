@@ -16,14 +16,14 @@ from migrate.model.log_position import parse_place
 from migrate.mysql.connection import connect
 from migrate.mysql.readable import BinlogPosition
 from migrate.publish import start_position
-from migrate.publish.configured_start import Finder
+from migrate.publish.configured_start import StartFinder
 from migrate.publish.log.gtid import parse
 from migrate.publish.schema.following import begin_incarnation
 from migrate.settings import Settings
 from migrate.state import acknowledged, compared, leading, outstanding
 from migrate.state import position as positions
 from migrate.state import rewind as rewinds
-from migrate.state.lease import Held, Leases
+from migrate.state.lease import HeldLease, Leases
 from migrate.state.position import Position
 from migrate.state.rewind import Rewind
 
@@ -57,7 +57,7 @@ def rewind(
             )
         with closing(connect(settings.source(source), f"source '{source}'")) as server:
             start_position.check_same_server(server, before)
-            found = Finder(settings.source(source), before.replica_id, server).find(place)
+            found = StartFinder(settings.source(source), before.replica_id, server).find(place)
             _refuse_to_skip(reached, found, server.flavour)
         after = replace(
             before,
@@ -93,7 +93,7 @@ def clear_batches(settings: Settings, state: sa.Engine, source: str) -> int:
 
 
 @contextmanager
-def _in_its_place(settings: Settings, state: sa.Engine, source: str) -> Iterator[tuple[Leases, Held]]:
+def _in_its_place(settings: Settings, state: sa.Engine, source: str) -> Iterator[tuple[Leases, HeldLease]]:
     """Hold the publisher's lease, so that none runs meanwhile."""
     with closing(Leases(state, settings.name, settings.lease.seconds, quiet=True).start()) as leases:
         held = leases.acquire(process_names.publisher(source))

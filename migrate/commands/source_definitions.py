@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import sqlalchemy as sa
 
-from migrate.commands.table_changes import Changes
+from migrate.commands.table_changes import TableChanges
 from migrate.model.errors import ConfigError
 from migrate.model.table import TableId
 from migrate.mysql import definition
@@ -41,7 +41,7 @@ def read_definitions(settings: Settings, plan: Plan) -> dict[TableId, Definition
 
 
 def store_definitions(
-    connection: sa.Connection, plan: Plan, definitions: Mapping[TableId, Definition], changes: Changes
+    connection: sa.Connection, plan: Plan, definitions: Mapping[TableId, Definition], changes: TableChanges
 ) -> None:
     """As the sources have the tables, where nothing of them was read under another definition."""
     name, found = plan.settings.name, []
@@ -55,7 +55,7 @@ def store_definitions(
     schema_history.add_first(connection, name, found)
 
 
-def store_rules(connection: sa.Connection, plan: Plan, changes: Changes) -> None:
+def store_rules(connection: sa.Connection, plan: Plan, changes: TableChanges) -> None:
     """Remember each table's rule once its source is being read: rows written under one rule stay where it put them."""
     name = plan.settings.name
     first, stages = schema_history.first(connection, name), phase.stages(connection, name)

@@ -34,7 +34,7 @@ from migrate.state import (
     stop_reason,
 )
 from migrate.state import migration as migrations
-from migrate.state.membership import Member, Stage
+from migrate.state.membership import Member, MemberStage
 from migrate.target import chunk_fence, ledger, parked
 from migrate.target.pool import TargetPool
 from migrate.target.routing import Plan
@@ -43,7 +43,7 @@ _STOP = "stop `migrate run`, wait until the lease has run out, and say this agai
 
 
 @dataclass
-class Changes:
+class TableChanges:
     """What an init changes.
 
     known: the members until now, with their newest definitions; new: those that are added, of which `back` were
@@ -73,8 +73,8 @@ class Changes:
         return cls(
             known,
             new,
-            {id_ for id_ in new if stages.get(id_) is Stage.REMOVED},
-            waiting := {id_ for id_ in known if stages.get(id_) is Stage.WAITING},
+            {id_ for id_ in new if stages.get(id_) is MemberStage.REMOVED},
+            waiting := {id_ for id_ in known if stages.get(id_) is MemberStage.WAITING},
             row_filter_changes.changed(connection, plan) - waiting,
             known.keys() - chosen(plan.settings, known),
             {id_ for id_ in new if any(one.table.id in known for one in plan.members(plan.tables[id_]))},
@@ -111,7 +111,7 @@ class Changes:
         for id_ in sorted(self.gone):
             phase.reset(connection, name, self.known[id_])
             chunks.void(connection, name, self.known[id_])
-            membership.put(connection, name, id_, Member(Stage.REMOVED))
+            membership.put(connection, name, id_, Member(MemberStage.REMOVED))
             foreign.forget(connection, name, id_)
             pending_markers.forget(connection, name, id_)
             say(f"{self.known[id_].full_name}: removed; its target tables stay as they are, and nothing writes them")
@@ -125,7 +125,7 @@ class Changes:
                 if id_ in members:
                     membership.forget(connection, name, id_)
             else:
-                membership.put(connection, name, id_, Member(Stage.WAITING))
+                membership.put(connection, name, id_, Member(MemberStage.WAITING))
                 say(f"{plan.tables[id_].table.full_name}: added; start `migrate run`, then `migrate copy`")
 
     def _settle_removed(self, connection: sa.Connection, plan: Plan) -> None:
@@ -134,7 +134,9 @@ class Changes:
         1. skips of tables; 2. of sources without a table, how their publishers stopped, and doubts.
         """
         name = plan.settings.name
-        removed = {id_ for id_, member in membership.every(connection, name).items() if member.stage is Stage.REMOVED}
+        removed = {
+            id_ for id_, member in membership.every(connection, name).items() if member.stage is MemberStage.REMOVED
+        }
         for id_ in removed:
             skipped_key.forget(connection, name, id_)
         left = {id_[0] for id_ in (self.known.keys() - self.gone) | plan.tables.keys()}

@@ -17,11 +17,11 @@ from typing import Protocol, TypeVar
 import sqlalchemy as sa
 import structlog
 
-from migrate.consume.ownership import Evidence, PutBack, Tenure
+from migrate.consume.ownership import LastConsumed, LeasedPartition, PutBack
 from migrate.consume.partition_start import Owner
 from migrate.consume.partitions import Partitions
 from migrate.consume.queue import SwapQueue
-from migrate.kafka.reader import PartitionReader, Raw
+from migrate.kafka.reader import PartitionReader, RawMessage
 from migrate.model import process_names
 from migrate.model.errors import Code, MigrateError, OwnershipLost, ServerError, StopError
 from migrate.model.message import Message, Received, decode, without_rows
@@ -89,7 +89,7 @@ class Consumer:
         self._queue = SwapQueue(settings.consume.queue_bytes)
         self._reader = PartitionReader(settings.kafka, settings.group)
         self._partitions = Partitions(settings, state, leases, writer, self._reader, self._queue, stop, gone)
-        self._left_out = left_out_messages.Reasons(self._in_state)
+        self._left_out = left_out_messages.LeaveOutReasons(self._in_state)
         self._paused = False
         self._merged = time.monotonic()  # when the last merge began
         self._hurried = False  # nothing waits to be folded
@@ -146,7 +146,7 @@ class Consumer:
         for raw in self._reader.poll(1, 0.1, self._partitions.gone):
             self._reader.seek(raw.topic, raw.partition, raw.offset)
 
-    def _record(self, raws: Sequence[Raw]) -> list[Received]:
+    def _record(self, raws: Sequence[RawMessage]) -> list[Received]:
         """Write the records of one poll, then say what is to be queued (invariant record-before-queue)."""
         decoded = self._decode(raws)
         if not decoded:
@@ -181,9 +181,9 @@ class Consumer:
             ]
         return received
 
-    def _decode(self, raws: Sequence[Raw]) -> list[tuple[Tenure, list[tuple[Raw, Message]]]]:
+    def _decode(self, raws: Sequence[RawMessage]) -> list[tuple[LeasedPartition, list[tuple[RawMessage, Message]]]]:
         """By partition; of one with a message that is none, what stands before that, unless it is left out."""
-        by_partition: dict[tuple[str, int], list[Raw]] = {}
+        by_partition: dict[tuple[str, int], list[RawMessage]] = {}
         for raw in raws:
             by_partition.setdefault((raw.topic, raw.partition), []).append(raw)
         decoded = []
@@ -216,7 +216,7 @@ class Consumer:
         return decoded
 
     @staticmethod
-    def _is_other(last: Evidence, raw: Raw) -> bool:
+    def _is_other(last: LastConsumed, raw: RawMessage) -> bool:
         """Whether a message is not the one that was consumed from its offset; one that is none may be left out."""
         try:
             return last.is_other(decode(raw.value, raw.where, raw.offset))

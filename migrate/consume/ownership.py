@@ -12,7 +12,7 @@ from migrate.model.message import CANAL, DIGEST, Message
 from migrate.model.partition import Partition
 from migrate.state import stop_reason
 from migrate.state.database import PUT_BACK
-from migrate.state.lease import Held
+from migrate.state.lease import HeldLease
 
 NO_RECORD = -1
 """Instead of an offset: whatever is read is to be applied, though it may have been before."""
@@ -26,7 +26,7 @@ class PutBack(ServerError):  # noqa: N818 - it says what happened
         super().__init__(PUT_BACK)
 
 
-class Evidence(NamedTuple):
+class LastConsumed(NamedTuple):
     """The message that was consumed last: where another one is in its place, the broker lost messages."""
 
     offset: int
@@ -40,23 +40,23 @@ class Evidence(NamedTuple):
 
 
 @dataclass(slots=True)
-class Tenure:
+class LeasedPartition:
     """A partition that we hold the lease of."""
 
     partition: Partition
-    held: Held
+    held: HeldLease
     topic: str
     recorded: int = NO_RECORD  # the highest offset with a record from before we took it
     noted: bool = True  # the state has a note that it stands still, or may have one of an owner before
 
-    evidence: Evidence | None = None  # what is read first, and not given on
+    evidence: LastConsumed | None = None  # what is read first, and not given on
     begun: bool = False  # it is read, or was
     end: int = 0  # of the consumed prefix, as we know it
     is_cut: bool = False  # the broker has other messages than were consumed
 
     @property
     def named(self) -> str:
-        """For people, and in `Lost`."""
+        """For people, and in `LostMessages`."""
         return f"{self.topic} [{self.partition.number}]"
 
     @property
@@ -71,7 +71,7 @@ class Tenure:
 
 
 @dataclass(slots=True)
-class Halt:
+class StoppedPartition:
     """Why a partition stands still, and when it is tried again: what was refused may have been mended meanwhile."""
 
     error: MigrateError

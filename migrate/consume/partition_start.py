@@ -11,7 +11,7 @@ from typing import NamedTuple, Protocol, TypeVar
 import sqlalchemy as sa
 import structlog
 
-from migrate.consume.ownership import NO_RECORD, Evidence, Tenure
+from migrate.consume.ownership import NO_RECORD, LastConsumed, LeasedPartition
 from migrate.kafka import admin
 from migrate.kafka.reader import DELETED, PartitionReader
 from migrate.kafka.topic_identity import BEGIN_ANEW
@@ -21,11 +21,11 @@ from migrate.settings import Settings
 from migrate.state import compared, reached, record
 from migrate.state import migration as migrations
 from migrate.state.database import in_transaction
-from migrate.state.lease import Held, Leases
+from migrate.state.lease import HeldLease, Leases
 from migrate.state.migration import Migration
-from migrate.state.reached import BROKER, DatabaseName, Lost
+from migrate.state.reached import BROKER, DatabaseName, LostMessages
 from migrate.state.record import Partition
-from migrate.target.reached import Claim, Had, Has, StateBehind
+from migrate.target.reached import Claim, ReachedBefore, Remaining, StateBehind
 
 log = structlog.get_logger("migrate.consume")
 T = TypeVar("T")
@@ -40,7 +40,7 @@ class Owner(Protocol):
         watermark: Mapping[str, Coordinate],
         had: Mapping[DatabaseName, int],
         at_most: int | None = None,
-    ) -> Had:
+    ) -> ReachedBefore:
         """had: the offset that each target database had come to.
 
         at_most: the offset from which on the broker has other messages by now, if it has.
@@ -56,11 +56,11 @@ class _Known(NamedTuple):
     watermark: dict[str, Coordinate]
     had: dict[DatabaseName, int]  # the offset that each target database had come to
     recorded: int
-    last: Evidence | None  # the message that was consumed last
+    last: LastConsumed | None  # the message that was consumed last
     migration: migrations.Migration
 
 
-class Beginning:
+class PartitionStart:
     """For the reading thread."""
 
     def __init__(
@@ -81,7 +81,7 @@ class Beginning:
         self._stop = stop
         self._migration = migration
 
-    def take(self, tenure: Tenure) -> tuple[int, bool]:
+    def take(self, tenure: LeasedPartition) -> tuple[int, bool]:
         """Become the partition's writer; returns the offset to read from, and whether the broker has no more.
 
         Raises: OwnershipLost, StopError; ServerError when `migrate init` changed the migration.
@@ -94,7 +94,7 @@ class Beginning:
             last = record.last_offset(connection, partition)
             had = reached.load(connection, partition)
             seen = record.last(connection, partition)
-            evidence = Evidence(*seen) if seen is not None and seen[0] + 1 == start else None
+            evidence = LastConsumed(*seen) if seen is not None and seen[0] + 1 == start else None
             return _Known(start, marks, had, last, evidence, migrations.get(connection, self._settings.name))
 
         found, watermark, had, tenure.recorded, tenure.evidence, known = self._in_state(load)
@@ -136,11 +136,11 @@ class Beginning:
 
     def _take(
         self,
-        tenure: Tenure,
+        tenure: LeasedPartition,
         watermark: Mapping[str, Coordinate],
         had: Mapping[DatabaseName, int],
         at_most: int | None,
-    ) -> Had:
+    ) -> ReachedBefore:
         while True:
             claim = Claim(tenure.partition, tenure.held.epoch, self._leases.holder)
             try:
@@ -150,7 +150,7 @@ class Beginning:
                 self._leases.raised(tenure.held, later)
                 tenure.held = later
 
-    def _raised_above(self, lease: str, epoch: int, connection: sa.Connection) -> Held:
+    def _raised_above(self, lease: str, epoch: int, connection: sa.Connection) -> HeldLease:
         self._forget_compared(connection)
         return self._leases.raise_above(lease, epoch, connection)
 
@@ -163,7 +163,7 @@ class Beginning:
         """The state was put back: with it went what had made everything found equal count no more."""
         compared.forget(connection, self._settings.name)
 
-    def _refuse_another_topic(self, tenure: Tenure) -> None:
+    def _refuse_another_topic(self, tenure: LeasedPartition) -> None:
         """Offsets of a topic that was re-created say nothing. Raises StopError, also where the broker does not say."""
         try:
             there = admin.describe(self._settings.kafka, tenure.topic)
@@ -172,11 +172,11 @@ class Beginning:
         if there is None or there.id != tenure.partition.topic_id:
             raise StopError(f"topic {tenure.topic} is another one by now, or gone", hint=BEGIN_ANEW, code=Code.TOPIC)
 
-    def _read_again(self, tenure: Tenure, start: int, low: int, high: int) -> None:
+    def _read_again(self, tenure: LeasedPartition, start: int, low: int, high: int) -> None:
         """The broker lost messages that were consumed, and may have others in their places: all that it has is read
         once more, and what the targets have of it is a repeat."""
         partition = tenure.partition
-        found = Lost(BROKER, tenure.named, min(start, high), start, low)
+        found = LostMessages(BROKER, tenure.named, min(start, high), start, low)
 
         def note(connection: sa.Connection) -> None:
             self._leases.still_ours(connection, tenure.held)
@@ -187,7 +187,9 @@ class Beginning:
         log.error("the broker lost acknowledged messages", lost=str(found), read_again_from=low)
         tenure.recorded, tenure.evidence, tenure.is_cut = NO_RECORD, None, False
 
-    def _set_back(self, tenure: Tenure, start: int, low: int, behind: Mapping[DatabaseName, tuple[Has, int]]) -> int:
+    def _set_back(
+        self, tenure: LeasedPartition, start: int, low: int, behind: Mapping[DatabaseName, tuple[Remaining, int]]
+    ) -> int:
         """Databases lost what they had: from where on the partition is to be applied again. Returns the offset.
 
         behind: what each has, and the offset that it had come to. What the broker no longer has is noted, and settled
@@ -199,7 +201,7 @@ class Beginning:
         given_up = {database for database, (has, _) in behind.items() if has.active}
         start = max(low, min([start, *(has.offset for has, _ in behind.values() if not has.active)]))
         found = [
-            Lost(database, where, has.offset, end, end if has.active else start, consumed)
+            LostMessages(database, where, has.offset, end, end if has.active else start, consumed)
             for database, (has, end) in behind.items()
         ]
 

@@ -12,10 +12,10 @@ import structlog
 from sqlalchemy.exc import DBAPIError
 
 from migrate.consume import assignment
-from migrate.consume.ownership import Halt, PutBack, Tenure
-from migrate.consume.partition_start import Beginning, Owner
+from migrate.consume.ownership import LeasedPartition, PutBack, StoppedPartition
+from migrate.consume.partition_start import Owner, PartitionStart
 from migrate.consume.queue import SwapQueue
-from migrate.kafka.reader import Cut, PartitionReader
+from migrate.kafka.reader import MessagesLost, PartitionReader
 from migrate.kafka.topic_identity import TopicWatch
 from migrate.model.errors import MigrateError, OwnershipLost, StopError
 from migrate.mysql.errors import passes, text
@@ -25,7 +25,7 @@ from migrate.state import stop_reason
 from migrate.state.database import in_transaction
 from migrate.state.lease import Leases
 from migrate.state.record import Consumed, Partition
-from migrate.target.reached import Behind
+from migrate.target.reached import DatabaseBehind
 
 log = structlog.get_logger("migrate.consume")
 _LOOK_EVERY = 2.0
@@ -56,15 +56,15 @@ class Partitions:
         self._reader = reader
         self._queue = queue
         self._stop = stop
-        self._mine: dict[Partition, Tenure] = {}
-        self._halts: dict[Partition, Halt] = {}
+        self._mine: dict[Partition, LeasedPartition] = {}
+        self._halts: dict[Partition, StoppedPartition] = {}
         self._failed: dict[Partition, MigrateError] = {}
         self._next_look = 0.0
         self._joined = False
         self._asked = self._retry_asked()
         with state.connect() as connection:
             self._migration = migrations.get(connection, settings.name)
-        self._beginning = Beginning(settings, state, leases, owner, reader, stop, self._migration)
+        self._beginning = PartitionStart(settings, state, leases, owner, reader, stop, self._migration)
         names = self._migration.topic_names
         self._delays = {name: settings.delay_topics(name) for name in names.values()}
         delays = [one for found in self._delays.values() for one in found]
@@ -73,7 +73,7 @@ class Partitions:
 
     # -- asked by the consumer
 
-    def read_at(self, topic: str, number: int) -> Tenure | None:
+    def read_at(self, topic: str, number: int) -> LeasedPartition | None:
         """The tenure of a partition, as the broker names it; None when it is not to be read now."""
         tenure = self._mine.get(self._by_place[topic, number])
         return tenure if tenure is not None and not self._stands(tenure.partition) else None
@@ -90,7 +90,7 @@ class Partitions:
         """The end of the consumed prefix of those that are worked on, as it was written last. With `turn` held."""
         return {part: tenure.end for part, tenure in self._mine.items() if self.works(part) and tenure.begun}
 
-    def tenure(self, partition: Partition) -> Tenure:
+    def tenure(self, partition: Partition) -> LeasedPartition:
         return self._mine[partition]
 
     def _stands(self, partition: Partition) -> bool:
@@ -117,7 +117,7 @@ class Partitions:
             self._mine[done.partition].noted = False
             self._halts.pop(done.partition, None)
 
-    def unreadable(self, tenure: Tenure, offset: int, error: StopError) -> None:
+    def unreadable(self, tenure: LeasedPartition, offset: int, error: StopError) -> None:
         """A message is none: nothing behind it is read; what was read before it goes on."""
         self._reader.unassign(*tenure.where)
         self._stand_still(tenure, error, offset)
@@ -125,7 +125,7 @@ class Partitions:
     def gone(self, topic: str, number: int, error: StopError) -> None:
         """The broker no longer has the next message."""
         if tenure := self.read_at(topic, number):
-            if isinstance(error, Cut):
+            if isinstance(error, MessagesLost):
                 self.cut(tenure)
                 return
             self._drop(tenure)
@@ -169,7 +169,7 @@ class Partitions:
         tenure = self._mine.get(partition)
         if tenure is None:
             return
-        if isinstance(error, Behind | PutBack):
+        if isinstance(error, DatabaseBehind | PutBack):
             self._drop(tenure)
             with self.turn:
                 self._halts.pop(partition, None)  # what stops the reading is met again
@@ -193,7 +193,7 @@ class Partitions:
             if len(self._mine) >= ours or self._stop.is_set():
                 return
             if partition not in self._mine and (held := self._leases.acquire(partition.lease)):
-                self._mine[partition] = Tenure(partition, held, topic)
+                self._mine[partition] = LeasedPartition(partition, held, topic)
                 self._begin(self._mine[partition])
 
     def _gone(self, topic: str) -> StopError | None:
@@ -227,7 +227,7 @@ class Partitions:
     def _retry_asked(self) -> object:
         return self._in_state(lambda connection: migrations.retry_asked(connection, self._settings.name))
 
-    def _begin(self, tenure: Tenure) -> None:
+    def _begin(self, tenure: LeasedPartition) -> None:
         """Read a partition from the end of its consumed prefix on."""
         try:
             if (error := self._gone(tenure.topic)) is not None:
@@ -243,13 +243,13 @@ class Partitions:
         else:
             self._read(tenure, start)
 
-    def cut(self, tenure: Tenure) -> None:
+    def cut(self, tenure: LeasedPartition) -> None:
         """The message that was consumed last is another one by now."""
         tenure.is_cut = True
         self._drop(tenure)
         self._begin(tenure)
 
-    def _read(self, tenure: Tenure, start: int) -> None:
+    def _read(self, tenure: LeasedPartition, start: int) -> None:
         seen = tenure.evidence is not None and self._reader.bounds(*tenure.where)[0] < start
         if not seen:
             tenure.evidence = None
@@ -262,14 +262,14 @@ class Partitions:
             offset=start,
         )
 
-    def _let_go(self, tenure: Tenure) -> None:
+    def _let_go(self, tenure: LeasedPartition) -> None:
         self._drop(tenure)
         with self.turn:
             self._mine.pop(tenure.partition)
             self._halts.pop(tenure.partition, None)
         self._leases.release(tenure.partition.lease)
 
-    def _drop(self, tenure: Tenure) -> None:
+    def _drop(self, tenure: LeasedPartition) -> None:
         """Work on it no more, and forget what was read of it; waits for a batch that is under way."""
         with self.turn:
             self._reader.unassign(*tenure.where)
@@ -277,12 +277,12 @@ class Partitions:
             self._owner.drop(tenure.partition)
             self._failed.pop(tenure.partition, None)
 
-    def _stand_still(self, tenure: Tenure, error: StopError, offset: int | None = None) -> None:
+    def _stand_still(self, tenure: LeasedPartition, error: StopError, offset: int | None = None) -> None:
         partition = tenure.partition
         with self.turn:
             before = self._halts.get(partition)
             known = before is not None and before.error.message == error.message
-            stopped = before if before is not None and known else Halt(error, offset)
+            stopped = before if before is not None and known else StoppedPartition(error, offset)
             stopped.resume_at = offset
             stopped.stand()
             self._halts[partition] = stopped

@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from migrate.model.change import Key
 from migrate.model.table import Table
 from migrate.state import pending_markers
-from migrate.state.schema_history import Reading
+from migrate.state.schema_history import HistoryReader
 from migrate.target.refresh import refresh_message
 from migrate.target.rows import slices
 
@@ -27,6 +27,6 @@ def have_refreshed(connection: sa.Connection, migration: str, table: Table, keys
     The request goes the way of the markers of foreign keys, into every partition of the table: with further unique keys
     it has one. Where the server logs what its foreign keys change, it is one too many.
     """
-    if keys and Reading(lambda action: action(connection), migration).foreign_keys().get(table.id):
+    if keys and HistoryReader(lambda action: action(connection), migration).foreign_keys().get(table.id):
         messages = [(table.id, refresh_message(table, part)) for part in slices(list(dict.fromkeys(keys)), _KEYS)]
         pending_markers.put(connection, migration, messages, copied=False)

@@ -14,10 +14,10 @@ import structlog
 from sqlalchemy.exc import DBAPIError
 
 from migrate.copy.load_sampler import LoadSampler
-from migrate.copy.throttle import Decision, Limits, Owed, Pace, Reading, decide, higher, most_rows
+from migrate.copy.throttle import Decision, Limits, LoadReading, Pace, RowDebt, decide, higher, most_rows
 from migrate.settings import Settings
 from migrate.state import throttle
-from migrate.state.throttle import NAMES, Asked
+from migrate.state.throttle import NAMES, AskedLimits
 from migrate.target.routing import PlannedTable
 
 log = structlog.get_logger("migrate.copy")
@@ -27,7 +27,7 @@ WAVES = 2
 _WINDOW = 60.0
 
 
-def limits_of(settings: Settings, asked: Asked) -> Limits:
+def limits_of(settings: Settings, asked: AskedLimits) -> Limits:
     """The config's limits, with what was asked for instead of some."""
     copy, throttle_ = settings.copy_, settings.copy_.throttle
     configured = {name: getattr(throttle_, name) for name in NAMES if name not in ("paused", "chunks")}
@@ -64,14 +64,14 @@ class Governor:
         self._state = state
         self._clock = clock
         self._sampler = LoadSampler(settings, [planned, *others])
-        self.limits = limits_of(settings, Asked())
-        self.readings: list[Reading] = []
+        self.limits = limits_of(settings, AskedLimits())
+        self.readings: list[LoadReading] = []
         self.decision = Decision(self.limits.chunks, Pace.FULL)
         self._level = self.limits.chunks  # begun last, before a pause too
-        self._since: list[Reading] = []  # the highest since the last decision
+        self._since: list[LoadReading] = []  # the highest since the last decision
         self._look_at = -inf
         self._fresh = False  # looked since the last decision
-        self._owed = Owed(clock())
+        self._owed = RowDebt(clock())
         self._done: deque[tuple[float, int]] = deque([(clock(), rows)])  # (when, rows so far)
 
     def look(self) -> bool:

@@ -11,7 +11,7 @@ import pymysql
 import structlog
 from pymysql.cursors import DictCursor
 
-from migrate.copy.throttle import Limits, Reading, Signal
+from migrate.copy.throttle import Limits, LoadReading, Signal
 from migrate.model.errors import MigrateError
 from migrate.mysql.connection import Connection, connect
 from migrate.mysql.errors import ACCESS_DENIED, number, text
@@ -55,9 +55,9 @@ class LoadSampler:
         replicas = settings.copy_.throttle.replicas
         self._measured += [_Measured(f"replica {one.host}:{one.port}", one, replica=True) for one in replicas]
 
-    def measure(self, limits: Limits) -> list[Reading]:
+    def measure(self, limits: Limits) -> list[LoadReading]:
         """What every server says now of the signals that have a limit. Raises nothing of a server's."""
-        readings: list[Reading] = []
+        readings: list[LoadReading] = []
         for one in self._measured:
             wanted = [Signal.LAG] if one.replica else [Signal.THREADS, Signal.HISTORY]
             if not (wanted := [signal for signal in wanted if limits.of(signal)]):
@@ -89,11 +89,11 @@ def _close(one: _Measured) -> None:
     one.session = None
 
 
-def _silent(one: _Measured, signal: Signal, error: Exception) -> Reading:
+def _silent(one: _Measured, signal: Signal, error: Exception) -> LoadReading:
     """A server that could not be asked."""
     told = error.message if isinstance(error, MigrateError) else text(error)
     _say_once(one, "the load of a server is not known", told)
-    return Reading(one.name, signal, inf if one.replica else None, f"{signal} not known, {told}")
+    return LoadReading(one.name, signal, inf if one.replica else None, f"{signal} not known, {told}")
 
 
 def _say_once(one: _Measured, event: str, reason: str) -> None:
@@ -102,14 +102,14 @@ def _say_once(one: _Measured, event: str, reason: str) -> None:
         log.warning(event, server=one.name, reason=reason)
 
 
-def _load(one: _Measured, session: Connection) -> list[Reading]:
+def _load(one: _Measured, session: Connection) -> list[LoadReading]:
     told = {str(name).lower(): float(value) for name, value in session.query(_STATUS)}
     history = told.get("innodb_history_list_length")
     if history is None and not one.blind:
         history = _mysql_history(one, session)
     return [
-        Reading(one.name, Signal.THREADS, told.get("threads_running")),
-        Reading(one.name, Signal.HISTORY, history, "history list length not known"),
+        LoadReading(one.name, Signal.THREADS, told.get("threads_running")),
+        LoadReading(one.name, Signal.HISTORY, history, "history list length not known"),
     ]
 
 
@@ -126,14 +126,14 @@ def _mysql_history(one: _Measured, session: Connection) -> float | None:
     return float(row[0]) if row else None
 
 
-def _lag(one: _Measured, session: Connection) -> list[Reading]:
+def _lag(one: _Measured, session: Connection) -> list[LoadReading]:
     statement = "SHOW ALL SLAVES STATUS" if session.flavour == "mariadb" else "SHOW REPLICA STATUS"
     with session.raw.cursor(DictCursor) as cursor:
         cursor.execute(statement)
         channels: Any = cursor.fetchall()
     if not channels:
-        return [Reading(one.name, Signal.LAG, inf, "it is no replica")]
+        return [LoadReading(one.name, Signal.LAG, inf, "it is no replica")]
     late = [next(row[name] for name in _BEHIND if name in row) for row in channels]
     if None in late:
-        return [Reading(one.name, Signal.LAG, inf, "replication stands still")]
-    return [Reading(one.name, Signal.LAG, float(max(late)))]
+        return [LoadReading(one.name, Signal.LAG, inf, "replication stands still")]
+    return [LoadReading(one.name, Signal.LAG, float(max(late)))]

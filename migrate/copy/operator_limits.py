@@ -18,7 +18,7 @@ from migrate.settings import Settings
 from migrate.state import copy_progress, database, throttle
 from migrate.state import part as parts
 from migrate.state.copy_progress import COPIED, Progress, skew_of
-from migrate.state.throttle import Asked
+from migrate.state.throttle import AskedLimits
 from migrate.target.routing import Plan
 
 _SILENT = 10.0
@@ -27,7 +27,7 @@ _CHUNKS = ("chunks", "min_chunks")
 
 
 @dataclass(frozen=True, slots=True)
-class Copying:
+class RunningCopy:
     """How far the copy of one table is."""
 
     progress: Progress
@@ -54,8 +54,8 @@ class Throttle:
     """limits: that count now; asked: those of them that were asked for; copies: of running copies, by table."""
 
     limits: Limits
-    asked: Asked
-    copies: Mapping[str, Copying]
+    asked: AskedLimits
+    copies: Mapping[str, RunningCopy]
 
     def as_dict(self) -> dict[str, Any]:
         asked = {name: value for name, value in asdict(self.asked).items() if value is not None and name != "paused"}
@@ -64,7 +64,7 @@ class Throttle:
 
 
 def change(settings: Settings, state: sa.Engine, changes: Mapping[str, Any], *, reset: bool = False) -> None:
-    """Store what running copies and later ones shall keep to, by the names of `Asked`.
+    """Store what running copies and later ones shall keep to, by the names of `AskedLimits`.
 
     reset: first, all that was asked for before is forgotten. Raises ConfigError for a value that cannot be.
     """
@@ -75,8 +75,8 @@ def change(settings: Settings, state: sa.Engine, changes: Mapping[str, Any], *, 
             hint = "connections.per_server in the config allows twice as many sessions" if chunks else ""
             raise ConfigError(f"{_option(name)}: {value:,} is not between {least} and {most:,}", hint=hint)
     with state.begin() as connection:
-        before = Asked() if reset else throttle.get(connection, settings.name, lock=True)
-        after = limits_of(settings, Asked(**{**asdict(before), **changes}))
+        before = AskedLimits() if reset else throttle.get(connection, settings.name, lock=True)
+        after = limits_of(settings, AskedLimits(**{**asdict(before), **changes}))
         if after.min_chunks > after.chunks:
             raise ConfigError(
                 f"at least {after.min_chunks} chunks at a time is above {after.chunks}, the most",
@@ -98,10 +98,10 @@ def read(settings: Settings, state: sa.Engine, plan: Plan) -> Throttle:
     return Throttle(limits_of(settings, asked), asked, running)
 
 
-def copies(connection: sa.Connection, plan: Plan) -> dict[TableId, Copying]:
+def copies(connection: sa.Connection, plan: Plan) -> dict[TableId, RunningCopy]:
     """How far the copy of each table is that has begun."""
     now = connection.execute(sa.select(database.now)).scalar_one()
-    found: dict[TableId, Copying] = {}
+    found: dict[TableId, RunningCopy] = {}
     again = parts.every(connection, plan.settings.name)
     for id_, (progress, updated) in copy_progress.every(connection, plan.settings.name).items():
         if id_ not in plan.tables:
@@ -110,7 +110,7 @@ def copies(connection: sa.Connection, plan: Plan) -> dict[TableId, Copying]:
         places |= copy_progress.places(connection, plan.settings.name, id_)
         running = progress.pace != COPIED and (now - updated).total_seconds() < _SILENT
         part = again[id_].condition if id_ in again else ""
-        found[id_] = Copying(progress, in_utc(updated, "seconds"), running, places, part)
+        found[id_] = RunningCopy(progress, in_utc(updated, "seconds"), running, places, part)
     return found
 
 

@@ -34,7 +34,7 @@ log = structlog.get_logger("migrate.copy")
 
 
 @dataclass(frozen=True, slots=True)
-class Again:
+class Recopy:
     """What is copied once more of a table. restart: all; where: the rows that meet a condition of the source's SQL."""
 
     restart: bool = False
@@ -61,7 +61,7 @@ def check_where(connection: Connection, table: Table, text: str) -> None:
 
 
 def check_again(
-    settings: Settings, chosen: Sequence[PlannedTable], names: Sequence[str] | None, again: Again | None
+    settings: Settings, chosen: Sequence[PlannedTable], names: Sequence[str] | None, again: Recopy | None
 ) -> None:
     """Raise ConfigError when what is asked for cannot be. names: of tables, as they were given."""
     if not again:
@@ -82,7 +82,7 @@ def check_again(
 
 
 def choose(
-    connection: sa.Connection, migration: str, table: Table, before: Phase, again: Again
+    connection: sa.Connection, migration: str, table: Table, before: Phase, again: Recopy
 ) -> tuple[bool, Part | None]:
     """Whether anything of a table is to be copied, and which part, in the transaction that has its phase locked.
 

@@ -14,12 +14,12 @@ import structlog
 
 from migrate.chunks.outcome import Problem
 from migrate.chunks.planner import Planner
-from migrate.chunks.retry import Patience
+from migrate.chunks.retry import Retries
 from migrate.chunks.sessions import Sessions
 from migrate.chunks.sizing import ChunkSize
 from migrate.copy import conflicts, recopy
 from migrate.copy.attempts import Attempt, ChunkResult
-from migrate.copy.recopy import Again
+from migrate.copy.recopy import Recopy
 from migrate.model.change import Key
 from migrate.model.chunk import Chunk
 from migrate.model.errors import ConfigError, OwnershipLost, PreflightError
@@ -64,7 +64,7 @@ class TableSteps:
         state: sa.Engine,
         sessions: Sessions,
         sleep: Callable[[float], None] = time.sleep,
-        once_more: Again | None = None,
+        once_more: Recopy | None = None,
     ) -> None:
         """once_more: of what was copied already."""
         self.planned = planned
@@ -75,7 +75,7 @@ class TableSteps:
         self._settings = settings
         self._state = state
         self._sessions = sessions
-        self._again = once_more or Again()
+        self._again = once_more or Recopy()
         self._part: Part | None = None
         self._run = 0
         self._began = time.monotonic()
@@ -93,7 +93,7 @@ class TableSteps:
         self._size = ChunkSize(settings.copy_, 0)
         self._most_rows: int | None = None
         self._paging: tuple[Planner, Iterator[Chunk]] | None = None
-        self._patience = Patience(settings, f"copy of {planned.table.full_name}", self._forget, sleep)
+        self._patience = Retries(settings, f"copy of {planned.table.full_name}", self._forget, sleep)
 
     def refuse(self, connection: sa.Connection) -> None:
         """What no table of the source may be copied for; in the transaction of `enter`, before it."""

@@ -13,8 +13,8 @@ from contextlib import contextmanager
 import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError
 
-from migrate.chunks.outcome import End, Problem, tell_not_copied
-from migrate.chunks.retry import Patience
+from migrate.chunks.outcome import AttemptEnd, Problem, tell_not_copied
+from migrate.chunks.retry import Retries
 from migrate.chunks.sessions import Sessions
 from migrate.copy.table_copy import Attempt, ChunkResult, TableCopy
 from migrate.model.chunk import Chunk
@@ -52,7 +52,7 @@ class TablesCopy:
         self._waiting = list[TableCopy]()  # with chunks to begin, perhaps
         self._out: dict[TableCopy, int] = {}  # chunks that are being copied
         what = f"copy of {len(copies)} tables from {self.active[0].planned.table.full_name} on"
-        self._patience = Patience(settings, what, self._forget, sleep)
+        self._patience = Retries(settings, what, self._forget, sleep)
 
     def begin(self) -> list[TableCopy]:
         """Start or resume; returns those that are copied already.
@@ -131,7 +131,7 @@ class TablesCopy:
             nonlocal succeeded
             met, done = copy.book(connection, of[copy])
             succeeded = succeeded or done
-            if refused := next((one for one in met if one.end is End.FAILED), None):
+            if refused := next((one for one in met if one.end is AttemptEnd.FAILED), None):
                 self._fail(copy, refused.error())
             else:
                 problems.extend(met)

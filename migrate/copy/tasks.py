@@ -12,8 +12,8 @@ from typing import Any, NamedTuple, cast
 from migrate.chunks import line
 from migrate.chunks.column_codecs import Raw, carried
 from migrate.chunks.keyrange import added, condition
-from migrate.chunks.mark import Mark
-from migrate.chunks.outcome import Problem, Stopped, judged
+from migrate.chunks.mark import ChunkMark
+from migrate.chunks.outcome import Problem, TaskStopped, judged
 from migrate.chunks.sessions import forget, kept, open_source
 from migrate.chunks.task_settings import for_tasks
 from migrate.copy.table_copy import Attempt, ChunkResult
@@ -68,7 +68,7 @@ class Batch(NamedTuple):
     carried: Sequence[Raw]  # column by column
 
 
-def read_chunk(job: CopyJob, attempt: Attempt) -> Iterator[Batch | Mark]:
+def read_chunk(job: CopyJob, attempt: Attempt) -> Iterator[Batch | ChunkMark]:
     """The chunk's rows in batches; then its mark.
 
     One SELECT, so one view of the table; the attempt must be open in every target database before.
@@ -87,10 +87,10 @@ def read_chunk(job: CopyJob, attempt: Attempt) -> Iterator[Batch | Mark]:
                     rows += len(batch.lines)
                     size += sum(map(len, batch.lines))
                     yield batch
-        yield Mark(rows, size)
-    except Stopped as stopped:
+        yield ChunkMark(rows, size)
+    except TaskStopped as stopped:
         forget()  # rows may still be under way on that session
-        yield Mark(problem=stopped.problem)
+        yield ChunkMark(problem=stopped.problem)
 
 
 def _carried(job: CopyJob) -> str:
@@ -166,7 +166,7 @@ class WriteChunk:
         self._places: Counter[int] = Counter()
         self._bytes = 0
         self._done = Written()
-        self._end: Mark | None = None
+        self._end: ChunkMark | None = None
         self._began = time.monotonic()
         self._problem: Problem | None = None
         self._writer: ChunkWriter | None = None  # one for all transactions: it knows how many it committed, and where
@@ -181,7 +181,7 @@ class WriteChunk:
         if self._bytes >= FLUSH_BYTES:
             self._write(last=False)
 
-    def mark(self, mark: Mark) -> None:
+    def mark(self, mark: ChunkMark) -> None:
         """Take the chunk's mark: at its end everything is written and the chunk closed."""
         self._problem = self._problem or mark.problem
         self._end = mark
@@ -206,7 +206,7 @@ class WriteChunk:
             with judged(self._job.name_of(number)):
                 self._writer = self._writer or self._new_writer()
                 self._done.add(self._writer.write(rows, last=last))
-        except Stopped as stopped:
+        except TaskStopped as stopped:
             kept(self._job.settings).targets.close()  # not the source's session: the chunk may still be read on it
             self._problem = stopped.problem
 

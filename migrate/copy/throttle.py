@@ -39,7 +39,7 @@ class Signal(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class LoadReading:
     """What a server told: infinite where the worst is to be assumed, None where it is not known and does not count."""
 
     server: str  # "source 'main'"
@@ -82,7 +82,7 @@ class Decision:
     reason: str = ""  # empty at full pace
 
 
-def decide(before: int, limits: Limits, load: Iterable[Reading]) -> Decision:
+def decide(before: int, limits: Limits, load: Iterable[LoadReading]) -> Decision:
     """What to begin next, where `before` were begun last: half of it above a limit, none far above, else twice as many.
 
     Between ROOM of a limit and the limit it stays, so that a load near the limit does not make it swing.
@@ -108,9 +108,9 @@ def decide(before: int, limits: Limits, load: Iterable[Reading]) -> Decision:
     return Decision(chunks, Pace.FULL)
 
 
-def _worst(limits: Limits, load: Iterable[Reading]) -> tuple[Reading | None, float]:
+def _worst(limits: Limits, load: Iterable[LoadReading]) -> tuple[LoadReading | None, float]:
     """The reading that is nearest to its limit or farthest above it, and how many times the limit it is."""
-    worst: tuple[Reading | None, float] = (None, 0.0)
+    worst: tuple[LoadReading | None, float] = (None, 0.0)
     for reading in load:
         limit = limits.of(reading.signal)
         if reading.value is not None and limit > 0 and reading.value / limit > worst[1]:
@@ -118,7 +118,7 @@ def _worst(limits: Limits, load: Iterable[Reading]) -> tuple[Reading | None, flo
     return worst
 
 
-def higher(before: Sequence[Reading], now: Sequence[Reading]) -> list[Reading]:
+def higher(before: Sequence[LoadReading], now: Sequence[LoadReading]) -> list[LoadReading]:
     """The higher one of each signal of each server."""
     known = {(reading.server, reading.signal): reading for reading in before}
     for reading in now:
@@ -128,7 +128,7 @@ def higher(before: Sequence[Reading], now: Sequence[Reading]) -> list[Reading]:
     return list(known.values())
 
 
-class Owed:
+class RowDebt:
     """Rows copied faster than `rows_per_second` allows, to be waited for before more are begun."""
 
     def __init__(self, now: float) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Sequence
 
-from migrate.cutover.left_server import Server
+from migrate.cutover.left_server import LeftServer
 from migrate.model.errors import PreflightError
 from migrate.mysql.grants import GRANT, covers
 
@@ -14,7 +14,7 @@ _ALL = "ALL PRIVILEGES"
 Statements = tuple[list[str], list[str]]
 
 
-def revocations(server: Server, accounts: Sequence[str], databases: Collection[str]) -> Statements:
+def revocations(server: LeftServer, accounts: Sequence[str], databases: Collection[str]) -> Statements:
     """As `grants`. Raises PreflightError when no account may write, or one whose writes cannot be taken."""
     for text in accounts:
         if any(on == "*.*" for _, on in _writes_of(server, _quoted(text), databases)):
@@ -31,7 +31,7 @@ def revocations(server: Server, accounts: Sequence[str], databases: Collection[s
     return taken, back
 
 
-def refuse_open(server: Server, accounts: Sequence[str], databases: Collection[str]) -> None:
+def refuse_open(server: LeftServer, accounts: Sequence[str], databases: Collection[str]) -> None:
     """Once writes were taken: by the server's own word nobody who was to be stopped has any left, also none that was
     given since the check; by its grants as it shows them, and by the tables that it goes by. Raises PreflightError,
     ServerError."""
@@ -50,7 +50,7 @@ def refuse_open(server: Server, accounts: Sequence[str], databases: Collection[s
         )
 
 
-def refuse_others(server: Server, accounts: Sequence[str], databases: Collection[str]) -> set[tuple[str, str]]:
+def refuse_others(server: LeftServer, accounts: Sequence[str], databases: Collection[str]) -> set[tuple[str, str]]:
     """Raise PreflightError when who is to be stopped may write all the same once the named accounts may not: by a role
     that is not named or that all accounts have, or by coming as an account of the same name at another host. Raises
     ServerError. Returns who comes as one of them, as (user, host)."""
@@ -79,7 +79,7 @@ def refuse_others(server: Server, accounts: Sequence[str], databases: Collection
     return comers
 
 
-def grants(server: Server, accounts: Sequence[str], databases: Collection[str]) -> Statements:
+def grants(server: LeftServer, accounts: Sequence[str], databases: Collection[str]) -> Statements:
     """Statements that take writes to these databases from accounts, and those that give them back; by what the server
     shows that they were granted. Raises ServerError, also for an account that is not there."""
     quoted = [_quoted(text) for text in accounts]
@@ -102,7 +102,7 @@ def named(text: str) -> tuple[str, str]:
     return (user, host) if user else (host, "%")
 
 
-def _writes_of(server: Server, account: str, databases: Collection[str]) -> list[tuple[str, str]]:
+def _writes_of(server: LeftServer, account: str, databases: Collection[str]) -> list[tuple[str, str]]:
     """(Privileges that write, what they are on), as the server shows what an account, quoted, was granted."""
     lines = server.query(f"SHOW GRANTS FOR {account}")
     found = [one for (line,) in lines if (one := GRANT.match(str(line))) is not None]

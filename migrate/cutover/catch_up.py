@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import sqlalchemy as sa
 
-from migrate.cutover.changed_keys import ChangedKeys, Keys
+from migrate.cutover.changed_keys import ChangedKeys, KeysByTable
 from migrate.cutover.left_server import settled
 from migrate.model.errors import PreflightError, ServerError
 from migrate.model.words import counted
@@ -15,14 +15,14 @@ from migrate.settings import Cutover, Settings
 from migrate.state import compared, phase, record
 from migrate.state.phase import Phase
 from migrate.target.routing import Plan
-from migrate.verify.catch_up import Passing
+from migrate.verify.catch_up import CatchUp
 from migrate.verify.recheck import hurrier
 
 _ROUNDS = 10
 _POLL = 0.02
 
 
-def pass_up_to(passing: Passing, seconds: float, stream: str = "the stream") -> None:
+def pass_up_to(passing: CatchUp, seconds: float, stream: str = "the stream") -> None:
     """Wait until a stream has come to where it is to come. Raises ServerError when it does not in time."""
     if not settled(passing.passed, seconds, _POLL):
         raise ServerError(
@@ -33,7 +33,7 @@ def pass_up_to(passing: Passing, seconds: float, stream: str = "the stream") -> 
         raise next(iter(passing.gone.values()))
 
 
-class Comparing:
+class StreamComparison:
     """Of one stream; knows up to which messages it has compared. For one thread; close it."""
 
     def __init__(
@@ -47,7 +47,7 @@ class Comparing:
         with state.connect() as connection:
             self._offsets = self._noted = compared.load(connection, self._name)
         self._hurry, self._wait_seconds = hurrier(stream, state), stream.check.wait_seconds
-        self._moving = Keys()  # that kept changing while they were compared
+        self._moving = KeysByTable()  # that kept changing while they were compared
 
     def close(self) -> None:
         self._changed.close()
@@ -65,7 +65,7 @@ class Comparing:
             keys = self._changed.read(self._offsets, ends)
             keys.merge(self._moving)
             self._say(f"{counted(len(keys), 'key')} changed since they were compared last")
-            self._moving = self._changed.settle(keys, self._say) if len(keys) else Keys()
+            self._moving = self._changed.settle(keys, self._say) if len(keys) else KeysByTable()
             self._offsets = ends
             if not len(self._moving):
                 with self._state.begin() as connection:
@@ -84,13 +84,13 @@ class Comparing:
         if not compared.still(connection, self._name, self._noted):
             raise _forgotten()
 
-    def look(self) -> Keys:
+    def look(self) -> KeysByTable:
         """Read what is left at both sides, as `compare` does, and say nothing of it. Returns the keys."""
         keys = self._left()
         self._changed.look(keys)
         return keys
 
-    def settle(self, keys: Keys) -> None:
+    def settle(self, keys: KeysByTable) -> None:
         """Compare keys while rows change. Raises DifferenceFound."""
         self._changed.settle(keys, self._say)
 
@@ -100,7 +100,7 @@ class Comparing:
         self._changed.compare(keys)
         return len(keys)
 
-    def _left(self) -> Keys:
+    def _left(self) -> KeysByTable:
         with self._state.connect() as connection:
             ends = record.prefixes(connection, self._name)
         keys = self._changed.read(self._offsets, ends)
@@ -108,7 +108,7 @@ class Comparing:
         return keys
 
 
-def refuse_copied_since(connection: sa.Connection, stream: str, plan: Plan, comparing: Comparing | None) -> None:
+def refuse_copied_since(connection: sa.Connection, stream: str, plan: Plan, comparing: StreamComparison | None) -> None:
     """Raise PreflightError when a table is no more copied, or was again since it was compared; it stays so until the
     transaction ends, which has the switch locked. comparing: None when nothing was compared."""
     stages = phase.every(connection, stream, lock=True)

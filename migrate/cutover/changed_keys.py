@@ -36,7 +36,7 @@ _VALUES = 200
 
 
 @dataclass(slots=True)
-class Keys:
+class KeysByTable:
     """Keys to compare, by the tables that share their places."""
 
     _found: dict[TableId, tuple[Tables, dict[Key, None]]] = field(default_factory=dict)  # by the first of the tables
@@ -52,7 +52,7 @@ class Keys:
         _, known = self._found.setdefault(tables[0].table.id, (tables, {}))
         known.update(dict.fromkeys(keys))
 
-    def merge(self, others: Keys) -> None:
+    def merge(self, others: KeysByTable) -> None:
         """Add others."""
         for tables, keys in others:
             self.add(tables, keys)
@@ -77,9 +77,9 @@ class ChangedKeys:
         self._reader.close()
         self._sessions.close()
 
-    def read(self, starts: Mapping[Partition, int], ends: Mapping[Partition, int]) -> Keys:
+    def read(self, starts: Mapping[Partition, int], ends: Mapping[Partition, int]) -> KeysByTable:
         """Keys of the messages from `starts` to `ends`. Raises PreflightError when they are too many, or gone."""
-        keys = Keys()
+        keys = KeysByTable()
         spans: dict[tuple[str, int], tuple[int, int]] = {}
         for partition, end in ends.items():
             start = starts.get(partition, 0)
@@ -112,7 +112,7 @@ class ChangedKeys:
             self._refuse_many(keys)
         return keys
 
-    def _refuse_many(self, keys: Keys) -> None:
+    def _refuse_many(self, keys: KeysByTable) -> None:
         if len(keys) > self._most:
             raise PreflightError(
                 f"more than {self._most:,} keys changed since they were compared last (cutover.max_keys)",
@@ -137,12 +137,12 @@ class ChangedKeys:
                     for raw in self._sessions.source(table.source).query(statement, arguments):
                         yield key_in(table, raw)
 
-    def settle(self, keys: Keys, say: Callable[[str], None]) -> Keys:
+    def settle(self, keys: KeysByTable, say: Callable[[str], None]) -> KeysByTable:
         """Compare keys while the stream brings more; returns those that kept changing.
 
         Raises: DifferenceFound for the first that differ, PreflightError when the stream does not pass.
         """
-        moving = Keys()
+        moving = KeysByTable()
         with closing(Comparison(self._settings, self._state)) as comparison:
             for tables, some in keys:
                 comparison.suspect(tables, some)
@@ -179,12 +179,12 @@ class ChangedKeys:
         with explained("source and targets"):
             self._generated.of(self._sessions, list(self._plan.tables.values()))
 
-    def look(self, keys: Keys) -> list[tuple[Tables, Mapping[Key, Seen]]]:
+    def look(self, keys: KeysByTable) -> list[tuple[Tables, Mapping[Key, Seen]]]:
         """What is at both sides now, tables with their stored generated columns."""
         every = [(self._generated.of(self._sessions, tables), some) for tables, some in keys]
         return [(tables, look_up(self._sessions, tables, some)) for tables, some in every]
 
-    def compare(self, keys: Keys) -> None:
+    def compare(self, keys: KeysByTable) -> None:
         """Compare keys at rest, once. Raises DifferenceFound."""
         for tables, found in self.look(keys):
             differing = {key: verdict for key, seen in found.items() if (verdict := judge(seen)) is not None}

@@ -9,14 +9,14 @@ from collections.abc import Sequence
 
 import sqlalchemy as sa
 
-from migrate.cutover.left_server import Server
+from migrate.cutover.left_server import LeftServer
 from migrate.model.errors import PreflightError
 from migrate.state import cutover
 from migrate.state.switch import Side
 
 
 def refuse_closed(
-    state: sa.Engine, migration: str, side: Side, servers: Sequence[Server], left: Sequence[Server], stop: str
+    state: sa.Engine, migration: str, side: Side, servers: Sequence[LeftServer], left: Sequence[LeftServer], stop: str
 ) -> None:
     """Raise PreflightError when a server that is entered is read-only, or would be; ServerError.
 
@@ -40,7 +40,7 @@ def refuse_closed(
             )
 
 
-def _closed_by(server: Server) -> str:
+def _closed_by(server: LeftServer) -> str:
     """The variable that keeps applications from writing; "" when none does."""
     names = ["read_only"] if server.acts.flavour == "mariadb" else ["super_read_only", "read_only"]
     (values,) = server.query("SELECT " + ", ".join(f"@@GLOBAL.{name}" for name in names))

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from migrate.cutover.account_grants import named
-from migrate.cutover.left_server import Server
+from migrate.cutover.left_server import LeftServer
 from migrate.model.errors import PreflightError
 
 _PRIVILEGES: dict[str, tuple[str, ...]] = {
@@ -19,7 +19,7 @@ _SERVERS_OWN = ("'mysql.session'@'localhost'", "'mysql.sys'@'localhost'", "'mysq
 _TOLD = 5
 
 
-def of(server: Server) -> list[str]:
+def of(server: LeftServer) -> list[str]:
     """'user'@'host' of each, but for the service's own account and the server's. Raises ServerError.
 
     Others' privileges are shown to who may read the database `mysql`; nobody else is known then.
@@ -36,7 +36,7 @@ def of(server: Server) -> list[str]:
     return [str(grantee) for (grantee,) in rows if str(grantee) not in own]
 
 
-def told(server: Server, accounts: Sequence[str]) -> str:
+def told(server: LeftServer, accounts: Sequence[str]) -> str:
     """What a person should know of them; "" for nothing.
 
     accounts: of the applications, where `cutover.accounts` says. Raises: PreflightError where one of those is among

@@ -1,8 +1,8 @@
 """The end of a freeze that comes whatever hangs: a server that accepts and says nothing, or this process itself.
 
-`interrupting` ends what this process waits for. The guardian (`migrate.commands.cutover_guardian`), told by a `Watch`,
-kills it a little later, should it not even get to that: stopped in its terminal, or inside a call that no signal
-interrupts.
+`interrupting` ends what this process waits for. The guardian (`migrate.commands.cutover_guardian`), told by a
+`GuardianLine`, kills it a little later, should it not even get to that: stopped in its terminal, or inside a call that
+no signal interrupts.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def interrupting(seconds: float) -> Iterator[None]:
 
 
 @dataclass(frozen=True, slots=True)
-class Watch:
+class GuardianLine:
     """The line to the guardian."""
 
     pipe: IO[str]

@@ -12,14 +12,14 @@ import structlog
 from sqlalchemy.exc import DBAPIError
 
 from migrate.state import cutover
-from migrate.state.cutover import Direction, Stage
+from migrate.state.cutover import Direction, StepState
 
 log = structlog.get_logger("migrate.cutover")
 STEPS = ("check", "catch up", "stop writes", "lock", "drain", "compare", "roles", "switch", "release")
 
 
 @dataclass(slots=True)
-class Report:
+class CutoverReport:
     """What a cutover, or its rehearsal, came to."""
 
     direction: Direction
@@ -64,14 +64,14 @@ class Journal:
     @contextmanager
     def step(self, name: str) -> Iterator[None]:
         """A step: its beginning is written first. That it failed is for `write_failed`, as the state may be why."""
-        self._write(name, Stage.BEGUN)
+        self._write(name, StepState.BEGUN)
         try:
             with self.part(name):
                 yield
         except BaseException as error:
             self._failed = name, str(error) or type(error).__name__
             raise
-        self._write(name, Stage.DONE)
+        self._write(name, StepState.DONE)
 
     def write_failed(self) -> None:
         """The step that failed, if one did. What the state does not take is logged."""
@@ -79,10 +79,10 @@ class Journal:
             return
         step, why = self._failed
         try:
-            self._write(step, Stage.FAILED, why)
+            self._write(step, StepState.FAILED, why)
         except DBAPIError as error:
             log.warning("not noted in the journal", step=step, error=str(error.orig))
 
-    def _write(self, step: str, stage: Stage, detail: str = "") -> None:
+    def _write(self, step: str, stage: StepState, detail: str = "") -> None:
         with self._state.begin() as connection:
             cutover.write(connection, self._migration, self.run, step, stage, detail)

@@ -34,7 +34,7 @@ _AFTER_SERVER = 1.0  # seconds, as the server's own end of a wait says why
 
 
 @dataclass(frozen=True, slots=True)
-class Session:
+class OtherSession:
     """Somebody else's session at a server."""
 
     id: int
@@ -46,7 +46,7 @@ class Session:
         return f"{self.user}@{self.host} (session {self.id}, {self.seconds} s)"
 
 
-class Server:
+class LeftServer:
     """Two sessions at one server: one to look and act, one that holds the locks. For one thread; close it."""
 
     def __init__(self, settings: Source | Target, side: str) -> None:
@@ -127,7 +127,7 @@ class Server:
 
     # -- who writes
 
-    def writers(self) -> list[Session]:
+    def writers(self) -> list[OtherSession]:
         """Others' sessions with a transaction that has locked or changed rows."""
         statement = (
             "SELECT p.ID, p.USER, p.HOST, TIMESTAMPDIFF(SECOND, t.trx_started, NOW())"
@@ -138,7 +138,7 @@ class Server:
         )
         return [_session(row) for row in self.query(statement)]
 
-    def in_the_way(self, tables: Sequence[tuple[str, str]] | None = None) -> list[Session]:
+    def in_the_way(self, tables: Sequence[tuple[str, str]] | None = None) -> list[OtherSession]:
         """Others' sessions that certainly keep these tables from being locked: `writers`, and, where the server shows
         it, those that have them locked for writing; without tables, any tables."""
         found = {session.id: session for session in self.writers()}
@@ -158,7 +158,7 @@ class Server:
         why = error.message if isinstance(error, ServerError) else f"{self._where}: {text(error)}"
         return ServerError(f"{why}: a session keeps tables locked; {names}", hint=f"end it by KILL, and again{how}")
 
-    def sessions_of(self, accounts: Sequence[tuple[str, str]]) -> list[Session]:
+    def sessions_of(self, accounts: Sequence[tuple[str, str]]) -> list[OtherSession]:
         """Sessions of accounts, as (user, host)."""
         names = ", ".join(f"'{_escaped(user)}'" for user, _ in accounts)
         statement = f"SELECT ID, USER, HOST, TIME FROM information_schema.PROCESSLIST WHERE USER IN ({names})"
@@ -248,7 +248,7 @@ class Server:
         if not settled(none, _END_SECONDS):
             raise ServerError(f"{self._where}: a session does not end that runs {statement}")
 
-    def end(self, sessions: Sequence[Session]) -> None:
+    def end(self, sessions: Sequence[OtherSession]) -> None:
         """End sessions; their open transactions roll back."""
         for session in sessions:
             with explained(self._where):
@@ -268,7 +268,7 @@ class Server:
         tables: Sequence[tuple[str, str]],
         wait_seconds: float,
         holds_seconds: float,
-        ended: Callable[[list[Session]], None],
+        ended: Callable[[list[OtherSession]], None],
     ) -> SourceEnd:
         """Lock tables (database, name) for reading, and say where the log ends then: every transaction that changed
         them is before that, and can be read. Transactions that hold them after `wait_seconds` are ended, and told.
@@ -327,9 +327,9 @@ def side_by_side(do: Callable[[_One], _Outcome], of: Sequence[_One]) -> list[_Ou
         return list(threads.map(do, of))
 
 
-def _session(row: Sequence[object]) -> Session:
+def _session(row: Sequence[object]) -> OtherSession:
     number_, user, host, seconds = row
-    return Session(int(str(number_)), str(user), str(host).rsplit(":", 1)[0], int(str(seconds or 0)))
+    return OtherSession(int(str(number_)), str(user), str(host).rsplit(":", 1)[0], int(str(seconds or 0)))
 
 
 def _role(found: re.Match[str]) -> tuple[str, str]:

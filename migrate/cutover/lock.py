@@ -14,16 +14,16 @@ from migrate.model.errors import OwnershipLost, PreflightError, ServerError
 from migrate.settings import Settings
 from migrate.state import cutover, switch
 from migrate.state.cutover import Outcome
-from migrate.state.lease import Held, Leases
+from migrate.state.lease import HeldLease, Leases
 from migrate.state.switch import Side
 
 
 @dataclass(frozen=True, slots=True)
-class Alone:
+class CutoverLease:
     """The lease as it was taken."""
 
     leases: Leases
-    held: Held
+    held: HeldLease
 
     def still_ours(self, connection: sa.Connection) -> None:
         """In a state transaction, until that commits. Raises OwnershipLost."""
@@ -56,7 +56,7 @@ def still_at(migration: str, run: int, outcome: Outcome, connection: sa.Connecti
 
 
 @contextmanager
-def alone(settings: Settings, state: sa.Engine) -> Iterator[Alone]:
+def alone(settings: Settings, state: sa.Engine) -> Iterator[CutoverLease]:
     """With the lease of cutovers. Raises PreflightError while another one has it."""
     with closing(Leases(state, settings.name, settings.lease.seconds, quiet=True).start()) as leases:
         held = leases.acquire(process_names.CUTOVER)
@@ -65,4 +65,4 @@ def alone(settings: Settings, state: sa.Engine) -> Iterator[Alone]:
                 "another cutover is under way, or one was killed a moment ago",
                 hint=f"wait {settings.lease.seconds:g} s after a kill; `migrate status` says where it stands",
             )
-        yield Alone(leases, held)
+        yield CutoverLease(leases, held)

@@ -64,7 +64,7 @@ def reversed_settings(settings: Settings, plan: Plan) -> Settings:
     )
 
 
-class Moved(NamedTuple):
+class MovedSource(NamedTuple):
     """A source that is read at another address since a failover: the way back still writes to the first one."""
 
     source: str
@@ -72,10 +72,10 @@ class Moved(NamedTuple):
     written: str
 
 
-def moved(settings: Settings, state: sa.Engine) -> list[Moved]:
+def moved(settings: Settings, state: sa.Engine) -> list[MovedSource]:
     """Addresses are host:port. Raises ServerError of the state server."""
     now = position.where_read(state, settings)
-    found = [Moved(one.name, now.source(one.name).address, one.address) for one in settings.sources]
+    found = [MovedSource(one.name, now.source(one.name).address, one.address) for one in settings.sources]
     return [one for one in found if one.read.lower() != one.written.lower()]
 
 

@@ -29,7 +29,7 @@ Lacks = Callable[[Connection, TargetDatabase], Sequence[object]]
 """What a database lost that it had committed, as the state knows."""
 
 
-class Written:
+class WrittenDatabases:
     """The databases that one stream writes to, by server."""
 
     def __init__(self, stream: Settings, plan: Plan, without: Collection[str] = ()) -> None:
@@ -87,11 +87,11 @@ class Written:
         return found
 
 
-def _servers(sides: Sequence[Written]) -> list[tuple[Written, str]]:
+def _servers(sides: Sequence[WrittenDatabases]) -> list[tuple[WrittenDatabases, str]]:
     return [(side, server) for side in sides for server in side.servers]
 
 
-def refuse_lacking(sides: Sequence[Written]) -> None:
+def refuse_lacking(sides: Sequence[WrittenDatabases]) -> None:
     """Raise PreflightError for databases without a role, before a freeze meets them; ServerError."""
     lacking = side_by_side(lambda one: one[0].lacking(one[1]), _servers(sides))
     if named := [name for some in lacking for name in some]:
@@ -101,22 +101,22 @@ def refuse_lacking(sides: Sequence[Written]) -> None:
         )
 
 
-def freeze(sides: Sequence[Written], version: int, lacks: Sequence[Lacks], seconds: float) -> None:
+def freeze(sides: Sequence[WrittenDatabases], version: int, lacks: Sequence[Lacks], seconds: float) -> None:
     """Freeze both sides, all servers at a time. lacks: of each side.
 
-    Raises as `Written.freeze`; some are frozen then.
+    Raises as `WrittenDatabases.freeze`; some are frozen then.
     """
     servers = [(side, server, look) for side, look in zip(sides, lacks, strict=True) for server in side.servers]
     side_by_side(lambda one: one[0].freeze(one[1], version, one[2], seconds), servers)
 
 
-def align(sides: Sequence[Written], state: sa.Engine) -> None:
+def align(sides: Sequence[WrittenDatabases], state: sa.Engine) -> None:
     """Before a run: every database as the state says. Raises ServerError; NoRole where one is ahead of the state."""
     for written, server in _servers(sides):
         written.set_right(server, state)
 
 
-def set_right(sides: Sequence[Written], state: sa.Engine, say: Say) -> None:
+def set_right(sides: Sequence[WrittenDatabases], state: sa.Engine, say: Say) -> None:
     """After a run: every database as the state says. What fails is reported; the streams do it when they come to it."""
     for written, server in _servers(sides):
         try:

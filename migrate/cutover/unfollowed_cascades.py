@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from migrate.cutover.left_server import Server
+from migrate.cutover.left_server import LeftServer
 from migrate.model.errors import ServerError
 from migrate.mysql.errors import explained, unreachable
 from migrate.mysql.foreign_keys import logs_cascades
@@ -14,7 +14,7 @@ from migrate.settings import Cutover
 from migrate.target.routing import Plan
 
 
-def left_out(servers: Sequence[Server], plan: Plan, settings: Cutover) -> list[str]:
+def left_out(servers: Sequence[LeftServer], plan: Plan, settings: Cutover) -> list[str]:
     """What keeps a cutover from leaving these servers, for each such table of theirs; nothing of a server that does not
     answer, as that does by itself. Raises ServerError."""
     if settings.cascades == "unused":
@@ -32,7 +32,7 @@ def left_out(servers: Sequence[Server], plan: Plan, settings: Cutover) -> list[s
     return found
 
 
-def _unfollowed(server: Server, plan: Plan, unused: Collection[str]) -> list[tuple[str, str]]:
+def _unfollowed(server: LeftServer, plan: Plan, unused: Collection[str]) -> list[tuple[str, str]]:
     """unused: tables, as database.table, of which nothing is said."""
     selected = {
         id_[1:]: {one.column.name for one in planned.rows.conditions} if planned.rows is not None else set()

@@ -13,7 +13,7 @@ import sqlalchemy as sa
 import structlog
 
 from migrate.cutover import account_grants, exempt_accounts, hook
-from migrate.cutover.left_server import Server, Session, settled, side_by_side
+from migrate.cutover.left_server import LeftServer, OtherSession, settled, side_by_side
 from migrate.model.errors import MigrateError, PreflightError, ServerError
 from migrate.mysql import grants
 from migrate.mysql.catalog import place
@@ -39,7 +39,7 @@ _WAITED = frozenset({LOCK_WAIT, 2013})  # by the server's clock, by ours
 _DENIED = frozenset({1044, 1045, 1142, 1227, 1290})
 
 
-class Blocks:
+class WriteBlocks:
     """Stops and gives back writes of applications at the servers of one side."""
 
     def __init__(
@@ -47,7 +47,7 @@ class Blocks:
         settings: Settings,
         state: sa.Engine,
         side: Side,
-        servers: Sequence[Server],
+        servers: Sequence[LeftServer],
         plan: Plan,
         say: Say,
         without: Collection[str] = (),
@@ -222,7 +222,7 @@ class Blocks:
 
     # -- read_only
 
-    def _read_only(self, server: Server) -> None:
+    def _read_only(self, server: LeftServer) -> None:
         if not _is_read_only(server):
             self._note(Block(self._side, server.name, "read_only", ("SET GLOBAL read_only = 0",)))
         # It waits for open transactions that have written: they are ended after a while.
@@ -238,7 +238,7 @@ class Blocks:
                     raise
                 raise server.still_held(error, self._databases[server.name]) from error.__cause__
 
-    def _refuse_denied(self, asked: Iterable[tuple[Server, str]]) -> None:
+    def _refuse_denied(self, asked: Iterable[tuple[LeftServer, str]]) -> None:
         """Raise PreflightError for grants that are missing, of all servers at once; nothing is tried without them.
 
         asked: each server, and how writes are stopped or were stopped there.
@@ -257,7 +257,7 @@ class Blocks:
                 hint="; ".join(one.mend for one in lacking) + " (docs/grants.md)",
             )
 
-    def _refuse_closed_state(self, server: Server) -> None:
+    def _refuse_closed_state(self, server: LeftServer) -> None:
         """Raise PreflightError when the state could not be written once its server is read-only."""
         name = WRITES_WHEN_READ_ONLY[server.acts.flavour]
         with closing(connect(self._reached, "state server")) as state, explained("state server"):
@@ -270,7 +270,7 @@ class Blocks:
 
     # -- revoke
 
-    def _revoke(self, server: Server) -> None:
+    def _revoke(self, server: LeftServer) -> None:
         taken, back = account_grants.revocations(server, *self._of(server))
         self._note(Block(self._side, server.name, "revoke", back))
         for statement in taken:
@@ -284,10 +284,10 @@ class Blocks:
         self.end(server, server.sessions_of([*accounts, *server.members(accounts)]))
         account_grants.refuse_open(server, *self._of(server))
 
-    def _of(self, server: Server) -> tuple[Sequence[str], Collection[str]]:
+    def _of(self, server: LeftServer) -> tuple[Sequence[str], Collection[str]]:
         return self._cutover.accounts, self._databases[server.name]
 
-    def _standing(self, server: Server) -> list[str]:
+    def _standing(self, server: LeftServer) -> list[str]:
         """Those statements that would give back what nobody has taken, where all accounts are there."""
         try:
             return account_grants.grants(server, *self._of(server))[1]
@@ -321,7 +321,7 @@ class Blocks:
 
     # -- sessions
 
-    def end(self, server: Server, sessions: Sequence[Session]) -> None:
+    def end(self, server: LeftServer, sessions: Sequence[OtherSession]) -> None:
         """End sessions that hold on, and name them."""
         for session in sessions:
             self._say(f"{self._side} '{server.name}': ended {session}")
@@ -336,11 +336,11 @@ def _databases(plan: Plan) -> dict[str, set[str]]:
     return found
 
 
-def _probe_read_only(server: Server) -> None:
+def _probe_read_only(server: LeftServer) -> None:
     """Setting it to what it is needs the same grant, and changes nothing."""
     server.execute(f"SET GLOBAL read_only = {int(_is_read_only(server))}")
 
 
-def _is_read_only(server: Server) -> bool:
+def _is_read_only(server: LeftServer) -> bool:
     ((on,),) = server.query("SELECT @@GLOBAL.read_only")
     return str(on) not in ("0", "OFF")

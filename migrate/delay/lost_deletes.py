@@ -15,7 +15,7 @@ from functools import partial
 import sqlalchemy as sa
 import structlog
 
-from migrate.kafka.reader import PartitionReader, Raw
+from migrate.kafka.reader import PartitionReader, RawMessage
 from migrate.model.coordinate import Coordinate
 from migrate.model.errors import ServerError, StopError
 from migrate.model.message import Message, decode
@@ -56,7 +56,7 @@ def entries(settings: Settings, plan: Plan, pool: TargetPool) -> Iterator[Found]
                 yield planned, place, entry
 
 
-class Sending:
+class DeleteSender:
     """Sends deletes again that ledgers wait for."""
 
     def __init__(self, settings: Settings, known: Migration, clock: StateClock) -> None:
@@ -177,7 +177,7 @@ class LostDeletes:
             missing = [one for one in missing if _mark_of(one) not in on_their_way]
         log.info("delay topics compared with the ledgers", partitions=len(parts), lost=len(missing))
         if missing:
-            Sending(self._settings, self._migration, self._clock).send(missing)
+            DeleteSender(self._settings, self._migration, self._clock).send(missing)
             log.warning("deletes that no message would bring back sent again", deletes=len(missing))
 
     def _is_of(self, one: Found, parts: set[Part]) -> bool:
@@ -198,7 +198,7 @@ class LostDeletes:
 
     def _messages(
         self, reader: PartitionReader, spans: dict[Part, tuple[int, int]], check: Callable[[], None]
-    ) -> Iterator[Raw]:
+    ) -> Iterator[RawMessage]:
         def may_go_on() -> None:
             check()
             if self._stop.is_set():

@@ -15,8 +15,8 @@ from typing import NamedTuple
 import sqlalchemy as sa
 import structlog
 
-from migrate.kafka.acknowledged import Kept
-from migrate.kafka.producer import Ends, OrderedProducer
+from migrate.kafka.acknowledged import AcknowledgedCheck
+from migrate.kafka.producer import AcknowledgedEnds, OrderedProducer
 from migrate.model.coordinate import Coordinate
 from migrate.model.errors import ServerError
 from migrate.model.message import REQUEUE
@@ -26,9 +26,9 @@ from migrate.settings import Settings
 from migrate.state import acknowledged, pending_markers, phase, position, reached, replay
 from migrate.state.database import in_transaction
 from migrate.state.migration import Migration
-from migrate.state.pending_markers import Waiting
+from migrate.state.pending_markers import PendingMarker
 from migrate.state.phase import Phase
-from migrate.state.reached import BROKER, Lost
+from migrate.state.reached import BROKER, LostMessages
 from migrate.target.routing import Plan, PlannedTable
 
 log = structlog.get_logger("migrate.requeue")
@@ -70,9 +70,9 @@ class Markers:
             found = acknowledged.load(connection, settings.name, SENDER)
         names = migration.topic_names
         known = {part: end for part, end in found.items() if part.topic_id in names}
-        self.ends = Ends({(names[part.topic_id], part.number): end for part, end in known.items()})
+        self.ends = AcknowledgedEnds({(names[part.topic_id], part.number): end for part, end in known.items()})
         """For the producer: up to where the broker acknowledged what this process sent."""
-        self._kept = Kept(settings.kafka, f"{settings.group}.delay.acknowledged", self.ends, SENDER, stop)
+        self._kept = AcknowledgedCheck(settings.kafka, f"{settings.group}.delay.acknowledged", self.ends, SENDER, stop)
 
     def looking(self) -> AbstractContextManager[None]:
         """Compare while the block sends; its producer raises AcknowledgedLost."""
@@ -89,7 +89,7 @@ class Markers:
     def note_lost(self) -> None:
         """Note it, and take the partitions as they are from here on."""
         lost = {
-            (topic, number): Lost(BROKER, f"{topic} [{number}]", end, had, had)
+            (topic, number): LostMessages(BROKER, f"{topic} [{number}]", end, had, had)
             for (topic, number), (end, had) in self.ends.lost.copy().items()
         }
         if not lost:
@@ -133,7 +133,7 @@ class Markers:
         in_transaction(self._state, sent, self._stop)
         log.info("markers sent", count=len(ready))
 
-    def _ready(self, connection: sa.Connection) -> tuple[list[Waiting], dict[int, str]]:
+    def _ready(self, connection: sa.Connection) -> tuple[list[PendingMarker], dict[int, str]]:
         """Of tables that are in the migration, and whose topic is there; with what they say."""
         name = self._settings.name
         if not (found := pending_markers.every(connection, name)):

@@ -13,7 +13,7 @@ from contextlib import closing, contextmanager
 
 import structlog
 
-from migrate.kafka.producer import Ends, Place
+from migrate.kafka.producer import AcknowledgedEnds, Place
 from migrate.kafka.reader import NoSuchTopic, PartitionReader
 from migrate.model.errors import MigrateError, ServerError, StopError
 from migrate.model.message import senders
@@ -31,10 +31,10 @@ class _Stopped(ServerError):  # noqa: N818 - it says what happened
     pass
 
 
-class Kept:
-    """Of one sender: what it finds is in `Ends.lost`, and every producer of it raises from then on."""
+class AcknowledgedCheck:
+    """Of one sender: what it finds is in `AcknowledgedEnds.lost`, and every producer of it raises from then on."""
 
-    def __init__(self, settings: Kafka, group: str, ends: Ends, sender: str, stop: threading.Event) -> None:
+    def __init__(self, settings: Kafka, group: str, ends: AcknowledgedEnds, sender: str, stop: threading.Event) -> None:
         """sender: as of `migrate.model.message.senders`."""
         self._settings = settings
         self._group = group

@@ -57,7 +57,7 @@ class AcknowledgedLost(StopError):  # noqa: N818 - it says what happened
         self.topic, self.partition, self.end, self.had = topic, partition, end, had
 
 
-class Ends:
+class AcknowledgedEnds:
     """One past the last message that the broker acknowledged, of partitions (topic, number), over several producers.
 
     Some are marked: whether the broker still has the message before one is to be looked at
@@ -150,7 +150,7 @@ class OrderedProducer:
         queue_bytes: int = 64 * 1024 * 1024,
         stop: threading.Event | None = None,
         linger_seconds: float = 0.005,
-        ends: Ends | None = None,
+        ends: AcknowledgedEnds | None = None,
     ) -> None:
         """ends: what the producers before it had acknowledged, to be compared; None: it is not."""
         self._settings = settings

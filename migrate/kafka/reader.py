@@ -38,7 +38,7 @@ Gone = Callable[[str, int, StopError], None]
 T = TypeVar("T")
 
 
-class Cut(StopError):  # noqa: N818 - it says what happened
+class MessagesLost(StopError):  # noqa: N818 - it says what happened
     """The broker lost messages that were read."""
 
     code = Code.TOPIC
@@ -49,7 +49,7 @@ class NoSuchTopic(ServerError):  # noqa: N818 - what it says is what happened
 
 
 @dataclass(frozen=True, slots=True)
-class Raw:
+class RawMessage:
     topic: str
     partition: int
     offset: int
@@ -110,7 +110,9 @@ class PartitionReader:
             self._silence.forget([(topic, partition)])
         self._consumer.seek(TopicPartition(topic, partition, offset))
 
-    def poll(self, messages: int, seconds: float, gone: Gone | None = None, gather_seconds: float = 0.0) -> list[Raw]:
+    def poll(
+        self, messages: int, seconds: float, gone: Gone | None = None, gather_seconds: float = 0.0
+    ) -> list[RawMessage]:
         """Up to `messages` messages, waiting at most `seconds` for the first, `gather_seconds` for more.
 
         gone: told of a partition whose next offset is no longer at the broker; without it that is raised.
@@ -128,10 +130,10 @@ class PartitionReader:
             error = message.error()
             if error is None:
                 place, offset = (str(message.topic()), int(message.partition() or 0)), int(message.offset() or 0)
-                result.append(Raw(*place, offset, message.value() or b""))
+                result.append(RawMessage(*place, offset, message.value() or b""))
                 ends[place] = offset + 1
             elif error.code() in _NOT_THERE:
-                kind = Cut if _TRUNCATED in error.str() else StopError
+                kind = MessagesLost if _TRUNCATED in error.str() else StopError
                 place = str(message.topic()), int(message.partition() or 0)
                 result = [raw for raw in result if (raw.topic, raw.partition) != place]
                 ends.pop(place, None)
@@ -152,13 +154,13 @@ class PartitionReader:
             raise ServerError(f"Kafka at {self._settings.bootstrap}: {told}", hint=_NEW_CLIENT)
         return result
 
-    def between(self, topic: str, partition: int, start: int, end: int) -> Iterator[Raw]:
+    def between(self, topic: str, partition: int, start: int, end: int) -> Iterator[RawMessage]:
         """The messages of a partition that is not assigned, from one offset to another. Raises as `poll`."""
         return self.spans({(topic, partition): (start, end)})
 
     def spans(
         self, wanted: Mapping[tuple[str, int], tuple[int, int]], check: Callable[[], None] = lambda: None
-    ) -> Iterator[Raw]:
+    ) -> Iterator[RawMessage]:
         """The messages of partitions that are not assigned, from one offset of each to another; in order within each.
 
         All at once, as the first message of a partition takes the broker some time. check: called while nothing comes

@@ -17,7 +17,7 @@ from typing import TypeVar
 import structlog
 
 from migrate.merge.group_conflicts import Asked
-from migrate.merge.planner import Marker, Owned, Planner, Share
+from migrate.merge.planner import Marker, OwnedPartition, Planner, Share
 from migrate.merge.take_over import Retry
 from migrate.model.change import Key, NoChange, stored
 from migrate.model.coordinate import Coordinate
@@ -28,9 +28,9 @@ from migrate.mysql.connection import Connection
 from migrate.mysql.foreign_keys import ForeignKey
 from migrate.mysql.keys import among
 from migrate.mysql.values import from_server
-from migrate.state.foreign import Foreign, Kind
+from migrate.state.foreign import ForeignWrite, Kind
 from migrate.state.migration import Migration
-from migrate.state.pending_markers import GENERATIONS, Waits
+from migrate.state.pending_markers import GENERATIONS, PendingMarkers
 from migrate.target import write_context
 from migrate.target.cascades import (
     Pair,
@@ -62,7 +62,7 @@ Images = list[tuple[Key, Row]]
 
 
 @dataclass(slots=True)
-class Meant:
+class MarkerEffect:
     """What the source did to rows that are found by their values.
 
     rule: "" where only a refresh was asked for. at: the last change that did it; None for a refresh. generation: of
@@ -76,7 +76,7 @@ class Meant:
     now: dict[tuple[tuple[str, str | None], ...], Row] = field(default_factory=dict)
 
     @classmethod
-    def by(cls, alike: Sequence[Message]) -> Meant:
+    def by(cls, alike: Sequence[Message]) -> MarkerEffect:
         """alike: markers of one table, rule and generation."""
         found = cls([], alike[0].sql, max(one.coordinate for one in alike), alike[0].id)
         for message in alike:
@@ -124,7 +124,7 @@ class Cascades:
         lanes: Mapping[str, Lanes],
         retry: Retry,
         migration: Migration,
-        waits: Waits,
+        waits: PendingMarkers,
     ) -> None:
         """retry: asks a database until it answers; raises StopError for what it does not answer."""
         self._plan = plan
@@ -173,7 +173,7 @@ class Cascades:
             for one in self._plan.members(planned)
         )
 
-    def found(self, share: Share) -> Iterator[tuple[PlannedTable, Asked, Meant]]:
+    def found(self, share: Share) -> Iterator[tuple[PlannedTable, Asked, MarkerEffect]]:
         """What to refresh once a share's own parts are written: the keys that its markers mean, and what is `late`.
 
         With what the source did to their rows.
@@ -181,7 +181,7 @@ class Cascades:
         for planned, asked in share.late.values():
             ids = {one.table.id for one in self._plan.members(planned)}
             gone = [(key, row) for id_, key, row in share.images if id_ in ids]
-            yield from _sliced(planned, asked, Meant(gone=gone))
+            yield from _sliced(planned, asked, MarkerEffect(gone=gone))
         alike: dict[tuple[TableId, str, int, int], list[Marker]] = {}
         for marker in share.markers:
             if not marker.message.standby:
@@ -194,12 +194,12 @@ class Cascades:
                 alone = [(planned.table.id, message) for planned, message in some]
                 self._waits.put(share.owned.partition, alone, copied=True)
             newest = self._planner.layouts.newest(some[0].planned)
-            yield from _sliced(newest, dict.fromkeys(keys), Meant.by([message for _, message in some]))
+            yield from _sliced(newest, dict.fromkeys(keys), MarkerEffect.by([message for _, message in some]))
 
-    def foreign(self, share: Share) -> list[Foreign]:
+    def foreign(self, share: Share) -> list[ForeignWrite]:
         """The keys that markers speak of whose parents were written at a standby side, and those below them: carried by
         nobody, either."""
-        found: list[Foreign] = []
+        found: list[ForeignWrite] = []
         for planned, message in share.markers:
             if not message.standby:
                 continue
@@ -207,7 +207,9 @@ class Cascades:
             level = [(planned, keys)]
             for _ in range(GENERATIONS):
                 found += [
-                    Foreign(one.table.id, key, Kind.FOREIGN, message.coordinate) for one, some in level for key in some
+                    ForeignWrite(one.table.id, key, Kind.FOREIGN, message.coordinate)
+                    for one, some in level
+                    for key in some
                 ]
                 level = [(child, below) for one, some in level for child, below in self._below(one, some) if below]
                 seen = {(one.id, one.key) for one in found}
@@ -235,7 +237,7 @@ class Cascades:
 
     # -- the rows that a marker means
 
-    def _find(self, owned: Owned, some: Sequence[Marker]) -> tuple[list[Key], bool]:
+    def _find(self, owned: OwnedPartition, some: Sequence[Marker]) -> tuple[list[Key], bool]:
         """Keys of the partition with values that markers of a table name; and whether a copy may bring more of them."""
         planned = some[0].planned
         old, new = values_of(planned, [message for _, message in some])
@@ -285,7 +287,7 @@ class Cascades:
     # -- the children of the rows that it changes
 
     def lead_on(
-        self, partition: Partition, planned: PlannedTable, keys: Sequence[Key], meant: Meant, rows: Rows
+        self, partition: Partition, planned: PlannedTable, keys: Sequence[Key], meant: MarkerEffect, rows: Rows
     ) -> None:
         """Note markers for the children of rows of a partition that are about to be refreshed. rows: as the sources
         have them now."""
@@ -316,7 +318,7 @@ class Cascades:
             made += self._markers(parent, child, key, meant.generation + 1, after, pairs)
         self._waits.put(partition, made, copied=False)
 
-    def _is_named(self, meant: Meant, child: PlannedTable, planned: PlannedTable, one: Pair) -> bool:
+    def _is_named(self, meant: MarkerEffect, child: PlannedTable, planned: PlannedTable, one: Pair) -> bool:
         """Whether a marker for rows of the same table says what the one says that led here: a row that refers to
         itself."""
         was = meant.now.get(tuple(one[0].items()))
@@ -363,6 +365,8 @@ class Cascades:
         return [one for answer in self._ask(planned, ask) for one in answer]
 
 
-def _sliced(planned: PlannedTable, asked: Asked, meant: Meant) -> Iterator[tuple[PlannedTable, Asked, Meant]]:
+def _sliced(
+    planned: PlannedTable, asked: Asked, meant: MarkerEffect
+) -> Iterator[tuple[PlannedTable, Asked, MarkerEffect]]:
     for part in slices([*asked], _AT_ONCE):
         yield planned, {key: asked[key] for key in part}, meant

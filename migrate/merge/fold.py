@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 
-from migrate.merge.group_conflicts import Doubts
+from migrate.merge.group_conflicts import GroupConflicts
 from migrate.model.change import Change, Key
 from migrate.model.coordinate import Coordinate
 from migrate.target.decide import Intent
@@ -36,7 +36,7 @@ class Fold:
     """
 
     def __init__(self) -> None:
-        self.doubts = Doubts()
+        self.doubts = GroupConflicts()
         self._held: dict[_Where, _Held] = {}
 
     def add(self, planned: PlannedTable, changes: Sequence[Change], applied: Applied) -> None:

@@ -25,7 +25,7 @@ class _Touched:
     left: bool = False
 
 
-class Doubts:
+class GroupConflicts:
     """What one partition's share of a batch says of keys of groups."""
 
     def __init__(self) -> None:

@@ -14,31 +14,31 @@ import structlog
 from migrate.merge.cascades import Cascades, Rows
 from migrate.merge.defects import as_stop
 from migrate.merge.group_conflicts import Asked
-from migrate.merge.planner import Owned, Parts, Planner, Share
+from migrate.merge.planner import OwnedPartition, Parts, Planner, Share
 from migrate.merge.retry import T, until_done
-from migrate.merge.standby_guard import Sides, late
+from migrate.merge.standby_guard import StandbyGuard, late
 from migrate.merge.table_versions import History
-from migrate.merge.take_over import Taking, named
+from migrate.merge.take_over import TakeOver, named
 from migrate.model.change import NoChange, key_json
 from migrate.model.coordinate import Coordinate
 from migrate.model.errors import Code, MigrateError, OwnershipLost, StopError
 from migrate.model.message import CANAL, Received
 from migrate.mysql import errors as mysql_errors
-from migrate.state.left_out_messages import Reasons
+from migrate.state.left_out_messages import LeaveOutReasons
 from migrate.state.notes import Notes
-from migrate.state.pending_markers import Waits
+from migrate.state.pending_markers import PendingMarkers
 from migrate.state.position import WhereRead
 from migrate.state.reached import DatabaseName
 from migrate.state.record import Consumed, Partition
-from migrate.state.skipped_key import Skips
+from migrate.state.skipped_key import SkipReasons
 from migrate.target import roles
-from migrate.target.equal_keys import Alike
+from migrate.target.equal_keys import EqualKeys
 from migrate.target.lanes import Lanes
 from migrate.target.parked import SetAside
 from migrate.target.part import Part, Send, apply, find_refused
-from migrate.target.place import Aftermath, Done
+from migrate.target.place import Aftermath, AppliedCounts
 from migrate.target.pool import TargetPool
-from migrate.target.reached import Behind, Claim, Had
+from migrate.target.reached import Claim, DatabaseBehind, ReachedBefore
 from migrate.target.refresh import SourceRows
 from migrate.target.requeue import AftermathSender
 from migrate.target.roles import NotStandby
@@ -55,7 +55,7 @@ class Merged:
     """What became of a batch."""
 
     consumed: Sequence[Consumed]  # by partition, what is at the target now
-    written: Done
+    written: AppliedCounts
     failed: Mapping[Partition, MigrateError]  # what stopped a partition: StopError, OwnershipLost, or Behind
 
 
@@ -69,11 +69,11 @@ class Merger:
         sender: AftermathSender,
         stop: threading.Event,
         history: History | None = None,
-        skips: Skips | None = None,
-        left_out: Reasons | None = None,
+        skips: SkipReasons | None = None,
+        left_out: LeaveOutReasons | None = None,
         where_read: Callable[[], WhereRead] | None = None,
-        sides: Sides | None = None,
-        waits: Waits | None = None,
+        sides: StandbyGuard | None = None,
+        waits: PendingMarkers | None = None,
         notes: Notes | None = None,
     ) -> None:
         """sides: asked where a database is not standby, and told what is carried nowhere; without it that is tried
@@ -81,7 +81,7 @@ class Merger:
         these two write in the state."""
         self._sides = sides
         self._notes = notes
-        alike = Alike(lambda: where_read().settings if where_read is not None else plan.settings)
+        alike = EqualKeys(lambda: where_read().settings if where_read is not None else plan.settings)
         self._planner = Planner(plan, history, skips, left_out, alike)
         self._settings = plan.settings
         self._keep = plan.settings.consume.keep_decisions_seconds > 0
@@ -91,7 +91,7 @@ class Merger:
         self._send_lock = threading.Lock()
         self._busy = threading.Lock()
         self._stop = stop
-        self._owned: dict[Partition, Owned] = {}
+        self._owned: dict[Partition, OwnedPartition] = {}
         self._versions: dict[TargetDatabase, int] = {}  # of roles, asked once a merge, before rows are read
         self._databases = plan.used_databases
         self._lanes = {name: Lanes(plan.settings, count) for name, count in _lanes(plan).items()}
@@ -100,7 +100,7 @@ class Merger:
         if waits is not None:
             across = self._planner, self._source_rows, self._lanes, self._look, sender.migration
             self._cascades = Cascades(plan, *across, waits)
-        self._taking = Taking(self._settings.name, sources, self._databases, self._lanes, self._retry, sides)
+        self._taking = TakeOver(self._settings.name, sources, self._databases, self._lanes, self._retry, sides)
 
     def take(
         self,
@@ -108,7 +108,7 @@ class Merger:
         watermark: Mapping[str, Coordinate],
         had: Mapping[DatabaseName, int],
         at_most: int | None = None,
-    ) -> Had:
+    ) -> ReachedBefore:
         """Become the writer of a partition: raise the fence in every target database (invariant fenced-writer).
 
         had: the offset that each database had come to. Where one has less now, and no applications write there,
@@ -129,7 +129,7 @@ class Merger:
         with self._busy:
             self._owned.pop(partition, None)
 
-    def find_behind(self) -> dict[Partition, Behind]:
+    def find_behind(self) -> dict[Partition, DatabaseBehind]:
         """Partitions of which a database has less than it had, without a write: nobody may write there for long.
 
         Databases that do not answer are left out. For any thread.
@@ -208,7 +208,7 @@ class Merger:
     def _noted(self, partition: Partition) -> int | None:
         return self._notes.count(partition) if self._notes is not None else None
 
-    def _plan(self, owned: Owned, items: Sequence[Received]) -> Share:
+    def _plan(self, owned: OwnedPartition, items: Sequence[Received]) -> Share:
         share = self._planner.plan_partition(owned, items)
         for id_, (table, asked) in share.refreshes.items():
             if self._cascades is not None and self._cascades.leads_on(table):
@@ -250,19 +250,19 @@ class Merger:
 
     def _write_more(
         self, parts: Parts, work: dict[TargetDatabase, list[Part]], failed: dict[Partition, MigrateError]
-    ) -> Done:
+    ) -> AppliedCounts:
         for database, part in parts.items():
             work.setdefault(database, []).append(part)
         return self._write_parallel({database: [part] for database, part in parts.items()}, failed)
 
     def _write_late(
         self, share: Share, work: dict[TargetDatabase, list[Part]], failed: dict[Partition, MigrateError]
-    ) -> Done:
+    ) -> AppliedCounts:
         """What is asked for behind the changes of a share, now that these are written. Its parts are added to `work`.
 
         Raises: as `Planner.plan_partition`.
         """
-        done = Done()
+        done = AppliedCounts()
         if self._cascades is None:
             raise StopError(
                 "a marker came to a consumer that follows no foreign keys", hint="please report it", code=Code.MESSAGE
@@ -281,13 +281,15 @@ class Merger:
         done.add(self._write_more(share.finish(touched), work, failed))
         return done
 
-    def _write_parallel(self, work: Mapping[TargetDatabase, list[Part]], failed: dict[Partition, MigrateError]) -> Done:
+    def _write_parallel(
+        self, work: Mapping[TargetDatabase, list[Part]], failed: dict[Partition, MigrateError]
+    ) -> AppliedCounts:
         futures = [
             self._lanes[database.target].submit(partial(self._write_all, database=database, parts=parts))
             for database, parts in work.items()
         ]
         wait(futures)
-        done = Done()
+        done = AppliedCounts()
         for future in futures:
             written, refused = future.result()
             done.add(written)
@@ -296,9 +298,9 @@ class Merger:
 
     def _write_all(
         self, pool: TargetPool, database: TargetDatabase, parts: Sequence[Part]
-    ) -> tuple[Done, dict[Partition, MigrateError]]:
+    ) -> tuple[AppliedCounts, dict[Partition, MigrateError]]:
         """Write what one database gets: what was written, and the partitions that failed."""
-        done = Done()
+        done = AppliedCounts()
         failed: dict[Partition, MigrateError] = {}
         for together in _in_groups(parts):
             if len(together) > 1 and (written := self._write_together(pool, database, together)) is not None:
@@ -307,11 +309,13 @@ class Merger:
             for part in together:
                 try:
                     done.add(self._write(pool, database, part))
-                except (StopError, OwnershipLost, Behind) as error:
+                except (StopError, OwnershipLost, DatabaseBehind) as error:
                     failed[part.partition] = error
         return done, failed
 
-    def _write_together(self, pool: TargetPool, database: TargetDatabase, parts: Sequence[Part]) -> Done | None:
+    def _write_together(
+        self, pool: TargetPool, database: TargetDatabase, parts: Sequence[Part]
+    ) -> AppliedCounts | None:
         """One transaction, so one flush of the server's disk, for all; None when they must be taken one by one."""
         try:
             written = self._apply(pool, database, parts)
@@ -322,12 +326,12 @@ class Merger:
             return None
         return written
 
-    def _write(self, pool: TargetPool, database: TargetDatabase, part: Part) -> Done:
+    def _write(self, pool: TargetPool, database: TargetDatabase, part: Part) -> AppliedCounts:
         """Write one part. Doing it twice ends the same: intents are states, and nobody else may write meanwhile."""
         refused = partial(self._refused, pool, database, part)
         return self._retry(pool, database, partial(self._apply, pool, database, [part]), refused)
 
-    def _apply(self, pool: TargetPool, database: TargetDatabase, parts: Sequence[Part]) -> Done:
+    def _apply(self, pool: TargetPool, database: TargetDatabase, parts: Sequence[Part]) -> AppliedCounts:
         connection = pool.get(database)
         for part in parts:
             part.writes = self._owned[part.partition].writes.get(database, 0)
@@ -338,7 +342,7 @@ class Merger:
             if self._sides is None or not self._sides.is_active(connection, named(database)):
                 raise
             self._sides.note([part.partition for part in parts], [one for part in parts for one in late(part)])
-            return Done()
+            return AppliedCounts()
         for part in parts:
             self._note_applied(database, part)
         return done

@@ -13,24 +13,24 @@ from migrate.merge.defects import as_stop
 from migrate.merge.fold import Applied, Fold
 from migrate.merge.group_conflicts import Asked
 from migrate.merge.table_versions import History, Layouts
-from migrate.merge.trusted_places import Belief
+from migrate.merge.trusted_places import TrustedPlaces
 from migrate.model.change import Change, Key, NoChange, changes, key_json, key_of
 from migrate.model.coordinate import Coordinate
 from migrate.model.errors import Code, StopError
 from migrate.model.message import Message, Received, Row
 from migrate.model.partition import leave_out_hint, offset_name
 from migrate.model.table import Table, TableId
-from migrate.state.foreign import Foreign, Kind
-from migrate.state.left_out_messages import Reasons
+from migrate.state.foreign import ForeignWrite, Kind
+from migrate.state.left_out_messages import LeaveOutReasons
 from migrate.state.record import Consumed, Partition
-from migrate.state.skipped_key import Skips
+from migrate.state.skipped_key import SkipReasons
 from migrate.target.decide import Intent
-from migrate.target.equal_keys import Alike
+from migrate.target.equal_keys import EqualKeys
 from migrate.target.groups import name_of
 from migrate.target.part import Part, Work
-from migrate.target.place import Returned
+from migrate.target.place import ReturnedDelete
 from migrate.target.reached import NOTHING, Claim
-from migrate.target.refresh import Held
+from migrate.target.refresh import HeldRows
 from migrate.target.routing import Place, Plan, PlannedTable, TargetDatabase
 from migrate.target.rows import PlaceWriter
 
@@ -39,7 +39,7 @@ _TAKE_ROWS = frozenset({"TRUNCATE", "ERASE", "RENAME"})
 """Canal's types of statements (CanalEntry.EventType) after which a table has other rows, or is another one."""
 _OF_AN_INDEX = frozenset({"CINDEX", "DINDEX"})
 Parts = dict[TargetDatabase, Part]
-CameBack = dict[tuple[Place, TableId], tuple[PlannedTable, list[Returned]]]
+CameBack = dict[tuple[Place, TableId], tuple[PlannedTable, list[ReturnedDelete]]]
 Refreshes = dict[TableId, tuple[PlannedTable, Asked]]
 """By table, or group."""
 
@@ -48,11 +48,11 @@ Refreshes = dict[TableId, tuple[PlannedTable, Asked]]
 class Share:
     """One partition's share of a batch, planned."""
 
-    owned: Owned
+    owned: OwnedPartition
     parts: Parts  # what each database shall get
     consumed: Consumed  # what is consumed once they have it
     refreshes: Refreshes  # whose rows are to be added first
-    foreign: Sequence[Foreign] = ()  # written while the side was standby: listed, and carried nowhere
+    foreign: Sequence[ForeignWrite] = ()  # written while the side was standby: listed, and carried nowhere
     markers: Sequence[Marker] = ()  # whose rows are to be found once the parts are written
     images: Sequence[tuple[TableId, Key, Row]] = ()  # rows to be refreshed that made way, as the target had them
     late: Refreshes = field(default_factory=dict)  # of `refreshes`, what is to be read once the parts are written
@@ -72,7 +72,7 @@ class Share:
 
 
 @dataclass(slots=True)
-class Owned:
+class OwnedPartition:
     """A partition we write: by which lease, what is merged of it, and what each database has."""
 
     claim: Claim
@@ -111,7 +111,7 @@ class _Draft:
     refreshes: Refreshes = field(default_factory=dict)
     rows: int = 0
     event_ms: int = 0
-    foreign: list[Foreign] = field(default_factory=list)
+    foreign: list[ForeignWrite] = field(default_factory=list)
     markers: list[Marker] = field(default_factory=list)
     images: list[tuple[TableId, Key, Row]] = field(default_factory=list)
 
@@ -123,9 +123,9 @@ class Planner:
         self,
         plan: Plan,
         history: History | None = None,
-        skips: Skips | None = None,
-        left_out: Reasons | None = None,
-        alike: Alike | None = None,
+        skips: SkipReasons | None = None,
+        left_out: LeaveOutReasons | None = None,
+        alike: EqualKeys | None = None,
     ) -> None:
         self._alike = alike
         self._plan = plan
@@ -133,11 +133,11 @@ class Planner:
         self._left_out = left_out
         self._settings = plan.settings
         self.layouts = Layouts(history, plan)
-        self._belief = Belief(history)
+        self._belief = TrustedPlaces(history)
         self._passed_over: set[str] = set()  # as was said already
         self._writers: dict[tuple[int, Place, tuple[str, ...]], PlaceWriter] = {}
 
-    def plan_partition(self, owned: Owned, items: Sequence[Received]) -> Share:
+    def plan_partition(self, owned: OwnedPartition, items: Sequence[Received]) -> Share:
         """What each database shall get. `owned` is not changed.
 
         Raises: StopError for a message that cannot be planned.
@@ -168,7 +168,7 @@ class Planner:
         consumed = Consumed(owned.partition, end, highest, len(items), draft.rows, draft.event_ms, start, last=last)
         return Share(owned, parts, consumed, draft.refreshes, draft.foreign, draft.markers, draft.images)
 
-    def _take(self, draft: _Draft, item: Received, owned: Owned) -> None:
+    def _take(self, draft: _Draft, item: Received, owned: OwnedPartition) -> None:
         """One message. Raises StopError, or RowRefused when it is about one of its rows."""
         message = item.message
         if message.is_ddl and item.apply:
@@ -195,7 +195,7 @@ class Planner:
         fresh = self._fresh(planned, item, owned, draft.highest)
         if message.standby:
             id_ = planned.table.id
-            draft.foreign += [Foreign(id_, change.key, Kind.FOREIGN, change.coordinate) for change in fresh]
+            draft.foreign += [ForeignWrite(id_, change.key, Kind.FOREIGN, change.coordinate) for change in fresh]
             return
         self._fold(draft.fold, planned, fresh, owned.applied.get(message.source, {}))
 
@@ -252,7 +252,7 @@ class Planner:
             self._skip_or_raise(planned.table, key, error, "as its source has it")
             return None
 
-    def add_found(self, share: Share, planned: PlannedTable, found: Mapping[Key, Held], asked: Asked) -> None:
+    def add_found(self, share: Share, planned: PlannedTable, found: Mapping[Key, HeldRows], asked: Asked) -> None:
         """Let places of a group hold what its tables do. planned: one of them.
 
         Raises: StopError for a row that two tables have, or that no place takes.
@@ -274,7 +274,7 @@ class Planner:
             self.add_refreshed(share, holder, some, asked)
 
     def _fresh(
-        self, planned: PlannedTable, item: Received, owned: Owned, highest: dict[str, Coordinate]
+        self, planned: PlannedTable, item: Received, owned: OwnedPartition, highest: dict[str, Coordinate]
     ) -> list[Change]:
         """A message's changes without repeats (invariant repeats-by-coordinate); `highest` rises by them."""
         source = item.message.source
@@ -366,12 +366,12 @@ class Planner:
         came_back = returned.setdefault((place, planned.table.id), (planned, []))[1]
         for row, coordinate in zip(message.data, message.coordinates(), strict=True):
             key = key_of(row, planned.table.key, planned.table.full_name)
-            came_back.append(Returned(key, coordinate, delay.tier))
+            came_back.append(ReturnedDelete(key, coordinate, delay.tier))
 
     def _work(
         self,
         parts: Parts,
-        owned: Owned,
+        owned: OwnedPartition,
         highest: Mapping[str, Coordinate],
         end: int,
         planned: PlannedTable,
@@ -408,7 +408,7 @@ class Planner:
         return self._writers[key]
 
 
-def _part(owned: Owned, database: TargetDatabase, highest: Mapping[str, Coordinate], end: int) -> Part:
+def _part(owned: OwnedPartition, database: TargetDatabase, highest: Mapping[str, Coordinate], end: int) -> Part:
     """A part whose marks never lower a fence: after a crash a database can have more than this batch reaches."""
     marks: dict[str, Coordinate | None] = {}
     for source, coordinate in highest.items():
@@ -417,7 +417,7 @@ def _part(owned: Owned, database: TargetDatabase, highest: Mapping[str, Coordina
     return Part(owned.claim, marks, end=end, expected=owned.reached.get(database, NOTHING))
 
 
-def _nothing(owned: Owned, database: TargetDatabase, end: int) -> Part:
+def _nothing(owned: OwnedPartition, database: TargetDatabase, end: int) -> Part:
     """A part that only says how far the database has come."""
     source = next(iter(owned.applied))
     return Part(owned.claim, {source: None}, end=end, expected=owned.reached.get(database, NOTHING))

@@ -14,7 +14,7 @@ from migrate.merge.defects import as_stop
 from migrate.model.errors import MigrateError, OwnershipLost, ServerError, StopError
 from migrate.mysql import errors as mysql_errors
 from migrate.settings import Consume
-from migrate.target.reached import Behind, StateBehind
+from migrate.target.reached import DatabaseBehind, StateBehind
 from migrate.target.roles import NoRole, SwitchedSince
 
 log = structlog.get_logger("migrate.merge")
@@ -43,7 +43,7 @@ def until_done(
     while True:
         try:
             return action()
-        except (OwnershipLost, TopicGone, NoRole, SwitchedSince, Behind, StateBehind):
+        except (OwnershipLost, TopicGone, NoRole, SwitchedSince, DatabaseBehind, StateBehind):
             raise
         except StopError as error:  # a warning, or a value that cannot be written
             if (told := refused(error)) is not None:

@@ -13,7 +13,7 @@ import structlog
 from migrate.model.partition import Partition
 from migrate.mysql.connection import Connection
 from migrate.state import foreign, leading
-from migrate.state.foreign import Foreign, Kind
+from migrate.state.foreign import ForeignWrite, Kind
 from migrate.state.notes import Notes
 from migrate.state.reached import DatabaseName
 from migrate.target import roles
@@ -23,16 +23,16 @@ from migrate.target.roles import Role
 log = structlog.get_logger("migrate.merge")
 
 
-def late(part: Part) -> Iterator[Foreign]:
+def late(part: Part) -> Iterator[ForeignWrite]:
     """Every key that a part speaks of, as one that came when applications had the side."""
     for work in part.work:
         for intent in (*work.intents, *work.refreshed):
-            yield Foreign(work.writer.table.id, intent.key, Kind.LATE, intent.origin)
+            yield ForeignWrite(work.writer.table.id, intent.key, Kind.LATE, intent.origin)
         for returned in work.returned:
-            yield Foreign(work.writer.table.id, returned.key, Kind.LATE, returned.coordinate)
+            yield ForeignWrite(work.writer.table.id, returned.key, Kind.LATE, returned.coordinate)
 
 
-class Sides:
+class StandbyGuard:
     """The state's view of which side a stream writes."""
 
     def __init__(self, run: Callable[[Callable[[sa.Connection], Any]], Any], migration: str, notes: Notes) -> None:
@@ -43,10 +43,10 @@ class Sides:
         # What sessions were asked of that were opened while this stream led.
         self._led: WeakKeyDictionary[Any, set[DatabaseName]] = WeakKeyDictionary()
 
-    def note(self, partitions: Collection[Partition], found: Iterable[Foreign]) -> None:
+    def note(self, partitions: Collection[Partition], found: Iterable[ForeignWrite]) -> None:
         """List keys that are carried nowhere; before the messages that named them count as consumed. partitions: of
         those messages."""
-        keys: Sequence[Foreign] = list(found)
+        keys: Sequence[ForeignWrite] = list(found)
         if not keys:
             return
         self._notes.write(partitions, lambda connection: foreign.note(connection, self._migration, keys))

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol
 
-from migrate.merge.planner import Owned
-from migrate.merge.standby_guard import Sides
+from migrate.merge.planner import OwnedPartition
+from migrate.merge.standby_guard import StandbyGuard
 from migrate.model.coordinate import Coordinate
 from migrate.model.message import CANAL
 from migrate.state.reached import DatabaseName
@@ -18,7 +18,7 @@ from migrate.state.record import Partition
 from migrate.target import reached
 from migrate.target.lanes import Lanes
 from migrate.target.pool import TargetPool
-from migrate.target.reached import NOTHING, Behind, Claim, Had, Has, Taken
+from migrate.target.reached import NOTHING, Claim, DatabaseBehind, ReachedBefore, Remaining, TakenPartition
 from migrate.target.routing import TargetDatabase
 
 
@@ -33,7 +33,7 @@ class Retry(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Taking:
+class TakeOver:
     """sides: None in tests of one side alone."""
 
     migration: str
@@ -41,7 +41,7 @@ class Taking:
     databases: Sequence[TargetDatabase]
     lanes: Mapping[str, Lanes]  # by target
     retry: Retry
-    sides: Sides | None
+    sides: StandbyGuard | None
 
     def take(
         self,
@@ -49,9 +49,9 @@ class Taking:
         watermark: Mapping[str, Coordinate],
         had: Mapping[DatabaseName, int],
         at_most: int | None,
-    ) -> tuple[Owned, Had]:
+    ) -> tuple[OwnedPartition, ReachedBefore]:
         """As `Merger.take`: what is owned from now on too."""
-        owned, found, most = Owned(claim, dict(watermark)), dict[DatabaseName, Has](), NOTHING
+        owned, found, most = OwnedPartition(claim, dict(watermark)), dict[DatabaseName, Remaining](), NOTHING
         for database in self.databases:
             with self.lanes[database.target].one() as pool:
                 raise_fence = partial(_raise_fence, pool, database, claim, self.sources, at_most)
@@ -67,7 +67,7 @@ class Taking:
                     end = min(end, at_most)  # behind it is read again anyway
                 if max(offset, 0) < end:
                     active = self.retry(pool, database, partial(self._is_active, pool, database))
-                    found[named(database)] = Has(max(offset, 0), active)
+                    found[named(database)] = Remaining(max(offset, 0), active)
                     if not active:
                         owned.behind[database] = end
         for source, applied in owned.applied.items():  # what these have no longer counts as merged
@@ -76,13 +76,13 @@ class Taking:
         if at_most is not None:  # its messages are ordered by their offsets, which come again
             owned.watermark.pop(CANAL, None)
             owned.applied[CANAL] = dict.fromkeys(self.databases)
-        return owned, Had(found, most)
+        return owned, ReachedBefore(found, most)
 
     def _is_active(self, pool: TargetPool, database: TargetDatabase) -> bool:
         """Whether applications write in a database, as the state says: its own row may have been lost too."""
         return self.sides is not None and self.sides.is_active(pool.get(database), named(database))
 
-    def find_behind(self, owned: Mapping[Partition, Owned]) -> dict[Partition, Behind]:
+    def find_behind(self, owned: Mapping[Partition, OwnedPartition]) -> dict[Partition, DatabaseBehind]:
         """As `Merger.find_behind`. owned: may change meanwhile."""
         asked = [
             self.lanes[database.target].submit(partial(self._behind, database=database, owned=owned))
@@ -92,8 +92,8 @@ class Taking:
         return {part: error for one in asked if one.exception() is None for part, error in one.result().items()}
 
     def _behind(
-        self, pool: TargetPool, database: TargetDatabase, owned: Mapping[Partition, Owned]
-    ) -> dict[Partition, Behind]:
+        self, pool: TargetPool, database: TargetDatabase, owned: Mapping[Partition, OwnedPartition]
+    ) -> dict[Partition, DatabaseBehind]:
         # In this order: a database is written before it is noted how far it has come.
         expected = [(one.claim, one.reached.get(database, NOTHING)) for one in list(owned.values())]
         try:
@@ -106,13 +106,15 @@ class Taking:
             raise
         found = [(claim, has.get(claim.partition, NOTHING), end) for claim, end in expected]
         return {
-            claim.partition: Behind(claim, connection.name, offset, end) for claim, offset, end in found if offset < end
+            claim.partition: DatabaseBehind(claim, connection.name, offset, end)
+            for claim, offset, end in found
+            if offset < end
         }
 
 
 def _raise_fence(
     pool: TargetPool, database: TargetDatabase, claim: Claim, sources: Sequence[str], at_most: int | None
-) -> Taken:
+) -> TakenPartition:
     return reached.take(pool.get(database), claim, sources, at_most)
 
 

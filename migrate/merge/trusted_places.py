@@ -17,7 +17,7 @@ _RESTORED = (
 )
 
 
-class Belief:
+class TrustedPlaces:
     """Knows how far each source's publisher may have published; asks the state again when a message is from beyond."""
 
     def __init__(self, history: History | None) -> None:

@@ -89,16 +89,16 @@ def load_table(
     """One base table from the catalog.
 
     Args: the server, the source's name, the table, and the key named in the config if any.
-    Raises: as `Described.table`; the driver's error.
+    Raises: as `CatalogTables.table`; the driver's error.
     """
-    return Described.read(connection, database, [name]).table(source, name, key)
+    return CatalogTables.read(connection, database, [name]).table(source, name, key)
 
 
 _Row = tuple[Any, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Described:
+class CatalogTables:
     """What the catalog says of some tables of one database, read by three statements, however many tables they are."""
 
     connection: Connection

@@ -45,7 +45,7 @@ _LOOKS = re.compile(
 """What in an expression may look at the session, where no row gives a value that says whether it does."""
 
 
-class Tried(NamedTuple):
+class TrialOutcome(NamedTuple):
     """dependent: the variables that a value depends on, by column. unknown: those of which no row gave a value, and
     whose expression has what may look at the session."""
 
@@ -53,13 +53,13 @@ class Tried(NamedTuple):
     unknown: list[str]
 
 
-def tried(connection: Connection, table: Table, of: Sequence[Expression]) -> Tried:
+def tried(connection: Connection, table: Table, of: Sequence[Expression]) -> TrialOutcome:
     """Compute these under other settings.
 
     The session's own settings are as before when it returns. Raises the driver's error.
     """
     if not of:
-        return Tried({}, [])
+        return TrialOutcome({}, [])
     found: dict[str, list[str]] = {}
     with connection.snapshot():
         before = {one.column: _computed(connection, table, one) for one in of}
@@ -77,7 +77,7 @@ def tried(connection: Connection, table: Table, of: Sequence[Expression]) -> Tri
     dependent = {column: names for column, names in found.items() if names}
     silent = {column for column, values in before.items() if not any(isinstance(value, str) for value in values)}
     silent -= dependent.keys()
-    return Tried(dependent, [one.column for one in of if one.column in silent and _may_look(table, one)])
+    return TrialOutcome(dependent, [one.column for one in of if one.column in silent and _may_look(table, one)])
 
 
 def _may_look(table: Table, one: Expression) -> bool:

@@ -25,7 +25,7 @@ class NoSuchKey(PreflightError):  # noqa: N818 - what it says is what is so
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class KeyPart:
     """column: None for an expression; prefix: how many characters of it count, None for all."""
 
     column: str | None
@@ -42,7 +42,7 @@ class Part:
         return self.column if self.prefix is None else f"{self.column}({self.prefix})"
 
 
-UniqueKeys = dict[str, tuple[Part, ...]]
+UniqueKeys = dict[str, tuple[KeyPart, ...]]
 """By index name, the primary key first."""
 
 
@@ -76,7 +76,7 @@ def unique_keys(
         rows = unique_parts(connection, database, [name]).get(name, ())
     keys: UniqueKeys = {}
     for index, column, prefix, _ in rows:
-        part = Part(None if column is None else str(column), None if prefix is None else int(prefix))
+        part = KeyPart(None if column is None else str(column), None if prefix is None else int(prefix))
         keys[str(index)] = (*keys.get(str(index), ()), part)
     if hashed := [key for key in keys if any(index == key and kind == "HASH" for index, _, _, kind in rows)]:
         drops = ", ".join(f"DROP INDEX {quote(key)}" for key in hashed).replace("%%", "%")
@@ -137,7 +137,7 @@ def choose(
     raise PreflightError(f"{where} {told}", hint=statement(connection, table, columns, uniques))
 
 
-def names(parts: Sequence[Part]) -> tuple[str, ...]:
+def names(parts: Sequence[KeyPart]) -> tuple[str, ...]:
     return tuple(part.whole for part in parts)
 
 
@@ -145,7 +145,7 @@ def _named(index: str) -> str:
     return "the primary key" if index == "PRIMARY" else f"unique key {index}"
 
 
-def _fault(parts: Sequence[Part], columns: Sequence[Column]) -> str:
+def _fault(parts: Sequence[KeyPart], columns: Sequence[Column]) -> str:
     """Why a unique key is not one to go by; empty when it is."""
     by_name = {column.name: column for column in columns}
     if partial := [str(part) for part in parts if part.column is not None and part.prefix is not None]:

@@ -23,12 +23,12 @@ FILE = "migrate"
 
 
 @dataclass(frozen=True, slots=True)
-class Loaded:
+class LoadCounts:
     rows: int  # that were inserted
     warnings: int  # at most 65,535
 
 
-def load(connection: Connection, statement: str, blocks: Iterable[bytes]) -> Loaded:
+def load(connection: Connection, statement: str, blocks: Iterable[bytes]) -> LoadCounts:
     """Run a `LOAD DATA LOCAL INFILE 'migrate' …` statement with these bytes as the file's.
 
     Args: blocks: each below 16 MiB. The session must be opened with `loads`.
@@ -61,4 +61,4 @@ def load(connection: Connection, statement: str, blocks: Iterable[bytes]) -> Loa
     raw.server_status = done.server_status
     if done.server_status & SERVER_STATUS.SERVER_MORE_RESULTS_EXISTS:
         raise RuntimeError("one statement gave several results")
-    return Loaded(done.affected_rows, done.warning_count)
+    return LoadCounts(done.affected_rows, done.warning_count)

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Any, Generic, TypeVar
 
 from migrate.mysql.connection import Connection
-from migrate.preflight.known import Known
+from migrate.preflight.known import KnownFacts
 from migrate.preflight.result import Result
 from migrate.target.routing import Plan
 
@@ -53,7 +53,7 @@ AT_STATE_READ = CONNECTED | {Need.STATE_VERSION}
 class Visit:
     """What a check is given. name: of the source or target that it looks at."""
 
-    known: Known
+    known: KnownFacts
     name: str = ""
     opened: Connection | None = None
 

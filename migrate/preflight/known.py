@@ -50,7 +50,7 @@ class StateFacts:
 
 
 @dataclass(slots=True)
-class Known:
+class KnownFacts:
     """reverse: the reverse stream is checked: its targets have the rows already, and applications write there.
 
     is_strict: for `init`: what a check meets at a source is raised, as init cannot go on without it.

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from migrate.model.errors import PreflightError
 from migrate.model.table import Table, TableId
-from migrate.preflight.known import Known
+from migrate.preflight.known import KnownFacts
 from migrate.preflight.registry import CHECKS, FOR_INIT
 from migrate.preflight.result import Result, problems
 from migrate.preflight.runner import run_checks
@@ -39,6 +39,6 @@ def run(settings: Settings, *, services: bool = False, way_back: bool = False) -
     ServerError is raised when a source does not answer. way_back: the target tables have the rows already, applications
     write there, and a cutover is to come.
     """
-    known = Known(settings, reverse=way_back, is_strict=not services)
+    known = KnownFacts(settings, reverse=way_back, is_strict=not services)
     run_checks(known, CHECKS if services else FOR_INIT)
     return Report(known.results, known.tables, known.sources.flavours)

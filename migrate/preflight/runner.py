@@ -9,13 +9,13 @@ from itertools import groupby
 
 from migrate.mysql.connection import Connection
 from migrate.preflight.check import At, Check, Need, Visit
-from migrate.preflight.known import Known
+from migrate.preflight.known import KnownFacts
 from migrate.preflight.result import Result, guarded
 from migrate.preflight.server_checks import ServerChecks
 from migrate.settings import Server, Settings
 
 
-def run_checks(known: Known, checks: Iterable[Check]) -> None:
+def run_checks(known: KnownFacts, checks: Iterable[Check]) -> None:
     """What they find is added to `known`. Raises MigrateError where `known` is strict: of sources, and of checks that
     look at no server."""
     for at, there in groupby(checks, lambda check: check.at):
@@ -37,13 +37,13 @@ def servers(settings: Settings, at: At) -> list[tuple[str, Server]]:
 
 
 def where(at: At, name: str) -> str:
-    """A server as results and `Known.away` name it."""
+    """A server as results and `KnownFacts.away` name it."""
     if at in (At.SOURCE, At.TARGET):
         return f"{at} '{name}'"
     return "state server" if at is At.STATE else at.value
 
 
-def lacking(check: Check, known: Known, name: str = "") -> frozenset[Need]:
+def lacking(check: Check, known: KnownFacts, name: str = "") -> frozenset[Need]:
     """What a check needs and nobody knows; it is left out then, as an earlier result says why."""
     has = {
         Need.CONNECTION: known.kafka_answers if check.at is At.KAFKA else where(check.at, name) not in known.away,
@@ -54,7 +54,7 @@ def lacking(check: Check, known: Known, name: str = "") -> frozenset[Need]:
     return frozenset(need for need in check.needs if not has[need])
 
 
-def due(known: Known, name: str, checks: Sequence[Check]) -> Iterator[tuple[Check, object]]:
+def due(known: KnownFacts, name: str, checks: Sequence[Check]) -> Iterator[tuple[Check, object]]:
     """Checks in order, each with a subject to look at; asked for one by one, as one check may find what the next one
     needs. Checks that follow one another and have the same subjects all look at one before the next one."""
     for subjects, there in groupby(checks, lambda check: check.subjects):
@@ -67,12 +67,12 @@ def due(known: Known, name: str, checks: Sequence[Check]) -> Iterator[tuple[Chec
                     yield check, subject
 
 
-def _run_here(known: Known, checks: Sequence[Check]) -> None:
+def _run_here(known: KnownFacts, checks: Sequence[Check]) -> None:
     for check, subject in due(known, "", checks):
         _run_unconnected(known, "", check, subject)
 
 
-def _run_at(known: Known, at: At, name: str, server: Server, checks: Sequence[Check]) -> None:
+def _run_at(known: KnownFacts, at: At, name: str, server: Server, checks: Sequence[Check]) -> None:
     if all(lacking(check, known, name) for check in checks):
         return
     strict = known.is_strict and at is At.SOURCE
@@ -84,11 +84,11 @@ def _run_at(known: Known, at: At, name: str, server: Server, checks: Sequence[Ch
                 _run_unconnected(known, name, check, subject)
 
 
-def _found(known: Known, name: str, check: Check, subject: object, connection: Connection) -> Iterable[Result]:
+def _found(known: KnownFacts, name: str, check: Check, subject: object, connection: Connection) -> Iterable[Result]:
     return check.run(Visit(known, name, connection), subject)
 
 
-def _run_unconnected(known: Known, name: str, check: Check, subject: object) -> None:
+def _run_unconnected(known: KnownFacts, name: str, check: Check, subject: object) -> None:
     def run() -> list[Result]:
         return [*check.run(Visit(known, name), subject)]
 

@@ -22,7 +22,7 @@ from migrate.delay.markers import Markers
 from migrate.delay.requeue import Requeue
 from migrate.kafka import admin
 from migrate.merge.merger import Merger
-from migrate.merge.standby_guard import Sides
+from migrate.merge.standby_guard import StandbyGuard
 from migrate.model import process_names
 from migrate.model.errors import PreflightError, ServerError
 from migrate.model.stopping import stop_on_signals
@@ -36,14 +36,14 @@ from migrate.state.clock import StateClock
 from migrate.state.database import in_transaction
 from migrate.state.lease import Leases
 from migrate.state.notes import Notes
-from migrate.state.pending_markers import Waits
-from migrate.state.schema_history import Reading
-from migrate.state.skipped_key import Skips
+from migrate.state.pending_markers import PendingMarkers
+from migrate.state.schema_history import HistoryReader
+from migrate.state.skipped_key import SkipReasons
 from migrate.target.requeue import AftermathSender
 from migrate.target.stored_plan import stored_plan
 from migrate.verify import check_units
-from migrate.verify.check_run import Outcome
-from migrate.verify.scheduled import Ending, ScheduledCheck
+from migrate.verify.check_run import CheckOutcome
+from migrate.verify.scheduled import CheckInterrupted, ScheduledCheck
 
 log = structlog.get_logger("migrate.run")
 
@@ -111,24 +111,24 @@ def consume(settings: Settings) -> None:
             return in_transaction(runtime.state, action, runtime.stop)
 
         sender = AftermathSender(settings, known, StateClock(runtime.state))
-        history, skips = Reading(in_state, settings.name), Skips(in_state, settings.name, alike_in(plan))
+        history, skips = HistoryReader(in_state, settings.name), SkipReasons(in_state, settings.name, alike_in(plan))
 
         def where_read() -> position.WhereRead:
             found: position.WhereRead = in_state(lambda connection: position.now_read(connection, settings))
             return found
 
         notes = Notes(in_state)
-        sides = Sides(in_state, settings.name, notes)
+        sides = StandbyGuard(in_state, settings.name, notes)
         merger = Merger(
             plan,
             sender,
             runtime.stop,
             history,
             skips,
-            left_out_messages.Reasons(in_state),
+            left_out_messages.LeaveOutReasons(in_state),
             where_read,
             sides,
-            Waits(notes, settings.name),
+            PendingMarkers(notes, settings.name),
             notes,
         )
         try:
@@ -187,7 +187,7 @@ def check(settings: Settings) -> None:
     run_process(settings, process_names.CHECK, body)
 
 
-def check_once(settings: Settings) -> Outcome:
+def check_once(settings: Settings) -> CheckOutcome:
     """One run of the check. Raises ServerError when it was told to stop; PreflightError when another one checks."""
     with (
         database.opened(settings.state) as state,
@@ -209,6 +209,6 @@ def check_once(settings: Settings) -> Outcome:
                 )
         try:
             return ScheduledCheck(settings, partial(stored_plan, settings, state), state, leases, held, stop).run_once()
-        except Ending as ending:
+        except CheckInterrupted as ending:
             hint = "what it compared until then counts; run it again for the rest"
             raise ServerError("the check was stopped before it was done", hint=hint) from ending

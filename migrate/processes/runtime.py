@@ -18,7 +18,7 @@ from migrate.settings import Settings
 from migrate.state import database, exit_reason, phase, stop_reason
 from migrate.state import migration as migrations
 from migrate.state.database import in_transaction
-from migrate.state.lease import Held, Leases
+from migrate.state.lease import HeldLease, Leases
 from migrate.target.routing import Plan
 from migrate.target.stored_plan import stored_plan
 
@@ -39,7 +39,7 @@ class Runtime:
         """Tables, rules and places as `migrate init` stored them."""
         return stored_plan(self.settings, self.state)
 
-    def wait_for(self, lease: str, plan: Plan) -> Held | None:
+    def wait_for(self, lease: str, plan: Plan) -> HeldLease | None:
         """Stand by for a singleton's lease; None when we are to stop first.
 
         Raises ServerError when `migrate init` has changed the plan meanwhile.

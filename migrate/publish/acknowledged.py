@@ -12,9 +12,9 @@ from contextlib import AbstractContextManager, closing
 
 import sqlalchemy as sa
 
-from migrate.kafka.acknowledged import Kept
-from migrate.kafka.producer import AcknowledgedLost, Ends
-from migrate.kafka.reader import PartitionReader, Raw
+from migrate.kafka.acknowledged import AcknowledgedCheck
+from migrate.kafka.producer import AcknowledgedEnds, AcknowledgedLost
+from migrate.kafka.reader import PartitionReader, RawMessage
 from migrate.model.coordinate import Coordinate
 from migrate.model.errors import StopError
 from migrate.model.message import Message, decode
@@ -25,7 +25,7 @@ from migrate.state import acknowledged, reached
 from migrate.state.database import in_transaction
 from migrate.state.migration import Migration
 from migrate.state.position import Position
-from migrate.state.reached import BROKER, Lost
+from migrate.state.reached import BROKER, LostMessages
 
 _FIRST_BLOCK = 500  # messages read back from where a partition lost some; doubled until one of the source is met
 
@@ -45,10 +45,10 @@ class Acknowledged:
         with state.connect() as connection:
             found = acknowledged.load(connection, settings.name, source)
         known = {part: end for part, end in found.items() if part.topic_id in self._names}
-        self.ends = Ends({(self._names[part.topic_id], part.number): end for part, end in known.items()})
+        self.ends = AcknowledgedEnds({(self._names[part.topic_id], part.number): end for part, end in known.items()})
         """For the producers."""
         self._group = f"{settings.group}.acknowledged"
-        self._kept = Kept(settings.kafka, self._group, self.ends, source, stop)
+        self._kept = AcknowledgedCheck(settings.kafka, self._group, self.ends, source, stop)
 
     def looking(self) -> AbstractContextManager[None]:
         """Compare while the block publishes; its producers raise AcknowledgedLost."""
@@ -85,7 +85,7 @@ class Acknowledged:
             for part, ((topic, number), end, had) in lost.items():
                 acknowledged.note_cut(connection, self._source, part, end, had)
                 if known.get(part, end + 1) > end:  # not what was noted before
-                    found = Lost(BROKER, f"{topic} [{number}]", end, had, had)
+                    found = LostMessages(BROKER, f"{topic} [{number}]", end, had, had)
                     reached.note_lost(connection, self._settings.name, found)
 
         in_transaction(self._state, note, self._stop)
@@ -133,7 +133,7 @@ class Acknowledged:
         return None
 
 
-def _decoded(raw: Raw) -> Message | None:
+def _decoded(raw: RawMessage) -> Message | None:
     """None for a message that is none, which a person may have left out."""
     try:
         return decode(raw.value, raw.where, raw.offset)

@@ -25,7 +25,7 @@ from migrate.publish import start_position
 from migrate.publish.log.gtid import GtidSet, parse
 from migrate.publish.state_writes import StateWrites
 from migrate.state import compared, membership, schema_history
-from migrate.state.membership import Member, Stage
+from migrate.state.membership import Member, MemberStage
 from migrate.state.position import Position
 from migrate.state.schema_history import Version
 
@@ -33,7 +33,7 @@ log = structlog.get_logger("migrate.publish")
 Name = tuple[str, str]
 
 
-class Joining:
+class AddedTables:
     """The added tables of one source, as the publisher that holds its lease reads and notes them."""
 
     def __init__(
@@ -64,7 +64,8 @@ class Joining:
         wanted = {
             name: self._tables[name]
             for name, member in known.items()
-            if member.stage is Stage.WAITING or (member.stage is Stage.JOINING and not _same_server(member, position))
+            if member.stage is MemberStage.WAITING
+            or (member.stage is MemberStage.JOINING and not _same_server(member, position))
         }
         if not wanted:
             return
@@ -82,11 +83,11 @@ class Joining:
         for table in wanted.values():
             log.info("table added", table=table.full_name, file=place.file, pos=place.pos, gtid_set=place.gtid_set)
 
-    def ahead(self, position: Position, gtids: GtidSet | None, flavour: str) -> Ahead:
+    def ahead(self, position: Position, gtids: GtidSet | None, flavour: str) -> TablesAhead:
         """The tables that are not to be read yet from a position on; those that are from now on, are noted."""
 
-        def look(state: sa.Connection) -> Ahead:
-            ahead = Ahead(self._members(state), position, gtids, flavour)
+        def look(state: sa.Connection) -> TablesAhead:
+            ahead = TablesAhead(self._members(state), position, gtids, flavour)
             for name, member in ahead.joined().items():
                 membership.put(state, self._migration, (self._source, *name), member)
             return ahead
@@ -106,7 +107,7 @@ class Joining:
         here = readable_end(connection, tables, self._stop)
         gtid_set = here.gtid_set if start_position.offers_gtid(connection) else ""
         server = (position.server_id, position.server_uuid)
-        return Member(Stage.JOINING, position.incarnation, here.file, here.pos, gtid_set, *server)
+        return Member(MemberStage.JOINING, position.incarnation, here.file, here.pos, gtid_set, *server)
 
 
 def _version_at(connection: Connection, table: Table, place: Member) -> Version:
@@ -122,7 +123,7 @@ def _version_at(connection: Connection, table: Table, place: Member) -> Version:
     return Version(table, create, since=since)
 
 
-class Ahead:
+class TablesAhead:
     """The tables whose place is still ahead, as seen from a position on.
 
     Their places were reached before, or are in this server's log: by file and position there; in another server's by
@@ -147,13 +148,13 @@ class Ahead:
     def joined(self) -> dict[Name, Member]:
         """Those whose place was ahead until now, and is no more."""
         return {
-            name: replace(member, stage=Stage.JOINED)
+            name: replace(member, stage=MemberStage.JOINED)
             for name, member in self._members.items()
-            if member.stage is Stage.JOINING and name not in self.names
+            if member.stage is MemberStage.JOINING and name not in self.names
         }
 
     def _is_ahead(self, member: Member, file: str, pos: int) -> bool:
-        if member.stage is Stage.WAITING:
+        if member.stage is MemberStage.WAITING:
             return True
         if _same_server(member, self._position):
             return in_log(file, pos) < in_log(member.file, member.pos)

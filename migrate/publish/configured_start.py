@@ -52,7 +52,7 @@ def first(
     if source.start is None:
         return here
     place = parse_place(source.start)
-    found = Finder(source, here.replica_id, connection).find(place)
+    found = StartFinder(source, here.replica_id, connection).find(place)
     if in_log(found.file, found.pos) > in_log(here.file, here.pos):
         raise StopError(
             f"{connection.name}: the configured start {place} is behind {here.file}:{here.pos}, which is as far as its"
@@ -79,7 +79,7 @@ def check_definition(connection: Connection, table: Table) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Finder:
+class StartFinder:
     """Turns a place that a person wrote into a boundary between transactions of this server's log."""
 
     source: Source

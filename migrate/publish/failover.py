@@ -19,13 +19,13 @@ from migrate.mysql.catalog import ServerFacts, server_facts, show_variables
 from migrate.mysql.connection import Connection
 from migrate.mysql.errors import explained
 from migrate.mysql.readable import log_end
-from migrate.publish.configured_start import Finder
+from migrate.publish.configured_start import StartFinder
 from migrate.publish.log.locate import Locator
 from migrate.publish.log.logfiles import OtherLog
 from migrate.publish.start_position import offers_gtid
-from migrate.publish.unacknowledged import Published
+from migrate.publish.unacknowledged import UnacknowledgedTransactions
 from migrate.settings import Source
-from migrate.state.failover import AGAIN, GTID, TIME, Failover
+from migrate.state.failover import AGAIN, GTID, TIME, NotedFailover
 from migrate.state.position import Position
 from migrate.state.schema_history import ByTime
 
@@ -42,8 +42,8 @@ class Purged(OtherLog):
 
 
 def switch(
-    connection: Connection, source: Source, stored: Position, back_seconds: int, published: Published
-) -> tuple[Position, Failover, ByTime | None]:
+    connection: Connection, source: Source, stored: Position, back_seconds: int, published: UnacknowledgedTransactions
+) -> tuple[Position, NotedFailover, ByTime | None]:
     """Where to go on, on the server behind `connection`, not the one that wrote `stored`; what to note; and how the
     place was found, if by time.
 
@@ -69,13 +69,13 @@ def _switch(
     source: Source,
     stored: Position,
     back_seconds: int,
-    published: Published,
-) -> tuple[Position, Failover, ByTime | None]:
+    published: UnacknowledgedTransactions,
+) -> tuple[Position, NotedFailover, ByTime | None]:
     """As `switch`, on a server that may be read."""
     with explained(connection.name):
         if stored.gtid_set and offers_gtid(connection):
             check_gtids(connection, stored.gtid_set, published.gtids)
-            here = Finder(source, stored.replica_id, connection).find(Place(gtid_set=stored.gtid_set))
+            here = StartFinder(source, stored.replica_id, connection).find(Place(gtid_set=stored.gtid_set))
             # What is in the topic beyond the position may be there in part only: all of it comes again.
             again = published.gtids or published.newest
             file, pos, scheme, why = here.file, here.pos, AGAIN if again else GTID, ""
@@ -100,12 +100,14 @@ def _switch(
         gtid_set="" if scheme == TIME else stored.gtid_set,
         file_created=0,
     )
-    note = Failover(stored.source, position.incarnation, who(stored), who(position), scheme, why, end.file, end.pos)
+    note = NotedFailover(
+        stored.source, position.incarnation, who(stored), who(position), scheme, why, end.file, end.pos
+    )
     _tell(note, position)
     return position, note, by_time
 
 
-def _tell(note: Failover, position: Position) -> None:
+def _tell(note: NotedFailover, position: Position) -> None:
     log.warning(
         "another server is behind the source",
         source=note.source,

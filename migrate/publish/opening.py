@@ -17,14 +17,14 @@ from migrate.mysql.connection import Connection
 from migrate.mysql.errors import explained
 from migrate.mysql.foreign_keys import logs_cascades
 from migrate.publish import configured_start, replaced_log, start_position
-from migrate.publish.added_tables import Joining
+from migrate.publish.added_tables import AddedTables
 from migrate.publish.log import logfiles
 from migrate.publish.position_keeper import PositionKeeper
 from migrate.publish.schema.following import begin_incarnation
 from migrate.publish.side_role import SideRead
-from migrate.publish.source_selection import Reach, Reached
-from migrate.publish.start_position import Resume
-from migrate.publish.unacknowledged import Published, beyond
+from migrate.publish.source_selection import ReachedSource, SourceSelection
+from migrate.publish.start_position import ResumePlan
+from migrate.publish.unacknowledged import UnacknowledgedTransactions, beyond
 from migrate.settings import Settings, Source
 from migrate.state import compared, leading, left_out_messages, schema_history
 from migrate.state import failover as failovers
@@ -38,18 +38,18 @@ Name = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
+class OpenedSource:
     """source: as it is reached. logs_cascades: whether its log has what foreign keys change."""
 
     source: Source
     position: Position
-    resume: Resume
+    resume: ResumePlan
     charsets: dict[int, str]
     flavour: str
     logs_cascades: bool
 
 
-class Opening:
+class SourceOpening:
     """Of one source, once at the start of its publisher."""
 
     def __init__(
@@ -60,7 +60,7 @@ class Opening:
         migration: Migration,
         state: sa.Engine,
         keeper: PositionKeeper,
-        joining: Joining,
+        joining: AddedTables,
         stop: threading.Event,
     ) -> None:
         self._settings = settings
@@ -72,14 +72,14 @@ class Opening:
         self._joining = joining
         self._stop = stop
 
-    def open(self) -> Opened:
+    def open(self) -> OpenedSource:
         """The stored position, or the first one, which is stored at once (invariant capture-before-copy).
 
         Raises: StopError, ServerError, OwnershipLost.
         """
         settings, named = self._settings, self._source
         in_state, stored = self._keeper.load()
-        reached = Reach(named, stored, settings.failover, self._published(), self._stop, self._follows).open()
+        reached = SourceSelection(named, stored, settings.failover, self._published(), self._stop, self._follows).open()
         source, connection = reached.source, reached.connection
         with closing(connection), explained(f"source '{source.name}'"):
             written = source.address == named.address  # by the stream the other way
@@ -93,9 +93,9 @@ class Opening:
                 position, resume = self._goes_on(connection, reached, found)
                 self._joining.take_places(connection, position)
             charsets, logs = collation_charsets(connection), logs_cascades(connection)
-            return Opened(source, position, resume, charsets, connection.flavour, logs)
+            return OpenedSource(source, position, resume, charsets, connection.flavour, logs)
 
-    def _first(self, connection: Connection, source: Source, side: SideRead) -> tuple[Position, Resume]:
+    def _first(self, connection: Connection, source: Source, side: SideRead) -> tuple[Position, ResumePlan]:
         first = configured_start.first(connection, self._settings, source, list(self._tables), self._stop)
         resume = start_position.resume(connection, first)
         for table in self._tables.values():
@@ -106,7 +106,7 @@ class Opening:
         return first, resume
 
     def _keep(
-        self, position: Position, reached: Reached, stored: Position | None, side: SideRead, *, is_stored: bool
+        self, position: Position, reached: ReachedSource, stored: Position | None, side: SideRead, *, is_stored: bool
     ) -> None:
         """Store where to go on, where that is not stored yet. is_stored: the state has a position."""
         if position == stored:
@@ -118,7 +118,9 @@ class Opening:
             noted = partial(self._note_failover, position=position, reached=reached, note=note, side=side)
             self._keeper.save(position, noted, state_first=True)
 
-    def _goes_on(self, connection: Connection, reached: Reached, position: Position) -> tuple[Position, Resume]:
+    def _goes_on(
+        self, connection: Connection, reached: ReachedSource, position: Position
+    ) -> tuple[Position, ResumePlan]:
         """Raises ServerError, StopError."""
         try:
             if reached.other is not None:
@@ -142,7 +144,7 @@ class Opening:
         self._keeper.save(after, note, state_first=True)
         return after
 
-    def _published(self) -> Callable[[Position], Published]:
+    def _published(self) -> Callable[[Position], UnacknowledgedTransactions]:
         """What tells which of a source's messages the topics have beyond a position."""
         name, topics, names = self._settings.name, self._migration.topics, self._migration.topic_names
         with self._state.connect() as state:
@@ -168,7 +170,12 @@ class Opening:
             raise ServerError(f"source '{self._source.name}': its tables changed meanwhile", hint="start again")
 
     def _note_failover(
-        self, connection: sa.Connection, position: Position, reached: Reached, note: failovers.Failover, side: SideRead
+        self,
+        connection: sa.Connection,
+        position: Position,
+        reached: ReachedSource,
+        note: failovers.NotedFailover,
+        side: SideRead,
     ) -> None:
         """In the transaction of the position that follows from it."""
         name = self._settings.name

@@ -23,7 +23,7 @@ _NUMBERS: Final = 16  # bytes of `version` and `writes`
 
 
 @dataclass(frozen=True, slots=True)
-class Own:
+class OwnWrites:
     """What a publisher knows of the side that it reads. ours: the migration and the stream the other way, whose
     transactions are not published again; writer: the stream that writes there; role: the side's, at first. databases:
     those of its tables; a copy of one, loaded beside it, has these rows too."""

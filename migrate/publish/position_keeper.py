@@ -19,8 +19,8 @@ from migrate.state import acknowledged, exit_reason, outstanding
 from migrate.state import migration as migrations
 from migrate.state import position as positions
 from migrate.state.database import in_transaction
-from migrate.state.lease import Held, Leases
-from migrate.state.outstanding import Listed
+from migrate.state.lease import HeldLease, Leases
+from migrate.state.outstanding import ListedBatches
 from migrate.state.position import Position
 
 log = structlog.get_logger("migrate.publish")
@@ -36,7 +36,7 @@ class PositionKeeper:
         source: str,
         state: sa.Engine,
         leases: Leases,
-        held: Held,
+        held: HeldLease,
         stop: threading.Event,
         delivered: Acknowledged,
     ) -> None:
@@ -52,7 +52,7 @@ class PositionKeeper:
         self.writes = StateWrites(settings.name, source, state, leases, held, stop)
         """The state transactions of this publisher, counted."""
         self._saved: Position | None = None
-        self._listed = Listed()
+        self._listed = ListedBatches()
         self._answered = self._works = False  # the source has sent something; and a flush came after it
 
     def load(self) -> tuple[Position | None, Position | None]:
@@ -85,7 +85,7 @@ class PositionKeeper:
         Raises ServerError, OwnershipLost.
         """
         self._leases.check(self._held.name)
-        position, listed = batches.acknowledged, Listed.of(batches.outstanding)
+        position, listed = batches.acknowledged, ListedBatches.of(batches.outstanding)
         if position != self._saved or listed != self._listed:
             self.save(position, listed=listed)
         if idle and not listed.batches:
@@ -106,7 +106,7 @@ class PositionKeeper:
         position: Position,
         note: Note = lambda _connection: None,
         *,
-        listed: Listed | None = None,
+        listed: ListedBatches | None = None,
         state_first: bool = False,
     ) -> None:
         """note: what goes into the same transaction, before it. listed: batches on their way. state_first: it counts

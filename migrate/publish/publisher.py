@@ -16,13 +16,13 @@ from migrate.model.errors import MigrateError
 from migrate.model.table import Table
 from migrate.publish import start_position
 from migrate.publish.acknowledged import Acknowledged
-from migrate.publish.added_tables import Joining
+from migrate.publish.added_tables import AddedTables
 from migrate.publish.batches import Batches
 from migrate.publish.cascades import Cascades
 from migrate.publish.emit import Emitter
 from migrate.publish.log.ahead import LookAhead
 from migrate.publish.log.binlog import BinlogReader, NotByGtid
-from migrate.publish.opening import Opening
+from migrate.publish.opening import SourceOpening
 from migrate.publish.outbox import Outbox
 from migrate.publish.position_keeper import PositionKeeper
 from migrate.publish.reader import TransactionReader
@@ -31,7 +31,7 @@ from migrate.publish.transaction_sink import TransactionSink
 from migrate.settings import Settings
 from migrate.state import migration as migrations
 from migrate.state import oversized
-from migrate.state.lease import Held, Leases
+from migrate.state.lease import HeldLease, Leases
 from migrate.state.oversized import Oversized
 from migrate.target.routing import PlannedTable
 
@@ -51,7 +51,7 @@ class Publisher:
         planned: Mapping[tuple[str, str], PlannedTable],
         state: sa.Engine,
         leases: Leases,
-        held: Held,
+        held: HeldLease,
         stop: threading.Event,
     ) -> None:
         self._settings = settings
@@ -65,9 +65,9 @@ class Publisher:
         self._producer = self._new_producer()
         self._keeper = PositionKeeper(settings, source, state, leases, held, stop, self._acknowledged)
         tables = {name: one.table for name, one in planned.items()}
-        self._joining = Joining(settings.name, source, tables, state, self._keeper.writes, stop)
+        self._joining = AddedTables(settings.name, source, tables, state, self._keeper.writes, stop)
         named = settings.source(source)
-        self._opened = Opening(
+        self._opened = SourceOpening(
             settings, named, planned, self._migration, state, self._keeper, self._joining, stop
         ).open()
         self._position, self._resume = self._opened.position, self._opened.resume

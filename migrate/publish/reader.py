@@ -17,7 +17,7 @@ from migrate.publish.emit import Transaction
 from migrate.publish.log import binlog, payload
 from migrate.publish.log.binlog import Event
 from migrate.publish.log.gtid_event import gtid_of
-from migrate.publish.own_writes import Own
+from migrate.publish.own_writes import OwnWrites
 from migrate.publish.schema.schema import Schema
 from migrate.publish.schema.statement import Statement, first_word, is_begin, parse_query, savepoint_of
 from migrate.target.roles import ROLE, STANDBY
@@ -71,7 +71,7 @@ class TransactionReader:
         schema: Schema,
         charsets: Mapping[int, str],
         sink: Sink,
-        side: Own,
+        side: OwnWrites,
         *,
         mariadb: bool,
     ) -> None:

@@ -22,8 +22,8 @@ from migrate.publish.failover import who
 from migrate.publish.log.logfiles import OtherLog
 from migrate.state import compared, leading, membership, schema_history
 from migrate.state import failover as failovers
-from migrate.state.failover import GTID, Failover
-from migrate.state.membership import Stage
+from migrate.state.failover import GTID, NotedFailover
+from migrate.state.membership import MemberStage
 from migrate.state.position import Position
 from migrate.target.roles import Role
 
@@ -70,11 +70,14 @@ def note(connection: sa.Connection, migration: str, before: Position, after: Pos
         here = replace(version, since=since, gtid="", role=role)
         schema_history.put(connection, migration, after.source, name, here, after.server)
     for id_, member in membership.every(connection, migration).items():
-        if id_[0] == after.source and member.stage in (Stage.JOINING, Stage.JOINED):  # a place in the old log is none
+        if id_[0] == after.source and member.stage in (
+            MemberStage.JOINING,
+            MemberStage.JOINED,
+        ):  # a place in the old log is none
             membership.put(connection, migration, id_, replace(member, gtid_set="", server_id=0, server_uuid=""))
     doubt = (
         f"its log is another one than was read up to {before.file}:{before.pos}; writes by others there are not known"
     )
-    failover = Failover(after.source, after.incarnation, who(before), who(after), GTID, doubt)
+    failover = NotedFailover(after.source, after.incarnation, who(before), who(after), GTID, doubt)
     failovers.note(connection, migration, failover)
     log.warning("begins at the end of the log", source=after.source, file=after.file, pos=after.pos, why=why.message)

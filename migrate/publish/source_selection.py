@@ -18,9 +18,9 @@ from migrate.publish import failover
 from migrate.publish.failover import LacksTransactions, Purged
 from migrate.publish.log.logfiles import OtherLog
 from migrate.publish.start_position import is_server
-from migrate.publish.unacknowledged import Published
+from migrate.publish.unacknowledged import UnacknowledgedTransactions
 from migrate.settings import Failover, Source
-from migrate.state.failover import Failover as Note
+from migrate.state.failover import NotedFailover as Note
 from migrate.state.position import Position
 from migrate.state.schema_history import ByTime
 
@@ -32,7 +32,7 @@ what is written there would be missing from then on, and the present address may
 
 
 @dataclass(frozen=True, slots=True)
-class Reached:
+class ReachedSource:
     """A session on the server to read from, and the place there; None for a publisher that never ran."""
 
     source: Source
@@ -43,7 +43,7 @@ class Reached:
     other: OtherLog | None = None  # why its log does not go on from the position, where only its end is to be taken
 
 
-class Reach:
+class SourceSelection:
     """Tries the addresses in order, beginning with the one that the stored position is from.
 
     published: what the topic has beyond the stored position; asked only when the server is another one. follows:
@@ -55,7 +55,7 @@ class Reach:
         source: Source,
         stored: Position | None,
         settings: Failover,
-        published: Callable[[Position], Published],
+        published: Callable[[Position], UnacknowledgedTransactions],
         stop: threading.Event,
         follows: Callable[[], bool] = lambda: False,
     ) -> None:
@@ -70,7 +70,7 @@ class Reach:
         self._present, *self._others = places[first:] + places[:first]
         self._told: dict[str, str] = {}
 
-    def open(self) -> Reached:
+    def open(self) -> ReachedSource:
         """Wait for the present address, at most `failover.down_seconds`; then take the next one that may follow.
 
         Raises: ServerError when the only address does not answer, LacksTransactions when the present server is another
@@ -100,7 +100,7 @@ class Reach:
             if self._stop.wait(_PAUSE):
                 raise ServerError(f"{self._name}: stopped while no address could be read")
 
-    def _next(self) -> Reached | None:
+    def _next(self) -> ReachedSource | None:
         for source in self._others:
             try:
                 reached = self._try(source)
@@ -111,7 +111,7 @@ class Reach:
             return reached
         return None
 
-    def _at_end(self) -> Reached | None:
+    def _at_end(self) -> ReachedSource | None:
         """Of the standby side, where no address goes on from the position: the present one in spite of that if it
         answers, else the next one that is only behind."""
         if self._follows():
@@ -120,31 +120,31 @@ class Reach:
                     return self._try(source, at_end=(OtherLog,) if source is self._present else _BEHIND)
         return None
 
-    def _try(self, source: Source, *, at_end: tuple[type[OtherLog], ...] = ()) -> Reached:
+    def _try(self, source: Source, *, at_end: tuple[type[OtherLog], ...] = ()) -> ReachedSource:
         """at_end: why the end of its log is good enough."""
         connection = connect(source, self._name)
         try:
             return self._judge(source, connection)
         except OtherLog as why:
             if isinstance(why, at_end):
-                return Reached(source, connection, self._stored, other=why)
+                return ReachedSource(source, connection, self._stored, other=why)
             connection.close()
             raise
         except BaseException:
             connection.close()
             raise
 
-    def _judge(self, source: Source, connection: Connection) -> Reached:
+    def _judge(self, source: Source, connection: Connection) -> ReachedSource:
         if self._stored is None:
-            return Reached(source, connection, None)
+            return ReachedSource(source, connection, None)
         with explained(self._name):
             facts = server_facts(connection)
         if is_server(facts, self._stored):
-            return Reached(source, connection, replace(self._stored, address=source.address))
+            return ReachedSource(source, connection, replace(self._stored, address=source.address))
         back = self._settings.back_seconds
         published = self._published(self._stored)
         position, note, by_time = failover.switch(connection, source, self._stored, back, published)
-        return Reached(source, connection, position, note, by_time)
+        return ReachedSource(source, connection, position, note, by_time)
 
     def _tell(self, source: Source, error: MigrateError) -> None:
         """Log why an address is not read, once for each reason."""

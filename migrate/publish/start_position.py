@@ -82,35 +82,35 @@ def offers_gtid(connection: Connection) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Resume:
+class ResumePlan:
     """How to go on from a position."""
 
     by_gtid: bool
     gtids: GtidSet | None  # what is delivered up to there; None when that is not known
 
-    def at(self, position: Position, flavour: str) -> Resume:
+    def at(self, position: Position, flavour: str) -> ResumePlan:
         """The same for a later position of the same run."""
         if not position.gtid_set:
-            return Resume(False, None)
-        return Resume(self.by_gtid, gtid.parse(position.gtid_set, flavour))
+            return ResumePlan(False, None)
+        return ResumePlan(self.by_gtid, gtid.parse(position.gtid_set, flavour))
 
 
-def resume(connection: Connection, position: Position) -> Resume:
+def resume(connection: Connection, position: Position) -> ResumePlan:
     """In the scheme the position was written in, as long as the source still offers it.
 
     A position by file gets a set as well where the source can say which one belongs to it.
     """
     offered = offers_gtid(connection)
     if position.gtid_set:
-        return Resume(offered, gtid.parse(position.gtid_set, connection.flavour))
+        return ResumePlan(offered, gtid.parse(position.gtid_set, connection.flavour))
     if not offered:
-        return Resume(False, None)
+        return ResumePlan(False, None)
     if connection.flavour == "mariadb":
         known = binlog_gtid_pos(connection, position.file, position.pos)
-        return Resume(False, None if known is None else gtid.parse(known, "mariadb"))
+        return ResumePlan(False, None if known is None else gtid.parse(known, "mariadb"))
     end = log_end(connection)
     at_end = (end.file, end.pos) == (position.file, position.pos)
-    return Resume(False, gtid.parse(end.gtid_set, "mysql") if at_end else None)
+    return ResumePlan(False, gtid.parse(end.gtid_set, "mysql") if at_end else None)
 
 
 def first_position(

@@ -18,7 +18,7 @@ from migrate.model.errors import ServerError
 from migrate.state import compared
 from migrate.state import position as positions
 from migrate.state.database import PUT_BACK, in_transaction
-from migrate.state.lease import Held, Leases
+from migrate.state.lease import HeldLease, Leases
 from migrate.state.position import Position
 
 log = structlog.get_logger("migrate.publish")
@@ -33,7 +33,7 @@ class StateWrites:
     """
 
     def __init__(
-        self, migration: str, source: str, state: sa.Engine, leases: Leases, held: Held, stop: threading.Event
+        self, migration: str, source: str, state: sa.Engine, leases: Leases, held: HeldLease, stop: threading.Event
     ) -> None:
         self._migration = migration
         self._source = source

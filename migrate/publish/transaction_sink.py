@@ -9,7 +9,7 @@ import structlog
 from migrate.model.coordinate import Coordinate, in_log
 from migrate.model.errors import Code, StopError
 from migrate.model.table import Table
-from migrate.publish.added_tables import Ahead
+from migrate.publish.added_tables import TablesAhead
 from migrate.publish.batches import Boundary
 from migrate.publish.cascades import Cascades
 from migrate.publish.decode.rows import RowEvent
@@ -32,7 +32,7 @@ class TransactionSink:
         outbox: Outbox,
         history: History,
         definitions: Definitions,
-        ahead: Ahead,
+        ahead: TablesAhead,
         emitter: Callable[[Table], Emitter],
         enter: Callable[[str], None],
         *,

@@ -15,7 +15,7 @@ _FIRST_BLOCK = 500  # messages read back from a partition's end; doubled until o
 
 
 @dataclass(slots=True)
-class Published:
+class UnacknowledgedTransactions:
     """Transactions beyond a position."""
 
     gtids: set[str] = field(default_factory=set)
@@ -32,14 +32,14 @@ def beyond(
     partitions: Iterable[tuple[str, int]],
     without: Container[tuple[str, int, int]],
     stored: Position,
-) -> Published:
+) -> UnacknowledgedTransactions:
     """Read each partition (topic, number) back from its end to the position.
 
     without: (topic, number, offset) of messages that a person left out. Raises: StopError for another that cannot be
     read, ServerError.
     """
     limit = stored.coordinate
-    found = Published()
+    found = UnacknowledgedTransactions()
     with closing(PartitionReader(settings.kafka, f"{settings.group}.published")) as reader:
         for topic, number in partitions:
             low, high = reader.bounds(topic, number)

@@ -56,7 +56,7 @@ class CheckCounts:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class FinishedCheck:
     """The last run that came to its end."""
 
     finished: datetime
@@ -65,7 +65,7 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
-class Rest:
+class CheckProgress:
     """How far the check is beyond a table's copied chunks."""
 
     low: Key | None = None  # the keys above it come next; None: those above the chunks
@@ -73,7 +73,7 @@ class Rest:
 
 
 @dataclass(frozen=True, slots=True)
-class Open:
+class OpenDifference:
     """A key that differs."""
 
     id: TableId
@@ -97,15 +97,15 @@ def finish(connection: sa.Connection, migration: str, counts: CheckCounts, secon
     connection.execute(insert(run).values(migration=migration, **values).on_duplicate_key_update(values))
 
 
-def latest(connection: sa.Connection, migration: str) -> Run | None:
+def latest(connection: sa.Connection, migration: str) -> FinishedCheck | None:
     wanted = [run.c[name] for name in ("finished", "milliseconds", *_COUNTS)]
     row = connection.execute(sa.select(*wanted).where(run.c.migration == migration)).one_or_none()
-    return Run(row[0], row[1] / 1000, CheckCounts(*row[2:])) if row else None
+    return FinishedCheck(row[0], row[1] / 1000, CheckCounts(*row[2:])) if row else None
 
 
-def get_rest(connection: sa.Connection, migration: str, id_: TableId) -> Rest:
+def get_rest(connection: sa.Connection, migration: str, id_: TableId) -> CheckProgress:
     row = connection.execute(sa.select(rest.c.low, rest.c.checked).where(*is_table(rest, migration, id_))).one_or_none()
-    return Rest(bound_of(row[0]), row[1]) if row else Rest()
+    return CheckProgress(bound_of(row[0]), row[1]) if row else CheckProgress()
 
 
 def note_rest(connection: sa.Connection, migration: str, id_: TableId, low: Key | None) -> None:
@@ -139,7 +139,7 @@ def count(
     return how_many(connection, difference, [*mine, *since_verification.unsettled(difference, verification)])
 
 
-def every(connection: sa.Connection, migration: str, limit: int | None = None) -> list[Open]:
+def every(connection: sa.Connection, migration: str, limit: int | None = None) -> list[OpenDifference]:
     """The keys that differ, those that do so for longest first."""
     names = ("source", "table_schema", "table_name", "key_text", "kind", "detail", "first_seen", "last_seen")
     rows = connection.execute(
@@ -148,7 +148,7 @@ def every(connection: sa.Connection, migration: str, limit: int | None = None) -
         .order_by(difference.c.first_seen, difference.c.key_hash)
         .limit(limit)
     )
-    return [Open((row[0], row[1], row[2]), *row[3:]) for row in rows]
+    return [OpenDifference((row[0], row[1], row[2]), *row[3:]) for row in rows]
 
 
 def forget(connection: sa.Connection, migration: str, ids: Iterable[TableId]) -> None:

@@ -29,7 +29,7 @@ class Outcome(StrEnum):
     ABORTED = "aborted"
 
 
-class Stage(StrEnum):
+class StepState(StrEnum):
     BEGUN = "begun"
     DONE = "done"
     FAILED = "failed"
@@ -69,7 +69,7 @@ blocks = sa.Table(
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class CutoverRun:
     number: int
     direction: Direction
     outcome: Outcome
@@ -83,11 +83,11 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class JournalEntry:
     """One line of a run's journal."""
 
     step: str
-    stage: Stage
+    stage: StepState
     at: datetime
     detail: str
 
@@ -113,7 +113,7 @@ def begin(connection: sa.Connection, migration: str, direction: Direction) -> in
 
 def latest(
     connection: sa.Connection, migration: str, number: int | None = None, outcome: Outcome | None = None
-) -> Run | None:
+) -> CutoverRun | None:
     """The newest run, or the one of a number, or the newest that came to an outcome."""
     names = ("run", "direction", "outcome", "started", "finished", "freeze_seconds")
     row = connection.execute(
@@ -126,7 +126,7 @@ def latest(
         .order_by(runs.c.run.desc())
         .limit(1)
     ).one_or_none()
-    return Run(int(row[0]), Direction(row[1]), Outcome(row[2]), *row[3:]) if row else None
+    return CutoverRun(int(row[0]), Direction(row[1]), Outcome(row[2]), *row[3:]) if row else None
 
 
 def came_to(
@@ -153,7 +153,7 @@ def lock(connection: sa.Connection, migration: str, run: int) -> Outcome:
     return Outcome(found)
 
 
-def write(connection: sa.Connection, migration: str, run: int, step: str, stage: Stage, detail: str = "") -> None:
+def write(connection: sa.Connection, migration: str, run: int, step: str, stage: StepState, detail: str = "") -> None:
     """A line of the journal."""
     last = connection.execute(
         sa.select(sa.func.max(steps.c.entry)).where(steps.c.migration == migration, steps.c.run == run)
@@ -162,14 +162,14 @@ def write(connection: sa.Connection, migration: str, run: int, step: str, stage:
     connection.execute(sa.insert(steps).values(migration=migration, run=run, **values))
 
 
-def journal(connection: sa.Connection, migration: str, run: int) -> list[Entry]:
+def journal(connection: sa.Connection, migration: str, run: int) -> list[JournalEntry]:
     """Every line of a run's journal, in order."""
     rows = connection.execute(
         sa.select(steps.c.step, steps.c.stage, steps.c.at, steps.c.detail)
         .where(steps.c.migration == migration, steps.c.run == run)
         .order_by(steps.c.entry)
     )
-    return [Entry(row[0], Stage(row[1]), row[2], row[3] or "") for row in rows]
+    return [JournalEntry(row[0], StepState(row[1]), row[2], row[3] or "") for row in rows]
 
 
 def blocked(connection: sa.Connection, migration: str, side: Side) -> list[Block]:

@@ -23,7 +23,7 @@ table = sa.Table(
 )
 
 
-class Ending(NamedTuple):
+class ExitReason(NamedTuple):
     """The last one of a process; it may have been started again by now."""
 
     process: str
@@ -43,11 +43,11 @@ def clear(connection: sa.Connection, migration: str, process: str) -> None:
     connection.execute(sa.delete(table).where(table.c.migration == migration, table.c.process == process))
 
 
-def every(connection: sa.Connection, migration: str) -> list[Ending]:
+def every(connection: sa.Connection, migration: str) -> list[ExitReason]:
     """By name."""
     rows = connection.execute(
         sa.select(table.c.process, table.c.reason, table.c.hint, table.c.at)
         .where(table.c.migration == migration)
         .order_by(table.c.process)
     )
-    return [Ending(*row) for row in rows]
+    return [ExitReason(*row) for row in rows]

@@ -36,7 +36,7 @@ _REMOVED = 0
 
 
 @dataclass(frozen=True, slots=True)
-class Failover:
+class NotedFailover:
     source: str
     incarnation: int  # that began with it
     from_server: str
@@ -47,32 +47,32 @@ class Failover:
     until_pos: int = 0
 
 
-def note(connection: sa.Connection, migration: str, failover: Failover) -> None:
+def note(connection: sa.Connection, migration: str, failover: NotedFailover) -> None:
     """Store one; the same one again (its position was not saved) takes the place of the first."""
     values = asdict(failover) | {"verified": None, "at": now}
     row = {"migration": migration, **values}
     connection.execute(insert(table).values(row).on_duplicate_key_update(values))
 
 
-def every(connection: sa.Connection, migration: str, source: str) -> list[Failover]:
+def every(connection: sa.Connection, migration: str, source: str) -> list[NotedFailover]:
     """Oldest first."""
     rows = connection.execute(
-        sa.select(*(table.c[name] for name in Failover.__slots__))
+        sa.select(*(table.c[name] for name in NotedFailover.__slots__))
         .where(table.c.migration == migration, table.c.source == source)
         .order_by(table.c.incarnation)
     )
-    return [Failover(*row) for row in rows]
+    return [NotedFailover(*row) for row in rows]
 
 
-def in_doubt(connection: sa.Connection, migration: str) -> dict[str, tuple[Failover, datetime]]:
+def in_doubt(connection: sa.Connection, migration: str) -> dict[str, tuple[NotedFailover, datetime]]:
     """By source: its last failover, and when, that no verification has settled yet."""
-    names = Failover.__slots__
+    names = NotedFailover.__slots__
     rows = connection.execute(
         sa.select(*(table.c[name] for name in names), table.c.at)
         .where(table.c.migration == migration, *_OPEN)
         .order_by(table.c.incarnation)
     )
-    return {row[0]: (Failover(*row[: len(names)]), row[len(names)]) for row in rows}
+    return {row[0]: (NotedFailover(*row[: len(names)]), row[len(names)]) for row in rows}
 
 
 def settle(connection: sa.Connection, migration: str, run: int, sources: Collection[str]) -> int:

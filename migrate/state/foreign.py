@@ -52,7 +52,7 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Foreign:
+class ForeignWrite:
     """One key of a table as the stream's source has it; None stands for every key of it."""
 
     id: TableId
@@ -62,7 +62,7 @@ class Foreign:
     seen: datetime | None = None
 
 
-def note(connection: sa.Connection, migration: str, found: Iterable[Foreign]) -> None:
+def note(connection: sa.Connection, migration: str, found: Iterable[ForeignWrite]) -> None:
     """List keys; one that is listed already has the newer coordinate. Listing the same again changes nothing."""
     latest = {(one.id, one.key): one for one in found}
     if (since := verification.equal_since(connection, migration)) is not None:
@@ -76,18 +76,18 @@ def note(connection: sa.Connection, migration: str, found: Iterable[Foreign]) ->
         if how_many(connection, table, is_table(table, migration, id_)) > MOST:
             last = next(one for one in latest.values() if one.id == id_)
             connection.execute(sa.delete(table).where(*is_table(table, migration, id_)))
-            whole = _row(migration, Foreign(id_, None, last.kind, last.origin))
+            whole = _row(migration, ForeignWrite(id_, None, last.kind, last.origin))
             put_all(connection, "foreign_write", [{**whole, **began}], _LATER)
 
 
-def _row(migration: str, one: Foreign) -> dict[str, object]:
+def _row(migration: str, one: ForeignWrite) -> dict[str, object]:
     text, at = EVERY if one.key is None else key_json(one.key), stored(one.origin)
     place = {"incarnation": at.incarnation, "file_no": at.file, "tx": at.transaction, "ordinal": at.ordinal}
     key = {"key_hash": hashlib.sha256(text.encode()).digest(), "key_text": text, "kind": one.kind.value}
     return {**table_row(migration, one.id), **key, **place}
 
 
-def every(connection: sa.Connection, migration: str, most: int | None = None) -> list[Foreign]:
+def every(connection: sa.Connection, migration: str, most: int | None = None) -> list[ForeignWrite]:
     """What no clean verification of all tables has settled since, by table and coordinate. most: how many."""
     columns = table.c
     rows = connection.execute(
@@ -97,7 +97,7 @@ def every(connection: sa.Connection, migration: str, most: int | None = None) ->
         .limit(most)
     )
     return [
-        Foreign(
+        ForeignWrite(
             (row.source, row.table_schema, row.table_name),
             None if row.key_text == EVERY else tuple(json.loads(row.key_text)),
             Kind(row.kind),
@@ -123,7 +123,7 @@ def _open(connection: sa.Connection, migration: str) -> list[sa.ColumnElement[bo
     return [table.c.migration == migration, *since_verification.unsettled(table, since)]
 
 
-def settle(connection: sa.Connection, migration: str, found: Iterable[Foreign]) -> int:
+def settle(connection: sa.Connection, migration: str, found: Iterable[ForeignWrite]) -> int:
     """Strike out those whose sides were found equal since, unless they were written again meanwhile; how many."""
     struck = 0
     for one in found:

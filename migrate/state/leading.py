@@ -57,7 +57,7 @@ def _other(direction: Direction, what: str) -> str:
     return f"the other direction is `{Command.of(what).towards(direction)}`"
 
 
-class Sides(NamedTuple):
+class StreamSides(NamedTuple):
     """What a stream reads and what it writes, and the direction in which commands of the other one are typed."""
 
     read: str
@@ -65,10 +65,10 @@ class Sides(NamedTuple):
     other: Direction
 
 
-def sides(connection: sa.Connection, name: str) -> Sides:
+def sides(connection: sa.Connection, name: str) -> StreamSides:
     if migrations.reverse_of(connection, name):
-        return Sides("targets", "sources", Direction.FORWARD)
-    return Sides("sources", "targets", Direction.REVERSE)
+        return StreamSides("targets", "sources", Direction.FORWARD)
+    return StreamSides("sources", "targets", Direction.REVERSE)
 
 
 def hold(connection: sa.Connection, name: str) -> None:

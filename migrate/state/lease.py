@@ -36,7 +36,7 @@ log = structlog.get_logger("migrate.lease")
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class HeldLease:
     name: str
     epoch: int
 
@@ -68,7 +68,7 @@ class Leases:
         self._migration = migration
         self._seconds = seconds
         self._quiet = quiet
-        self._held: dict[str, Held] = {}
+        self._held: dict[str, HeldLease] = {}
         self._good_until: dict[str, float] = {}
         self._lock = threading.Lock()
         self._stopped = threading.Event()
@@ -78,7 +78,7 @@ class Leases:
         self._thread.start()
         return self
 
-    def acquire(self, name: str) -> Held | None:
+    def acquire(self, name: str) -> HeldLease | None:
         """Take a lease that is free or run out; None while another holder has it. The epoch rises by one."""
         asked = time.monotonic()
         ends = sa.text(f"NOW(6) + INTERVAL {int(self._seconds * 1_000_000)} MICROSECOND")
@@ -101,7 +101,7 @@ class Leases:
             connection.execute(
                 sa.update(table).where(*self._named(name)).values(holder=self.holder, epoch=epoch, expires=ends)
             )
-        held = Held(name, epoch)
+        held = HeldLease(name, epoch)
         with self._lock:
             self._held[name] = held
             self._good_until[name] = asked + self._seconds
@@ -109,7 +109,7 @@ class Leases:
             log.info("lease taken", lease=name, epoch=epoch)
         return held
 
-    def raise_above(self, name: str, epoch: int, connection: sa.Connection) -> Held:
+    def raise_above(self, name: str, epoch: int, connection: sa.Connection) -> HeldLease:
         """Give a lease of ours an epoch above one that was found elsewhere: the state was put back to an earlier one.
 
         connection: in a transaction, which may be done again.
@@ -120,7 +120,7 @@ class Leases:
             held = self._held.get(name)
         if held is None:
             raise OwnershipLost(f"lease '{name}' is no longer ours", hint="another process took over; this one ends")
-        later = Held(name, max(held.epoch, epoch) + 1)
+        later = HeldLease(name, max(held.epoch, epoch) + 1)
         mine = (*self._named(name), table.c.holder == self.holder)
         changed = connection.execute(
             sa.update(table).where(*mine, table.c.epoch.in_([held.epoch, later.epoch])).values(epoch=later.epoch)
@@ -130,13 +130,13 @@ class Leases:
         log.warning("the state database knew an older epoch", lease=name, was=held.epoch, epoch=later.epoch)
         return later
 
-    def raised(self, held: Held, later: Held) -> None:
+    def raised(self, held: HeldLease, later: HeldLease) -> None:
         """That transaction is committed."""
         with self._lock:
             if self._held.get(held.name) == held:
                 self._held[held.name] = later
 
-    def wait(self, name: str, stop: threading.Event, poll_seconds: float = 0.5) -> Held | None:
+    def wait(self, name: str, stop: threading.Event, poll_seconds: float = 0.5) -> HeldLease | None:
         """Stand by until the lease is ours, also while the state server is away; None when `stop` was set first."""
         told = False
         while not stop.is_set():
@@ -164,7 +164,7 @@ class Leases:
                 connection.execute(sa.delete(table).where(*alike, old, had))
         return [str(name) for name, held in rows if held]
 
-    def check(self, name: str) -> Held:
+    def check(self, name: str) -> HeldLease:
         """The lease as held now. Raises OwnershipLost when it is not surely ours any more."""
         with self._lock:
             held = self._held.get(name)
@@ -173,7 +173,7 @@ class Leases:
             raise OwnershipLost(f"lease '{name}' is no longer ours", hint="another process took over; this one ends")
         return held
 
-    def still_ours(self, connection: sa.Connection, held: Held) -> None:
+    def still_ours(self, connection: sa.Connection, held: HeldLease) -> None:
         """Check inside a state transaction, and keep others from taking it before that commits."""
         row = connection.execute(
             sa.select(table.c.holder, table.c.epoch).where(*self._named(held.name)).with_for_update(read=True)
@@ -181,7 +181,7 @@ class Leases:
         if (row[0], int(row[1])) != (self.holder, held.epoch):
             raise OwnershipLost(f"lease '{held.name}' is held by {row[0]} now", hint="this process ends")
 
-    def lost(self, connection: sa.Connection, held: Iterable[Held]) -> set[str]:
+    def lost(self, connection: sa.Connection, held: Iterable[HeldLease]) -> set[str]:
         """Names of those that are another's now, asked as `still_ours` asks: the rest is ours until the commit."""
         mine = {lease.name: lease for lease in held}
         rows = connection.execute(
@@ -210,7 +210,7 @@ class Leases:
         if held:
             self._expire(held)
 
-    def _expire(self, held: list[Held]) -> None:
+    def _expire(self, held: list[HeldLease]) -> None:
         try:
             with self._engine.begin() as connection:
                 for lease in held:

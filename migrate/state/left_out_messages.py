@@ -29,7 +29,7 @@ table = sa.Table(
 
 
 @dataclass(frozen=True, slots=True)
-class LeftOut:
+class LeftOutMessage:
     partition: Partition
     offset: int
     size: int  # bytes of the message
@@ -57,7 +57,7 @@ def reason(connection: sa.Connection, partition: Partition, offset: int) -> str 
     return None if found is None else str(found)
 
 
-def every(connection: sa.Connection, migration: str) -> list[LeftOut]:
+def every(connection: sa.Connection, migration: str) -> list[LeftOutMessage]:
     """By partition and offset."""
     size = sa.func.length(table.c.value)
     rows = connection.execute(
@@ -73,7 +73,9 @@ def every(connection: sa.Connection, migration: str) -> list[LeftOut]:
         .where(table.c.migration == migration)
         .order_by(table.c.topic_id, table.c.partition_no, table.c.message_offset)
     )
-    return [LeftOut(Partition(migration, row[0], int(row[1])), int(row[2]), int(row[3]), *row[4:]) for row in rows]
+    return [
+        LeftOutMessage(Partition(migration, row[0], int(row[1])), int(row[2]), int(row[3]), *row[4:]) for row in rows
+    ]
 
 
 def count(connection: sa.Connection, migration: str, verification: int | None = None) -> int:
@@ -83,7 +85,7 @@ def count(connection: sa.Connection, migration: str, verification: int | None = 
     )
 
 
-class Reasons:
+class LeaveOutReasons:
     """What the consumer and the merger ask when a message cannot be applied."""
 
     def __init__(self, run: Callable[[Callable[[sa.Connection], Any]], Any]) -> None:

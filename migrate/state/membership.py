@@ -18,7 +18,7 @@ from migrate.state import columns
 from migrate.state.database import metadata
 
 
-class Stage(StrEnum):
+class MemberStage(StrEnum):
     WAITING = "waiting"  # added; no publisher has begun with it
     JOINING = "joining"  # its place is known, and still ahead of the publisher
     JOINED = "joined"  # the publisher was there
@@ -43,7 +43,7 @@ table = sa.Table(
 class Member:
     """Where a table stands, and the place that its changes count from; file: empty while there is none."""
 
-    stage: Stage
+    stage: MemberStage
     incarnation: int = 0
     file: str = ""
     pos: int = 0
@@ -54,12 +54,12 @@ class Member:
     @property
     def begun(self) -> bool:
         """Whether the publisher was at its place, so that the copy may read."""
-        return self.stage is Stage.JOINED
+        return self.stage is MemberStage.JOINED
 
     @property
     def since(self) -> Coordinate | None:
         """No message from before this coordinate counts; None: none counts."""
-        if self.stage not in (Stage.JOINING, Stage.JOINED):
+        if self.stage not in (MemberStage.JOINING, MemberStage.JOINED):
             return None
         return Coordinate(self.incarnation, file_number(self.file), self.pos, 0)
 
@@ -72,13 +72,13 @@ def every(connection: sa.Connection, migration: str) -> dict[TableId, Member]:
             table.c.migration == migration
         )
     )
-    return {(row[0], row[1], row[2]): Member(Stage(row[3]), *row[4:]) for row in rows}
+    return {(row[0], row[1], row[2]): Member(MemberStage(row[3]), *row[4:]) for row in rows}
 
 
 def get(connection: sa.Connection, migration: str, id_: TableId) -> Member | None:
     wanted = [table.c[name] for name in Member.__slots__]
     row = connection.execute(sa.select(*wanted).where(*columns.is_table(table, migration, id_))).one_or_none()
-    return Member(Stage(row[0]), *row[1:]) if row else None
+    return Member(MemberStage(row[0]), *row[1:]) if row else None
 
 
 def put(connection: sa.Connection, migration: str, id_: TableId, member: Member) -> None:

@@ -46,14 +46,14 @@ class _Batch(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class ListedBatches:
     batches: int = 0
     rows: int = 0
     bytes: int = 0
     first: tuple[tuple[int, int, int, str], ...] = ()  # id, rows, bytes, where it ends ("" while that is not read)
 
     @classmethod
-    def of(cls, batches: Sequence[_Batch]) -> Listed:
+    def of(cls, batches: Sequence[_Batch]) -> ListedBatches:
         first = tuple(
             (batch.id, batch.rows, batch.size, f"{batch.end.file}:{batch.end.pos}" if batch.end else "")
             for batch in batches[:_NAMED]
@@ -61,7 +61,7 @@ class Listed:
         return cls(len(batches), sum(batch.rows for batch in batches), sum(batch.size for batch in batches), first)
 
 
-def put(connection: sa.Connection, migration: str, source: str, listed: Listed) -> None:
+def put(connection: sa.Connection, migration: str, source: str, listed: ListedBatches) -> None:
     values = {
         "batches": listed.batches,
         "row_count": listed.rows,
@@ -79,7 +79,7 @@ def note_idle(connection: sa.Connection, migration: str, source: str) -> None:
     connection.execute(insert(table).values(row | nothing).on_duplicate_key_update(idle_at=now))
 
 
-def get(connection: sa.Connection, migration: str, source: str) -> tuple[Listed, datetime | None]:
+def get(connection: sa.Connection, migration: str, source: str) -> tuple[ListedBatches, datetime | None]:
     """What was outstanding at the last flush, and when the source was last seen idle (UTC of the state server)."""
     row = connection.execute(
         sa.select(table.c.batches, table.c.row_count, table.c.bytes, table.c.listed, table.c.idle_at).where(
@@ -87,12 +87,12 @@ def get(connection: sa.Connection, migration: str, source: str) -> tuple[Listed,
         )
     ).one_or_none()
     if row is None:
-        return Listed(), None
-    return Listed(*row[:3], tuple(tuple(item) for item in json.loads(row[3]))), row[4]
+        return ListedBatches(), None
+    return ListedBatches(*row[:3], tuple(tuple(item) for item in json.loads(row[3]))), row[4]
 
 
 def clear(connection: sa.Connection, migration: str, source: str) -> int:
     """Forget the list of a publisher that is gone; returns how many batches it had."""
     found, _ = get(connection, migration, source)
-    put(connection, migration, source, Listed())
+    put(connection, migration, source, ListedBatches())
     return found.batches

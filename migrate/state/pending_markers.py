@@ -45,7 +45,7 @@ _LATER = {
 """The later coordinate, column by column: those that are equal already change nothing for the next."""
 
 
-class Waiting(NamedTuple):
+class PendingMarker(NamedTuple):
     """after: the coordinate of the change that it follows, None: it follows none; copied: whether it waits until a copy
     is closed."""
 
@@ -94,7 +94,7 @@ class Generations:
         return (now_ == before and not self._left(connection)) or self._rounds > GENERATIONS
 
 
-class Waits:
+class PendingMarkers:
     """For a consumer."""
 
     def __init__(self, notes: Notes, migration: str) -> None:
@@ -135,13 +135,13 @@ def put(connection: sa.Connection, migration: str, markers: Iterable[tuple[Table
     put_all(connection, table.name, some, _LATER)
 
 
-def every(connection: sa.Connection, migration: str) -> list[Waiting]:
+def every(connection: sa.Connection, migration: str) -> list[PendingMarker]:
     """Those that were not sent: first those that wait for no copy, oldest first."""
     names = ("id", "source", "table_schema", "table_name", "incarnation", "file_no", "tx", "copied")
     wanted = sa.select(*(table.c[name] for name in names)).where(table.c.migration == migration, table.c.sent.is_(None))
     rows = connection.execute(wanted.order_by(table.c.copied, table.c.id).limit(_MOST))
     return [
-        Waiting(row.id, (row[1], row[2], row[3]), _after(row.incarnation, row.file_no, row.tx), bool(row.copied))
+        PendingMarker(row.id, (row[1], row[2], row[3]), _after(row.incarnation, row.file_no, row.tx), bool(row.copied))
         for row in rows
     ]
 
@@ -151,13 +151,13 @@ def _after(incarnation: int, file: int, transaction: int) -> Coordinate | None:
     return None if place == _FOLLOWS_NONE else Coordinate(*place, 0)
 
 
-def messages(connection: sa.Connection, some: Collection[Waiting]) -> dict[int, str]:
+def messages(connection: sa.Connection, some: Collection[PendingMarker]) -> dict[int, str]:
     """What they say, by their numbers."""
     found = connection.execute(sa.select(table.c.id, table.c.message).where(table.c.id.in_([one.id for one in some])))
     return {row[0]: row[1] for row in found}
 
 
-def sent(connection: sa.Connection, migration: str, done: Collection[Waiting]) -> None:
+def sent(connection: sa.Connection, migration: str, done: Collection[PendingMarker]) -> None:
     """They are in their partitions, unless the same was put behind a later change meanwhile; what was long ago is
     forgotten."""
     columns = table.c

@@ -50,7 +50,7 @@ _AT_ONCE = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Lost:
+class LostMessages:
     """What a database no longer had of a partition: messages from `start` to before `end`.
 
     kept: the first of them that the broker still has; those before it are applied nowhere. consumed: up to where all
@@ -142,7 +142,7 @@ def every(connection: sa.Connection, migration: str) -> dict[DatabaseName, dict[
     return found
 
 
-def note_lost(connection: sa.Connection, migration: str, found: Lost) -> None:
+def note_lost(connection: sa.Connection, migration: str, found: LostMessages) -> None:
     """A database came back with less. Nothing counts as equal from here on."""
     compared.forget(connection, migration)
     target, name = found.database
@@ -164,12 +164,12 @@ def note_lost(connection: sa.Connection, migration: str, found: Lost) -> None:
     connection.execute(sa.insert(lost).values({"migration": migration, **values, **new}))
 
 
-def lost_since(connection: sa.Connection, migration: str, verification: int | None) -> list[Lost]:
+def lost_since(connection: sa.Connection, migration: str, verification: int | None) -> list[LostMessages]:
     """What was found once a verification had begun; None: ever."""
     where = [lost.c.migration == migration, *since_verification.unsettled(lost, verification)]
     rows = connection.execute(sa.select(lost).where(*where).order_by(lost.c.id)).mappings()
     return [
-        Lost(
+        LostMessages(
             (row["target"], row["database_name"]),
             row["what"],
             int(row["from_offset"]),

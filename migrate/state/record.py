@@ -166,7 +166,7 @@ def is_there(connection: sa.Connection, partition: Partition, offset: int) -> bo
 
 
 @dataclass(frozen=True, slots=True)
-class Total:
+class ConsumedTotal:
     """What was consumed of a partition since the migration began."""
 
     next_offset: int = 0
@@ -175,7 +175,7 @@ class Total:
     event_ms: int = 0  # commit time at the source of the last change, Unix milliseconds
 
 
-def totals(connection: sa.Connection, migration: str) -> dict[Partition, Total]:
+def totals(connection: sa.Connection, migration: str) -> dict[Partition, ConsumedTotal]:
     """Of every partition that anything was consumed of."""
     rows = connection.execute(
         sa.select(
@@ -189,7 +189,9 @@ def totals(connection: sa.Connection, migration: str) -> dict[Partition, Total]:
         .where(consumed.c.migration == migration)
         .order_by(consumed.c.topic_id, consumed.c.partition_no)
     )
-    return {Partition(migration, row[0], int(row[1])): Total(*(int(value) for value in row[2:])) for row in rows}
+    return {
+        Partition(migration, row[0], int(row[1])): ConsumedTotal(*(int(value) for value in row[2:])) for row in rows
+    }
 
 
 def prefixes(connection: sa.Connection, migration: str) -> dict[Partition, int]:

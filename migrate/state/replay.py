@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from migrate.model.coordinate import in_log
 from migrate.state import failover, position, rewind
-from migrate.state.failover import Failover
+from migrate.state.failover import NotedFailover
 from migrate.state.position import Position
 from migrate.state.rewind import Rewind
 
@@ -25,7 +25,7 @@ def replaying(connection: sa.Connection, migration: str, at: Position) -> str:
     until: Place | None = None
     rewinds = rewind.every(connection, migration, at.source)
     failovers = failover.every(connection, migration, at.source)
-    steps: list[Rewind | Failover] = [*rewinds, *failovers]
+    steps: list[Rewind | NotedFailover] = [*rewinds, *failovers]
     for step in sorted(steps, key=lambda one: one.incarnation):
         if isinstance(step, Rewind):  # perhaps from the midst of another replay
             until = max(until or ("", 0), (step.from_file, step.from_pos), key=_order)

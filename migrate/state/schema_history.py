@@ -16,7 +16,7 @@ from migrate.mysql.foreign_keys import ForeignKey, foreign_keys
 from migrate.state import membership, phase, position
 from migrate.state.columns import is_table
 from migrate.state.database import metadata
-from migrate.state.membership import Stage
+from migrate.state.membership import MemberStage
 
 table = sa.Table(
     "schema_history",
@@ -296,11 +296,11 @@ def first_created(connection: sa.Connection, migration: str, id_: TableId) -> st
 
 
 def _members(connection: sa.Connection, migration: str, found: dict[TableId, Table]) -> dict[TableId, Table]:
-    removed = {id_ for id_, one in membership.every(connection, migration).items() if one.stage is Stage.REMOVED}
+    removed = {id_ for id_, one in membership.every(connection, migration).items() if one.stage is MemberStage.REMOVED}
     return {id_: definition for id_, definition in found.items() if id_ not in removed}
 
 
-class Reading:
+class HistoryReader:
     """Every known definition of the tables, for who needs those of other places in the log too."""
 
     def __init__(self, run: Callable[[Callable[[sa.Connection], Any]], Any], migration: str) -> None:

@@ -30,7 +30,7 @@ table = sa.Table(
 
 
 @dataclass(frozen=True, slots=True)
-class Skip:
+class SkippedKey:
     id: TableId
     key: str  # a JSON list of texts
     reason: str
@@ -53,7 +53,7 @@ def forget(connection: sa.Connection, migration: str, id_: TableId) -> None:
     connection.execute(sa.delete(table).where(*is_table(table, migration, id_)))
 
 
-def every(connection: sa.Connection, migration: str) -> list[Skip]:
+def every(connection: sa.Connection, migration: str) -> list[SkippedKey]:
     rows = connection.execute(
         sa.select(
             table.c.source, table.c.table_schema, table.c.table_name, table.c.key_text, table.c.reason, table.c.created
@@ -61,7 +61,7 @@ def every(connection: sa.Connection, migration: str) -> list[Skip]:
         .where(table.c.migration == migration)
         .order_by(table.c.created)
     )
-    return [Skip((row[0], row[1], row[2]), row[3], row[4], row[5]) for row in rows]
+    return [SkippedKey((row[0], row[1], row[2]), row[3], row[4], row[5]) for row in rows]
 
 
 def reasons(connection: sa.Connection, migration: str, id_: TableId) -> dict[Key, str]:
@@ -74,7 +74,7 @@ def count(connection: sa.Connection, migration: str) -> int:
     return how_many(connection, table, [table.c.migration == migration])
 
 
-class Skips:
+class SkipReasons:
     """What the merger asks when a change is refused."""
 
     def __init__(

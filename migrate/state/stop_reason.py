@@ -28,7 +28,7 @@ table = sa.Table(
 )
 
 
-class Halt(NamedTuple):
+class StopReason(NamedTuple):
     """What stopped for good, and why."""
 
     process: str
@@ -63,18 +63,18 @@ def clear(connection: sa.Connection, migration: str, process: str) -> None:
     connection.execute(sa.delete(table).where(table.c.migration == migration, table.c.process == process))
 
 
-def settled(connection: sa.Connection, migration: str) -> list[Halt]:
+def settled(connection: sa.Connection, migration: str) -> list[StopReason]:
     """As `every`, without partitions that are being tried again because a person asked since (`ask_retry`)."""
     asked = migrations.retry_asked(connection, migration)
     found = every(connection, migration)
     return [one for one in found if asked is None or one.at > asked or not is_partition(one.process)]
 
 
-def every(connection: sa.Connection, migration: str) -> list[Halt]:
+def every(connection: sa.Connection, migration: str) -> list[StopReason]:
     """Everything that stopped for good, by name."""
     rows = connection.execute(
         sa.select(table.c.process, table.c.reason, table.c.hint, table.c.at, table.c.since, table.c.code)
         .where(table.c.migration == migration)
         .order_by(table.c.process)
     )
-    return [Halt(*row) for row in rows]
+    return [StopReason(*row) for row in rows]

@@ -26,7 +26,7 @@ table = sa.Table(
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class AskedLimits:
     """None: as the config says."""
 
     paused: bool = False
@@ -38,14 +38,14 @@ class Asked:
     max_replica_lag_seconds: float | None = None
 
 
-NAMES = tuple(Asked.__slots__)
+NAMES = tuple(AskedLimits.__slots__)
 
 
-def get(connection: sa.Connection, migration: str, *, lock: bool = False) -> Asked:
+def get(connection: sa.Connection, migration: str, *, lock: bool = False) -> AskedLimits:
     """lock: until the transaction ends, so that nobody changes it between this and `put`."""
     wanted = sa.select(*(table.c[name] for name in NAMES)).where(table.c.migration == migration)
     row = connection.execute(wanted.with_for_update() if lock else wanted).one_or_none()
-    return Asked(bool(row[0]), *row[1:]) if row else Asked()
+    return AskedLimits(bool(row[0]), *row[1:]) if row else AskedLimits()
 
 
 def put(connection: sa.Connection, migration: str, changes: Mapping[str, Any]) -> None:

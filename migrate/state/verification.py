@@ -16,7 +16,7 @@ from migrate.model.table import TableId
 from migrate.state import columns, reached, record
 from migrate.state import migration as migrations
 from migrate.state.database import metadata, now
-from migrate.state.reached import Lost
+from migrate.state.reached import LostMessages
 
 table = sa.Table(
     "verification",
@@ -50,7 +50,7 @@ _CLEAN = (table.c.differences == 0, table.c.in_motion == 0, _ALL)
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class FinishedVerification:
     """A finished verification."""
 
     id: int
@@ -140,7 +140,7 @@ def finish(connection: sa.Connection, verification: int, certificate: Mapping[st
     )
 
 
-def latest(connection: sa.Connection, migration: str) -> Run | None:
+def latest(connection: sa.Connection, migration: str) -> FinishedVerification | None:
     """The newest finished verification."""
     names = ("id", "started", "finished", "tables_compared", "rows_compared", "differences", "in_motion")
     row = connection.execute(
@@ -149,7 +149,7 @@ def latest(connection: sa.Connection, migration: str) -> Run | None:
         .order_by(table.c.id.desc())
         .limit(1)
     ).one_or_none()
-    return Run(*row) if row else None
+    return FinishedVerification(*row) if row else None
 
 
 def equal_since(connection: sa.Connection, migration: str) -> int | None:
@@ -177,6 +177,6 @@ def certificate(connection: sa.Connection, verification: int) -> dict[str, Any] 
     return json.loads(text) if text else None
 
 
-def lost(connection: sa.Connection, migration: str) -> list[Lost]:
+def lost(connection: sa.Connection, migration: str) -> list[LostMessages]:
     """What databases lost, as was found since the last clean verification of all tables began, which settles it."""
     return reached.lost_since(connection, migration, equal_since(connection, migration))

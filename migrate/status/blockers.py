@@ -10,7 +10,7 @@ from migrate.model import process_names
 from migrate.model.command import Command
 from migrate.settings import Settings
 from migrate.state import stop_reason
-from migrate.state.reached import Lost
+from migrate.state.reached import LostMessages
 from migrate.status.blocker import DRAIN, FOREIGN, PARKED, PREFLIGHT, REPAIR, VERIFY, WATCH, Blocker, Kind
 from migrate.status.snapshot import Snapshot
 
@@ -67,7 +67,7 @@ def no_answer(now: Snapshot) -> list[Blocker]:
     return [Blocker(Kind.NO_ANSWER, facts={"reason": reason}, remedy=PREFLIGHT) for reason in now.unanswered]
 
 
-def of_lost(one: Lost) -> Command:
+def of_lost(one: LostMessages) -> Command:
     """What brings what a database lost."""
     return Command.of(f"copy --table {one.what} --restart") if one.of_copy else VERIFY
 

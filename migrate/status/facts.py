@@ -11,16 +11,16 @@ from migrate.cutover.reverse_settings import SUFFIX
 from migrate.model import process_names
 from migrate.settings import Settings
 from migrate.state import compared, cutover, lease, switch, verification
-from migrate.state.cutover import Direction, Outcome, Run
+from migrate.state.cutover import CutoverRun, Direction, Outcome
 from migrate.state.switch import Side
 from migrate.status import late_triggers, way_back
 from migrate.status.blocker import REPAIR, VERIFY
 from migrate.status.readiness import too_old
 from migrate.status.snapshot import Snapshot
-from migrate.status.stage import Facts, Standing, standing_of
+from migrate.status.stage import StageFacts, StageStatus, standing_of
 
 
-def standing(settings: Settings, state: sa.Engine, now: Snapshot) -> Standing:
+def standing(settings: Settings, state: sa.Engine, now: Snapshot) -> StageStatus:
     """Where a migration stands. now: of its stream there. Raises ServerError of the state server."""
     known = read(settings, state, now)
     found = standing_of(known)
@@ -29,7 +29,7 @@ def standing(settings: Settings, state: sa.Engine, now: Snapshot) -> Standing:
     return found
 
 
-def read(settings: Settings, state: sa.Engine, now: Snapshot) -> Facts:
+def read(settings: Settings, state: sa.Engine, now: Snapshot) -> StageFacts:
     """Without the triggers at the targets."""
     name = settings.name
     with state.connect() as connection:
@@ -40,10 +40,10 @@ def read(settings: Settings, state: sa.Engine, now: Snapshot) -> Facts:
         verified = bool(compared.load(connection, name))
         there, back = (_running(connection, one) for one in (name, name + SUFFIX))
         followed = done is not None and _followed(connection, settings, done)
-        known = Facts(
+        known = StageFacts(
             settings,
             now,
-            way_back.WayBack([], None),
+            way_back.ReverseReadiness([], None),
             side,
             last,
             done,
@@ -68,7 +68,7 @@ def _running(connection: sa.Connection, name: str) -> bool:
     return bool(lease.holders(connection, name).keys() - {process_names.CUTOVER})
 
 
-def _followed(connection: sa.Connection, settings: Settings, switched: Run) -> bool:
+def _followed(connection: sa.Connection, settings: Settings, switched: CutoverRun) -> bool:
     """Whether the way back was found without a difference since a switch, all tables of it, and no row came by another
     way since."""
     if not compared.load(connection, settings.name + SUFFIX):

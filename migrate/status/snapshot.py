@@ -43,7 +43,7 @@ from migrate.state import (
     verification,
 )
 from migrate.state import migration as migrations
-from migrate.state.reached import Lost
+from migrate.state.reached import LostMessages
 from migrate.status import lag, target_losses
 from migrate.status.table_state import TableState
 from migrate.target import ledger, parked
@@ -98,7 +98,7 @@ class Snapshot:
     skips: int = 0  # keys of which what is refused is set aside
     left_out: int = 0  # messages that could not be applied and that were left out
     lacking: int = 0  # partitions that a target database has less of than it had: what it lacks comes again
-    lost: list[Lost] = field(default_factory=list)  # what targets came back without, not verified since
+    lost: list[LostMessages] = field(default_factory=list)  # what targets came back without, not verified since
     foreign: int = 0  # keys written at this stream's source while that was standby, or had too late; not compared yet
     differing: int = 0  # keys that the scheduled check found different, since the last clean verification began
     left_out_since: int = 0  # of these, those since the last clean verification of all tables began
@@ -335,7 +335,7 @@ def _source_status(
 def _partitions(
     settings: Settings,
     known: migrations.Migration,
-    totals: dict[Partition, record.Total],
+    totals: dict[Partition, record.ConsumedTotal],
     status: Snapshot,
     now: datetime,
 ) -> float:
@@ -344,7 +344,7 @@ def _partitions(
     try:
         for partition in known.partitions:
             topic, number = known.topic_names[partition.topic_id], partition.number
-            total = totals.get(partition, record.Total())
+            total = totals.get(partition, record.ConsumedTotal())
             try:
                 _, end = reader.bounds(topic, number)
             except NoSuchTopic:

@@ -12,7 +12,7 @@ from enum import StrEnum
 from migrate.copy.throttle import Pace
 from migrate.model.command import Command
 from migrate.settings import Settings
-from migrate.state.cutover import Direction, Outcome, Run
+from migrate.state.cutover import CutoverRun, Direction, Outcome
 from migrate.state.switch import Side
 from migrate.status import blockers
 from migrate.status.blocker import (
@@ -30,7 +30,7 @@ from migrate.status.blocker import (
 from migrate.status.next_step import mend, missing, typed
 from migrate.status.snapshot import Snapshot
 from migrate.status.table_state import TableState
-from migrate.status.way_back import WayBack
+from migrate.status.way_back import ReverseReadiness
 
 _VERIFY_BACK, _ABORT = Command.of("--reverse verify"), Command.of("cutover --abort")
 _FINISH, _CUTOVER, _REHEARSE = Command.of("finish"), Command.of("cutover"), Command.of("cutover --rehearse")
@@ -51,7 +51,7 @@ class Stage(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class StageFacts:
     """All that the stage follows from, at one time.
 
     now: of the stream there. side: where applications are. last: the last cutover or rollback; done: the last one that
@@ -63,10 +63,10 @@ class Facts:
 
     settings: Settings
     now: Snapshot
-    back: WayBack
+    back: ReverseReadiness
     side: Side = Side.SOURCE
-    last: Run | None = None
-    done: Run | None = None
+    last: CutoverRun | None = None
+    done: CutoverRun | None = None
     stopped: Sequence[str] = ()
     writable: Sequence[str] = ()
     followed: bool = False
@@ -77,7 +77,7 @@ class Facts:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class StageStatus:
     """stage: where it stands; held: why it does not go on by itself; next: what to type, None where nothing is."""
 
     stage: Stage
@@ -85,27 +85,27 @@ class Standing:
     next: Command | None
 
 
-def standing_of(known: Facts) -> Standing:
+def standing_of(known: StageFacts) -> StageStatus:
     """Of the migration itself; of a way back alone there is no stage. Asks nobody."""
     if known.last is not None and known.last.open:
         return _switching(known.last)
     found = (_at_target if known.side is Side.TARGET else _at_source)(known)
     left = [Blocker(Kind.WRITES_STOPPED, server, {"side": known.side.value}, _ABORT) for server in known.stopped]
     next_ = _ABORT if left else found.next  # applications may be kept from writing where they are
-    return Standing(found.stage, [*found.held, *left], next_)
+    return StageStatus(found.stage, [*found.held, *left], next_)
 
 
-def _switching(run: Run) -> Standing:
+def _switching(run: CutoverRun) -> StageStatus:
     command = "cutover" if run.direction is Direction.THERE else "rollback"
     switched = run.outcome is Outcome.SWITCHED
     next_ = Command.of(command if switched else f"{command} --abort")
     kind = Kind.RUN_SWITCHED if switched else Kind.RUN_OPEN
-    return Standing(
+    return StageStatus(
         Stage.SWITCHING, [Blocker(kind, facts={"run": run.number, "command": command}, remedy=next_)], next_
     )
 
 
-def _at_target(known: Facts) -> Standing:
+def _at_target(known: StageFacts) -> StageStatus:
     """While applications are there."""
     now, back, opened = known.now, known.back, _opened(known)
     there_runs, back_runs = known.running
@@ -115,40 +115,40 @@ def _at_target(known: Facts) -> Standing:
     held = [*problems, *opened, *back.held]
     stopped = known.followed and not back_runs  # as whoever ends it does first
     if back.next is not None and not stopped:
-        return Standing(Stage.SWITCHED, held, back.next)
+        return StageStatus(Stage.SWITCHED, held, back.next)
     if not known.followed and now.foreign:
-        return Standing(Stage.SWITCHED, held, FOREIGN)
+        return StageStatus(Stage.SWITCHED, held, FOREIGN)
     if not known.followed:
-        return Standing(Stage.SWITCHED, [*held, Blocker(Kind.NOT_FOLLOWED, remedy=_VERIFY_BACK)], _VERIFY_BACK)
+        return StageStatus(Stage.SWITCHED, [*held, Blocker(Kind.NOT_FOLLOWED, remedy=_VERIFY_BACK)], _VERIFY_BACK)
     mends = typed(mend(now, problems), back=False, back_leads=True) if there_runs and problems else None
-    return Standing(Stage.SWITCHED, [*held, Blocker(Kind.STILL_RUNS, remedy=_FINISH)], mends or _FINISH)
+    return StageStatus(Stage.SWITCHED, [*held, Blocker(Kind.STILL_RUNS, remedy=_FINISH)], mends or _FINISH)
 
 
-def _at_source(known: Facts) -> Standing:
+def _at_source(known: StageFacts) -> StageStatus:
     """Before the switch, and after a rollback."""
     back, stands = known.back, _before_ready(known)
     if stands is not None and stands.next in (VERIFY, REPAIR) and known.triggers:
         fires = [Blocker(Kind.TRIGGER, facts={"reason": reason}, remedy=PREFLIGHT) for reason in known.triggers]
-        stands = Standing(stands.stage, [*fires, *stands.held], PREFLIGHT)  # or it would differ again
+        stands = StageStatus(stands.stage, [*fires, *stands.held], PREFLIGHT)  # or it would differ again
     if known.done is not None and known.done.direction is Direction.BACK:
         opened = _opened(known)
         if stands is not None:
-            return Standing(Stage.REVERSED, [*stands.held, *opened, *back.held], stands.next)
-        return Standing(Stage.REVERSED, [*opened, *back.held], back.next or _CUTOVER)
+            return StageStatus(Stage.REVERSED, [*stands.held, *opened, *back.held], stands.next)
+        return StageStatus(Stage.REVERSED, [*opened, *back.held], back.next or _CUTOVER)
     if stands is not None:
         return stands
     if back.next is not None:
-        return Standing(Stage.VERIFIED, back.held, back.next)
-    return Standing(Stage.READY, [], _REHEARSE)
+        return StageStatus(Stage.VERIFIED, back.held, back.next)
+    return StageStatus(Stage.READY, [], _REHEARSE)
 
 
-def _opened(known: Facts) -> list[Blocker]:
+def _opened(known: StageFacts) -> list[Blocker]:
     """Servers of the side that applications have left, and that are writable again."""
     left = Side.SOURCE if known.side is Side.TARGET else Side.TARGET
     return [Blocker(Kind.WRITABLE_AGAIN, server, {"side": left.value}) for server in known.writable]
 
 
-def _ending(now: Snapshot, opened: list[Blocker]) -> Standing:
+def _ending(now: Snapshot, opened: list[Blocker]) -> StageStatus:
     """Both ways are stopped, and the sources followed: what `migrate finish` would refuse."""
     held, next_ = [*opened, *blockers.no_answer(now)], _FINISH
     if now.parked:
@@ -160,29 +160,29 @@ def _ending(now: Snapshot, opened: list[Blocker]) -> Standing:
     if now.waiting_messages:
         held.append(Blocker(Kind.NEVER_APPLIED, facts={"count": now.waiting_messages}, remedy=RUN))
         next_ = RUN
-    return Standing(Stage.SWITCHED, held, next_)
+    return StageStatus(Stage.SWITCHED, held, next_)
 
 
-def _before_ready(known: Facts) -> Standing | None:
+def _before_ready(known: StageFacts) -> StageStatus | None:
     """What is to be done until everything is known to be equal; None when it is."""
     now, back = known.now, known.back
     problems = blockers.of_stream(known.settings, now)
     if any(not source.published for source in now.sources):
-        return Standing(Stage.CREATED, problems, missing(now, behind=False) or WATCH)
+        return StageStatus(Stage.CREATED, problems, missing(now, behind=False) or WATCH)
     if any(state.is_added or state.is_to_be_copied for state in now.tables.values()):
         return _copying(now, problems)
     if problems:
-        return Standing(Stage.CATCHING_UP, problems, mend(now, problems))
+        return StageStatus(Stage.CATCHING_UP, problems, mend(now, problems))
     unverified = known.too_old if known.verified else Blocker(Kind.UNVERIFIED, remedy=VERIFY)
     if unverified is None:
         return None
     unverified = replace(unverified, remedy=VERIFY)
     if back.begins:  # a verification from before that stream reads would not count
-        return Standing(Stage.CATCHING_UP, [unverified, *back.held], back.next)
-    return Standing(Stage.CATCHING_UP, [unverified], VERIFY)
+        return StageStatus(Stage.CATCHING_UP, [unverified, *back.held], back.next)
+    return StageStatus(Stage.CATCHING_UP, [unverified], VERIFY)
 
 
-def _copying(now: Snapshot, problems: list[Blocker]) -> Standing:
+def _copying(now: Snapshot, problems: list[Blocker]) -> StageStatus:
     """While tables are to be taken up by a publisher, or to be copied."""
     waiting, joining = _in(now, TableState.WAITING), _in(now, TableState.JOINING)
     left = _in(now, TableState.CREATED, TableState.COPYING)
@@ -200,7 +200,7 @@ def _copying(now: Snapshot, problems: list[Blocker]) -> Standing:
         going = _RESUME if Pace.PAUSED in paces else WATCH
         held.append(Blocker(Kind.COPY_RUNS, remedy=going))
         next_ = start or going
-    return Standing(Stage.COPYING if begun else Stage.CAPTURING, [*held, *problems], next_)
+    return StageStatus(Stage.COPYING if begun else Stage.CAPTURING, [*held, *problems], next_)
 
 
 def _in(now: Snapshot, *states: TableState) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from migrate.state.membership import Stage
+from migrate.state.membership import MemberStage
 from migrate.state.phase import Phase
 
 
@@ -28,9 +28,9 @@ class TableState(StrEnum):
         return self in (TableState.CREATED, TableState.COPYING)
 
     @classmethod
-    def of(cls, phase: Phase, joining: Stage | None, in_doubt: bool) -> TableState:
+    def of(cls, phase: Phase, joining: MemberStage | None, in_doubt: bool) -> TableState:
         """joining: how far its publisher is with an added table; None once it began. in_doubt: its source's server
         changed."""
         if joining is not None:
-            return cls.WAITING if joining is Stage.WAITING else cls.JOINING
+            return cls.WAITING if joining is MemberStage.WAITING else cls.JOINING
         return cls.CATCHING_UP if in_doubt and phase is Phase.COPIED else cls(phase.value)

@@ -18,7 +18,7 @@ from migrate.mysql.connection import Connection
 from migrate.state import leading, phase, reached
 from migrate.state import migration as migrations
 from migrate.state.phase import Phase
-from migrate.state.reached import NO_OFFSET, DatabaseName, Lost
+from migrate.state.reached import NO_OFFSET, DatabaseName, LostMessages
 from migrate.target import chunk_fence, roles
 from migrate.target.reached import NOTHING
 from migrate.target.reached import every as all_reached
@@ -49,7 +49,7 @@ class Expected:
         names = migrations.get(connection, name).topic_names
         return cls(name, reached.every(connection, name), copies, names, titles, leading.frozen(connection, name))
 
-    def lost(self, connection: Connection, used: TargetDatabase) -> list[Lost]:
+    def lost(self, connection: Connection, used: TargetDatabase) -> list[LostMessages]:
         """What one database lacks. Raises the driver's error."""
         name = used.target, used.database
         has = all_reached(connection, self.migration)
@@ -57,11 +57,11 @@ class Expected:
         for partition, end in self.offsets.get(name, {}).items():
             if (offset := max(has.get(partition, NOTHING), 0)) < end and partition.topic_id in self.names:
                 where = f"{self.names[partition.topic_id]} [{partition.number}]"
-                found.append(Lost(name, where, offset, end, offset))
+                found.append(LostMessages(name, where, offset, end, offset))
         if copies := self.copies.get(name, {}):
             closed = chunk_fence.closed(connection, self.migration)
             found += [
-                Lost(name, self.titles[id_], NO_OFFSET, NO_OFFSET, NO_OFFSET)
+                LostMessages(name, self.titles[id_], NO_OFFSET, NO_OFFSET, NO_OFFSET)
                 for id_, run in copies.items()
                 if closed.get(id_, NO_OFFSET) < run
             ]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import sqlalchemy as sa
 
-from migrate.cutover.reverse_settings import SUFFIX, Moved, moved, reversed_settings
+from migrate.cutover.reverse_settings import SUFFIX, MovedSource, moved, reversed_settings
 from migrate.model import process_names
 from migrate.model.command import Command, Direction
 from migrate.model.errors import ConfigError, PreflightError
@@ -27,15 +27,15 @@ _BEGIN = (_INIT, _RUN)
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class ReverseFacts:
     """What is known of the way back, as far as it was asked.
 
     refused: why the config has none; outdated: why the stored one is not that of the config. there: `init` made it.
     now: None where nothing of it runs.
     """
 
-    moved: Sequence[Moved] = ()
-    stopped: Sequence[stop_reason.Halt] = ()
+    moved: Sequence[MovedSource] = ()
+    stopped: Sequence[stop_reason.StopReason] = ()
     refused: ConfigError | None = None
     outdated: str = ""
     there: bool = False
@@ -46,7 +46,7 @@ class Facts:
 
 
 @dataclass(frozen=True, slots=True)
-class WayBack:
+class ReverseReadiness:
     """held: what it lacks. next: what to type; None when it lacks nothing."""
 
     held: list[Blocker]
@@ -58,12 +58,12 @@ class WayBack:
         return self.next in _BEGIN or any(one.kind is Kind.NOT_BEGUN for one in self.held)
 
 
-def look(settings: Settings, state: sa.Engine) -> WayBack:
+def look(settings: Settings, state: sa.Engine) -> ReverseReadiness:
     """settings: of the way there. Its servers are asked only once it runs. Raises ServerError."""
     return judge(read(settings, state))
 
 
-def read(settings: Settings, state: sa.Engine) -> Facts:
+def read(settings: Settings, state: sa.Engine) -> ReverseFacts:
     """As `look`: the facts alone."""
     name = settings.name + SUFFIX
     away = moved(settings, state)
@@ -74,59 +74,59 @@ def read(settings: Settings, state: sa.Engine) -> Facts:
     try:
         back = reversed_settings(settings, stored_plan(settings, state))
     except ConfigError as error:  # every command of the reverse stream would refuse it too
-        return Facts(away, stopped, refused=error)
+        return ReverseFacts(away, stopped, refused=error)
     if not there:
-        return Facts(away, stopped)
+        return ReverseFacts(away, stopped)
     try:
         plan = stored_plan(back, state)
     except (ConfigError, PreflightError) as error:  # tables came or went
-        return Facts(away, stopped, outdated=error.message)
+        return ReverseFacts(away, stopped, outdated=error.message)
     with state.connect() as connection:
         running = _runs(connection, name, {id_[0] for id_ in plan.tables})
     now = snapshot.read(back, state, plan=plan, whoever_answers=True) if running and not away else None
-    return Facts(away, stopped, there=True, leads=leads, running=running, now=now, settings=back)
+    return ReverseFacts(away, stopped, there=True, leads=leads, running=running, now=now, settings=back)
 
 
-def judge(known: Facts) -> WayBack:
+def judge(known: ReverseFacts) -> ReverseReadiness:
     """What facts mean. Asks nobody."""
     away = of_moved(known.moved)
     still = [Blocker(Kind.STOPPED, one.process, {"reason": one.reason, "code": one.code}) for one in known.stopped]
     if known.refused is not None:
         why = {"reason": known.refused.message, "way_out": known.refused.way_out}
-        return WayBack([*away, *_of_it([Blocker(Kind.REFUSED, facts=why)])], PREFLIGHT)
+        return ReverseReadiness([*away, *_of_it([Blocker(Kind.REFUSED, facts=why)])], PREFLIGHT)
     if known.outdated:
-        return WayBack(
+        return ReverseReadiness(
             [*away, *_of_it([Blocker(Kind.REFUSED, facts={"reason": known.outdated, "way_out": ""})])], _INIT
         )
     if not known.there:
-        return WayBack([*away, Blocker(Kind.NOT_THERE)], _INIT)
+        return ReverseReadiness([*away, Blocker(Kind.NOT_THERE)], _INIT)
     if not known.running:  # of a part of it that does not run, that part is named below
-        return WayBack([*away, *_of_it(still), Blocker(Kind.NOT_RUNNING)], _RUN)
+        return ReverseReadiness([*away, *_of_it(still), Blocker(Kind.NOT_RUNNING)], _RUN)
     if known.now is None or known.settings is None:
-        return WayBack([*away, *_of_it(still)], _RUN)
+        return ReverseReadiness([*away, *_of_it(still)], _RUN)
     return _of_stream(known.settings, known.now, leads=known.leads)
 
 
-def of_moved(found: Sequence[Moved]) -> list[Blocker]:
+def of_moved(found: Sequence[MovedSource]) -> list[Blocker]:
     return [Blocker(Kind.SOURCE_MOVED, one.source, {"read": one.read, "written": one.written}) for one in found]
 
 
-def _of_stream(settings: Settings, now: Snapshot, *, leads: bool) -> WayBack:
+def _of_stream(settings: Settings, now: Snapshot, *, leads: bool) -> ReverseReadiness:
     stages = now.tables.items()
     if waiting := [name for name, stage in stages if stage is TableState.WAITING]:
         told = Blocker(Kind.ADDED_WAITING, facts={"tables": waiting, "way_back": True})
-        return WayBack(_of_it([told]), _RUN)
+        return ReverseReadiness(_of_it([told]), _RUN)
     if joining := [name for name, stage in stages if stage is TableState.JOINING]:
         next_ = typed(WATCH, back=True, back_leads=leads)
-        return WayBack(_of_it([Blocker(Kind.ADDED_JOINING, facts={"tables": joining})]), next_)
+        return ReverseReadiness(_of_it([Blocker(Kind.ADDED_JOINING, facts={"tables": joining})]), next_)
     if left := [name for name, stage in stages if stage.is_to_be_copied]:
         next_ = COPY.towards(Direction.REVERSE) if leads else _INIT
-        return WayBack(_of_it([Blocker(Kind.NOT_COPIED, facts={"tables": left})]), next_)
+        return ReverseReadiness(_of_it([Blocker(Kind.NOT_COPIED, facts={"tables": left})]), next_)
     held = blockers.of_stream(settings, now)
     if any(one.kind is Kind.NOT_BEGUN for one in held):
         starts = missing(now, behind=False) or WATCH
-        return WayBack(_of_it(held), typed(starts, back=True, back_leads=leads))
-    return WayBack(_of_it(held), typed(mend(now, held), back=True, back_leads=leads) if held else None)
+        return ReverseReadiness(_of_it(held), typed(starts, back=True, back_leads=leads))
+    return ReverseReadiness(_of_it(held), typed(mend(now, held), back=True, back_leads=leads) if held else None)
 
 
 def _of_it(held: Sequence[Blocker]) -> list[Blocker]:

@@ -10,7 +10,7 @@ import pymysql
 from migrate.model.errors import PreflightError
 from migrate.model.table import Table
 from migrate.mysql import definition, flavours
-from migrate.mysql.catalog import Described
+from migrate.mysql.catalog import CatalogTables
 from migrate.mysql.connection import Connection
 from migrate.mysql.errors import ACCESS_DENIED, number, passes
 from migrate.mysql.quoting import quote
@@ -78,7 +78,7 @@ def refuse_unlike(connection: Connection, table: Table, place: Place, kind: str,
     """
     database = place.database.database
     mend = f"{'drop it, so that init creates it, or ' if first else '`migrate drain`, then '}alter it to match"
-    described = Described.read(connection, database, [place.table])
+    described = CatalogTables.read(connection, database, [place.table])
     there = place_definition.refuse_unlike(described, table, place, kind, mend)
     if first and connection.one(f"SELECT 1 FROM {quote(database)}.{quote(place.table)} LIMIT 1") is not None:
         raise PreflightError(f"{place} has rows already", hint="empty it, or name other target tables")

@@ -29,7 +29,7 @@ Decided = tuple[str, Key, str, Origin]
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class KeptDecision:
     """A decision, and when the target's clock said it was made."""
 
     made: datetime
@@ -46,11 +46,11 @@ def put(connection: Connection, migration: str, decided: Sequence[Decided]) -> N
         connection.execute(f"INSERT INTO {_TABLE} (migration, body) VALUES (%s, %s)", (migration, body))
 
 
-def find(connection: Connection, migration: str, places: Collection[str], spellings: Spellings) -> list[Kept]:
+def find(connection: Connection, migration: str, places: Collection[str], spellings: Spellings) -> list[KeptDecision]:
     """What was decided for a key at these places of the database, oldest first, among the latest 5,000 rows."""
     ids = connection.query(f"SELECT id FROM {_TABLE} WHERE migration = %s ORDER BY id DESC LIMIT {_READ}", (migration,))
     wanted = _text(spellings.key)
-    found: list[Kept] = []
+    found: list[KeptDecision] = []
     for start in range(0, len(ids), _AT_ONCE):  # a few at once: each may be megabytes
         part = [row[0] for row in ids[start : start + _AT_ONCE]]
         marks = ", ".join(["%s"] * len(part))
@@ -63,7 +63,7 @@ def find(connection: Connection, migration: str, places: Collection[str], spelli
             kept = [(tuple(its), one) for one in reversed(json.loads(text)) if (its := one[1]) and one[0] in places]
             same = spellings.same(its for its, _ in kept)
             found += [
-                Kept(at, place, what, from_stored(Coordinate(*coordinate)))
+                KeptDecision(at, place, what, from_stored(Coordinate(*coordinate)))
                 for its, (place, _, what, coordinate) in kept
                 if its in same
             ]

@@ -32,14 +32,14 @@ Texts = Sequence[str | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class KeyColumn:
     """A column of a key; prefix: how many of its characters count, None for all."""
 
     column: Column
     prefix: int | None = None
 
 
-class Alike:
+class EqualKeys:
     """Asks the sources. For any thread."""
 
     def __init__(self, where_read: Callable[[], Settings]) -> None:
@@ -51,7 +51,7 @@ class Alike:
     def refuse_others(self, table: Table, key: Key, stored: Key) -> None:
         """Raise StopError when the row that the target has for a key is another one's; also when the source does not
         say."""
-        if not self._are_one(table, [Part(column) for column in table.key_columns], key, stored):
+        if not self._are_one(table, [KeyColumn(column) for column in table.key_columns], key, stored):
             raise StopError(
                 f"{table.full_name}: the target takes key {key_json(key)} and key {key_json(stored)} for one, and"
                 f" {_for_two(table)}, and the target can hold one row",
@@ -60,7 +60,7 @@ class Alike:
             )
 
     def refuse_evicting(
-        self, table: Table, parts: Sequence[Part], row: tuple[Key, Texts], holder: tuple[Key, Texts]
+        self, table: Table, parts: Sequence[KeyColumn], row: tuple[Key, Texts], holder: tuple[Key, Texts]
     ) -> None:
         """Raise StopError when a row shall make way at the target for a unique value that it does not have at the
         source; also when the source does not say.
@@ -76,7 +76,7 @@ class Alike:
                 code=Code.SOURCE,
             )
 
-    def _are_one(self, table: Table, parts: Sequence[Part], one: Texts, other: Texts) -> bool:
+    def _are_one(self, table: Table, parts: Sequence[KeyColumn], one: Texts, other: Texts) -> bool:
         """Of columns that are no texts both servers think alike: there is nothing to ask."""
         differ = [
             (part, first, second)
@@ -93,7 +93,7 @@ class Alike:
                 self._known[asked] = self._ask(table, differ)
             return self._known[asked]
 
-    def _ask(self, table: Table, differ: Sequence[tuple[Part, str, str]]) -> bool:
+    def _ask(self, table: Table, differ: Sequence[tuple[KeyColumn, str, str]]) -> bool:
         conditions, arguments = [], list[Parameter]()
         for part, one, other in differ:
             column, read = part.column, parameter(part.column)

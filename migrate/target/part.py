@@ -16,7 +16,7 @@ from migrate.state.record import Partition
 from migrate.target import decided, fence, reached, write_context
 from migrate.target.decide import Intent
 from migrate.target.decided import Decided
-from migrate.target.place import Aftermath, Aside, Done, LeftOf, PlaceStep, Returned
+from migrate.target.place import Aftermath, AppliedCounts, Aside, LeftOf, PlaceStep, ReturnedDelete
 from migrate.target.reached import NOTHING, Claim
 from migrate.target.roles import SwitchedSince
 from migrate.target.rows import PlaceWriter
@@ -28,7 +28,7 @@ class Work:
 
     writer: PlaceWriter
     intents: list[Intent] = field(default_factory=list)
-    returned: list[Returned] = field(default_factory=list)
+    returned: list[ReturnedDelete] = field(default_factory=list)
     refreshed: list[Intent] = field(default_factory=list)  # as the source holds them now: after all changes
 
 
@@ -67,7 +67,7 @@ def apply(
     *,
     keep: bool = False,
     leads: bool = True,
-) -> Done:
+) -> AppliedCounts:
     """Apply parts of several partitions of one migration in one transaction: all of them, or none.
 
     1. raise offset and fence of every partition and source, and see that nothing was lost; 2. lock the rows and decide;
@@ -77,7 +77,7 @@ def apply(
     Raises: Behind, OwnershipLost, NotStandby, SwitchedSince, StopError, or the driver's error; nothing was written
     then, unless the commit itself failed, whose outcome the fence tells.
     """
-    done, counted = Done(), dict[Partition, int]()
+    done, counted = AppliedCounts(), dict[Partition, int]()
     with connection.transaction():
         for part in parts:
             counted[part.partition] = reached.raise_to(connection, part.claim, part.expected, part.end, part.writes)

@@ -18,7 +18,7 @@ from migrate.target.rows import PlaceWriter
 
 
 @dataclass(frozen=True, slots=True)
-class Returned:
+class ReturnedDelete:
     """A delayed delete that came back."""
 
     key: Key
@@ -42,7 +42,7 @@ Aside = dict[tuple[str, Key, Origin], SetAside]
 
 
 @dataclass(slots=True)
-class Done:
+class AppliedCounts:
     """Counts of what a part did."""
 
     inserted: int = 0
@@ -50,7 +50,7 @@ class Done:
     deleted: int = 0
     empty: int = 0
 
-    def add(self, other: Done) -> None:
+    def add(self, other: AppliedCounts) -> None:
         self.inserted += other.inserted
         self.updated += other.updated
         self.deleted += other.deleted
@@ -125,17 +125,17 @@ class PlaceStep:
                 kept.append(intent)
         return kept
 
-    def apply(self, intents: Sequence[Intent]) -> Done:
+    def apply(self, intents: Sequence[Intent]) -> AppliedCounts:
         self._note_before_looking([intent for intent in intents if intent.row is None])
         return self._judge(intents, self._open, "")
 
-    def refresh(self, intents: Sequence[Intent]) -> Done:
+    def refresh(self, intents: Sequence[Intent]) -> AppliedCounts:
         """As `apply`, of rows as the source holds them. Of deletes the ledger learns from the stream alone."""
         return self._judge(intents, copy_open=False, why="refresh: ")
 
-    def _judge(self, intents: Sequence[Intent], copy_open: bool, why: str) -> Done:
+    def _judge(self, intents: Sequence[Intent], copy_open: bool, why: str) -> AppliedCounts:
         if not intents:
-            return Done()
+            return AppliedCounts()
         connection, writer = self._connection, self._writer
         present = writer.present(connection, [intent.key for intent in intents])
         chosen: dict[Write, list[Intent]] = {write: [] for write in Write}
@@ -150,7 +150,7 @@ class PlaceStep:
             self._decide(some, f"{why}{_SAID[write]}")
         if self.parked:
             self._unpark([intent.key for intent in intents])
-        return Done(
+        return AppliedCounts(
             len(chosen[Write.INSERT]), len(chosen[Write.UPDATE]), len(chosen[Write.DELETE]), len(chosen[Write.NOTHING])
         )
 
@@ -209,12 +209,12 @@ class PlaceStep:
         hashes = ledger.key_hashes(self._connection, table, keys)
         ledger.remove(self._connection, self._migration, self._writer.noted_as, name, hashes)
 
-    def give_back(self, returned: Sequence[Returned], last_tier: int, aside: Aside) -> Done:
+    def give_back(self, returned: Sequence[ReturnedDelete], last_tier: int, aside: Aside) -> AppliedCounts:
         """Judge delayed deletes, after this batch's own changes: those have settled the ledger already.
 
         One that the target refuses and that is set aside keeps its entry, and comes again later.
         """
-        done = Done()
+        done = AppliedCounts()
         if not returned:
             return done
         table, name = self._writer.table, self._writer.name

@@ -5,12 +5,12 @@ from __future__ import annotations
 from migrate.model.errors import PreflightError
 from migrate.model.table import Table
 from migrate.mysql import definition, flavours, full_text, multi_valued
-from migrate.mysql.catalog import Described
+from migrate.mysql.catalog import CatalogTables
 from migrate.mysql.key_choice import NoSuchKey
 from migrate.target.routing import Place
 
 
-def refuse_unlike(described: Described, table: Table, place: Place, kind: str, mend: str) -> Table:
+def refuse_unlike(described: CatalogTables, table: Table, place: Place, kind: str, mend: str) -> Table:
     """A target table must have the source's columns and key, and no unique key that the source's has not. Returns it as
     it is.
 

@@ -42,21 +42,21 @@ class Claim(NamedTuple):
         return self.partition.migration, self.partition.topic_id, self.partition.number
 
 
-class Has(NamedTuple):
+class Remaining(NamedTuple):
     """What a database has of a partition that it had more of."""
 
     offset: int  # what it gets of the messages before, it has
     active: bool  # whether applications write there
 
 
-class Had(NamedTuple):
+class ReachedBefore(NamedTuple):
     """What the target databases have of a partition that is taken."""
 
-    behind: Mapping[DatabaseName, Has]  # those that have less than they had
+    behind: Mapping[DatabaseName, Remaining]  # those that have less than they had
     most: int  # the offset that the foremost has come to; NOTHING where none was ever written
 
 
-class Behind(ServerError):  # noqa: N818 - it says what is so
+class DatabaseBehind(ServerError):  # noqa: N818 - it says what is so
     """A database lost transactions that it had committed; nothing was written. What Kafka has is applied again."""
 
     def __init__(self, claim: Claim, where: str, has: int, expected: int) -> None:
@@ -80,14 +80,14 @@ class StateBehind(ServerError):  # noqa: N818 - it says what is so
         self.epoch = epoch
 
 
-class Taken(NamedTuple):
+class TakenPartition(NamedTuple):
     """What a database has of a partition."""
 
     offset: int  # that it had come to: what it gets of the messages before, it has; NOTHING where never written
     applied: dict[str, Coordinate | None]  # the highest coordinate by source; None: nothing yet
 
 
-def take(connection: Connection, claim: Claim, sources: Iterable[str], at_most: int | None = None) -> Taken:
+def take(connection: Connection, claim: Claim, sources: Iterable[str], at_most: int | None = None) -> TakenPartition:
     """Become the writer here (invariant fenced-writer).
 
     at_most: the offset from which on the broker has other messages by now, if it has.
@@ -98,7 +98,7 @@ def take(connection: Connection, claim: Claim, sources: Iterable[str], at_most: 
     offset = _take(connection, claim, at_most)
     if at_most is not None:
         fence.forget(connection, claim.partition, CANAL)  # whose messages are ordered by offsets, which come again
-    return Taken(offset, fence.take(connection, claim.partition, sources, claim.epoch))
+    return TakenPartition(offset, fence.take(connection, claim.partition, sources, claim.epoch))
 
 
 def _take(connection: Connection, claim: Claim, at_most: int | None) -> int:
@@ -161,4 +161,4 @@ def raise_to(connection: Connection, claim: Claim, expected: int, end: int, writ
             f"partition {claim.partition.number} has another owner (epoch {epoch})",
             hint="this process ends; nothing was written",
         )
-    raise Behind(claim, connection.name, has, expected)
+    raise DatabaseBehind(claim, connection.name, has, expected)

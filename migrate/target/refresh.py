@@ -65,7 +65,7 @@ def refresh_of(table: Table, rows: Sequence[Row]) -> Message:
 _LOOKS_SECONDS = (0.05, 0.1, 0.2, 0.4)
 """Between looks at a row that two tables of a group have: it may be on its way from one to the other."""
 
-Held = list[tuple[PlannedTable, Row]]
+HeldRows = list[tuple[PlannedTable, Row]]
 """A row, in each table of a group that has it."""
 
 
@@ -102,12 +102,12 @@ class SourceRows:
             raise self._unread(table, error) from error
         return found
 
-    def read_group(self, tables: Sequence[PlannedTable], keys: Sequence[Key]) -> dict[Key, Held]:
+    def read_group(self, tables: Sequence[PlannedTable], keys: Sequence[Key]) -> dict[Key, HeldRows]:
         """The rows of each key in the tables of a group; those that more than one has are looked at again for a while.
 
         Raises: StopError when a source does not give them now.
         """
-        found: dict[Key, Held] = {key: [] for key in keys}
+        found: dict[Key, HeldRows] = {key: [] for key in keys}
         wanted = list(keys)
         for pause in (*_LOOKS_SECONDS, None):
             self._follow()

@@ -22,7 +22,7 @@ from migrate.mysql.errors import NO_SUCH_TABLE, number
 from migrate.mysql.quoting import quote
 from migrate.state import leading, reached, verification
 from migrate.state.migration import REVERSE
-from migrate.state.reached import SWITCH, DatabaseName, Lost
+from migrate.state.reached import SWITCH, DatabaseName, LostMessages
 
 log = structlog.get_logger("migrate.target")
 ROLE = "_migrate_role"
@@ -40,7 +40,7 @@ class Role(StrEnum):
 STANDBY = Role.STANDBY.value
 
 
-class Held(NamedTuple):
+class NotedRole(NamedTuple):
     """A database's role, and the version of the switch when it was set."""
 
     role: Role
@@ -50,7 +50,7 @@ class Held(NamedTuple):
 class NotStandby(ServerError):  # noqa: N818 - it says what is so
     """The database is not the stream's to write; nothing was written. Tried again while a cutover is under way."""
 
-    def __init__(self, held: Held, where: str) -> None:
+    def __init__(self, held: NotedRole, where: str) -> None:
         lost = ", and applications are there by the state" if held.role is Role.STANDBY else ""
         super().__init__(
             f"{where} is {held.role}{lost}: a stream writes only to a standby side",
@@ -87,7 +87,7 @@ def make(connection: Connection, migration: str, role: Role, version: int) -> bo
     return made == 1
 
 
-def read(connection: Connection, migration: str) -> Held:
+def read(connection: Connection, migration: str) -> NotedRole:
     """The role with a shared lock until the transaction ends. Raises NoRole where there is no row."""
     try:
         row = connection.one(f"SELECT role, version FROM {ROLE} WHERE migration = %s LOCK IN SHARE MODE", (migration,))
@@ -108,14 +108,14 @@ def version(connection: Connection, migration: str) -> int:
     return found.version
 
 
-def look(connection: Connection, migration: str) -> Held | None:
+def look(connection: Connection, migration: str) -> NotedRole | None:
     """The role as it is now, without a lock; None where there is no row. Raises the driver's error."""
     row = connection.one(f"SELECT role, version FROM {ROLE} WHERE migration = %s", (migration,))
     return held(row) if row is not None else None
 
 
-def held(row: tuple[object, ...]) -> Held:
-    return Held(Role(str(row[0])), int(str(row[1])))
+def held(row: tuple[object, ...]) -> NotedRole:
+    return NotedRole(Role(str(row[0])), int(str(row[1])))
 
 
 def missing(where: str, migration: str) -> NoRole:
@@ -159,10 +159,12 @@ def set_right(state: sa.Connection, there: Connection, migration: str, database:
     if leading.is_switching(state, migration):
         return None
     role = of_state(state, migration)
-    return role if set_to(state, there, migration, database, Held(role, leading.version(state, migration))) else None
+    return (
+        role if set_to(state, there, migration, database, NotedRole(role, leading.version(state, migration))) else None
+    )
 
 
-def lacking(there: Connection, migration: str, database: DatabaseName, frozen: int) -> Lost | None:
+def lacking(there: Connection, migration: str, database: DatabaseName, frozen: int) -> LostMessages | None:
     """What a database lost that does not have the version with which all were frozen last. Its applications' last
     writes before that may be gone too, and the stream that writes there brings none of them: they were not its own.
 
@@ -171,7 +173,7 @@ def lacking(there: Connection, migration: str, database: DatabaseName, frozen: i
     held = look(there, migration)
     if held is None or held.version >= frozen:
         return None
-    return Lost(database, SWITCH, held.version, frozen, frozen)
+    return LostMessages(database, SWITCH, held.version, frozen, frozen)
 
 
 def of_state(state: sa.Connection, migration: str) -> Role:
@@ -179,7 +181,7 @@ def of_state(state: sa.Connection, migration: str) -> Role:
     return Role.STANDBY if leading.leads(state, migration) else Role.ACTIVE
 
 
-def set_to(state: sa.Connection, there: Connection, migration: str, database: DatabaseName, wanted: Held) -> bool:
+def set_to(state: sa.Connection, there: Connection, migration: str, database: DatabaseName, wanted: NotedRole) -> bool:
     """The role of a switch, where a database has another one, or lacks that switch.
 
     False where its loss was noted by this: the row that tells of it is set by the next call, once the state's

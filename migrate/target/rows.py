@@ -24,7 +24,7 @@ from migrate.mysql.quoting import quote, quote_all
 from migrate.mysql.typed_json import JsonValue
 from migrate.mysql.values import Parameter, compared, from_server, parameter, placeholder
 from migrate.target import literals, non_strict, unique_holders
-from migrate.target.equal_keys import Alike
+from migrate.target.equal_keys import EqualKeys
 from migrate.target.literals import RowLiterals
 from migrate.target.unique_holders import Holder
 
@@ -49,7 +49,7 @@ class PlaceWriter:
         noted_as: Table | None = None,
         members: Iterable[TableId] = (),
         kept: Iterable[str] = (),
-        alike: Alike | None = None,
+        alike: EqualKeys | None = None,
     ) -> None:
         """kept: columns that are returned with the key of a row whose unique value another one takes. alike: asked
         whether what the target takes for one key or unique value is one; without it that counts as so."""

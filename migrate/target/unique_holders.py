@@ -17,7 +17,7 @@ from migrate.mysql.expressions import unescaped
 from migrate.mysql.keys import Condition, equal, key_parameter, mark, side
 from migrate.mysql.quoting import quote
 from migrate.mysql.values import Parameter
-from migrate.target.equal_keys import Part
+from migrate.target.equal_keys import KeyColumn
 
 Row = Mapping[str, str | None]
 _Part = tuple[str | None, int | None, str | None]
@@ -29,7 +29,7 @@ class Holder:
     """condition: finds the row that holds a row's values of one unique key; written: its columns that are written."""
 
     condition: Condition
-    written: tuple[Part, ...]
+    written: tuple[KeyColumn, ...]
 
 
 def conditions(
@@ -48,7 +48,7 @@ def conditions(
     for parts in keys:
         if (found := _of_key(table, row, parts, generated, computed)) is not None:
             plain = [(name, prefix) for name, prefix, _ in parts if name is not None and name not in generated]
-            yield Holder(found, tuple(Part(table.by_name[name], prefix) for name, prefix in plain))
+            yield Holder(found, tuple(KeyColumn(table.by_name[name], prefix) for name, prefix in plain))
 
 
 def _values(

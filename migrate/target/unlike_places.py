@@ -11,7 +11,7 @@ from contextlib import closing
 
 from migrate.model.errors import PreflightError, StopError
 from migrate.model.table import Table, TableId
-from migrate.mysql.catalog import Described, load_table
+from migrate.mysql.catalog import CatalogTables, load_table
 from migrate.mysql.connection import Connection, connect
 from migrate.mysql.errors import explained
 from migrate.mysql.flavours import MARIADB, MYSQL
@@ -43,14 +43,14 @@ def unlike_places(
         for database, pairs in wanted.items():
             with explained(f"target '{database.target}', database {database.database}"):
                 names = dict.fromkeys(place.table for _, place in pairs)
-                described = Described.read(pool.get(database), database.database, [*names])
+                described = CatalogTables.read(pool.get(database), database.database, [*names])
                 for planned, place in pairs:
                     if told := _why(described, planned.table, place, sources):
                         found.setdefault(planned.table.id, []).append(told)
     return found
 
 
-def _why(described: Described, table: Table, place: Place, sources: _Sources) -> str:
+def _why(described: CatalogTables, table: Table, place: Place, sources: _Sources) -> str:
     """ "" for a place that is as its table is.
 
     What is noted of a table that was altered has the words of the state's server for its types, which another version
@@ -62,7 +62,7 @@ def _why(described: Described, table: Table, place: Place, sources: _Sources) ->
     return told
 
 
-def _refused(described: Described, table: Table, place: Place, flavours: Sequence[str]) -> str:
+def _refused(described: CatalogTables, table: Table, place: Place, flavours: Sequence[str]) -> str:
     told = ""
     for flavour in flavours:
         try:

@@ -14,7 +14,7 @@ from migrate.target.chunk_fence import WHOLE_TABLE
 from migrate.target.fence import CHUNK_FENCE
 from migrate.target.ledger import LEDGER
 from migrate.target.parked import PARKED
-from migrate.target.roles import ROLE, Held, NotStandby, Role, held, missing
+from migrate.target.roles import ROLE, NotedRole, NotStandby, Role, held, missing
 
 _ASK = (
     f"SELECT 'closed', source, table_schema, table_name FROM {CHUNK_FENCE}"
@@ -26,20 +26,20 @@ _ASK = (
 
 
 @dataclass(slots=True)
-class Standing:
+class WriteContext:
     closed: set[TableId] = field(default_factory=set)  # (source, database, table) that no copy fills
     noted: set[tuple[str, str]] = field(default_factory=set)  # (source, place) that the delete ledger names a key of
     parked: set[tuple[str, str]] = field(default_factory=set)  # (source, place) that anything is parked of
-    role: Held | None = None  # locked until the transaction ends
+    role: NotedRole | None = None  # locked until the transaction ends
 
 
-def read(connection: Connection, migration: str) -> Standing:
+def read(connection: Connection, migration: str) -> WriteContext:
     """As the database has it now.
 
     To be asked inside the transaction that deletes, after its first statement: an answer from before could miss a copy
     begun since (invariant tombstone-under-open-chunk). While chunks of a table are being planned each counts as open.
     """
-    found = Standing()
+    found = WriteContext()
     for kind, source, first, second in _ask(connection, migration):
         match str(kind):
             case "role":
@@ -53,7 +53,7 @@ def read(connection: Connection, migration: str) -> Standing:
     return found
 
 
-def to_write(connection: Connection, migration: str, *, leads: bool = True) -> Standing:
+def to_write(connection: Connection, migration: str, *, leads: bool = True) -> WriteContext:
     """As `read`, for a transaction that writes rows. leads: what the state says of the stream; a database that lost a
     switch says standby still. Raises NotStandby, NoRole."""
     found = read(connection, migration)

@@ -21,7 +21,7 @@ from migrate.state.pending_markers import Generations
 log = structlog.get_logger("migrate.verify")
 
 
-class Passing:
+class CatchUp:
     """The ends of some sources' logs when this was made, and whether everything up to there is at the target.
 
     Topics that are not at the broker are waited for no longer: `gone` has them by name.
@@ -47,7 +47,7 @@ class Passing:
         self._generations = Generations(settings.name)
         self.gone: dict[str, NoSuchTopic] = {}
 
-    def again(self) -> Passing:
+    def again(self) -> CatchUp:
         """The topics may have got longer since: up to where they end then."""
         self._topic_ends = None
         self._generations = Generations(self._settings.name)

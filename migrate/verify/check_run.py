@@ -18,7 +18,7 @@ from migrate.model.table import TableId
 from migrate.state import check
 from migrate.target.routing import Plan, PlannedTable
 from migrate.verify.check_units import Unit, begun, due
-from migrate.verify.compare_range import Comparison, Settled
+from migrate.verify.compare_range import Comparison, SettledSuspects
 from migrate.verify.recheck import settle
 from migrate.verify.repair import mendable, refresher
 
@@ -32,7 +32,7 @@ Write = Callable[[Callable[[sa.Connection], None]], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class CheckOutcome:
     """What a run did."""
 
     counts: check.CheckCounts
@@ -62,7 +62,7 @@ class CheckRun:
         self._known: dict[TableId, set[Key]] = {}
         self._unmended: ServerError | None = None
 
-    def run(self) -> Outcome:
+    def run(self) -> CheckOutcome:
         """Compare up to `check.chunks` chunks. Raises StopError for a table that cannot be compared, after the others;
         ServerError when servers stay away."""
         began = time.monotonic()
@@ -85,7 +85,7 @@ class CheckRun:
             if error is not None:
                 raise error
         with self._state.connect() as connection:
-            return Outcome(counts, check.count(connection, self._name), seconds)
+            return CheckOutcome(counts, check.count(connection, self._name), seconds)
 
     def _load_known(self) -> None:
         """What differed at earlier runs is looked at in each, until it agrees."""
@@ -128,7 +128,7 @@ class CheckRun:
                 comparison.fail(tables, error)
         return None
 
-    def _record(self, settled: Settled) -> None:
+    def _record(self, settled: SettledSuspects) -> None:
         tables, looked = settled.tables, settled.looked
         table = tables[0].table
         known = self._known.get(table.id, set())
@@ -151,7 +151,7 @@ class CheckRun:
 
         self._write(write)
 
-    def _repair(self, found: list[Settled]) -> int:
+    def _repair(self, found: list[SettledSuspects]) -> int:
         """Have what differs refreshed, and forget what agrees then; returns how many keys that are.
 
         What cannot be refreshed stays named, and `run` says why at its end.
@@ -180,7 +180,7 @@ class CheckRun:
             self._write(partial(check.clear, migration=self._name, id_=tables[0].table.id, keys=looks.agreed))
         return repaired
 
-    def _mark(self, judged: bool, found: Sequence[Settled] = ()) -> None:
+    def _mark(self, judged: bool, found: Sequence[SettledSuspects] = ()) -> None:
         """Note what was compared; what could not be judged comes again in the next run, and what is above it.
 
         So does a chunk with more keys than were named, unless one that was named differs, and so is known: a table

@@ -34,14 +34,14 @@ _HEX = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Total:
+class ChunkSum:
     """A side's share of a chunk."""
 
     rows: int = 0
     digests: int = 0  # their XOR
 
-    def __add__(self, other: Total) -> Total:
-        return Total(self.rows + other.rows, self.digests ^ other.digests)
+    def __add__(self, other: ChunkSum) -> ChunkSum:
+        return ChunkSum(self.rows + other.rows, self.digests ^ other.digests)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class Form:
             return f"COUNT(*), HEX(BIT_XOR(UNHEX({digest})))"
         return f"COUNT(*), HEX(BIT_XOR(CAST(CONV(LEFT({digest}, 16), 16, 10) AS UNSIGNED)))"  # numbers alone: 64 bits
 
-    def read(self, planned: PlannedTable, rows: int | bytes, digests: str | bytes) -> Total:
+    def read(self, planned: PlannedTable, rows: int | bytes, digests: str | bytes) -> ChunkSum:
         """What `total` gave. Raises StopError where a server takes texts of bytes for numbers, as MySQL 5 does."""
         if self._by_bytes and int(rows) and len(digests) != _HEX:
             raise StopError(
@@ -72,7 +72,7 @@ class Form:
                 hint="connect to the servers themselves, not to a proxy that speaks for another version",
                 code=Code.VALUE,
             )
-        return Total(int(rows), int(digests, 16))
+        return ChunkSum(int(rows), int(digests, 16))
 
     @property
     def _by_bytes(self) -> bool:
@@ -119,9 +119,9 @@ def _length(column: Column) -> str:
     return f"IF({name} IS NULL, '-', LENGTH({name}))" if column.nullable else f"LENGTH({name})"
 
 
-def source_total(source: Sources, tables: Sequence[PlannedTable], chunk: Chunk, form: Form) -> Total:
+def source_total(source: Sources, tables: Sequence[PlannedTable], chunk: Chunk, form: Form) -> ChunkSum:
     """The sum over all tables that share their places."""
-    total = Total()
+    total = ChunkSum()
     for planned in tables:
         table = planned.table
         where, arguments = and_rows(*condition(table, chunk.low, chunk.high), planned.rows)
@@ -131,13 +131,13 @@ def source_total(source: Sources, tables: Sequence[PlannedTable], chunk: Chunk, 
     return total
 
 
-def target_total(pool: TargetPool, planned: PlannedTable, chunk: Chunk, form: Form) -> tuple[Total, bool | None]:
+def target_total(pool: TargetPool, planned: PlannedTable, chunk: Chunk, form: Form) -> tuple[ChunkSum, bool | None]:
     """The sum over all places, and whether every row is where the table's rule routes it; one statement a database.
 
     The latter is None where no server computes the rule.
     """
     where, arguments = condition(planned.table, chunk.low, chunk.high)
-    total, placed, columns = Total(), True, form.total(planned.table)
+    total, placed, columns = ChunkSum(), True, form.total(planned.table)
     conditions = planned.conditions
     for database in planned.databases:
         there = [

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from migrate.chunks.outcome import Problem, Stopped, judged
+from migrate.chunks.outcome import Problem, TaskStopped, judged
 from migrate.chunks.sessions import Sessions, forget, kept
 from migrate.chunks.task_settings import for_tasks
 from migrate.model.chunk import Chunk
 from migrate.settings import Settings
 from migrate.target.routing import PlannedTable
 from migrate.verify import checksum, digest, target_split
-from migrate.verify.checksum import Form, Total
+from migrate.verify.checksum import ChunkSum, Form
 from migrate.verify.digest import Suspects
 
 MAX_BYTES = 256 * 1024 * 1024
@@ -57,7 +57,7 @@ def check_chunk(job: CheckJob, chunk: Chunk) -> Checked:
     try:
         with judged(f"verification of {planned.table.full_name}, chunk {chunk.number}"):
             return _compared(job, kept(job.settings), chunk)
-    except Stopped as stopped:
+    except TaskStopped as stopped:
         forget()
         return Checked(chunk.number, problem=stopped.problem)
 
@@ -78,7 +78,7 @@ def _compared(job: CheckJob, sessions: Sessions, chunk: Chunk) -> Checked:
 
 
 def _part(
-    job: CheckJob, sessions: Sessions, chunk: Chunk, total: Total | None, differs: bool, named: Suspects
+    job: CheckJob, sessions: Sessions, chunk: Chunk, total: ChunkSum | None, differs: bool, named: Suspects
 ) -> tuple[int, int]:
     """By a sum of each side, and by the keys where those differ, a row is at another place, or two tables have one.
 

@@ -17,7 +17,7 @@ import structlog
 
 from migrate.chunks.outcome import may_pass
 from migrate.chunks.planner import Planner
-from migrate.chunks.retry import Patience
+from migrate.chunks.retry import Retries
 from migrate.chunks.sessions import Sessions, forget, kept
 from migrate.model.change import Key
 from migrate.model.chunk import Chunk
@@ -26,13 +26,13 @@ from migrate.model.table import TableId
 from migrate.settings import Settings
 from migrate.state import position
 from migrate.target.routing import PlannedTable
-from migrate.verify.catch_up import Passing, come
+from migrate.verify.catch_up import CatchUp, come
 from migrate.verify.check_units import Unit, first_page
 from migrate.verify.chunk_check import MAX_BYTES, Checked, CheckJob, compare_chunk
 from migrate.verify.difference import Verdict
 from migrate.verify.generated import WithGenerated
 from migrate.verify.lookup import Seen, look_up
-from migrate.verify.recheck import Difference, Looked, Looks, describe, hurrier, settle
+from migrate.verify.recheck import Difference, Recheck, RecheckOutcome, describe, hurrier, settle
 
 log = structlog.get_logger("migrate.check")
 MAX_SUSPECTS = 4000
@@ -48,12 +48,12 @@ class _Behind(Exception):  # noqa: N818 - an answer, and no error
 
 
 @dataclass(frozen=True, slots=True)
-class Settled:
+class SettledSuspects:
     """What became of the suspects of tables that share their places."""
 
     tables: Tables
     agreed: list[Key]
-    looked: Looked
+    looked: RecheckOutcome
 
 
 class Comparison:
@@ -70,7 +70,7 @@ class Comparison:
         self._found = 0
         self._state = state
         self.hurry = hurrier(self.settings, state)
-        self._patience = Patience(self.settings, "check", forget, sleep)
+        self._patience = Retries(self.settings, "check", forget, sleep)
         self._suspects: dict[TableId, tuple[Tables, dict[Key, None]]] = {}
         self._generated = WithGenerated()
 
@@ -130,11 +130,11 @@ class Comparison:
         known.update(dict.fromkeys(keys))
         return len(known) - before
 
-    def looks(self, tables: Tables, keys: Iterable[Key]) -> Looks:
+    def looks(self, tables: Tables, keys: Iterable[Key]) -> Recheck:
         """Looks at keys of tables, which fail when they cannot be looked at."""
-        return Looks(keys, self.look(tables), partial(self.fail, tables))
+        return Recheck(keys, self.look(tables), partial(self.fail, tables))
 
-    def settle(self) -> tuple[bool, list[Settled]]:
+    def settle(self) -> tuple[bool, list[SettledSuspects]]:
         """Look at the suspects until they agree or are judged, the stream passing between any two looks; False: none is
         judged, as it did not pass, or a publisher reads another server by now than the rows were read at.
 
@@ -167,7 +167,7 @@ class Comparison:
                 if not judged:
                     log.warning("a publisher reads another server by now, nothing is judged")
         return judged, [
-            Settled(tables, one.agreed, one.outcome() if judged else Looked(in_motion=one.left))
+            SettledSuspects(tables, one.agreed, one.outcome() if judged else RecheckOutcome(in_motion=one.left))
             for tables, one in everything
             if tables[0].table.id not in self.failed
         ]
@@ -200,7 +200,7 @@ class Comparison:
         Tables whose topic is gone fail.
         """
         sources = {one.table.source for tables in everything for one in tables}
-        passing = self.call(lambda: Passing(self._asked, self._state, sources))
+        passing = self.call(lambda: CatchUp(self._asked, self._state, sources))
         between = min(_ASK_SECONDS, self.settings.verify.recheck_seconds)
         if not come(lambda: self.call(passing.passed), sources, self.settings.check.wait_seconds, self.sleep, between):
             log.warning("the stream is behind, nothing is judged", sources=sorted(sources))

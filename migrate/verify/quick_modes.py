@@ -32,7 +32,7 @@ class Mode(StrEnum):
 
 
 @dataclass(slots=True)
-class TableLooked:
+class TableReport:
     """What was found of one table, or of the tables of a group together."""
 
     table: str
@@ -49,11 +49,11 @@ class TableLooked:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class QuickReport:
     """What a quick verification found. It is no certificate: it does not compare every row."""
 
     mode: Mode
-    tables: list[TableLooked]
+    tables: list[TableReport]
     seconds: float
 
     @property
@@ -106,7 +106,7 @@ def run(
     names: Sequence[str] | None = None,
     chunks: int | None = None,
     sleep: Callable[[float], None] = time.sleep,
-) -> Report:
+) -> QuickReport:
     """Look at every table, or at those named "database.table"; a group is looked at as a whole.
 
     chunks: of each table, at most; None: all. Raises: PreflightError while a source is being replayed, and for a table
@@ -140,7 +140,7 @@ def run(
     unlike = unlike_by_now(position.where_read(state, settings), [one for tables in chosen for one in tables])
     for looked, tables in zip(found, chosen, strict=True):
         looked.unaccounted = [told for one in tables for told in unlike.get(one.table.id, ())]
-    return Report(mode, found, round(time.monotonic() - began, 1))
+    return QuickReport(mode, found, round(time.monotonic() - began, 1))
 
 
 def _way(state: sa.Engine, settings: Settings, tables: Tables) -> str:
@@ -150,8 +150,8 @@ def _way(state: sa.Engine, settings: Settings, tables: Tables) -> str:
     return "`migrate copy`" if all(begun) else "start `migrate run`, then `migrate copy`"
 
 
-def _table(comparison: Comparison, state: sa.Engine, tables: Tables, mode: Mode, chunks: int | None) -> TableLooked:
-    looked = TableLooked(" + ".join(dict.fromkeys(one.table.full_name for one in tables)))
+def _table(comparison: Comparison, state: sa.Engine, tables: Tables, mode: Mode, chunks: int | None) -> TableReport:
+    looked = TableReport(" + ".join(dict.fromkeys(one.table.full_name for one in tables)))
     if mode is Mode.COUNT:
         _last_keys(comparison, tables, looked)
         judged = _count(comparison, tables, looked)
@@ -230,7 +230,7 @@ def _key_at(comparison: Comparison, planned: PlannedTable, offset: int) -> Key |
 # -- counts and last keys
 
 
-def _count(comparison: Comparison, tables: Tables, looked: TableLooked) -> bool:
+def _count(comparison: Comparison, tables: Tables, looked: TableReport) -> bool:
     """Count until both sides agree, or the difference stays the same once the stream has passed; False when it does
     not, or the stream did not pass."""
     verify, differences = comparison.settings.verify, set()
@@ -250,7 +250,7 @@ def _count(comparison: Comparison, tables: Tables, looked: TableLooked) -> bool:
     return looked.counts_differ
 
 
-def _missing(comparison: Comparison, tables: Tables, looked: TableLooked) -> int:
+def _missing(comparison: Comparison, tables: Tables, looked: TableReport) -> int:
     """Count once; how many rows the source has more."""
     looked.rows = sum(_rows(comparison, one) for one in tables)
     by_place = comparison.call(lambda: counts.place_counts(comparison.sessions.targets, tables[0]))
@@ -259,7 +259,7 @@ def _missing(comparison: Comparison, tables: Tables, looked: TableLooked) -> int
     return looked.rows - looked.target_rows
 
 
-def _last_keys(comparison: Comparison, tables: Tables, looked: TableLooked) -> None:
+def _last_keys(comparison: Comparison, tables: Tables, looked: TableReport) -> None:
     """Have the last keys of both sides looked at: each must be on the other side, in its place."""
 
     def read() -> None:

@@ -30,7 +30,7 @@ _BETWEEN = 0.02  # seconds
 
 
 @dataclass(slots=True)
-class Looked:
+class RecheckOutcome:
     """Keys that still differ after the last look, and how many kept changing while they were looked at."""
 
     verdicts: dict[Key, Verdict] = field(default_factory=dict)
@@ -38,7 +38,7 @@ class Looked:
     moving: list[Key] = field(default_factory=list, compare=False)  # their names
 
 
-class Looks:
+class Recheck:
     """Suspect keys and how they were seen, look after look; those that agree are dropped.
 
     One agrees too whose target now has exactly what the source had at an earlier look, when the target had something
@@ -87,10 +87,10 @@ class Looks:
         """Look at none of them any more."""
         self._history.clear()
 
-    def outcome(self) -> Looked:
+    def outcome(self) -> RecheckOutcome:
         """The keys that differ. One whose places changed between looks is behind, not different; but what stays the
         same at a place where the row never belonged is a difference, however often the row changes where it belongs."""
-        looked = Looked()
+        looked = RecheckOutcome()
         for key, history in self._history.items():
             last = history[-1]
             verdict = judge(last)
@@ -118,7 +118,7 @@ def _stray(history: Sequence[Seen]) -> bool:
 
 
 def settle(
-    all_looks: Sequence[Looks],
+    all_looks: Sequence[Recheck],
     rechecks: int,
     seconds: float,
     sleep: Callable[[float], None],
@@ -142,7 +142,7 @@ def settle(
         _watch(all_looks, sleep, hurry)
 
 
-def _watch(all_looks: Sequence[Looks], sleep: Callable[[float], None], hurry: Hurry) -> None:
+def _watch(all_looks: Sequence[Recheck], sleep: Callable[[float], None], hurry: Hurry) -> None:
     moving = {looks: keys for looks in all_looks if (keys := looks.changing)}
     if not moving:
         return
@@ -170,12 +170,12 @@ def look_again(
     sleep: Callable[[float], None] = time.sleep,
     hurry: Hurry | None = None,
     pause: Callable[[float], None] | None = None,
-) -> Looked:
+) -> RecheckOutcome:
     """Look at suspect keys at once, then up to `rechecks` times, `seconds` apart; ends early when all agree.
 
     hurry, pause: as in `settle`.
     """
-    looks = Looks(keys, look)
+    looks = Recheck(keys, look)
     settle([looks], rechecks, seconds, sleep, hurry, pause)
     return looks.outcome()
 

@@ -29,7 +29,7 @@ from migrate.target.routing import PlannedTable
 from migrate.verify.chunk_check import MAX_BYTES
 
 
-class Cover:
+class ComparedRanges:
     """The key ranges that were compared, neighbours put together; in whatever order they come."""
 
     def __init__(self, parts: Iterable[tuple[Key | None, Key | None]] = ()) -> None:

@@ -38,7 +38,7 @@ _MOST = 8 * 1024 * 1024
 
 
 @dataclass(slots=True)
-class Standing:
+class VerificationRun:
     """What is known of a run. For one thread."""
 
     settings: Settings
@@ -115,7 +115,7 @@ class Standing:
 @contextmanager
 def standing(
     settings: Settings, state: sa.Engine, together: Sequence[Sequence[PlannedTable]], *, repair: bool, anew: bool
-) -> Iterator[Standing]:
+) -> Iterator[VerificationRun]:
     """The run to go on with, or a new one; heard of for the time of the block.
 
     together: tables that are compared together, of each group the first has its progress.
@@ -132,7 +132,7 @@ def standing(
         with state.connect() as connection:
             kept = verification_progress.load(connection, found.id)
         before = {name: str(one["before"]) for name, one in found.sources.items()}
-        run = Standing(settings, state, found.id, _utc(found.started), before, found.resumed + 1, kept)
+        run = VerificationRun(settings, state, found.id, _utc(found.started), before, found.resumed + 1, kept)
         log.info(f"resumes verification {run.number}: {run.rows_before} rows compared before")
     with _heard_of(run):
         yield run
@@ -144,18 +144,18 @@ def _begun(
     tables: Sequence[PlannedTable],
     asked: Mapping[str, Any],
     servers: Mapping[str, list[Any]],
-) -> Standing:
+) -> VerificationRun:
     before = resume.binlog_ends(settings, tables)
     sources = {name: {"read_at": servers[name], "before": end} for name, end in before.items()}
     with state.begin() as connection:
         verification_progress.give_up(connection, settings.name, settings.lease.seconds)
         number = verification.start(connection, settings.name, json.dumps(asked), json.dumps(sources))
         started = verification.started(connection, number)
-    return Standing(settings, state, number, _utc(started), before)
+    return VerificationRun(settings, state, number, _utc(started), before)
 
 
 @contextmanager
-def _heard_of(run: Standing) -> Iterator[None]:
+def _heard_of(run: VerificationRun) -> Iterator[None]:
     """Touches the run from a thread, so that nobody takes it for one that was killed."""
     ended = threading.Event()
     seconds = run.settings.lease.seconds / _TOUCHES
@@ -173,7 +173,7 @@ def _heard_of(run: Standing) -> Iterator[None]:
             log.warning("verification not left; it falls silent by itself", error=str(error.__cause__ or error))
 
 
-def _touch(run: Standing, ended: threading.Event, seconds: float) -> None:
+def _touch(run: VerificationRun, ended: threading.Event, seconds: float) -> None:
     own = database.engine(run.settings.state, pool=1)
     try:
         while not ended.wait(seconds):

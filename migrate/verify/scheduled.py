@@ -21,15 +21,15 @@ from migrate.mysql.errors import text
 from migrate.settings import Settings
 from migrate.state import leading, stop_reason
 from migrate.state.database import in_transaction
-from migrate.state.lease import Held, Leases
+from migrate.state.lease import HeldLease, Leases
 from migrate.target.routing import Plan
-from migrate.verify.check_run import CheckRun, Outcome
+from migrate.verify.check_run import CheckOutcome, CheckRun
 
 log = structlog.get_logger("migrate.check")
 _LOOK_SECONDS = 0.5
 
 
-class Ending(Exception):  # noqa: N818 - it ends a run, and is no error
+class CheckInterrupted(Exception):  # noqa: N818 - it ends a run, and is no error
     """The process is to end."""
 
 
@@ -42,7 +42,7 @@ class ScheduledCheck:
         plan: Callable[[], Plan],
         state: sa.Engine,
         leases: Leases,
-        held: Held,
+        held: HeldLease,
         stop: threading.Event,
     ) -> None:
         """plan: reads the tables as they are now, once a run."""
@@ -67,7 +67,7 @@ class ScheduledCheck:
             self._ending.set()
             scheduler.shutdown(wait=True)
 
-    def run_once(self) -> Outcome:
+    def run_once(self) -> CheckOutcome:
         """One run now. Raises StopError for a table that cannot be compared, ServerError."""
         return CheckRun(self._plan(), self._state, self._write, self._sleep).run()
 
@@ -100,7 +100,7 @@ class ScheduledCheck:
                     return  # the sources follow by now: what is newer at the targets is no difference
             done = self.run_once()
             self._note(None)
-        except Ending:
+        except CheckInterrupted:
             log.info("run ended early")
         except StopError as error:
             log.error("cannot compare, tried again at the next run", reason=error.message, hint=error.hint)
@@ -121,7 +121,7 @@ class ScheduledCheck:
             self._leases.check(process_names.CHECK)
             left = ends - time.monotonic()
             if self._stop.wait(max(0.0, min(left, _LOOK_SECONDS))) or self._ending.is_set():
-                raise Ending
+                raise CheckInterrupted
             if left <= _LOOK_SECONDS:
                 return
 

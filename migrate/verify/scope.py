@@ -10,7 +10,7 @@ from typing import Any, Self
 
 import sqlalchemy as sa
 
-from migrate.chunks.retry import Patience
+from migrate.chunks.retry import Retries
 from migrate.model.table import Table, TableId
 from migrate.settings import Settings
 from migrate.state import compared, phase, schema_history
@@ -27,7 +27,7 @@ _NAMED = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Bound:
+class VerificationScope:
     """The tables of a migration at one moment: their copies and rules, their definitions, and where they are read."""
 
     stages: Mapping[TableId, TablePhase]
@@ -48,7 +48,7 @@ class Bound:
         forgotten = compared.times_forgotten(connection, name, lock=lock)
         return cls(stages, schema_history.latest(connection, name), others, servers, forgotten)
 
-    def changed(self, now: Bound, id_: TableId) -> str:
+    def changed(self, now: VerificationScope, id_: TableId) -> str:
         """Why what was compared of a table says nothing of it now; "" when it does."""
         before, after = self.stages.get(id_, UNKNOWN), now.stages.get(id_, UNKNOWN)
         if id_ not in now.definitions:
@@ -63,17 +63,17 @@ class Bound:
             return f"source '{id_[0]}' was read at another server, or was gone back in, while it was compared"
         return ""
 
-    def changed_there(self, now: Bound) -> str:
+    def changed_there(self, now: VerificationScope) -> str:
         """As `changed`, of what concerns every table: the other side's definitions."""
         if any(now.others.get(id_, table) != table for id_, table in self.others.items()):
             return "a table of the other side was altered while it was compared"
         return ""
 
-    def forgotten_since(self, now: Bound) -> str:
+    def forgotten_since(self, now: VerificationScope) -> str:
         """As `changed_there`, of a verification of all tables: what else it cannot have seen."""
         return f"while it was compared {compared.FORGOTTEN}" if self.forgotten != now.forgotten else ""
 
-    def added(self, now: Bound) -> list[str]:
+    def added(self, now: VerificationScope) -> list[str]:
         """Tables that are of the migration since, by their full names."""
         return [now.definitions[id_].full_name for id_ in now.definitions if id_ not in self.definitions]
 
@@ -81,15 +81,15 @@ class Bound:
 def unlike_by_now(settings: Settings, tables: Sequence[PlannedTable]) -> Unlike:
     """As `unlike_places`, with servers that are away waited for. Raises ServerError when they stay so."""
     with closing(TargetPool(settings)) as pool:
-        patience = Patience(settings, "verification: the target tables' definitions", pool.close)
+        patience = Retries(settings, "verification: the target tables' definitions", pool.close)
         return patience.call(lambda: unlike_places(settings, pool, tables))
 
 
 def bound(
     found: Sequence[TableVerified],
     together: Sequence[Sequence[PlannedTable]],
-    before: Bound,
-    now: Bound,
+    before: VerificationScope,
+    now: VerificationScope,
     unlike: Unlike,
     *,
     every: bool = False,
@@ -104,7 +104,12 @@ def bound(
 
 
 def _bound(
-    table: TableVerified, tables: Sequence[PlannedTable], before: Bound, now: Bound, there: str, unlike: Unlike
+    table: TableVerified,
+    tables: Sequence[PlannedTable],
+    before: VerificationScope,
+    now: VerificationScope,
+    there: str,
+    unlike: Unlike,
 ) -> TableVerified:
     reasons = [
         f"{one.table.full_name}: {why}; `migrate verify` once more"

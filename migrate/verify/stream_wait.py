@@ -15,14 +15,14 @@ from migrate.mysql.errors import text
 from migrate.settings import Settings
 from migrate.state import lease
 from migrate.state import migration as migrations
-from migrate.verify.catch_up import Passing, come
+from migrate.verify.catch_up import CatchUp, come
 from migrate.verify.recheck import Hurry
 
 log = structlog.get_logger("migrate.verify")
 _ASK_SECONDS = 0.5
 
 
-class Following:
+class StreamWait:
     """Of the stream of a migration. Where it does not run there is nothing to wait for; one that does not come as far
     in `check.wait_seconds` is not waited for again."""
 
@@ -45,7 +45,7 @@ class Following:
                 return
             most = self._settings.check.wait_seconds
             self._hurry(most)
-            passing = Passing(self._settings, self._state, sources)
+            passing = CatchUp(self._settings, self._state, sources)
             if not come(passing.passed, sources, most, self._sleep, _ASK_SECONDS):
                 self._is_behind = True
                 log.warning("the stream is behind: what differs may be on its way", sources=sorted(sources))

@@ -13,7 +13,7 @@ import structlog
 
 from migrate.chunks.outcome import Problem
 from migrate.chunks.planner import Planner
-from migrate.chunks.retry import Patience
+from migrate.chunks.retry import Retries
 from migrate.chunks.sessions import Sessions
 from migrate.model.change import Key
 from migrate.model.chunk import Chunk
@@ -24,9 +24,9 @@ from migrate.verify.chunk_check import MAX_BYTES, Checked, CheckJob, compare_chu
 from migrate.verify.difference import Kind, Verdict
 from migrate.verify.generated import with_generated
 from migrate.verify.lookup import BlindSpot
-from migrate.verify.recheck import Difference, Hurry, Looked, describe, look_again, look_up_keys
+from migrate.verify.recheck import Difference, Hurry, RecheckOutcome, describe, look_again, look_up_keys
 from migrate.verify.repair import Refresh, mendable
-from migrate.verify.row_counts import Cover, unaccounted
+from migrate.verify.row_counts import ComparedRanges, unaccounted
 from migrate.verify.verified import TableVerified
 
 log = structlog.get_logger("migrate.verify")
@@ -70,13 +70,13 @@ class TableCheck:
         self._follow = follow
         self.unmended: MigrateError | None = None  # why what differs could not be refreshed
         self._refresh = refresh
-        self._cover = Cover()
+        self._cover = ComparedRanges()
         self.rows = self.target_rows = self.estimate = self.chunks_done = self.chunks_planned = 0
         self.suspects: dict[Key, None] = {}
         self._settings = settings
         self._sessions = sessions
         self._sleep = sleep
-        self._patience = Patience(settings, f"verification of {tables[0].table.full_name}", self._forget, sleep)
+        self._patience = Retries(settings, f"verification of {tables[0].table.full_name}", self._forget, sleep)
         self.tables = self._patience.call(lambda: tuple(with_generated(sessions, one) for one in tables))
         self.planned = self.tables[0]
         self._queue: deque[Chunk] = deque()
@@ -128,7 +128,7 @@ class TableCheck:
                 crowded, looked = self._repair(self._refresh, crowded, looked, keep)
         except BlindSpot as error:
             faults.append(error.message)
-            crowded, looked = len(self.suspects), Looked()
+            crowded, looked = len(self.suspects), RecheckOutcome()
         named = [self._describe(key, verdict) for key, verdict in self._first(looked.verdicts)]
         not_fixed = {*looked.verdicts, *looked.moving}
         fixed = [key for key in self._mended if key not in not_fixed]
@@ -185,7 +185,7 @@ class TableCheck:
         ]
         self._mended = {tuple(key): found and self._difference(key, *found) for key, found in body["mended"]}
         self._before = float(body["seconds"])
-        self._cover = Cover((_key(low), _key(high)) for low, high in body["covered"])
+        self._cover = ComparedRanges((_key(low), _key(high)) for low, high in body["covered"])
         for name in _COUNTS:
             setattr(self, name, int(body[name]))
 
@@ -253,7 +253,7 @@ class TableCheck:
             crowd.keys = {}
         return sum(crowd.more for crowd in self._crowds)
 
-    def _look_again(self) -> Looked:
+    def _look_again(self) -> RecheckOutcome:
         look, verify = look_up_keys(self._sessions, self.tables), self._settings.verify
         return look_again(
             self.suspects,
@@ -271,7 +271,9 @@ class TableCheck:
         if self._follow is not None:
             self._follow({one.table.source for one in self.tables})
 
-    def _repair(self, refresh: Refresh, crowded: int, looked: Looked, keep: Callable[[], None]) -> tuple[int, Looked]:
+    def _repair(
+        self, refresh: Refresh, crowded: int, looked: RecheckOutcome, keep: Callable[[], None]
+    ) -> tuple[int, RecheckOutcome]:
         """Refresh what differs and look again, until nothing does or the rounds are used up."""
         mended = self._mended
         for _ in range(self._settings.verify.repair_rounds):

@@ -24,8 +24,8 @@ from migrate.state.lease import Leases
 from migrate.state.migration import Migration, Topic
 from migrate.state.reached import DatabaseName
 from migrate.state.record import Consumed, Partition
-from migrate.target.place import Done
-from migrate.target.reached import NOTHING, Claim, Had, Has
+from migrate.target.place import AppliedCounts
+from migrate.target.reached import NOTHING, Claim, ReachedBefore, Remaining
 from sandbox.broker import KafkaBroker
 from tests.helpers import make_settings, unique
 
@@ -54,10 +54,10 @@ class FakeWriter:
         watermark: Mapping[str, Coordinate],
         had: Mapping[DatabaseName, int],
         at_most: int | None = None,
-    ) -> Had:
+    ) -> ReachedBefore:
         self.taken.append((claim.partition.number, claim.epoch, watermark))
-        behind = {one: Has(has, self.active) for one, has in self.behind.items() if has < had.get(one, 0)}
-        return Had(behind, self.most.get(claim.partition.number, NOTHING))
+        behind = {one: Remaining(has, self.active) for one, has in self.behind.items() if has < had.get(one, 0)}
+        return ReachedBefore(behind, self.most.get(claim.partition.number, NOTHING))
 
     def drop(self, partition: Partition) -> None:
         self.dropped.append(partition.number)
@@ -84,7 +84,7 @@ class FakeWriter:
                         partition, mine[-1].offset + 1, highest, len(mine), len(mine), 0, mine[0].offset, last=last
                     )
                 )
-        return Merged(done, Done(), failed)
+        return Merged(done, AppliedCounts(), failed)
 
     @property
     def offsets(self) -> list[tuple[int, int]]:

@@ -16,7 +16,7 @@ from migrate.model.partition import Partition
 from migrate.settings import State
 from migrate.state import compared, lease, reached, record
 from migrate.state.reached import DatabaseName
-from migrate.target.reached import Behind, Claim, Had, StateBehind
+from migrate.target.reached import Claim, DatabaseBehind, ReachedBefore, StateBehind
 from sandbox.broker import KafkaBroker
 from tests.consume.support import FakeWriter, Process, World, until
 
@@ -80,7 +80,7 @@ def test_a_write_that_finds_the_loss_begins_the_partition_again_and_does_not_sto
     writer = FakeWriter()
     process = Process(world, writer)
     until(lambda: bool(writer.taken))
-    writer.failing[0] = Behind(Claim(partition, 1, "h"), "there", 3, 5)
+    writer.failing[0] = DatabaseBehind(Claim(partition, 1, "h"), "there", 3, 5)
     writer.behind[DATABASE] = 3
     world.send(0, 1)
     until(lambda: bool(lost(world)))
@@ -122,7 +122,7 @@ def test_what_the_broker_deleted_before_it_was_read_stops_unless_all_but_the_one
         record.set_back(connection, partition, 2)
         connection.execute(sa.delete(record.table).where(record.table.c.topic_id == partition.topic_id))
         if noted is not None:
-            found = reached.Lost(noted, f"{world.name} [0]", 2, 5, 2, consumed)
+            found = reached.LostMessages(noted, f"{world.name} [0]", 2, 5, 2, consumed)
             reached.note_lost(connection, world.name, found)
     admin = AdminClient({"bootstrap.servers": world.kafka.bootstrap})
     for done in admin.delete_records([TopicPartition(world.name, 0, 4)]).values():
@@ -149,7 +149,7 @@ class KnowsMore(FakeWriter):
         watermark: Mapping[str, Coordinate],
         had: Mapping[DatabaseName, int],
         at_most: int | None = None,
-    ) -> Had:
+    ) -> ReachedBefore:
         if claim.epoch <= self.known:
             raise StateBehind(claim, "there", self.known)
         return super().take(claim, watermark, had)

@@ -16,7 +16,7 @@ from migrate.model.message import Received
 from migrate.model.partition import Partition
 from migrate.state import compared, foreign, record
 from migrate.state.database import in_transaction
-from migrate.state.foreign import Foreign, Kind
+from migrate.state.foreign import ForeignWrite, Kind
 from migrate.state.notes import Notes
 from tests.consume.support import FakeWriter, Process, World, until
 
@@ -35,7 +35,7 @@ class NotingWriter(FakeWriter):
         partition = batch[0].partition
         self._notes.taken(partition, self.taken[-1][1])
         for number, key in enumerate(KEYS):
-            found = [Foreign(("s", "shop", "t"), key, Kind.FOREIGN, Coordinate(1, 1, 1, 0))]
+            found = [ForeignWrite(("s", "shop", "t"), key, Kind.FOREIGN, Coordinate(1, 1, 1, 0))]
             self._notes.write([partition], lambda state: foreign.note(state, self._world.name, found))  # noqa: B023
             if not self.merged and number == self._behind:
                 self._then()

@@ -10,7 +10,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from migrate.chunks.mark import Mark
+from migrate.chunks.mark import ChunkMark
 from migrate.chunks.sessions import Sessions
 from migrate.copy.table_copy import Attempt, ChunkResult
 from migrate.copy.tasks import CopyJob, WriteChunk, read_chunk
@@ -181,7 +181,7 @@ def write_chunk(job: CopyJob, attempt: Attempt, after: Callable[[int], None] | N
     """
     writer = WriteChunk(job, attempt)
     for item in read_chunk(job, attempt):
-        if isinstance(item, Mark):
+        if isinstance(item, ChunkMark):
             writer.mark(item)
         else:
             ids = [str(value.decode()) for value in item.carried[0] if value is not None]

@@ -15,7 +15,7 @@ from structlog.testing import capture_logs
 
 from migrate.copy.governor import Governor
 from migrate.copy.load_sampler import LoadSampler
-from migrate.copy.throttle import Limits, Pace, Reading, Signal
+from migrate.copy.throttle import Limits, LoadReading, Pace, Signal
 from migrate.settings import parse
 from migrate.state import throttle
 from sandbox.database import DatabaseServer
@@ -241,4 +241,4 @@ def test_a_server_that_refuses_us_does_not_count_and_one_that_is_not_asked_for_i
         ]
         assert "a-wrong-one" not in str(found)
         assert sampler.measure(Limits(4)) == []
-    assert str(Reading("replica r:1", Signal.LAG, inf, "it is no replica")) == "replica r:1: it is no replica"
+    assert str(LoadReading("replica r:1", Signal.LAG, inf, "it is no replica")) == "replica r:1: it is no replica"

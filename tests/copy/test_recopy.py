@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from migrate.chunks.mark import Mark
-from migrate.chunks.outcome import End
+from migrate.chunks.mark import ChunkMark
+from migrate.chunks.outcome import AttemptEnd
 from migrate.chunks.sessions import Sessions, forget
 from migrate.copy import recopy
-from migrate.copy.recopy import Again, check_where
+from migrate.copy.recopy import Recopy, check_where
 from migrate.copy.table_copy import Attempt, ChunkResult, TableCopy
 from migrate.copy.tasks import CopyJob, WriteChunk, read_chunk
 from migrate.model.coordinate import Coordinate
@@ -42,7 +42,7 @@ AT = Coordinate(1, 1, 4, 0)
 
 
 @contextmanager
-def copying(laid: Laid, again: Again | None = None) -> Iterator[TableCopy]:
+def copying(laid: Laid, again: Recopy | None = None) -> Iterator[TableCopy]:
     state, sessions = laid.state(), Sessions(laid.settings)
     try:
         yield TableCopy(laid.settings, laid.table, state, sessions, lambda _seconds: None, again)
@@ -63,7 +63,7 @@ def copy_rest(laid: Laid, copy: TableCopy) -> None:
     copy.finish()
 
 
-def copied(laid: Laid, again: Again | None = None) -> tuple[int, int]:
+def copied(laid: Laid, again: Recopy | None = None) -> tuple[int, int]:
     """Copy to the end; how many rows were read and inserted."""
     with copying(laid, again) as copy:
         assert copy.begin()
@@ -134,7 +134,7 @@ def book(laid: Laid, part: int = chunks.WHOLE) -> list[tuple[int, ChunkState]]:
 
 
 DONE, VOID = ChunkState.DONE, ChunkState.VOID
-RESTART = Again(restart=True)
+RESTART = Recopy(restart=True)
 
 
 def test_a_restart_brings_what_is_lost_and_leaves_what_is_there(laid: Laid) -> None:
@@ -152,13 +152,13 @@ def test_a_restart_brings_what_is_lost_and_leaves_what_is_there(laid: Laid) -> N
 
 def test_a_part_brings_only_its_rows_and_keeps_the_book_of_the_copy(laid: Laid) -> None:
     lose(laid, "id BETWEEN 15 AND 34")
-    assert copied(laid, Again(where="id > 20 AND v <> '100%'  -- not those")) == (36, 13)
+    assert copied(laid, Recopy(where="id > 20 AND v <> '100%'  -- not those")) == (36, 13)
     assert keys(laid) == [key for key in ALL if key not in (15, 16, 17, 18, 19, 20, 30)]
     assert book(laid) == [(number, DONE) for number in range(6)]
     assert book(laid, 1) == [(number, DONE) for number in range(6, 10)]
     assert (stage(laid), is_open(laid)) == (Phase.COPIED, False)
-    assert copied(laid, Again(where="v = '100%'")) == (6, 2)
-    assert copied(laid, Again(where="id < 0")) == (0, 0)
+    assert copied(laid, Recopy(where="v = '100%'")) == (6, 2)
+    assert copied(laid, Recopy(where="id < 0")) == (0, 0)
     assert [number for number, _ in book(laid, 2)] == [10]
     with laid.state().connect() as connection:
         planned, done, counts = chunks.totals(connection, laid.settings.name, laid.table.table)
@@ -171,10 +171,10 @@ def test_a_part_brings_only_its_rows_and_keeps_the_book_of_the_copy(laid: Laid) 
 
 @pytest.mark.parametrize(
     ("again", "lost"),
-    [(RESTART, False), (RESTART, True), (Again(where="id > 0"), False)],
+    [(RESTART, False), (RESTART, True), (Recopy(where="id > 0"), False)],
     ids=["restart", "restart, targets lost that it is open", "part"],
 )
-def test_a_key_deleted_since_the_table_is_open_again_does_not_come_back(laid: Laid, again: Again, lost: bool) -> None:
+def test_a_key_deleted_since_the_table_is_open_again_does_not_come_back(laid: Laid, again: Recopy, lost: bool) -> None:
     """Revived, where a target had lost that the table was open again: the delete left no ledger row."""
     lose(laid, "id IN (5, 6)")
     stream_deletes(laid, 7)  # while it is closed: nothing is noted
@@ -189,7 +189,7 @@ def test_a_key_deleted_since_the_table_is_open_again_does_not_come_back(laid: La
         for key in (6, 8):
             stream_deletes(laid, key)
         for item in items:
-            if isinstance(item, Mark):
+            if isinstance(item, ChunkMark):
                 held.mark(item)
             else:
                 ids = [str(value.decode()) for value in item.carried[0] if value is not None]
@@ -202,8 +202,8 @@ def test_a_key_deleted_since_the_table_is_open_again_does_not_come_back(laid: La
     assert keys(laid) == [key for key in ALL if key not in (6, 7, 8)]
 
 
-@pytest.mark.parametrize("again", [RESTART, Again(where="id > 10")], ids=["restart", "part"])
-def test_one_that_was_interrupted_goes_on_where_it_was(laid: Laid, again: Again) -> None:
+@pytest.mark.parametrize("again", [RESTART, Recopy(where="id > 10")], ids=["restart", "part"])
+def test_one_that_was_interrupted_goes_on_where_it_was(laid: Laid, again: Recopy) -> None:
     lose(laid, "id > 0")
     with copying(laid, again) as copy:
         copy.begin()
@@ -221,16 +221,16 @@ def test_one_that_was_interrupted_goes_on_where_it_was(laid: Laid, again: Again)
 
 def test_a_part_that_was_interrupted_comes_first(laid: Laid) -> None:
     lose(laid, "id > 0")
-    with copying(laid, Again(where="id > 40")) as copy:
+    with copying(laid, Recopy(where="id > 40")) as copy:
         copy.begin()
-    with copying(laid, Again(where="id > 50")) as copy, pytest.raises(ConfigError, match="id > 40 are being copied"):
+    with copying(laid, Recopy(where="id > 50")) as copy, pytest.raises(ConfigError, match="id > 40 are being copied"):
         copy.begin()
     assert copied(laid) == (20, 20)  # a plain copy goes on with it
-    assert copied(laid, Again(where="id > 50")) == (10, 0)
+    assert copied(laid, Recopy(where="id > 50")) == (10, 0)
 
 
 def test_a_restart_ends_a_part(laid: Laid) -> None:
-    with copying(laid, Again(where="id > 40")) as copy:
+    with copying(laid, Recopy(where="id > 40")) as copy:
         copy.begin()
         copy.wave(1)
     assert copied(laid, RESTART) == (60, 0)
@@ -240,7 +240,7 @@ def test_a_restart_ends_a_part(laid: Laid) -> None:
 
 def test_no_part_of_a_table_that_is_not_copied(box: Sandbox, tmp_path: Path) -> None:
     laid = lay(box, tmp_path, CREATE, spread("id", "t"), fill=[ROWS])
-    with copying(laid, Again(where="id > 40")) as copy, pytest.raises(PreflightError, match="is not copied yet"):
+    with copying(laid, Recopy(where="id > 40")) as copy, pytest.raises(PreflightError, match="is not copied yet"):
         copy.begin()
     assert copied(laid, RESTART) == (60, 60)
 
@@ -254,7 +254,7 @@ def test_a_copy_that_was_restarted_beside_it_ends_and_its_chunks_can_be_written_
             later.begin()
             late = written(laid, earlier, first)
             assert late.problem is not None
-            assert late.problem.end is End.LOST
+            assert late.problem.end is AttemptEnd.LOST
             done = ChunkResult(second.chunk.number, second.attempt, chunks.CopyCounts(10))
             earlier.settle([done])
             assert (second.chunk.number, VOID) in book(laid), "what counts no more is not booked"

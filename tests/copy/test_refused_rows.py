@@ -178,7 +178,7 @@ def test_a_change_in_flight_is_waited_for_before_a_row_is_parked(
     halfway, go_on = threading.Event(), threading.Event()
     read = write_context.read
 
-    def held(connection: Connection, migration: str) -> write_context.Standing:
+    def held(connection: Connection, migration: str) -> write_context.WriteContext:
         found = read(connection, migration)
         halfway.set()
         assert go_on.wait(60)

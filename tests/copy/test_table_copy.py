@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from migrate.chunks.outcome import End, Problem
+from migrate.chunks.outcome import AttemptEnd, Problem
 from migrate.chunks.sessions import Sessions, forget
 from migrate.copy import tasks
 from migrate.copy.table_copy import Attempt, ChunkResult, TableCopy
@@ -171,7 +171,7 @@ def test_what_a_write_in_the_middle_of_a_chunk_meets_is_the_chunks_result(
             chunk_fence.open_attempt(session, name, table, attempt.chunk, attempt.attempt + 1)
         found = copied(laid, attempt)
     assert found.problem is not None
-    assert found.problem.end is End.LOST
+    assert found.problem.end is AttemptEnd.LOST
 
 
 def test_a_copied_table_is_left_alone(laid: Laid) -> None:
@@ -221,7 +221,7 @@ def test_an_attempt_of_the_run_before_can_write_no_more(laid: Laid) -> None:
         (new,) = copy.wave(1)
         late = copied(laid, old)
         assert late.problem is not None
-        assert late.problem.end is End.LOST
+        assert late.problem.end is AttemptEnd.LOST
         assert copied(laid, new).counts.rows_inserted == 10
 
 
@@ -236,7 +236,7 @@ def test_of_two_copies_at_once_the_earlier_stops(laid: Laid) -> None:
 
 
 def test_a_chunk_to_be_tried_again_gets_a_new_attempt_and_a_new_read(laid: Laid) -> None:
-    busy = Problem(End.AGAIN, "deadlock")
+    busy = Problem(AttemptEnd.AGAIN, "deadlock")
     with copying(laid) as copy:
         copy.begin()
         (first,) = copy.wave(1)
@@ -246,7 +246,7 @@ def test_a_chunk_to_be_tried_again_gets_a_new_attempt_and_a_new_read(laid: Laid)
 
 
 def test_a_copy_gives_up_when_nothing_succeeds_for_many_rounds(laid: Laid) -> None:
-    away = Problem(End.AGAIN, "the server does not answer")
+    away = Problem(AttemptEnd.AGAIN, "the server does not answer")
 
     def fail(copy: TableCopy) -> None:
         for _ in range(20):
@@ -263,7 +263,7 @@ def test_a_problem_that_no_retry_mends_stops_the_copy(laid: Laid) -> None:
     with copying(laid) as copy:
         copy.begin()
         (attempt,) = copy.wave(1)
-        bad = Problem(End.FAILED, "copy of a.t, chunk 0: Data too long", "mend it")
+        bad = Problem(AttemptEnd.FAILED, "copy of a.t, chunk 0: Data too long", "mend it")
         with pytest.raises(StopError, match="Data too long"):
             copy.settle([ChunkResult(attempt.chunk.number, attempt.attempt, chunks.CopyCounts(), bad)])
 
@@ -308,7 +308,7 @@ def test_a_row_that_the_target_refuses_names_table_chunk_and_column(box: Sandbox
         (attempt,) = copy.wave(1)
         result = copied(laid, attempt)
         assert result.problem is not None
-        assert result.problem.end is End.FAILED
+        assert result.problem.end is AttemptEnd.FAILED
         with pytest.raises(
             StopError, match=r"copy of src_\w+\.t, chunk 0: .* key \[\"5\"\]: Data too long for column 'v'"
         ):

@@ -8,17 +8,17 @@ import pytest
 from typer.main import get_command
 
 from migrate.cli.main import build
-from migrate.copy.throttle import Decision, Limits, Owed, Pace, Reading, Signal, decide, higher, most_rows
+from migrate.copy.throttle import Decision, Limits, LoadReading, Pace, RowDebt, Signal, decide, higher, most_rows
 
 LIMITS = Limits(8, 2, max_threads_running=50, max_history_length=1000, max_replica_lag_seconds=10)
 
 
-def threads(value: float | None) -> Reading:
-    return Reading("target 't0'", Signal.THREADS, value)
+def threads(value: float | None) -> LoadReading:
+    return LoadReading("target 't0'", Signal.THREADS, value)
 
 
-def lag(value: float) -> Reading:
-    return Reading("replica r:3306", Signal.LAG, value, "replication stands still" if value == inf else "")
+def lag(value: float) -> LoadReading:
+    return LoadReading("replica r:3306", Signal.LAG, value, "replication stands still" if value == inf else "")
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def lag(value: float) -> Reading:
         (4, [threads(1)], 8, Pace.FULL),  # or raised
     ],
 )
-def test_chunks_by_load(before: int, load: list[Reading], chunks: int, pace: Pace) -> None:
+def test_chunks_by_load(before: int, load: list[LoadReading], chunks: int, pace: Pace) -> None:
     found = decide(before, LIMITS, load)
     assert (found.chunks, found.pace) == (chunks, pace)
     assert bool(found.reason) == (pace is not Pace.FULL)
@@ -90,7 +90,7 @@ def test_the_highest_reading_of_each_server_and_signal_is_kept() -> None:
 
 
 def test_rows_above_the_rate_are_waited_for() -> None:
-    owed = Owed(100.0)
+    owed = RowDebt(100.0)
     assert owed.seconds(1000, 100.0) == 0
     owed.note(5000)
     assert owed.seconds(1000, 100.0) == 5.0
@@ -103,7 +103,7 @@ def test_rows_above_the_rate_are_waited_for() -> None:
 
 
 def test_time_without_rows_is_not_saved_up() -> None:
-    owed = Owed(0.0)
+    owed = RowDebt(0.0)
     assert owed.seconds(1000, 1000.0) == 0
     owed.note(2000)
     assert owed.seconds(1000, 1000.0) == 2.0

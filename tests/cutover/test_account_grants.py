@@ -13,7 +13,7 @@ import pymysql
 import pytest
 
 from migrate.cutover.account_grants import grants
-from migrate.cutover.left_server import Server
+from migrate.cutover.left_server import LeftServer
 from migrate.model.errors import PreflightError, ServerError
 from migrate.mysql.grants import GRANT
 from migrate.settings import Source
@@ -223,7 +223,7 @@ def test_writes_to_databases_with_any_name_are_taken_and_given_back(box: Sandbox
         server.execute(*(f"GRANT SELECT, INSERT ON {name}.* TO '{user}'@'%'" for name in quoted))
         server.execute(f"GRANT UPDATE (v), DELETE ON {quoted[1]}.`t``t` TO '{user}'@'%'")
         before = server.query(f"SHOW GRANTS FOR '{user}'@'%'")
-        with closing(Server(Source.model_validate({"name": "main", **address(server)}), "source")) as ours:
+        with closing(LeftServer(Source.model_validate({"name": "main", **address(server)}), "source")) as ours:
             taken, back = grants(ours, [f"{user}@%"], names)
             assert len(taken) == len(back) == len(names) + 1
             assert len(ours.may_write([(user, "%")], names)) == len(names) + 1

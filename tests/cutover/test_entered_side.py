@@ -6,7 +6,7 @@ import pytest
 import sqlalchemy as sa
 
 from migrate.cutover import entered_side
-from migrate.cutover.left_server import Server
+from migrate.cutover.left_server import LeftServer
 from migrate.model.errors import PreflightError
 from migrate.settings import Target
 from migrate.state import cutover
@@ -17,8 +17,8 @@ from sandbox.stack import Sandbox
 from tests.helpers import address, globally, unique
 
 
-def of(server: DatabaseServer, name: str) -> Server:
-    return Server(Target.model_validate({"name": name, **address(server)}), "target")
+def of(server: DatabaseServer, name: str) -> LeftServer:
+    return LeftServer(Target.model_validate({"name": name, **address(server)}), "target")
 
 
 def test_a_server_that_is_read_only_is_entered_only_where_we_will_open_it(box: Sandbox, state: sa.Engine) -> None:

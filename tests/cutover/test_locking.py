@@ -10,7 +10,7 @@ from typing import Any
 import pymysql
 import pytest
 
-from migrate.cutover.left_server import Server, Session
+from migrate.cutover.left_server import LeftServer, OtherSession
 from migrate.model.errors import ServerError
 from migrate.settings import Source
 from sandbox.database import DatabaseServer
@@ -28,8 +28,8 @@ def database(box: Sandbox) -> Iterator[str]:
 
 
 @contextmanager
-def reached(at: DatabaseServer, **account: str) -> Iterator[Server]:
-    with closing(Server(Source.model_validate({"name": "main", **address(at), **account}), "source")) as made:
+def reached(at: DatabaseServer, **account: str) -> Iterator[LeftServer]:
+    with closing(LeftServer(Source.model_validate({"name": "main", **address(at), **account}), "source")) as made:
         yield made
 
 
@@ -42,7 +42,7 @@ def held(at: DatabaseServer, database: str, *statements: str) -> Iterator[tuple[
         yield holder, number_of(holder)
 
 
-def nobody(sessions: list[Session]) -> None:
+def nobody(sessions: list[OtherSession]) -> None:
     assert sessions == []
 
 
@@ -63,7 +63,7 @@ def test_locks_of_a_machine_that_says_nothing_more_are_ended_by_the_server(box: 
 def test_who_holds_a_table_and_is_in_no_list_of_transactions_is_ended_where_the_server_shows_it(
     shows_locks: DatabaseServer, statements: tuple[str, ...]
 ) -> None:
-    ended: list[Session] = []
+    ended: list[OtherSession] = []
     with scratch(shows_locks, "locking") as database, reached(shows_locks) as server:
         shows_locks.execute(f"CREATE TABLE {database}.t (id INT PRIMARY KEY)", f"CREATE TABLE {database}.u (id INT)")
         with (

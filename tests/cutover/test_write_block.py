@@ -13,8 +13,8 @@ import pymysql
 import pytest
 import sqlalchemy as sa
 
-from migrate.cutover.left_server import Server
-from migrate.cutover.write_block import Blocks
+from migrate.cutover.left_server import LeftServer
+from migrate.cutover.write_block import WriteBlocks
 from migrate.model.errors import OwnershipLost, PreflightError, ServerError
 from migrate.model.table import Table
 from migrate.settings import Settings, State, parse
@@ -48,13 +48,13 @@ class Case:
         sources = [{"name": name, **address(server, port=self.ports[name])} for name, server in self.servers.items()]
         return parse({**self.raw, "sources": sources}, {})
 
-    def blocks(self) -> Blocks:
+    def blocks(self) -> WriteBlocks:
         """As a process of its own would have them."""
         settings = self.settings()
         tables = [Table(one, self.database, "t", (int_column("id"),), ("id",)) for one in "ab"]
-        servers = [Server(source, "source") for source in settings.sources]
+        servers = [LeftServer(source, "source") for source in settings.sources]
         plan = plan_of(*tables, settings=settings)
-        return Blocks(settings, self.state, Side.SOURCE, servers, plan, self.said.append)
+        return WriteBlocks(settings, self.state, Side.SOURCE, servers, plan, self.said.append)
 
     def give_back(self) -> None:
         self.blocks().give_back(lambda _state: None)

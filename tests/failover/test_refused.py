@@ -14,8 +14,8 @@ import pytest
 from migrate.model.errors import ServerError, StopError
 from migrate.mysql.catalog import server_facts
 from migrate.mysql.connection import connect
-from migrate.publish.source_selection import Reach, Reached
-from migrate.publish.unacknowledged import Published
+from migrate.publish.source_selection import ReachedSource, SourceSelection
+from migrate.publish.unacknowledged import UnacknowledgedTransactions
 from migrate.settings import Failover, Source
 from migrate.state.failover import AGAIN, GTID
 from migrate.state.position import Position
@@ -50,9 +50,11 @@ def stored_on(server: DatabaseServer) -> Position:
     return Position("main", "", facts.server_id, facts.uuid, 4711, 3, "binlog.000001", 4, event_time=now)
 
 
-def reach(server: DatabaseServer, stored: Position, published: Published | None = None) -> Reached:
-    settings, beyond = Failover(down_seconds=0.5, back_seconds=SECONDS), published or Published()
-    reached = Reach(source_of(server), stored, settings, lambda _: beyond, threading.Event()).open()
+def reach(
+    server: DatabaseServer, stored: Position, published: UnacknowledgedTransactions | None = None
+) -> ReachedSource:
+    settings, beyond = Failover(down_seconds=0.5, back_seconds=SECONDS), published or UnacknowledgedTransactions()
+    reached = SourceSelection(source_of(server), stored, settings, lambda _: beyond, threading.Event()).open()
     reached.connection.close()
     return reached
 
@@ -85,7 +87,7 @@ def test_what_was_published_and_not_acknowledged_comes_again_by_gtid_and_counts_
     gtid = str(server.query(f"SELECT @@GLOBAL.{'gtid_executed' if mysql else 'gtid_binlog_pos'}")[0][0])
     last = f"{gtid.split(':')[0]}:1" if mysql else gtid
     stored = replace(stored_on(server), server_id=30, server_uuid="gone" if mysql else "", gtid_set=gtid)
-    for published, scheme in ((Published(), GTID), (Published({last}, 5), AGAIN)):
+    for published, scheme in ((UnacknowledgedTransactions(), GTID), (UnacknowledgedTransactions({last}, 5), AGAIN)):
         reached = reach(server, stored, published)
         assert reached.note is not None
         assert (reached.note.scheme, reached.note.doubt) == (scheme, "")
@@ -115,10 +117,12 @@ def test_a_server_of_the_other_kind_is_refused(server: DatabaseServer, flavour: 
         reach_standby(source_of(server), stored)
 
 
-def reach_standby(source: Source, stored: Position, stop: threading.Event | None = None) -> Reached:
+def reach_standby(source: Source, stored: Position, stop: threading.Event | None = None) -> ReachedSource:
     """Of a stream whose source is the standby side."""
     settings = Failover(down_seconds=0.5, back_seconds=SECONDS)
-    reached = Reach(source, stored, settings, lambda _: Published(), stop or threading.Event(), lambda: True).open()
+    reached = SourceSelection(
+        source, stored, settings, lambda _: UnacknowledgedTransactions(), stop or threading.Event(), lambda: True
+    ).open()
     reached.connection.close()
     return reached
 

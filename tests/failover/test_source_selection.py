@@ -12,8 +12,8 @@ from migrate.model.errors import ServerError
 from migrate.mysql.catalog import server_facts
 from migrate.mysql.connection import connect
 from migrate.publish.log.binlog import BinlogReader
-from migrate.publish.source_selection import Reach, Reached
-from migrate.publish.unacknowledged import Published
+from migrate.publish.source_selection import ReachedSource, SourceSelection
+from migrate.publish.unacknowledged import UnacknowledgedTransactions
 from migrate.settings import Failover, Source
 from migrate.state.position import Position
 from sandbox.ports import HOST, free_port
@@ -33,11 +33,11 @@ def stored_at(box: Sandbox, address: str) -> Position:
     return Position("main", address, facts.server_id, facts.uuid, 4711, 3, "binlog.000001", 4, batch=5)
 
 
-def reach(source: Source, stored: Position | None, *, down_seconds: float = 0.5) -> Reached:
-    def published(_: Position) -> Published:
+def reach(source: Source, stored: Position | None, *, down_seconds: float = 0.5) -> ReachedSource:
+    def published(_: Position) -> UnacknowledgedTransactions:
         raise AssertionError("the server is the same")
 
-    reached = Reach(source, stored, Failover(down_seconds=down_seconds), published, threading.Event()).open()
+    reached = SourceSelection(source, stored, Failover(down_seconds=down_seconds), published, threading.Event()).open()
     reached.connection.close()
     return reached
 
@@ -79,7 +79,7 @@ def test_a_wait_for_an_address_ends_when_the_process_is_to_stop(box: Sandbox) ->
     stop = threading.Event()
     stop.set()
     with pytest.raises(ServerError, match="stopped while no address could be read"):
-        Reach(source, None, Failover(), lambda _: Published(), stop).open()
+        SourceSelection(source, None, Failover(), lambda _: UnacknowledgedTransactions(), stop).open()
 
 
 def test_a_server_that_changed_between_two_connections_is_not_read(box: Sandbox) -> None:

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from tests.flow.test_cutover_sources import TwoSources
 
 SEAMS = (  # where it is killed, and on which side applications are then
-    ("before", "migrate.cutover.write_block:Blocks.stop", "source"),
+    ("before", "migrate.cutover.write_block:WriteBlocks.stop", "source"),
     ("after", "migrate.state.cutover:note_block", "source"),  # nothing is stopped yet
-    ("after", "migrate.cutover.write_block:Blocks.stop", "source"),
+    ("after", "migrate.cutover.write_block:WriteBlocks.stop", "source"),
     ("after", "step:lock", "source"),
     ("after", "step:drain", "source"),
     ("after", "migrate.cutover.changed_keys:ChangedKeys.compare", "source"),
@@ -103,7 +103,7 @@ def killed_with_its_terminal(one: Switched) -> None:
     killed.wait()
 
 
-CLOSED_ONE = ("migrate.cutover.left_server:Server.execute", 4)
+CLOSED_ONE = ("migrate.cutover.left_server:LeftServer.execute", 4)
 """A call that closes the first of two servers: both were tried before, and it was given a limit to its waits."""
 
 

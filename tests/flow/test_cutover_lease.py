@@ -19,7 +19,7 @@ pytestmark = pytest.mark.long
 
 SEAMS = (
     ("step:stop writes", 1),  # before it notes that it will close the server
-    ("migrate.cutover.left_server:Server.execute", 2),  # noted; it closes the server once the note is gone again
+    ("migrate.cutover.left_server:LeftServer.execute", 2),  # noted; it closes the server once the note is gone again
 )
 
 

@@ -9,12 +9,12 @@ import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 
 from jobs.frames import Step, chained, deduplicated, map_in_arrow, routed, schema
-from migrate.chunks.mark import Mark, load
-from migrate.chunks.outcome import End
+from migrate.chunks.mark import ChunkMark, load
+from migrate.chunks.outcome import AttemptEnd
 from migrate.target.routing import PlannedTable
 from tests.helpers import plain_table, plan_of
 
-END = Mark(3, 42)
+END = ChunkMark(3, 42)
 Values = tuple[bytes | None, bytes | None, bytes | None]
 
 
@@ -24,7 +24,9 @@ def planned() -> PlannedTable:
     return next(iter(plan_of(plain_table()).tables.values()))
 
 
-def frame(spark: SparkSession, planned: PlannedTable, rows: Sequence[Values], mark: Mark | None = END) -> DataFrame:
+def frame(
+    spark: SparkSession, planned: PlannedTable, rows: Sequence[Values], mark: ChunkMark | None = END
+) -> DataFrame:
     """One partition with the rows of chunk 7, id and shard carried and v for a line, and its mark."""
     values: list[tuple[object, ...]] = [(7, None, None, line, key, shard) for key, shard, line in rows]
     if mark is not None:
@@ -40,7 +42,7 @@ def rows_of(frame: DataFrame) -> list[Row]:
     return [row for row in frame.collect() if row["mark"] is None]
 
 
-def marks_of(frame: DataFrame) -> list[Mark]:
+def marks_of(frame: DataFrame) -> list[ChunkMark]:
     return [load(row["mark"]) for row in frame.collect() if row["mark"] is not None]
 
 
@@ -67,7 +69,7 @@ def test_a_row_that_no_place_takes_stops_its_chunk_by_name(spark: SparkSession, 
     assert rows_of(after) == []
     assert end == END
     assert problem.problem is not None
-    assert problem.problem.end is End.FAILED
+    assert problem.problem.end is AttemptEnd.FAILED
     assert "copy" not in json.dumps(problem.problem.message)
     assert problem.problem.message.startswith("shop.t, chunk 7: ")
 

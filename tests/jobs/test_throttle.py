@@ -19,7 +19,7 @@ from jobs import full_copy
 from jobs.full_copy import CopyProgress
 from migrate.copy import operator_limits
 from migrate.copy.governor import LOOK_SECONDS
-from migrate.copy.operator_limits import Copying
+from migrate.copy.operator_limits import RunningCopy
 from migrate.state import chunks, copy_progress
 from migrate.state.chunks import ChunkState
 from migrate.target.stored_plan import stored_plan
@@ -68,7 +68,7 @@ def begun(laid: Laid) -> int:
     return found
 
 
-def copying(laid: Laid) -> Copying | None:
+def copying(laid: Laid) -> RunningCopy | None:
     """What the state says of the table's copy."""
     state = laid.state()
     with state.connect() as connection:
@@ -202,7 +202,7 @@ def test_a_busy_server_holds_the_copy_which_says_so_and_goes_on_when_it_is_quiet
     server, name = (box.source, "source 'main'") if which == "source" else (box.targets[1], "target 't1'")
     steps: list[CopyProgress] = []
     held: list[tuple[int, int]] = []
-    noted: list[Copying | None] = []
+    noted: list[RunningCopy | None] = []
     busy = ExitStack()
 
     def act(step: CopyProgress) -> None:

@@ -23,7 +23,7 @@ from migrate.model.errors import OwnershipLost, PreflightError
 from migrate.mysql.quoting import quote
 from migrate.settings import parse
 from migrate.state import reached, verification, verification_progress
-from migrate.state.reached import Lost
+from migrate.state.reached import LostMessages
 from migrate.state.verification_progress import Progress
 from migrate.verify.certificate import page
 from migrate.verify.certificate_page import html_page
@@ -197,7 +197,7 @@ def test_what_was_compared_for_another_purpose_is_not_used(two: Two) -> None:
 
     def after_a_loss() -> VerifyResult:
         with two.laid.state().begin() as connection:
-            reached.note_lost(connection, two.name, Lost(("t0", "d"), "changes [0]", 1, 9, 1))
+            reached.note_lost(connection, two.name, LostMessages(("t0", "d"), "changes [0]", 1, 9, 1))
         return two.verify()
 
     ways: list[tuple[str, Callable[[], VerifyResult]]] = [
@@ -228,7 +228,7 @@ def test_what_is_lost_while_rows_are_compared_has_the_next_run_begin_anew(two: T
 
     def lose(step: VerifyProgress) -> None:
         with two.laid.state().begin() as connection:
-            reached.note_lost(connection, two.name, Lost(("t0", "d"), "changes [0]", 1, 9, 1))
+            reached.note_lost(connection, two.name, LostMessages(("t0", "d"), "changes [0]", 1, 9, 1))
 
     with pytest.raises(PreflightError, match=r"nothing is certified: meanwhile t0/d lost what it had of changes \[0\]"):
         verify.run(parse(two.raw, {}), progress=lose)

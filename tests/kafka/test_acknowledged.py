@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from migrate.kafka import admin
-from migrate.kafka.producer import AcknowledgedLost, Ends, OrderedProducer
+from migrate.kafka.producer import AcknowledgedEnds, AcknowledgedLost, OrderedProducer
 from sandbox.broker import KafkaBroker
 from tests.helpers import make_settings, unique
 
@@ -19,7 +19,7 @@ def test_a_partition_that_ends_before_what_was_acknowledged_is_told_by_its_first
     settings = make_settings(kafka={"bootstrap": kafka.bootstrap}).kafka
     topic = unique("cut")
     admin.create_topic(settings, topic, 2)
-    producer = OrderedProducer(settings, ends=Ends({(topic, 0): had}))
+    producer = OrderedProducer(settings, ends=AcknowledgedEnds({(topic, 0): had}))
     delivered: list[bool] = []
     producer.send(topic, [(number % 2, None, b"x") for number in range(20)], lambda: delivered.append(True))
     with pytest.raises(AcknowledgedLost) as told:
@@ -32,7 +32,7 @@ def test_offsets_that_rise_are_no_loss_and_are_kept(kafka: KafkaBroker) -> None:
     settings = make_settings(kafka={"bootstrap": kafka.bootstrap}).kafka
     topic = unique("whole")
     admin.create_topic(settings, topic, 2)
-    ends = Ends()
+    ends = AcknowledgedEnds()
     for _ in range(2):
         producer = OrderedProducer(settings, ends=ends)
         producer.send(topic, [(number % 2, None, b"x") for number in range(20)])

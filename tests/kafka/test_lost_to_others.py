@@ -13,8 +13,8 @@ from confluent_kafka.admin import AdminClient
 
 from migrate.delay.markers import SENDER
 from migrate.kafka import admin
-from migrate.kafka.acknowledged import Kept
-from migrate.kafka.producer import AcknowledgedLost, Ends, OrderedProducer
+from migrate.kafka.acknowledged import AcknowledgedCheck
+from migrate.kafka.producer import AcknowledgedEnds, AcknowledgedLost, OrderedProducer
 from migrate.model.errors import ServerError
 from migrate.model.message import CASCADE, REFRESH, Delay, Message, encode, senders
 from migrate.settings import Kafka
@@ -59,8 +59,8 @@ def filled(settings: Kafka, *messages: Message) -> str:
     return topic
 
 
-def look(settings: Kafka, ends: Ends, sender: str = "s1") -> dict[tuple[str, int], tuple[int, int]]:
-    Kept(settings, "kept", ends, sender, threading.Event()).look()
+def look(settings: Kafka, ends: AcknowledgedEnds, sender: str = "s1") -> dict[tuple[str, int], tuple[int, int]]:
+    AcknowledgedCheck(settings, "kept", ends, sender, threading.Event()).look()
     return ends.lost
 
 
@@ -68,14 +68,14 @@ def test_the_last_message_of_a_sender_that_is_another_ones_is_lost(kafka: KafkaB
     settings = make_settings(kafka={"bootstrap": kafka.bootstrap}).kafka
     topic = filled(settings, ROW, DELAYED, OTHERS, ROW)
     place = (topic, 0)
-    assert look(settings, Ends({place: 1})) == {}
-    assert look(settings, Ends({place: 4, (topic, 1): 0})) == {}
-    assert look(settings, Ends({place: 2}), SENDER) == {}
-    assert look(settings, Ends({place: 2})) == {place: (1, 2)}
-    assert look(settings, Ends({place: 3})) == {place: (2, 3)}
-    assert look(settings, Ends({place: 4}), SENDER) == {place: (3, 4)}
-    assert look(settings, Ends({place: 6})) == {place: (4, 6)}  # it ends before
-    assert look(settings, Ends({(topic, 1): 1, place: 3})) == {(topic, 1): (0, 1), place: (2, 3)}
+    assert look(settings, AcknowledgedEnds({place: 1})) == {}
+    assert look(settings, AcknowledgedEnds({place: 4, (topic, 1): 0})) == {}
+    assert look(settings, AcknowledgedEnds({place: 2}), SENDER) == {}
+    assert look(settings, AcknowledgedEnds({place: 2})) == {place: (1, 2)}
+    assert look(settings, AcknowledgedEnds({place: 3})) == {place: (2, 3)}
+    assert look(settings, AcknowledgedEnds({place: 4}), SENDER) == {place: (3, 4)}
+    assert look(settings, AcknowledgedEnds({place: 6})) == {place: (4, 6)}  # it ends before
+    assert look(settings, AcknowledgedEnds({(topic, 1): 1, place: 3})) == {(topic, 1): (0, 1), place: (2, 3)}
 
 
 def test_what_was_lost_before_the_sender_wrote_again_is_found_by_the_end_that_it_had_then(kafka: KafkaBroker) -> None:
@@ -83,11 +83,11 @@ def test_what_was_lost_before_the_sender_wrote_again_is_found_by_the_end_that_it
     settings = make_settings(kafka={"bootstrap": kafka.bootstrap}).kafka
     topic = filled(settings, ROW, OTHERS, OTHERS, ROW)
     place = (topic, 0)
-    by_quiet = Ends({place: 2})
+    by_quiet = AcknowledgedEnds({place: 2})
     by_quiet.note(place, 3)
     assert look(settings, by_quiet) == {place: (1, 2)}
 
-    by_look = Ends({place: 1})
+    by_look = AcknowledgedEnds({place: 1})
     assert look(settings, by_look) == {}
     by_look.note(place, 1)  # at once: no time for a broker to be put back
     by_look.note(place, 3)
@@ -102,7 +102,7 @@ def test_the_present_end_is_looked_at_however_many_came_before_it(
     """Lost: a sender's last messages of a partition, where it had been quiet there nine times between two looks."""
     settings = make_settings(kafka={"bootstrap": kafka.bootstrap}).kafka
     topic = filled(settings, *[ROW, OTHERS] * 9, OTHERS)
-    ends = Ends()
+    ends = AcknowledgedEnds()
     monkeypatch.setattr("migrate.kafka.producer._BACK", 0.0)
     for offset in range(0, 20, 2):
         ends.note((topic, 0), offset)
@@ -115,14 +115,16 @@ def test_what_was_deleted_by_age_cannot_be_told(kafka: KafkaBroker) -> None:
     before = TopicPartition(topic, 0, 2)
     client = AdminClient({"bootstrap.servers": kafka.bootstrap})
     client.delete_records([before])[before].result(20)
-    assert look(settings, Ends({(topic, 0): 2})) == {}
+    assert look(settings, AcknowledgedEnds({(topic, 0): 2})) == {}
 
 
 def test_a_broker_that_is_away_is_looked_at_again(kafka: KafkaBroker, monkeypatch: pytest.MonkeyPatch) -> None:
     settings = make_settings(kafka={"bootstrap": kafka.bootstrap}).kafka
     topic = filled(settings, OTHERS)
-    ends = Ends({(topic, 0): 1})
-    away = Kept(settings.model_copy(update={"bootstrap": "127.0.0.1:1"}), "kept", ends, "s1", threading.Event())
+    ends = AcknowledgedEnds({(topic, 0): 1})
+    away = AcknowledgedCheck(
+        settings.model_copy(update={"bootstrap": "127.0.0.1:1"}), "kept", ends, "s1", threading.Event()
+    )
     monkeypatch.setattr("migrate.kafka.reader._TIMEOUT", 0.5)
     with pytest.raises(ServerError):
         away.look()
@@ -130,7 +132,7 @@ def test_a_broker_that_is_away_is_looked_at_again(kafka: KafkaBroker, monkeypatc
     assert ends.lost == {}
     producer = OrderedProducer(settings, ends=ends)
     ends_at = time.monotonic() + 20
-    with Kept(settings, "kept", ends, "s1", threading.Event()).looking(0.1):
+    with AcknowledgedCheck(settings, "kept", ends, "s1", threading.Event()).looking(0.1):
         while not producer.lost:
             assert time.monotonic() < ends_at
             time.sleep(0.05)
@@ -143,7 +145,7 @@ def test_a_look_ends_with_its_process(kafka: KafkaBroker) -> None:
     settings = make_settings(kafka={"bootstrap": kafka.bootstrap}).kafka
     stop = threading.Event()
     stop.set()
-    ends = Ends({(filled(settings, OTHERS), 0): 1})
+    ends = AcknowledgedEnds({(filled(settings, OTHERS), 0): 1})
     began = time.monotonic()
-    Kept(settings, "kept", ends, "s1", stop).look()
+    AcknowledgedCheck(settings, "kept", ends, "s1", stop).look()
     assert (ends.lost, time.monotonic() - began < 5) == ({}, True)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from migrate.merge.cascades import Cascades, Meant
+from migrate.merge.cascades import Cascades, MarkerEffect
 from migrate.merge.planner import Planner
 from migrate.model.coordinate import Coordinate
 from migrate.model.message import CASCADE, Message, Received, Row, decode, encode
@@ -93,12 +93,12 @@ def test_what_became_of_a_row_is_told_by_the_rule_or_else_by_what_the_source_has
     rule: str, pairs: Sequence[tuple[Row, Row | None]], rows: Sequence[Row], became: Sequence[Row | None]
 ) -> None:
     if not rule:
-        assert list(Meant().became(IMAGE, {"p"}, rows)) == list(became)
+        assert list(MarkerEffect().became(IMAGE, {"p"}, rows)) == list(became)
         return
     before = tuple(was for was, _ in pairs)
     after = tuple(now for _, now in pairs if now is not None)
     marker = Message("shop", "t", CASCADE, after or before, "s", 1, 1, 1, (0,) * len(pairs), sql=rule)
-    meant = Meant.by([marker if not after else Message(**{**_fields(marker), "old": before})])
+    meant = MarkerEffect.by([marker if not after else Message(**{**_fields(marker), "old": before})])
     assert list(meant.became(IMAGE, {"p"}, rows)) == list(became)
 
 

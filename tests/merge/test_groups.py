@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from migrate.merge.planner import Owned, Planner, Share
+from migrate.merge.planner import OwnedPartition, Planner, Share
 from migrate.merge.table_versions import Layouts
 from migrate.model.change import partition_of
 from migrate.model.coordinate import Coordinate
@@ -54,7 +54,7 @@ DS_0, DS_1 = PLAN.used_databases
 
 def share_of(*messages: Message, plan: Plan = PLAN, **applied: Coordinate) -> Share:
     by_name = {"ds_0": DS_0, "ds_1": DS_1}
-    owner = Owned(Claim(PARTITION, 7, "h"), {}, {"s": {by_name[name]: one for name, one in applied.items()}})
+    owner = OwnedPartition(Claim(PARTITION, 7, "h"), {}, {"s": {by_name[name]: one for name, one in applied.items()}})
     return Planner(plan).plan_partition(owner, batch(*messages))
 
 

@@ -14,8 +14,8 @@ from migrate.merge.merger import Merger
 from migrate.merge.planner import Share
 from migrate.model.errors import OwnershipLost
 from migrate.model.message import Delay, Received
-from migrate.target.place import Done
-from migrate.target.reached import Behind, Claim, Had, Has, StateBehind
+from migrate.target.place import AppliedCounts
+from migrate.target.reached import Claim, DatabaseBehind, ReachedBefore, Remaining, StateBehind
 from migrate.target.refresh import refresh_message
 from migrate.target.routing import PlannedTable
 from sandbox.database import DatabaseServer
@@ -99,11 +99,13 @@ def test_a_database_that_lost_writes_while_it_is_written_refuses_and_gets_them_a
             assert merger.find_behind() == {}
             before.put_back()
             assert merger.find_behind().keys() == {PARTITION}
-            assert isinstance(refused(merger, THIRD), Behind)
+            assert isinstance(refused(merger, THIRD), DatabaseBehind)
         assert side.rows(0) == [(1, "a")]
-        assert merger.take(CLAIM, consumed.highest, had(side, 4, 4)).behind == {("t0", side.names[0]): Has(2, False)}
+        assert merger.take(CLAIM, consumed.highest, had(side, 4, 4)).behind == {
+            ("t0", side.names[0]): Remaining(2, False)
+        }
         again = merger.merge([*SECOND, *THIRD])
-        assert again.written == Done(inserted=2)  # nothing of it at the other database, which has it
+        assert again.written == AppliedCounts(inserted=2)  # nothing of it at the other database, which has it
         assert again.consumed[0].reached == had(side, 5)
         assert (side.rows(0), side.rows(1)) == ([(1, "a"), (3, "c"), (5, "e")], [(2, "b"), (4, "d")])
         assert merger.take(CLAIM, again.consumed[0].highest, had(side, 5, 4)).behind == {}
@@ -118,7 +120,7 @@ def test_a_database_that_lost_writes_while_nobody_wrote_is_found_by_the_next_own
     with closing(Merger(side.plan, NoDelays(), side.stop)) as later:  # type: ignore[arg-type]
         highest = merged.consumed[0].highest
         has = later.take(Claim(PARTITION, 2, "i"), highest, had(side, 4, 4))
-        assert has == Had({("t0", side.names[0]): Has(2, False)}, 4)
+        assert has == ReachedBefore({("t0", side.names[0]): Remaining(2, False)}, 4)
         later.merge(SECOND)
         assert side.rows(0) == [(1, "a"), (3, "c")]
 
@@ -130,7 +132,7 @@ def test_what_a_predecessor_wrote_and_had_not_recorded_is_recorded_with_the_mess
     with closing(Merger(side.plan, NoDelays(), side.stop)) as later:  # type: ignore[arg-type]
         assert later.take(Claim(PARTITION, 2, "i"), {}, {}).behind == {}
         again = later.merge(FIRST)
-        assert (again.written, again.consumed[0].reached) == (Done(), had(side, 2, 2))
+        assert (again.written, again.consumed[0].reached) == (AppliedCounts(), had(side, 2, 2))
         assert later.merge(THIRD).consumed[0].reached == had(side, 5)
 
 
@@ -138,9 +140,9 @@ def test_what_a_database_lost_before_it_had_a_fence_is_asked_for_from_the_first_
     with kept(side) as before, closing(side.merger()) as merger:
         merged = merger.merge(FIRST)
         before.put_back()
-        assert isinstance(refused(merger, SECOND), Behind)
+        assert isinstance(refused(merger, SECOND), DatabaseBehind)
         has = merger.take(CLAIM, merged.consumed[0].highest, had(side, 2, 2))
-        assert has.behind == {("t0", side.names[0]): Has(0, False)}
+        assert has.behind == {("t0", side.names[0]): Remaining(0, False)}
         merger.merge([*FIRST, *SECOND])
         assert side.rows(0) == [(1, "a"), (3, "c")]
 
@@ -156,7 +158,7 @@ def test_a_database_has_come_to_where_it_was_though_what_it_gets_again_ends_befo
         merger.take(CLAIM, merged.consumed[0].highest, had(side, 5, 5))
         assert merger.merge(SECOND).consumed[0].reached == had(side, 4)
         has = merger.take(CLAIM, merged.consumed[0].highest, had(side, 5, 5))
-        assert has.behind == {("t0", side.names[0]): Has(4, False)}
+        assert has.behind == {("t0", side.names[0]): Remaining(4, False)}
         assert merger.merge(longer[2:]).consumed[0].reached == had(side, 5)
         assert merger.take(CLAIM, merged.consumed[0].highest, had(side, 5, 5)).behind == {}
 
@@ -171,7 +173,7 @@ def test_a_batch_of_which_a_database_lost_the_first_writes_before_its_last_ones_
         merger.merge(FIRST)
         with kept(side) as before:
             monkeypatch.setattr(merger, "_cascades", Between(before.put_back))
-            assert isinstance(refused(merger, [*SECOND, refresh]), Behind)
+            assert isinstance(refused(merger, [*SECOND, refresh]), DatabaseBehind)
             assert side.rows(0) == [(1, "a")]
             monkeypatch.setattr(merger, "_cascades", Between(lambda: None))
             assert merger.take(CLAIM, {}, had(side, 2, 2)).behind == {}
@@ -198,7 +200,7 @@ def test_a_lost_delayed_delete_is_noticed_though_it_has_no_coordinate_of_its_own
         with kept(side) as before:
             merger.merge([returned])
             before.put_back()
-        assert isinstance(refused(merger, THIRD), Behind)
+        assert isinstance(refused(merger, THIRD), DatabaseBehind)
 
 
 def test_an_epoch_that_the_state_gave_twice_lets_one_of_its_holders_write(side: Side) -> None:

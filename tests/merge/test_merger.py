@@ -20,7 +20,7 @@ from migrate.model.coordinate import Coordinate
 from migrate.model.errors import MigrateError, OwnershipLost, ServerError, StopError
 from migrate.model.message import Message, Received
 from migrate.state.record import Partition
-from migrate.target.place import Aftermath, Done, PlaceStep
+from migrate.target.place import Aftermath, AppliedCounts, PlaceStep
 from migrate.target.reached import Claim, StateBehind
 from migrate.target.refresh import refresh_message
 from sandbox.stack import Sandbox
@@ -160,9 +160,9 @@ def refused(merger: Merger, items: list[Received]) -> MigrateError:
 
 
 @contextmanager
-def running(action: Callable[[], Merged]) -> Iterator[Callable[[], Done]]:
+def running(action: Callable[[], Merged]) -> Iterator[Callable[[], AppliedCounts]]:
     """The action in a thread; the value waits for its outcome."""
-    outcome: list[Done | BaseException] = []
+    outcome: list[AppliedCounts | BaseException] = []
 
     def run() -> None:
         try:
@@ -173,7 +173,7 @@ def running(action: Callable[[], Merged]) -> Iterator[Callable[[], Done]]:
     thread = threading.Thread(target=run)
     thread.start()
 
-    def result() -> Done:
+    def result() -> AppliedCounts:
         thread.join(30)
         (found,) = outcome
         if isinstance(found, BaseException):
@@ -188,7 +188,7 @@ def test_a_batch_goes_to_all_databases_and_is_consumed(side: Side) -> None:
     with closing(side.merger()) as merger:
         merged = merger.merge(batch(("1", "0", "a"), ("2", "1", "b"), ("3", "2", "c"), first=40))
     (consumed,) = merged.consumed
-    assert (merged.written, merged.failed) == (Done(inserted=3), {})
+    assert (merged.written, merged.failed) == (AppliedCounts(inserted=3), {})
     assert (consumed.end, consumed.rows, consumed.highest) == (43, 3, {"s": Coordinate(1, 1, 10, 4)})
     assert (side.rows(0), side.rows(0, "t_1"), side.rows(1)) == ([(1, "a")], [(3, "c")], [(2, "b")])
     assert side.fence(0) == side.fence(1) == (1, 10, 4)
@@ -255,7 +255,7 @@ def test_a_locked_row_is_waited_for_and_the_write_tried_again_in_place(side: Sid
             with running(lambda: merger.merge(batch(("1", "1", "b"), transaction=20))) as result:
                 until(lambda: not first.open)  # the lock wait timed out, and the session was given up
                 other.rollback()
-                assert result() == Done(updated=1)
+                assert result() == AppliedCounts(updated=1)
     assert side.rows(1) == [(1, "b")]
 
 
@@ -266,7 +266,7 @@ def test_a_killed_session_is_opened_again(side: Side) -> None:
             row = pool.get(database).one("SELECT CONNECTION_ID()")
         assert row is not None
         side.box.targets[1].execute(f"KILL {row[0]}")
-        assert merger.merge(batch(("1", "0", "a"), ("2", "1", "b"))).written == Done(inserted=2)
+        assert merger.merge(batch(("1", "0", "a"), ("2", "1", "b"))).written == AppliedCounts(inserted=2)
 
 
 def test_a_read_only_target_is_waited_for(side: Side) -> None:
@@ -290,7 +290,7 @@ def test_a_read_only_target_is_waited_for(side: Side) -> None:
                 until(lambda: side.rows(0) == [(1, "a")])
                 assert side.rows(1) == []
                 server.execute("SET GLOBAL read_only = 0")
-                assert result() == Done(inserted=2)
+                assert result() == AppliedCounts(inserted=2)
     finally:
         server.execute("SET GLOBAL read_only = 0", f"DROP USER {user}@'127.0.0.1'")
 
@@ -337,7 +337,7 @@ def test_partitions_share_a_transaction_in_each_database(side: Side) -> None:
         merged = merger.merge([*batch(("1", "0", "a")), *batch(("2", "0", "b"), partition=OTHER)])
     sql = f"SELECT COUNT(DISTINCT partition_no), SUM(writes) FROM {side.names[0]}._migrate_fence WHERE source = 's'"
     assert side.box.targets[0].query(sql) == ((2, 2),)
-    assert (merged.written, merged.failed, side.rows(0)) == (Done(inserted=2), {}, [(1, "a"), (2, "b")])
+    assert (merged.written, merged.failed, side.rows(0)) == (AppliedCounts(inserted=2), {}, [(1, "a"), (2, "b")])
 
 
 def test_a_refused_change_stops_its_own_partition_only(side: Side) -> None:
@@ -414,7 +414,7 @@ def test_many_databases_of_a_server_share_the_sessions_that_are_allowed(mariadb_
         with closing(Merger(plan, NoDelays(), stop)) as merger:  # type: ignore[arg-type]
             merger.take(Claim(PARTITION, 1, "h"), {}, {})
             rows = [(str(number), str(number % count), "v") for number in range(240)]
-            assert merger.merge(batch(*rows)).written == Done(inserted=240)
+            assert merger.merge(batch(*rows)).written == AppliedCounts(inserted=240)
         most = int(server.query("SHOW GLOBAL STATUS LIKE 'Max_used_connections'")[0][1]) - before
         assert most <= 3 + 1  # and the one that asks
         counts = [server.query(f"SELECT COUNT(*), MIN(shard), MAX(shard) FROM {name}.t_0")[0] for name in names]
@@ -432,7 +432,7 @@ def test_a_change_that_meets_a_defect_and_is_set_aside_holds_nothing_up(
 
     whole = PlaceStep.apply
 
-    def broken(step: PlaceStep, intents: Any) -> Done:
+    def broken(step: PlaceStep, intents: Any) -> AppliedCounts:
         if any(intent.key == ("2",) for intent in intents):
             raise ZeroDivisionError
         return whole(step, intents)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from migrate.merge.planner import Owned, Parts, Planner
+from migrate.merge.planner import OwnedPartition, Parts, Planner
 from migrate.model.coordinate import Coordinate
 from migrate.model.errors import StopError
 from migrate.model.message import CANAL, Delay, Message, Received, Row
@@ -24,9 +24,9 @@ DS_0, DS_1 = PLAN.used_databases
 PARTITION = Partition("m", "topic", 3)
 
 
-def owned(watermark: dict[str, Coordinate] | None = None, **applied: Coordinate) -> Owned:
+def owned(watermark: dict[str, Coordinate] | None = None, **applied: Coordinate) -> OwnedPartition:
     databases = {"ds_0": DS_0, "ds_1": DS_1}
-    return Owned(
+    return OwnedPartition(
         Claim(PARTITION, 7, "h"), watermark or {}, {"s": {databases[name]: at for name, at in applied.items()}}
     )
 
@@ -57,7 +57,7 @@ def batch(*messages: Message, first: int = 100, unread: tuple[int, ...] = ()) ->
     ]
 
 
-def plan(owner: Owned, items: list[Received], of: Plan = PLAN) -> tuple[Parts, Consumed]:
+def plan(owner: OwnedPartition, items: list[Received], of: Plan = PLAN) -> tuple[Parts, Consumed]:
     share = Planner(of).plan_partition(owner, items)
     return share.parts, share.consumed
 

@@ -11,7 +11,7 @@ import pytest
 from migrate.model.errors import StopError
 from migrate.mysql.connection import Connection
 from migrate.mysql.errors import LOAD_FORBIDDEN, number
-from migrate.mysql.local_load import FILE, Loaded, load
+from migrate.mysql.local_load import FILE, LoadCounts, load
 from sandbox.stack import Sandbox
 from tests.helpers import session, unique
 from tests.mysql.hostile import Hostile
@@ -42,19 +42,19 @@ def secret(tmp_path: Path) -> Path:
 
 
 def test_blocks_arrive_as_the_rows_of_one_file(connection: Connection) -> None:
-    assert load(connection, STATEMENT, [b"1\ta\n2", b"", b"\tb\n", b"3\tc\n"]) == Loaded(3, 0)
+    assert load(connection, STATEMENT, [b"1\ta\n2", b"", b"\tb\n", b"3\tc\n"]) == LoadCounts(3, 0)
     assert connection.query("SELECT * FROM t ORDER BY id") == [(1, "a"), (2, "b"), (3, "c")]
 
 
 def test_a_row_beyond_a_packets_size_arrives(connection: Connection) -> None:
     block = b"x" * (12 * 1024 * 1024)
-    assert load(connection, STATEMENT, [b"1\t", block, block, b"\n"]) == Loaded(1, 0)
+    assert load(connection, STATEMENT, [b"1\t", block, block, b"\n"]) == LoadCounts(1, 0)
     assert connection.query("SELECT LENGTH(v), v = REPEAT('x', 25165824) FROM t") == [(2 * len(block), 1)]
 
 
 def test_a_row_that_is_there_already_warns_and_stays(connection: Connection) -> None:
     connection.execute("INSERT INTO t VALUES (1, 'before')")
-    assert load(connection, STATEMENT, [b"1\ta\n2\tb\n"]) == Loaded(1, 1)
+    assert load(connection, STATEMENT, [b"1\ta\n2\tb\n"]) == LoadCounts(1, 1)
     assert connection.query("SELECT * FROM t ORDER BY id") == [(1, "before"), (2, "b")]
 
 

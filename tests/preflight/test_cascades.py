@@ -8,7 +8,7 @@ from contextlib import closing
 import pytest
 
 from migrate.cutover import unfollowed_cascades
-from migrate.cutover.left_server import Server
+from migrate.cutover.left_server import LeftServer
 from migrate.mysql.connection import Connection, connect
 from migrate.mysql.foreign_keys import ForeignKey, foreign_keys, logs_cascades
 from migrate.preflight.result import Verdict
@@ -59,7 +59,7 @@ class Case:
         with closing(self.session()) as connection:
             tables = [catalog_table(connection, self.database, name) for name in self.names]
         plan = Plan(settings, {table.id: table for table in tables})
-        with closing(Server(settings.sources[0], "source")) as server:
+        with closing(LeftServer(settings.sources[0], "source")) as server:
             found = unfollowed_cascades.left_out([server], plan, settings.cutover)
         return [one.replace(self.database, "d") for one in found]
 

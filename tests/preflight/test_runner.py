@@ -9,7 +9,7 @@ import pytest
 
 from migrate.model.errors import ServerError
 from migrate.preflight.check import PLANNED, At, Check, Group, Visit, declare
-from migrate.preflight.known import Known
+from migrate.preflight.known import KnownFacts
 from migrate.preflight.registry import BEYOND_INIT, CHECKS, FOR_INIT
 from migrate.preflight.result import Result, Verdict
 from migrate.preflight.runner import due, run_checks
@@ -25,14 +25,14 @@ def settings() -> Settings:
     return make_settings(tables=_TABLES)
 
 
-def chosen(known: Known) -> Known:
+def chosen(known: KnownFacts) -> KnownFacts:
     """The source has said which tables it has."""
     known.sources.chosen["s"] = list(known.settings.tables)
     known.sources.flavours["s"] = "mysql"
     return known
 
 
-def readable(known: Known, *names: str) -> Known:
+def readable(known: KnownFacts, *names: str) -> KnownFacts:
     """The definitions of these tables could be read, and they are planned."""
     found = [replace(plain_table(), name=name) for name in names]
     known.tables = {table.id: table for table in found}
@@ -41,13 +41,13 @@ def readable(known: Known, *names: str) -> Known:
     return known
 
 
-def everything() -> Known:
-    known = readable(chosen(Known(settings())), "t", "u")
+def everything() -> KnownFacts:
+    known = readable(chosen(KnownFacts(settings())), "t", "u")
     known.kafka_answers = known.state.is_read = True
     return known
 
 
-def named(known: Known, at: At, name: str, checks: Iterable[Check]) -> list[str]:
+def named(known: KnownFacts, at: At, name: str, checks: Iterable[Check]) -> list[str]:
     """The checks that run at a server, each with what it looks at, as "sharding shop.t"."""
     some = [check for check in checks if check.at is at]
     found = [(check.name, check.subjects.named(subject)) for check, subject in due(known, name, some)]
@@ -68,7 +68,7 @@ def test_where_all_is_known_every_check_runs() -> None:
 
 
 def test_a_source_that_is_away_costs_its_own_checks_alone() -> None:
-    known = Known(settings(), away={"source 's'"})
+    known = KnownFacts(settings(), away={"source 's'"})
     assert named(known, At.SOURCE, "s", CHECKS) == []
     assert named(known, At.HERE, "", FOR_INIT) == ["table", "sharding"]
     assert named(known, At.TARGET, "t0", FOR_INIT)[0] == "target"
@@ -90,11 +90,11 @@ def test_a_target_that_is_away_costs_its_own_checks_alone() -> None:
 
 
 def test_a_source_whose_tables_cannot_be_listed_is_asked_for_nothing_else() -> None:
-    assert named(Known(settings()), At.SOURCE, "s", CHECKS) == ["table"]
+    assert named(KnownFacts(settings()), At.SOURCE, "s", CHECKS) == ["table"]
 
 
 def test_a_table_that_cannot_be_read_costs_its_own_checks_alone() -> None:
-    known = readable(chosen(Known(settings())), "u")
+    known = readable(chosen(KnownFacts(settings())), "u")
     first, later = (named(known, At.SOURCE, "s", checks) for checks in (FOR_INIT, BEYOND_INIT))
     assert [one for one in first if one.endswith((".t", ".u"))] == ["table shop.t", "table shop.u", "generated shop.u"]
     of_tables = [one for one in later if one.endswith((".t", ".u"))]
@@ -102,21 +102,21 @@ def test_a_table_that_cannot_be_read_costs_its_own_checks_alone() -> None:
 
 
 def test_without_a_plan_what_needs_none_still_runs() -> None:
-    known = chosen(Known(settings()))
+    known = chosen(KnownFacts(settings()))
     assert named(known, At.TARGET, "t0", CHECKS) == ["target", "session", "writable", "durability", "loading"]
     assert named(known, At.HERE, "", CHECKS) == ["table", "sharding", "space", "web"]
     assert named(known, At.SOURCE, "s", BEYOND_INIT) == []
 
 
 def test_a_state_database_that_cannot_be_read_costs_what_goes_by_its_version() -> None:
-    known, servers_own = Known(settings()), ["writable", "durability", "clock", "session", "connections"]
+    known, servers_own = KnownFacts(settings()), ["writable", "durability", "clock", "session", "connections"]
     assert named(known, At.STATE, "state", CHECKS) == ["state", *servers_own]
     known.state.is_read = True
     assert named(known, At.STATE, "state", CHECKS) == ["state", "grants", *servers_own, "trial"]
 
 
 def test_topics_are_looked_at_only_where_kafka_answers() -> None:
-    known = Known(settings())
+    known = KnownFacts(settings())
     assert named(known, At.KAFKA, "", CHECKS) == ["kafka"]
     known.kafka_answers = True
     assert named(known, At.KAFKA, "", CHECKS) == ["kafka", "topic", "durability", "topic"]
@@ -145,7 +145,7 @@ _FINDS = declare("sharding", Group.SCHEMA, At.HERE, _finds, ())
 
 
 def test_an_error_is_no_problem_that_was_found_and_the_next_check_runs() -> None:
-    known = Known(settings())
+    known = KnownFacts(settings())
     run_checks(known, [_MEETS, replace(_FINDS, needs=PLANNED), _FINDS])
     told = [(one.verdict, one.subject, one.message, one.mend) for one in known.results]
     assert told == [
@@ -156,13 +156,13 @@ def test_an_error_is_no_problem_that_was_found_and_the_next_check_runs() -> None
 
 def test_for_init_an_error_is_raised() -> None:
     with pytest.raises(ServerError, match="is gone"):
-        run_checks(Known(settings(), is_strict=True), [_MEETS, _FINDS])
+        run_checks(KnownFacts(settings(), is_strict=True), [_MEETS, _FINDS])
 
 
 def test_a_server_that_does_not_answer_is_told_once_and_the_others_are_asked() -> None:
     away = {"host": "127.0.0.1", "port": 1, "user": "u", "password": "not-a-sample"}
     targets = [{"name": name, **away} for name in ("t0", "t1")]
-    known = Known(make_settings(targets=targets))
+    known = KnownFacts(make_settings(targets=targets))
     run_checks(known, [check for check in CHECKS if check.at is At.TARGET])
     assert [(one.check, one.subject, one.verdict) for one in known.results] == [
         ("target", "t0", Verdict.UNKNOWN),
@@ -174,4 +174,4 @@ def test_a_server_that_does_not_answer_is_told_once_and_the_others_are_asked() -
 @pytest.mark.parametrize("attribute", ["connection", "plan"])
 def test_a_check_has_only_what_it_declares_to_need(attribute: str) -> None:
     with pytest.raises(LookupError, match="does not declare"):
-        getattr(Visit(Known(settings())), attribute)
+        getattr(Visit(KnownFacts(settings())), attribute)

@@ -11,7 +11,7 @@ import pytest
 from migrate.mysql.connection import Connection, connect
 from migrate.mysql.grants import WRITES_WHEN_READ_ONLY
 from migrate.preflight.check import At
-from migrate.preflight.known import Known
+from migrate.preflight.known import KnownFacts
 from migrate.preflight.registry import CHECKS
 from migrate.preflight.result import Result, Verdict
 from migrate.preflight.run import Report, run
@@ -73,7 +73,7 @@ class Account:
         return run(self.settings)
 
     def at_state(self) -> list[Result]:
-        known = Known(self.settings)
+        known = KnownFacts(self.settings)
         run_checks(known, [one for one in CHECKS if one.at is At.STATE])
         return known.results
 

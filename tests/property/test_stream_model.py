@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from migrate.merge.planner import Owned, Planner
+from migrate.merge.planner import OwnedPartition, Planner
 from migrate.model.coordinate import Coordinate
 from migrate.model.message import Received, Row, decode
 from migrate.state.record import Consumed, Partition
@@ -91,7 +91,7 @@ class Process:
         self._read = list(world.next)
         self._planner = Planner(PLAN)
         self._owned = [
-            Owned(
+            OwnedPartition(
                 Claim(Partition("m", "topic", number), 1, "h"),
                 dict(world.watermark[number]),
                 {"s": {name: database.fence.get(number) for name, database in world.databases.items()}},

@@ -25,7 +25,7 @@ from migrate.state.record import Partition
 from migrate.target import chunk_fence, ledger
 from migrate.target.chunk_fence import WHOLE_TABLE
 from migrate.target.part import Part
-from migrate.target.place import Aftermath, Done, EmptyDelete
+from migrate.target.place import Aftermath, AppliedCounts, EmptyDelete
 from migrate.target.pool import TargetPool
 from migrate.target.reached import Claim
 from migrate.target.requeue import delayed_message
@@ -61,7 +61,7 @@ class KillableMerger(Merger):
 
     def _write_all(
         self, pool: TargetPool, database: TargetDatabase, parts: Sequence[Part]
-    ) -> tuple[Done, dict[Partition, MigrateError]]:
+    ) -> tuple[AppliedCounts, dict[Partition, MigrateError]]:
         if database.name in self.dying:
             raise KilledError("killed")
         return super()._write_all(pool, database, parts)

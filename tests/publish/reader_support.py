@@ -14,7 +14,7 @@ from migrate.mysql.connection import connect
 from migrate.mysql.readable import BinlogPosition, log_end, visible_position
 from migrate.publish.emit import Image, Transaction
 from migrate.publish.log.binlog import FLAG_ARTIFICIAL, BinlogReader, Event
-from migrate.publish.own_writes import Own
+from migrate.publish.own_writes import OwnWrites
 from migrate.publish.reader import TransactionReader
 from migrate.publish.schema.schema import Schema
 from migrate.settings import Source
@@ -22,7 +22,7 @@ from sandbox.database import DatabaseServer
 from tests.helpers import service_tables
 
 DATABASE = "reader_test"
-SIDE = Own(frozenset({"ours", "ours-reverse"}), "ours-reverse", "active", frozenset({DATABASE}))
+SIDE = OwnWrites(frozenset({"ours", "ours-reverse"}), "ours-reverse", "active", frozenset({DATABASE}))
 
 
 @dataclass

@@ -16,7 +16,7 @@ from migrate.mysql.definition import show_create_whole
 from migrate.publish.decode.rows import RowEvent
 from migrate.publish.emit import Transaction
 from migrate.publish.log.binlog import BinlogReader
-from migrate.publish.own_writes import Own
+from migrate.publish.own_writes import OwnWrites
 from migrate.publish.reader import TransactionReader
 from migrate.publish.schema.ddl import Name
 from migrate.publish.schema.definitions import Definitions, Selected, Versions
@@ -134,7 +134,7 @@ class Followed:
             self.schema(start),
             self.charsets,
             seen,
-            Own(frozenset(), "", "active", frozenset()),
+            OwnWrites(frozenset(), "", "active", frozenset()),
             mariadb=self.dialect.mariadb,
         )
         binlog = BinlogReader(self.source, 4712, 1.0, *start)

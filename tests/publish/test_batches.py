@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from migrate.model.errors import StopError
 from migrate.publish.batches import EMPTY, Batch, Batches, Boundary, Messages
 from migrate.publish.log.gtid import MysqlGtids
-from migrate.state.outstanding import Listed
+from migrate.state.outstanding import ListedBatches
 from migrate.state.position import Position, from_timestamp
 
 START = Position("s", "h:1", 1, "", 9, 1, "binlog.000001", 4, batch=10)
@@ -159,7 +159,9 @@ def test_what_is_outstanding_can_be_listed() -> None:
     batches = Batches(START)
     sent(batches, 100, 2)
     sent(batches, None, 3)
-    assert Listed.of(batches.outstanding) == Listed(2, 5, 50, ((11, 2, 20, "binlog.000001:100"), (12, 3, 30, "")))
+    assert ListedBatches.of(batches.outstanding) == ListedBatches(
+        2, 5, 50, ((11, 2, 20, "binlog.000001:100"), (12, 3, 30, ""))
+    )
 
 
 def test_nothing_is_acknowledged_before_the_first_confirmation() -> None:

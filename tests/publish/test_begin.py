@@ -15,7 +15,7 @@ from migrate.model.errors import ServerError, StopError
 from migrate.model.log_position import Place, parse_place
 from migrate.mysql.connection import connect
 from migrate.mysql.readable import BinlogPosition
-from migrate.publish.configured_start import Finder
+from migrate.publish.configured_start import StartFinder
 from migrate.publish.start_position import source_end
 from sandbox.broker import KafkaBroker
 from sandbox.settings import Flavour
@@ -35,7 +35,7 @@ def main(box: Sandbox, kafka: KafkaBroker) -> Iterator[Publishing]:
 def find(main: Publishing) -> Iterator[Find]:
     source = main.settings.sources[0]
     with closing(connect(source, "source 'main'")) as connection:
-        yield lambda text: Finder(source, 4712, connection).find(parse_place(text))
+        yield lambda text: StartFinder(source, 4712, connection).find(parse_place(text))
 
 
 def begin_at(main: Publishing, place: str) -> None:

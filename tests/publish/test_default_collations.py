@@ -9,7 +9,7 @@ from decode_support import server_variables
 from schema_support import Followed
 
 from migrate.publish.schema.ddl import parse
-from migrate.publish.schema.session import Session
+from migrate.publish.schema.session import StatementSession
 from migrate.publish.schema.shadow import NotReplayedError, Shadow, Shape
 from migrate.publish.schema.sqltext import tokens
 from migrate.publish.schema.statement import Statement
@@ -69,7 +69,7 @@ def test_a_character_set_stands_for_the_collation_that_the_session_chose(
 
 def test_a_choice_that_the_state_server_cannot_make_is_no_guess(on_mariadb: Followed) -> None:
     """The replay took another default than the source, and the history another collation."""
-    chosen = Session(collations=((45, 46),))
+    chosen = StatementSession(collations=((45, 46),))
     name = (on_mariadb.database, "t")
     ddl = parse(TO_UTF8MB4, tokens(TO_UTF8MB4, 0, 999999, mariadb=True), on_mariadb.database)
     assert ddl is not None

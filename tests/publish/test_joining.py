@@ -6,19 +6,19 @@ from dataclasses import replace
 
 import pytest
 
-from migrate.publish.added_tables import Ahead
+from migrate.publish.added_tables import TablesAhead
 from migrate.publish.log.gtid import parse
-from migrate.state.membership import Member, Stage
+from migrate.state.membership import Member, MemberStage
 from migrate.state.position import Position
 
 NAME = ("shop", "t")
 HERE = Position("main", "db:3306", 1, "", 9, 1, "binlog.000002", 500, "0-1-20")
-PLACE = Member(Stage.JOINING, 1, "binlog.000003", 100, "0-1-30", 1, "")
+PLACE = Member(MemberStage.JOINING, 1, "binlog.000003", 100, "0-1-30", 1, "")
 
 
-def ahead(member: Member, position: Position = HERE) -> Ahead:
+def ahead(member: Member, position: Position = HERE) -> TablesAhead:
     gtids = parse(position.gtid_set, "mariadb") if position.gtid_set else None
-    return Ahead({NAME: member}, position, gtids, "mariadb")
+    return TablesAhead({NAME: member}, position, gtids, "mariadb")
 
 
 @pytest.mark.parametrize(
@@ -51,12 +51,12 @@ def test_where_nothing_can_be_compared_the_table_counts() -> None:
 
 
 def test_a_table_without_a_place_is_never_read() -> None:
-    assert ahead(Member(Stage.WAITING)).names == {NAME}
-    assert not ahead(Member(Stage.WAITING)).reached("binlog.999999", 4, "0-1-9999")
+    assert ahead(Member(MemberStage.WAITING)).names == {NAME}
+    assert not ahead(Member(MemberStage.WAITING)).reached("binlog.999999", 4, "0-1-9999")
 
 
 def test_a_place_that_is_reached_is_noted_once() -> None:
     behind = replace(HERE, file="binlog.000004")
-    assert ahead(PLACE, behind).joined() == {NAME: replace(PLACE, stage=Stage.JOINED)}
-    assert ahead(replace(PLACE, stage=Stage.JOINED), behind).joined() == {}
+    assert ahead(PLACE, behind).joined() == {NAME: replace(PLACE, stage=MemberStage.JOINED)}
+    assert ahead(replace(PLACE, stage=MemberStage.JOINED), behind).joined() == {}
     assert ahead(PLACE).joined() == {}

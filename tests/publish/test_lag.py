@@ -13,7 +13,7 @@ from publishing import Publishing
 from migrate.commands.rewind import clear_batches
 from migrate.model.errors import PreflightError
 from migrate.state import outstanding
-from migrate.state.outstanding import Listed
+from migrate.state.outstanding import ListedBatches
 from migrate.status import snapshot
 from sandbox.broker import KafkaBroker
 from sandbox.stack import Sandbox
@@ -60,7 +60,7 @@ def test_it_is_the_age_of_the_first_change_that_waits_in_the_topic(main: Publish
 
 
 def test_a_killed_publishers_batches_are_listed_until_they_are_cleared(main: Publishing) -> None:
-    listed = Listed(2, 5, 50, ((11, 2, 20, "binlog.000001:100"), (12, 3, 30, "")))
+    listed = ListedBatches(2, 5, 50, ((11, 2, 20, "binlog.000001:100"), (12, 3, 30, "")))
     with main.running():
         main.until(lambda: main.position is not None, "the first position")
         with pytest.raises(PreflightError, match="runs"):

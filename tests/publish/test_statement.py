@@ -7,7 +7,7 @@ import struct
 import pytest
 
 from migrate.model.errors import StopError
-from migrate.publish.schema.session import _ALMOST, _EXACT, Session, decode, encode
+from migrate.publish.schema.session import _ALMOST, _EXACT, StatementSession, decode, encode
 from migrate.publish.schema.statement import Statement, concerned, first_word, parse_query
 from sandbox.stack import Sandbox
 
@@ -157,7 +157,7 @@ def test_a_query_event_that_cannot_be_read_stops(body: bytes) -> None:
         (  # as MySQL 9.7 wrote it
             "00 00 00 00 00 01 04 00 10 00 00 00 00 00 06 03 73 74 64 04 ff 00 ff 00 2d 00 05 06 2b 30 35 3a 30 30"
             " 0c 02 61 00 62 63 00 10 00 11 2a 00 00 00 00 00 00 00 12 2e 00 13 00",
-            Session(
+            StatementSession(
                 0x100004,
                 255,
                 255,
@@ -170,22 +170,22 @@ def test_a_query_event_that_cannot_be_read_stops(body: bytes) -> None:
                 databases=frozenset({"a", "bc"}),
             ),
         ),
-        ("0c fe 10 01", Session(explicit_timestamps=1)),
+        ("0c fe 10 01", StatementSession(explicit_timestamps=1)),
         (  # as MariaDB 10.11 wrote it
             "00 00 00 00 01 01 00 00 20 54 00 00 00 00 06 03 73 74 64 04 1c 00 1c 00 2d 00 08 08 00"
             " 81 24 00 00 00 00 00 00 00 83 01 2d 00 2e 00 82 02",
-            Session(0x54200000, 28, 28, 45, 8, flags=1 << 24, phases=2, collations=((45, 46),)),
+            StatementSession(0x54200000, 28, 28, 45, 8, flags=1 << 24, phases=2, collations=((45, 46),)),
         ),
         (  # as MariaDB 11.8 wrote it, with two of its five character sets
             "00 00 00 00 01 01 00 00 20 54 00 00 00 00 06 03 73 74 64 83 02 21 00 00 08 2d 00 00 09 04 00 09 00 09 00"
             " 09 81 20 00 00 00 00 00 00 00",
-            Session(0x54200000, 2304, 2304, 2304, flags=1 << 24, collations=((33, 2048), (45, 2304))),
+            StatementSession(0x54200000, 2304, 2304, 2304, flags=1 << 24, collations=((33, 2048), (45, 2304))),
         ),
-        ("0c 01 c3 b6 00 10 00", Session(explicit_timestamps=0, databases=frozenset({"ö"}))),
-        ("63 01 01", Session()),  # of unknown size
+        ("0c 01 c3 b6 00 10 00", StatementSession(explicit_timestamps=0, databases=frozenset({"ö"}))),
+        ("63 01 01", StatementSession()),  # of unknown size
     ],
 )
-def test_the_session_of_a_statement_is_read(status: str, session: Session) -> None:
+def test_the_session_of_a_statement_is_read(status: str, session: StatementSession) -> None:
     assert parse_query(event(b"a", b"DROP TABLE t", bytes.fromhex(status))).session == session
 
 

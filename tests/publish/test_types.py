@@ -25,7 +25,7 @@ def definitions(main: Publishing) -> list[Table]:
         with main.state.connect() as connection:
             return action(connection)
 
-    (versions,) = schema_history.Reading(run, main.name).versions().values()
+    (versions,) = schema_history.HistoryReader(run, main.name).versions().values()
     return [table for _, table in versions]
 
 

@@ -9,12 +9,12 @@ import sqlalchemy as sa
 
 from migrate.state import failover, position, verification
 from migrate.state import migration as migrations
-from migrate.state.failover import Failover
+from migrate.state.failover import NotedFailover
 from migrate.state.migration import Migration
 from migrate.state.position import Position
 from tests.helpers import unique
 
-FIRST = Failover("main", 2, "db-1:3306 (11)", "db-2:3306 (12)", "time", "its lag is unknown")
+FIRST = NotedFailover("main", 2, "db-1:3306 (11)", "db-2:3306 (12)", "time", "its lag is unknown")
 
 
 @pytest.fixture
@@ -25,12 +25,12 @@ def name(state: sa.Engine) -> str:
     return made
 
 
-def doubts(state: sa.Engine, name: str) -> dict[str, Failover]:
+def doubts(state: sa.Engine, name: str) -> dict[str, NotedFailover]:
     with state.connect() as connection:
         return {source: found for source, (found, _) in failover.in_doubt(connection, name).items()}
 
 
-def note(state: sa.Engine, name: str, *failovers: Failover) -> None:
+def note(state: sa.Engine, name: str, *failovers: NotedFailover) -> None:
     with state.begin() as connection:
         for one in failovers:
             failover.note(connection, name, one)

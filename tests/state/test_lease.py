@@ -16,7 +16,7 @@ from structlog.testing import capture_logs
 from migrate.model.errors import OwnershipLost
 from migrate.settings import State
 from migrate.state import database, lease
-from migrate.state.lease import Held, Leases
+from migrate.state.lease import HeldLease, Leases
 from tests.helpers import unique
 
 
@@ -62,11 +62,11 @@ def expires(state: sa.Engine, of: Leases) -> datetime:
 
 def test_one_holder_at_a_time(make: Callable[..., Leases]) -> None:
     one, two = make(), make()
-    assert one.acquire("commit") == Held("commit", 1)
+    assert one.acquire("commit") == HeldLease("commit", 1)
     assert two.acquire("commit") is None
     assert one.acquire("commit") is None
-    assert two.acquire("requeue") == Held("requeue", 1)
-    assert one.check("commit") == Held("commit", 1)
+    assert two.acquire("requeue") == HeldLease("requeue", 1)
+    assert one.check("commit") == HeldLease("commit", 1)
     with pytest.raises(OwnershipLost, match="lease 'commit' is no longer ours"):
         two.check("commit")
 
@@ -79,7 +79,7 @@ def test_a_lease_that_ran_out_goes_to_the_next_with_a_higher_epoch(
     assert held is not None
     expire(state, one)
     later = two.acquire("commit")
-    assert later == Held("commit", 2)
+    assert later == HeldLease("commit", 2)
     with state.begin() as connection, pytest.raises(OwnershipLost, match="lease 'commit' is held by process 1 now"):
         one.still_ours(connection, held)
     with state.begin() as connection:
@@ -97,7 +97,7 @@ def test_the_same_process_may_take_it_again_and_its_older_epoch_is_over(
     held = one.acquire("commit")
     assert held is not None
     expire(state, one)
-    assert one.acquire("commit") == Held("commit", 2)
+    assert one.acquire("commit") == HeldLease("commit", 2)
     with state.begin() as connection, pytest.raises(OwnershipLost):
         one.still_ours(connection, held)
 
@@ -109,7 +109,7 @@ def test_a_released_lease_need_not_be_waited_for(make: Callable[..., Leases]) ->
     one.release("never held")
     with pytest.raises(OwnershipLost):
         one.check("commit")
-    assert two.acquire("commit") == Held("commit", 2)
+    assert two.acquire("commit") == HeldLease("commit", 2)
 
 
 def test_closing_gives_everything_back_but_nothing_of_others(make: Callable[..., Leases]) -> None:
@@ -118,8 +118,8 @@ def test_closing_gives_everything_back_but_nothing_of_others(make: Callable[...,
     one.acquire("b")
     two.acquire("c")
     one.close()
-    assert three.acquire("a") == Held("a", 2)
-    assert three.acquire("b") == Held("b", 2)
+    assert three.acquire("a") == HeldLease("a", 2)
+    assert three.acquire("b") == HeldLease("b", 2)
     assert three.acquire("c") is None
 
 
@@ -137,21 +137,21 @@ def test_giving_back_what_another_took_over_does_not_end_its_lease(
 def test_a_second_process_stands_by_and_takes_over(make: Callable[..., Leases]) -> None:
     one, two = make(), make()
     one.acquire("commit")
-    taken: list[Held | None] = []
+    taken: list[HeldLease | None] = []
     waiting = threading.Thread(target=lambda: taken.append(two.wait("commit", threading.Event(), 0.02)))
     waiting.start()
     waiting.join(0.2)
     assert waiting.is_alive()
     one.release("commit")
     waiting.join(10)
-    assert taken == [Held("commit", 2)]
+    assert taken == [HeldLease("commit", 2)]
 
 
 def test_standing_by_ends_when_asked_to_stop(make: Callable[..., Leases]) -> None:
     one, two = make(), make()
     one.acquire("commit")
     stop = threading.Event()
-    taken: list[Held | None] = []
+    taken: list[HeldLease | None] = []
     waiting = threading.Thread(target=lambda: taken.append(two.wait("commit", stop, 0.02)))
     waiting.start()
     stop.set()
@@ -198,7 +198,7 @@ def test_a_lease_given_back_and_taken_again_during_a_renewal_is_not_lost(
     one = make()
     one.acquire("commit")
 
-    taken: list[Held | None] = []
+    taken: list[HeldLease | None] = []
 
     def between(_connection: object, _cursor: object, statement: str, *_more: object) -> None:
         if statement.startswith("UPDATE lease") and not taken:
@@ -211,8 +211,8 @@ def test_a_lease_given_back_and_taken_again_during_a_renewal_is_not_lost(
         one.renew()
     finally:
         sa.event.remove(state, "before_cursor_execute", between)
-    assert taken == [Held("commit", 2)]
-    assert one.check("commit") == Held("commit", 2)
+    assert taken == [HeldLease("commit", 2)]
+    assert one.check("commit") == HeldLease("commit", 2)
 
 
 def test_nobody_takes_over_while_a_transaction_relies_on_the_lease(
@@ -221,7 +221,7 @@ def test_nobody_takes_over_while_a_transaction_relies_on_the_lease(
     one, two = make(), make()
     held = one.acquire("commit")
     assert held is not None
-    taken: list[Held | None] = []
+    taken: list[HeldLease | None] = []
     taking = threading.Thread(target=lambda: taken.append(two.acquire("commit")))
     with state.begin() as connection:
         expire(state, one)
@@ -230,7 +230,7 @@ def test_nobody_takes_over_while_a_transaction_relies_on_the_lease(
         taking.join(0.3)
         assert taking.is_alive()
     taking.join(90)
-    assert taken == [Held("commit", 2)]
+    assert taken == [HeldLease("commit", 2)]
 
 
 def test_a_process_frozen_inside_a_transaction_does_not_keep_others_from_taking_over(
@@ -247,7 +247,7 @@ def test_a_process_frozen_inside_a_transaction_does_not_keep_others_from_taking_
     alarm.start()
     with frozen.connect() as connection:
         one.still_ours(connection, held)
-        assert two.wait("commit", stop, 0.02) == Held("commit", 2)
+        assert two.wait("commit", stop, 0.02) == HeldLease("commit", 2)
         with pytest.raises(DBAPIError):
             connection.execute(sa.text("SELECT 1"))
     alarm.cancel()
@@ -265,7 +265,7 @@ def test_standing_by_outlasts_a_state_server_that_refuses(
     with impatient.connect() as session:
         session.execute(sa.text("SET SESSION innodb_lock_wait_timeout = 1"))
     two = Leases(impatient, one._migration, 60.0, holder="impatient")
-    taken: list[Held | None] = []
+    taken: list[HeldLease | None] = []
     taking = threading.Thread(target=lambda: taken.append(two.wait("commit", threading.Event(), 0.02)))
     with capture_logs() as logs:
         with state.begin() as connection:
@@ -273,7 +273,7 @@ def test_standing_by_outlasts_a_state_server_that_refuses(
             taking.start()
             until(lambda: any("refuses" in entry["event"] for entry in logs))
         taking.join(30)
-    assert taken == [Held("commit", 2)]
+    assert taken == [HeldLease("commit", 2)]
     two.close()
     impatient.dispose()
 
@@ -283,7 +283,7 @@ def test_two_processes_that_ask_at_once_get_one_lease(make: Callable[..., Leases
     for round_ in range(1, 4):
         with ThreadPoolExecutor(len(processes)) as threads:
             taken = [held for held in threads.map(lambda each: each.acquire("commit"), processes) if held]
-        assert taken == [Held("commit", round_)]
+        assert taken == [HeldLease("commit", round_)]
         for each in processes:
             each.release("commit")
 
@@ -292,7 +292,7 @@ def test_migrations_do_not_share_leases(state: sa.Engine) -> None:
     one, two = (Leases(state, unique("other"), 60.0) for _ in range(2))
     try:
         assert one.holder != two.holder
-        assert one.acquire("commit") == two.acquire("commit") == Held("commit", 1)
+        assert one.acquire("commit") == two.acquire("commit") == HeldLease("commit", 1)
     finally:
         one.close()
         two.close()
@@ -327,4 +327,4 @@ def test_which_leases_are_lost_is_told_by_holder_and_epoch(state: sa.Engine, mak
     assert two.acquire("b")
     with state.begin() as connection:
         assert one.lost(connection, [held[0], held[1]]) == {"b"}
-        assert one.lost(connection, [Held("a", 7), Held("never", 1)]) == {"a", "never"}
+        assert one.lost(connection, [HeldLease("a", 7), HeldLease("never", 1)]) == {"a", "never"}

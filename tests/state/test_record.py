@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from migrate.model.coordinate import Coordinate
 from migrate.state import record
-from migrate.state.record import Consumed, Partition, Record, State, Total
+from migrate.state.record import Consumed, ConsumedTotal, Partition, Record, State
 from tests.helpers import unique
 
 
@@ -82,7 +82,7 @@ def test_the_prefix_the_totals_and_the_watermark_move_together(state: sa.Engine,
             "s": Coordinate(1, 2, 5, 0),
             "t": Coordinate(9, 9, 9, 2**62),
         }
-        assert record.totals(connection, partition.migration) == {partition: Total(7, 4, 10, 1007)}
+        assert record.totals(connection, partition.migration) == {partition: ConsumedTotal(7, 4, 10, 1007)}
         assert record.counts(connection, partition.migration) == {State.NEW: 3, State.CONSUMED: 7, State.COMMITTED: 0}
         assert record.done_offsets(connection, partition, [3, 6, 7, 8]) == {3, 4, 5, 6}
 
@@ -91,7 +91,7 @@ def test_an_older_event_does_not_turn_the_clock_back(state: sa.Engine, partition
     consume(state, partition, 50)
     with state.begin() as connection:
         record.mark_consumed(connection, [Consumed(partition, 60, {}, 1, 0, 0)])
-        assert record.totals(connection, partition.migration) == {partition: Total(60, 3, 5, 1050)}
+        assert record.totals(connection, partition.migration) == {partition: ConsumedTotal(60, 3, 5, 1050)}
 
 
 def test_a_stuck_message_holds_back_the_offset_but_not_what_came_before(state: sa.Engine, partition: Partition) -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import sqlalchemy as sa
 
 from migrate.state import failover, replay, rewind
-from migrate.state.failover import Failover
+from migrate.state.failover import NotedFailover
 from migrate.state.position import Position
 from migrate.state.rewind import Rewind
 from tests.helpers import unique
@@ -46,7 +46,7 @@ def test_a_second_rewind_before_the_first_replay_is_over_ends_where_the_first_on
 def test_after_a_failover_by_time_the_replay_is_over_at_the_end_that_the_new_log_had(state: sa.Engine) -> None:
     name, there = unique("m"), replace(BEFORE, incarnation=5, file="other.000002", pos=300)
     with state.begin() as connection:
-        failover.note(connection, name, Failover("main", 5, "a", "b", failover.TIME, "", "other.000003", 900))
+        failover.note(connection, name, NotedFailover("main", 5, "a", "b", failover.TIME, "", "other.000003", 900))
         assert replay.replaying(connection, name, there) == "other.000003:900"
         assert replay.replaying(connection, name, replace(there, file="other.000003", pos=900)) == ""
     assert replay.sources(state, name, ["main"]) == {}  # no position is stored
@@ -54,7 +54,7 @@ def test_after_a_failover_by_time_the_replay_is_over_at_the_end_that_the_new_log
 
 def test_a_failover_by_gtid_is_a_replay_only_where_one_was_under_way(state: sa.Engine) -> None:
     name, other = unique("m"), unique("m")
-    step = Failover("main", 6, "a", "b", failover.GTID, "", "other.000003", 900)
+    step = NotedFailover("main", 6, "a", "b", failover.GTID, "", "other.000003", 900)
     there = replace(AFTER, incarnation=6, file="other.000002", pos=300)
     with state.begin() as connection:
         failover.note(connection, name, step)
@@ -69,6 +69,6 @@ def test_a_failover_by_gtid_is_a_replay_where_the_topic_had_more_than_was_acknow
     name = unique("m")
     there = replace(AFTER, incarnation=6, file="other.000002", pos=300)
     with state.begin() as connection:
-        failover.note(connection, name, Failover("main", 6, "a", "b", failover.AGAIN, "", "other.000003", 900))
+        failover.note(connection, name, NotedFailover("main", 6, "a", "b", failover.AGAIN, "", "other.000003", 900))
         assert replay.replaying(connection, name, there) == "other.000003:900"
         assert replay.replaying(connection, name, replace(there, file="other.000003", pos=900)) == ""

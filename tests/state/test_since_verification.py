@@ -21,7 +21,7 @@ Count = Callable[[sa.Connection, str, "int | None"], int]
 
 
 def by_hand(connection: sa.Connection, name: str) -> None:
-    foreign.note(connection, name, [foreign.Foreign(TABLE, ("7",), foreign.Kind.FOREIGN, AT)])
+    foreign.note(connection, name, [foreign.ForeignWrite(TABLE, ("7",), foreign.Kind.FOREIGN, AT)])
 
 
 def too_large(connection: sa.Connection, name: str) -> None:
@@ -37,7 +37,7 @@ def skipped(connection: sa.Connection, name: str) -> None:
 
 
 def lost(connection: sa.Connection, name: str) -> None:
-    reached.note_lost(connection, name, reached.Lost(("t0", "shop_0"), "topic [0]", 2, 5, 5))
+    reached.note_lost(connection, name, reached.LostMessages(("t0", "shop_0"), "topic [0]", 2, 5, 5))
 
 
 NOTED: dict[str, tuple[Note, Count]] = {

@@ -14,19 +14,19 @@ from migrate.copy.throttle import Pace
 from migrate.model import process_names
 from migrate.model.command import Command
 from migrate.model.errors import Code, ConfigError
-from migrate.state.cutover import Direction, Outcome, Run
-from migrate.state.reached import BROKER, NO_OFFSET, SWITCH, Lost
-from migrate.state.stop_reason import Halt
+from migrate.state.cutover import CutoverRun, Direction, Outcome
+from migrate.state.reached import BROKER, NO_OFFSET, SWITCH, LostMessages
+from migrate.state.stop_reason import StopReason
 from migrate.state.switch import Side
 from migrate.status import blockers, way_back
 from migrate.status.blocker import Blocker, Kind
 from migrate.status.next_step import mend, missing, typed
 from migrate.status.readiness import not_ready
 from migrate.status.snapshot import PartitionStatus, Snapshot, SourceStatus
-from migrate.status.stage import Facts, Stage, standing_of
+from migrate.status.stage import Stage, StageFacts, standing_of
 from migrate.status.table_state import TableState
 from migrate.status.told import _TOLD, told
-from migrate.status.way_back import WayBack
+from migrate.status.way_back import ReverseReadiness
 from tests.helpers import make_settings
 from tests.test_docs import ROOT
 from tests.test_hints import missing as missing_words
@@ -42,9 +42,9 @@ UNTIL_VERIFIED = {
     Kind.ROWS_LEFT_OUT,
 }
 OLD = Blocker(Kind.VERIFIED_TOO_LONG_AGO, facts={"hours": 24.0})
-BACK_IS_READY = WayBack([], None)
-NO_WAY_BACK = WayBack([Blocker(Kind.NOT_THERE)], Command.of("--reverse init"))
-BEGINS = WayBack([Blocker(Kind.NOT_BEGUN, "t0")], Command.of("--reverse status --watch"))
+BACK_IS_READY = ReverseReadiness([], None)
+NO_WAY_BACK = ReverseReadiness([Blocker(Kind.NOT_THERE)], Command.of("--reverse init"))
+BEGINS = ReverseReadiness([Blocker(Kind.NOT_BEGUN, "t0")], Command.of("--reverse status --watch"))
 STATES = tuple(TableState)
 
 
@@ -71,16 +71,16 @@ def of_tables(*states: TableState, **changes: Any) -> Snapshot:
     return snapshot(tables={f"shop.t{number}": state for number, state in enumerate(states)}, **changes)
 
 
-def facts(now: Snapshot | None = None, **changes: Any) -> Facts:
+def facts(now: Snapshot | None = None, **changes: Any) -> StageFacts:
     """Of a verified migration, applications at the sources, with a way back that runs."""
-    return replace(Facts(SETTINGS, now or snapshot(), BACK_IS_READY, verified=True), **changes)
+    return replace(StageFacts(SETTINGS, now or snapshot(), BACK_IS_READY, verified=True), **changes)
 
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-def run(direction: Direction, outcome: Outcome) -> Run:
-    return Run(3, direction, outcome, AT, None, None)
+def run(direction: Direction, outcome: Outcome) -> CutoverRun:
+    return CutoverRun(3, direction, outcome, AT, None, None)
 
 
 THERE, BACK = run(Direction.THERE, Outcome.DONE), run(Direction.BACK, Outcome.DONE)
@@ -95,8 +95,8 @@ STOPPED_PARTITION = {
     "code": "message",
 }
 STOPPED_CHECK = {"process": "check", "reason": "away", "hint": "", "at": "", "since": "", "code": ""}
-LOST_COPY = Lost(("t0", "shop_0"), "shop.orders", NO_OFFSET, NO_OFFSET, 0)
-LOST_SPAN = Lost(("t0", "shop_0"), "shop [0]", 3, 5, 3)
+LOST_COPY = LostMessages(("t0", "shop_0"), "shop.orders", NO_OFFSET, NO_OFFSET, 0)
+LOST_SPAN = LostMessages(("t0", "shop_0"), "shop [0]", 3, 5, 3)
 
 
 def copying(pace: Pace) -> dict[str, Any]:
@@ -221,7 +221,7 @@ T = TableState
         (facts(snapshot(parked=1), last=BACK, done=BACK), Stage.REVERSED, "migrate parked list"),
     ],
 )
-def test_where_it_stands_and_what_to_type_next(known: Facts, stage: Stage, next_: str) -> None:
+def test_where_it_stands_and_what_to_type_next(known: StageFacts, stage: Stage, next_: str) -> None:
     found = standing_of(known)
     assert (found.stage, str(found.next)) == (stage, next_), [told(one) for one in found.held]
 
@@ -230,7 +230,14 @@ SNAPSHOTS = [
     *(of_tables(*states) for states in product(STATES, repeat=2)),
     snapshot(published=""),
     snapshot(parked=1, foreign=2, differing=3, empty_deletes=4),
-    snapshot(lost=[LOST_COPY, LOST_SPAN, Lost(BROKER, "shop [0]", 1, 3, 3), Lost(("t0", "d"), SWITCH, 1, 2, 0)]),
+    snapshot(
+        lost=[
+            LOST_COPY,
+            LOST_SPAN,
+            LostMessages(BROKER, "shop [0]", 1, 3, 3),
+            LostMessages(("t0", "d"), SWITCH, 1, 2, 0),
+        ]
+    ),
     snapshot(halted=[STOPPED_PARTITION, STOPPED_CHECK], **NOBODY),
     snapshot(unanswered=["away"], gone={"shop"}, endings=ENDED, **NOBODY),
 ]
@@ -321,7 +328,7 @@ def test_what_nothing_holds_needs_no_process() -> None:
     assert str(mend(snapshot(), [])) == "migrate verify --repair"
 
 
-HALT = Halt(
+HALT = StopReason(
     "publish:t0", "an unknown statement", "", datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 1, 1, tzinfo=UTC)
 )
 
@@ -329,26 +336,28 @@ HALT = Halt(
 @pytest.mark.parametrize(
     ("known", "held", "next_"),
     [
-        (way_back.Facts(), ["the way back is not there"], "migrate --reverse init"),
+        (way_back.ReverseFacts(), ["the way back is not there"], "migrate --reverse init"),
         (
-            way_back.Facts(refused=ConfigError("name: too long", hint="a shorter one")),
+            way_back.ReverseFacts(refused=ConfigError("name: too long", hint="a shorter one")),
             ["the way back: name: too long (a shorter one)"],
             "migrate preflight",
         ),
-        (way_back.Facts(outdated="a table came"), ["the way back: a table came"], "migrate --reverse init"),
+        (way_back.ReverseFacts(outdated="a table came"), ["the way back: a table came"], "migrate --reverse init"),
         (
-            way_back.Facts(there=True, stopped=[HALT]),
+            way_back.ReverseFacts(there=True, stopped=[HALT]),
             ["the way back: publish:t0 stands still: an unknown statement", "the way back does not run"],
             "migrate --reverse run",
         ),
-        (way_back.Facts(there=True, running=True, now=snapshot(), settings=SETTINGS), [], "None"),
+        (way_back.ReverseFacts(there=True, running=True, now=snapshot(), settings=SETTINGS), [], "None"),
         (
-            way_back.Facts(there=True, running=True, now=snapshot(published=""), settings=SETTINGS),
+            way_back.ReverseFacts(there=True, running=True, now=snapshot(published=""), settings=SETTINGS),
             [f"the way back: no publisher has begun with source '{SOURCE}'"],
             "migrate --reverse status --watch",
         ),
         (
-            way_back.Facts(there=True, running=True, now=snapshot(published="", **NO_PUBLISHER), settings=SETTINGS),
+            way_back.ReverseFacts(
+                there=True, running=True, now=snapshot(published="", **NO_PUBLISHER), settings=SETTINGS
+            ),
             [
                 f"the way back: no publisher has begun with source '{SOURCE}'",
                 f"the way back: no publisher reads source '{SOURCE}'",
@@ -356,27 +365,27 @@ HALT = Halt(
             f"migrate --reverse publish --source {SOURCE}",
         ),
         (
-            way_back.Facts(there=True, running=True, now=snapshot(empty_deletes=1), settings=SETTINGS),
+            way_back.ReverseFacts(there=True, running=True, now=snapshot(empty_deletes=1), settings=SETTINGS),
             ["the way back: 1 × empty delete waits, for up to 30 min (delay.tiers_seconds)"],
             "migrate --reverse drain",
         ),
         (
-            way_back.Facts(there=True, running=True, now=of_tables(T.CREATED), settings=SETTINGS),
+            way_back.ReverseFacts(there=True, running=True, now=of_tables(T.CREATED), settings=SETTINGS),
             ["the way back: 1 table (shop.t0) not copied yet"],
             "migrate --reverse init",
         ),
         (
-            way_back.Facts(there=True, running=True, leads=True, now=of_tables(T.CREATED), settings=SETTINGS),
+            way_back.ReverseFacts(there=True, running=True, leads=True, now=of_tables(T.CREATED), settings=SETTINGS),
             ["the way back: 1 table (shop.t0) not copied yet"],
             "migrate --reverse copy",
         ),
         (
-            way_back.Facts(there=True, running=True, now=of_tables(T.JOINING), settings=SETTINGS),
+            way_back.ReverseFacts(there=True, running=True, now=of_tables(T.JOINING), settings=SETTINGS),
             ["the way back: 1 table (shop.t0) added: the publisher is to come to its place in the log"],
             "migrate --reverse status --watch",
         ),
         (
-            way_back.Facts(there=True, running=True, now=of_tables(T.WAITING), settings=SETTINGS),
+            way_back.ReverseFacts(there=True, running=True, now=of_tables(T.WAITING), settings=SETTINGS),
             [
                 "the way back: 1 table (shop.t0) added: a `migrate --reverse run` that began before is to be started"
                 " again"
@@ -385,7 +394,7 @@ HALT = Halt(
         ),
     ],
 )
-def test_what_the_way_back_lacks(known: way_back.Facts, held: list[str], next_: str) -> None:
+def test_what_the_way_back_lacks(known: way_back.ReverseFacts, held: list[str], next_: str) -> None:
     found = way_back.judge(known)
     assert [told(one) for one in found.held] == held
     assert str(found.next) == next_

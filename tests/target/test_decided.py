@@ -10,12 +10,12 @@ from migrate.target import decided
 from migrate.target.decide import Intent
 from migrate.target.ledger import Spellings
 from migrate.target.part import apply
-from migrate.target.place import Returned
+from migrate.target.place import ReturnedDelete
 from tests.target.conftest import TargetSide
 from tests.target.test_part import LAST_TIER, Place, at, delete, write
 
 
-def put(place: Place, *intents: Intent, returned: tuple[Returned, ...] = (), keep: bool = True) -> None:
+def put(place: Place, *intents: Intent, returned: tuple[ReturnedDelete, ...] = (), keep: bool = True) -> None:
     apply(place.connection, [place.part(*intents, returned=returned)], LAST_TIER, lambda *_: None, keep=keep)
 
 
@@ -29,7 +29,7 @@ def test_what_was_decided_for_a_key_is_told_in_order(side: TargetSide) -> None:
     place = Place(side)
     put(place, write(0, "1"), write(1, "2"))
     put(place, write(2, "1", "5"), delete(3, "9"))
-    put(place, delete(4, "1"), returned=(Returned(("9",), at(3), 0),))
+    put(place, delete(4, "1"), returned=(ReturnedDelete(("9",), at(3), 0),))
     assert told(place, "1") == [("inserted", 0), ("updated", 2), ("deleted", 4)]
     assert told(place, "2") == [("inserted", 1)]
     assert told(place, "9") == [

@@ -13,7 +13,7 @@ from migrate.model.table import Table
 from migrate.mysql.catalog import load_table
 from migrate.mysql.connection import Connection, connect
 from migrate.mysql.flavours import collation_on
-from migrate.target.equal_keys import Alike
+from migrate.target.equal_keys import EqualKeys
 from migrate.target.rows import PlaceWriter
 from sandbox.database import DatabaseServer
 from sandbox.stack import Sandbox
@@ -46,7 +46,7 @@ def made(
         with closing(connect(settings.sources[0], "source 'main'")) as connection:
             table: Table = load_table(connection, "main", at_source, "t")
         with closing(connect(server_of(target), "target", database=at_target)) as connection:
-            yield PlaceWriter(table, "t", alike=Alike(lambda: settings)), connection
+            yield PlaceWriter(table, "t", alike=EqualKeys(lambda: settings)), connection
 
 
 def test_a_row_is_not_taken_for_another_ones(crossed: Sandbox, writer: tuple[PlaceWriter, Connection]) -> None:

@@ -22,7 +22,7 @@ from migrate.target.chunk_fence import WHOLE_TABLE
 from migrate.target.decide import Intent
 from migrate.target.parked import SetAside
 from migrate.target.part import Part, Work, apply, find_refused
-from migrate.target.place import Aftermath, Done, EmptyDelete, Returned
+from migrate.target.place import Aftermath, AppliedCounts, EmptyDelete, ReturnedDelete
 from migrate.target.reached import Claim
 from migrate.target.rows import PlaceWriter
 from tests.helpers import catalog_table, unique
@@ -60,11 +60,13 @@ class Place:
     def close(self) -> None:
         chunk_fence.close(self.connection, self.migration, self.table, [WHOLE_TABLE])
 
-    def part(self, *intents: Intent, returned: Sequence[Returned] = (), highest: int | None = 99) -> Part:
+    def part(self, *intents: Intent, returned: Sequence[ReturnedDelete] = (), highest: int | None = 99) -> Part:
         marks: dict[str, Coordinate | None] = {"s": None if highest is None else at(highest)}
         return Part(Claim(self.partition, 1, "h"), marks, [Work(self.writer, list(intents), list(returned))])
 
-    def apply(self, *intents: Intent, returned: Sequence[Returned] = (), highest: int | None = 99) -> Done:
+    def apply(
+        self, *intents: Intent, returned: Sequence[ReturnedDelete] = (), highest: int | None = 99
+    ) -> AppliedCounts:
         part = self.part(*intents, returned=returned, highest=highest)
         return apply(self.connection, [part], LAST_TIER, self._send)
 
@@ -99,9 +101,9 @@ def delete(ordinal: int, key: str) -> Intent:
 
 def test_rows_are_inserted_updated_and_deleted_and_the_fence_rises(side: TargetSide) -> None:
     place = Place(side)
-    assert place.apply(write(0, "1"), write(2, "2"), write(4, "3"), highest=4) == Done(inserted=3)
+    assert place.apply(write(0, "1"), write(2, "2"), write(4, "3"), highest=4) == AppliedCounts(inserted=3)
     done = place.apply(write(6, "2", "9"), delete(8, "1"), write(10, "4"), delete(12, "7"), highest=12)
-    assert done == Done(inserted=1, updated=1, deleted=1, empty=1)
+    assert done == AppliedCounts(inserted=1, updated=1, deleted=1, empty=1)
     assert place.rows == [(2, 9), (3, 1), (4, 1)]
     assert place.fence == at(12)
     assert (place.noted, place.sent) == ({}, [])
@@ -152,7 +154,7 @@ def test_what_several_partitions_have_for_a_place_is_one_statement_and_each_gets
     done = apply(
         side.one, [mine, theirs], LAST_TIER, lambda partition, left: sent.update({partition.number: left.empties})
     )
-    assert done == Done(inserted=2, empty=2)
+    assert done == AppliedCounts(inserted=2, empty=2)
     assert inserts(side) - before == 3  # the rows, and the ledger's before and after they were looked up
     assert place.rows == [(1, 1), (2, 1)]
     assert {number: [one.key for one in some] for number, some in sent.items()} == {0: [("7",)], 1: [("8",)]}
@@ -163,7 +165,7 @@ def test_while_the_copy_is_open_every_delete_leaves_an_entry(side: TargetSide) -
     place = Place(side, closed=False)
     place.apply(write(0, "1"), write(2, "2"))
     assert place.noted == {}
-    assert place.apply(delete(4, "1"), delete(6, "7")) == Done(deleted=1, empty=1)
+    assert place.apply(delete(4, "1"), delete(6, "7")) == AppliedCounts(deleted=1, empty=1)
     assert place.noted == {"1": (4, False), "7": (6, True)}
     (sent,) = place.sent
     assert (sent.key, sent.coordinate, sent.place, sent.tier) == (("7",), at(6), place.writer.name, 0)
@@ -182,12 +184,12 @@ def test_entries_are_still_taken_away_after_the_copy_closed(side: TargetSide) ->
     place.close()
     place.apply(write(2, "1"))
     assert place.noted == {}
-    assert place.apply(returned=[Returned(("1",), at(0), 0)], highest=None) == Done()
+    assert place.apply(returned=[ReturnedDelete(("1",), at(0), 0)], highest=None) == AppliedCounts()
     assert place.rows == [(1, 1)]
 
 
-def came_back(place: Place, ordinal: int, key: str, tier: int = 0) -> Done:
-    return place.apply(returned=[Returned((key,), at(ordinal), tier)], highest=None)
+def came_back(place: Place, ordinal: int, key: str, tier: int = 0) -> AppliedCounts:
+    return place.apply(returned=[ReturnedDelete((key,), at(ordinal), tier)], highest=None)
 
 
 def test_a_delete_that_comes_back_while_the_copy_is_open_goes_to_the_next_tier_and_the_last_repeats(
@@ -208,10 +210,10 @@ def test_once_the_copy_is_closed_it_deletes_what_the_copy_brought(side: TargetSi
     place.apply(delete(0, "1"), delete(2, "2"))
     side.one.execute(f"INSERT INTO {place.writer.name} VALUES (1, 5)")
     place.close()
-    assert came_back(place, 0, "1") == Done(deleted=1)
-    assert came_back(place, 2, "2") == Done()
+    assert came_back(place, 0, "1") == AppliedCounts(deleted=1)
+    assert came_back(place, 2, "2") == AppliedCounts()
     assert (place.rows, place.noted) == ([], {})
-    assert came_back(place, 0, "1") == Done()  # sent twice
+    assert came_back(place, 0, "1") == AppliedCounts()  # sent twice
 
 
 def test_a_row_written_again_survives_a_delete_that_comes_back(side: TargetSide) -> None:
@@ -220,7 +222,7 @@ def test_a_row_written_again_survives_a_delete_that_comes_back(side: TargetSide)
     place.apply(delete(0, "1"))
     place.apply(write(2, "1", "7"))
     place.close()
-    assert came_back(place, 0, "1") == Done()
+    assert came_back(place, 0, "1") == AppliedCounts()
     assert place.rows == [(1, 7)]
 
 
@@ -239,7 +241,7 @@ def test_a_write_in_the_same_batch_goes_first(side: TargetSide) -> None:
     place = Place(side, closed=False)
     place.apply(delete(0, "1"))
     place.close()
-    place.apply(write(2, "1", "7"), returned=[Returned(("1",), at(0), 0)])
+    place.apply(write(2, "1", "7"), returned=[ReturnedDelete(("1",), at(0), 0)])
     assert place.rows == [(1, 7)]
 
 
@@ -299,7 +301,7 @@ def test_a_delayed_delete_that_the_target_refuses_is_named_and_set_aside_comes_a
     place.close()
     refuse = "SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'not this one'"
     side.one.execute(f"CREATE TRIGGER {place.writer.name}_t BEFORE DELETE ON {place.writer.name} FOR EACH ROW {refuse}")
-    part = place.part(returned=[Returned(("1",), at(0), 0)], highest=None)
+    part = place.part(returned=[ReturnedDelete(("1",), at(0), 0)], highest=None)
     with pytest.raises(pymysql.MySQLError, match="not this one"):
         apply(place.connection, [part], LAST_TIER, place._send)
     found = find_refused(place.connection, part)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from migrate.chunks.chosen_tables import chosen_tables
-from migrate.chunks.mark import Mark
+from migrate.chunks.mark import ChunkMark
 from migrate.chunks.sessions import Sessions, forget
 from migrate.copy.table_copy import Attempt, ChunkResult, TableCopy
 from migrate.copy.tasks import CopyJob, WriteChunk, read_chunk
@@ -183,7 +183,7 @@ def _copied(settings: Settings, planned: PlannedTable, attempt: Attempt) -> Chun
     job = CopyJob(settings, planned)
     writer = WriteChunk(job, attempt)
     for item in read_chunk(job, attempt):
-        if isinstance(item, Mark):
+        if isinstance(item, ChunkMark):
             writer.mark(item)
         else:
             writer.rows(0, (b"".join(item.lines), len(item.lines)))

@@ -12,7 +12,7 @@ from migrate.chunks.sessions import Sessions, forget
 from migrate.model.chunk import Chunk
 from migrate.mysql.quoting import quote
 from migrate.verify import checksum, digest
-from migrate.verify.checksum import Form, Total
+from migrate.verify.checksum import ChunkSum, Form
 from migrate.verify.chunk_check import CheckJob, compare_chunk
 from sandbox.stack import Sandbox
 from tests.copy.setup import Laid, lay, one_place, spread
@@ -34,11 +34,11 @@ class Sides:
     def form(self, *, json_types: bool = False) -> Form:
         return Form(self.sessions.flavours([self.laid.table]), json_types)
 
-    def source(self, *, json_types: bool = False) -> Total:
+    def source(self, *, json_types: bool = False) -> ChunkSum:
         form = self.form(json_types=json_types)
         return checksum.source_total(self.sessions.source, [self.laid.table], EVERYTHING, form)
 
-    def target(self, *, json_types: bool = False) -> tuple[Total, bool | None]:
+    def target(self, *, json_types: bool = False) -> tuple[ChunkSum, bool | None]:
         form = self.form(json_types=json_types)
         return checksum.target_total(self.sessions.targets, self.laid.table, EVERYTHING, form)
 
@@ -86,7 +86,7 @@ def test_shards_add_up_and_a_row_at_another_place_is_seen(box: Sandbox, tmp_path
         put(laid, {key: value for key, value in ROWS.items() if key != 9})
         assert not both.equal()
         put(laid, {9: "c"})
-        assert both.source() == both.target()[0] == Total(4, both.source().digests)
+        assert both.source() == both.target()[0] == ChunkSum(4, both.source().digests)
         assert both.target()[1] is (True if rule == "computed by the server" else None)
         assert both.all_in_place()
         index = laid.table.rule.route_many([["9"]])[0]

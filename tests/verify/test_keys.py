@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from migrate.chunks.mark import Mark
+from migrate.chunks.mark import ChunkMark
 from migrate.chunks.sessions import Sessions, forget
 from migrate.copy.table_copy import Attempt, ChunkResult, TableCopy
 from migrate.copy.tasks import CopyJob, WriteChunk, read_chunk
@@ -146,7 +146,7 @@ def copied(laid: Laid, attempt: Attempt) -> ChunkResult:
     job = CopyJob(laid.settings, laid.table)
     writer = WriteChunk(job, attempt)
     for item in read_chunk(job, attempt):
-        if isinstance(item, Mark):
+        if isinstance(item, ChunkMark):
             writer.mark(item)
         else:
             for line in item.lines:

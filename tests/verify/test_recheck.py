@@ -10,7 +10,7 @@ from migrate.model.change import Key
 from migrate.model.errors import StopError
 from migrate.verify.difference import Kind
 from migrate.verify.lookup import Seen
-from migrate.verify.recheck import Looked, Looks, look_again, settle
+from migrate.verify.recheck import Recheck, RecheckOutcome, look_again, settle
 
 KEY: Key = ("1",)
 EQUAL = Seen((0, "a"), {0: "a"})
@@ -29,7 +29,9 @@ def looks(*states: Seen) -> tuple[Callable[[list[Key]], dict[Key, Seen]], list[i
     return look, asked
 
 
-def settled(look: Callable[[list[Key]], dict[Key, Seen]], rechecks: int, keys: list[Key]) -> tuple[Looked, list[float]]:
+def settled(
+    look: Callable[[list[Key]], dict[Key, Seen]], rechecks: int, keys: list[Key]
+) -> tuple[RecheckOutcome, list[float]]:
     waited: list[float] = []
     return look_again(keys, look, rechecks, 2.0, waited.append), waited
 
@@ -37,7 +39,7 @@ def settled(look: Callable[[list[Key]], dict[Key, Seen]], rechecks: int, keys: l
 def test_a_key_that_agrees_at_a_later_look_is_no_difference_and_ends_the_looks() -> None:
     look, asked = looks(MISSING, MISSING, EQUAL)
     looked, waited = settled(look, 5, [KEY])
-    assert looked == Looked()
+    assert looked == RecheckOutcome()
     assert (asked, waited) == ([1, 1, 1], [2.0, 2.0])
 
 
@@ -56,14 +58,14 @@ def test_without_rechecks_there_is_one_look() -> None:
 
 def test_without_suspects_nothing_is_looked_at_twice() -> None:
     look, asked = looks(EQUAL)
-    assert settled(look, 3, []) == (Looked(), [])
+    assert settled(look, 3, []) == (RecheckOutcome(), [])
     assert asked == [0]
 
 
 def test_a_target_that_came_to_what_the_source_had_agrees_though_the_source_went_on() -> None:
     look, asked = looks(Seen((0, "b"), {0: "a"}), Seen((0, "c"), {0: "b"}))
     looked, _ = settled(look, 2, [KEY])
-    assert (looked, asked) == (Looked(), [1, 1])
+    assert (looked, asked) == (RecheckOutcome(), [1, 1])
 
 
 def test_a_target_that_follows_and_keeps_a_row_elsewhere_does_not_agree() -> None:
@@ -83,7 +85,7 @@ def test_a_row_that_changes_while_its_target_does_not_is_a_difference() -> None:
 def test_a_target_that_changes_between_looks_is_in_motion_though_none_of_its_states_was_seen_at_the_source() -> None:
     look, _ = looks(Seen((0, "d"), {0: "a"}), Seen((0, "e"), {0: "b"}), Seen((0, "f"), {0: "c"}))
     looked, _ = settled(look, 2, [KEY])
-    assert looked == Looked({}, in_motion=1)
+    assert looked == RecheckOutcome({}, in_motion=1)
     assert looked.moving == [KEY]
 
 
@@ -95,12 +97,16 @@ def test_keys_that_cannot_be_looked_at_are_dropped_and_the_others_are_judged() -
 
     said: list[StopError] = []
     look, _ = looks(*[MISSING] * 2)
-    gone, there = Looks([KEY], refused, said.append), Looks([KEY], look)
+    gone, there = Recheck([KEY], refused, said.append), Recheck([KEY], look)
     settle([gone, there], 1, 0, lambda _: None)
-    assert ([error.message for error in said], gone.left, gone.outcome()) == (["the table is gone"], 0, Looked())
+    assert ([error.message for error in said], gone.left, gone.outcome()) == (
+        ["the table is gone"],
+        0,
+        RecheckOutcome(),
+    )
     assert list(there.outcome().verdicts) == [KEY]
     with pytest.raises(StopError):
-        Looks([KEY], refused).take()
+        Recheck([KEY], refused).take()
 
 
 def test_what_stays_at_a_place_where_a_changing_row_does_not_belong_is_a_difference() -> None:
@@ -114,9 +120,9 @@ def test_what_stays_at_a_place_where_a_changing_row_does_not_belong_is_a_differe
 
 def test_a_row_that_moves_from_place_to_place_is_in_motion() -> None:
     look, _ = looks(Seen((0, "b"), {2: "a"}), Seen((2, "c"), {0: "b", 2: "a"}), Seen((0, "d"), {2: "b"}))
-    assert settled(look, 2, [KEY])[0] == Looked({}, in_motion=1)
+    assert settled(look, 2, [KEY])[0] == RecheckOutcome({}, in_motion=1)
     look, _ = looks(Seen((0, "b"), {0: "a", 2: "x"}), Seen((0, "c"), {0: "b", 2: "y"}))
-    assert settled(look, 1, [KEY])[0] == Looked({}, in_motion=1)
+    assert settled(look, 1, [KEY])[0] == RecheckOutcome({}, in_motion=1)
 
 
 def test_a_row_that_never_rests_is_watched_until_its_target_was_seen_to_follow() -> None:
@@ -125,7 +131,7 @@ def test_a_row_that_never_rests_is_watched_until_its_target_was_seen_to_follow()
     look, asked = looks(*states)
     hurried: list[float] = []
     looked = look_again([KEY], look, 1, 0, lambda _: None, hurried.append)
-    assert (looked, len(asked), len(hurried)) == (Looked(), 4, 1)
+    assert (looked, len(asked), len(hurried)) == (RecheckOutcome(), 4, 1)
 
 
 def test_a_difference_is_not_watched_and_a_row_that_is_never_seen_to_follow_stays_in_motion() -> None:
@@ -148,7 +154,7 @@ def test_a_difference_is_not_watched_and_a_row_that_is_never_seen_to_follow_stay
 def test_a_row_that_comes_and_goes_and_was_never_there_when_looked_at_is_watched_until_it_is() -> None:
     away = [Seen((0, each), {}) for each in "abc"]
     look, asked = looks(*away, Seen((0, "d"), {}), Seen((0, "e"), {0: "d"}))
-    assert look_again([KEY], look, 2, 0, lambda _: None, lambda _seconds: None) == Looked()
+    assert look_again([KEY], look, 2, 0, lambda _: None, lambda _seconds: None) == RecheckOutcome()
     assert len(asked) == 5
 
 
@@ -156,5 +162,5 @@ def test_between_two_looks_the_stream_is_waited_for() -> None:
     paused: list[float] = []
     slept: list[float] = []
     look, _ = looks(*[MISSING] * 3)
-    settle([Looks([KEY], look)], 2, 3.0, slept.append, lambda _seconds: None, paused.append)
+    settle([Recheck([KEY], look)], 2, 3.0, slept.append, lambda _seconds: None, paused.append)
     assert (paused, slept) == ([3.0, 3.0], [])

@@ -12,7 +12,7 @@ from migrate.mysql import keys as key_conditions
 from migrate.mysql.connection import Connection
 from migrate.verify import lookup
 from migrate.verify.difference import Kind
-from migrate.verify.row_counts import Cover
+from migrate.verify.row_counts import ComparedRanges
 from sandbox.stack import Sandbox
 from tests.keys.laid import Laid, lay_rows, sides, verified
 
@@ -35,9 +35,9 @@ def laid(box: Sandbox, databases: tuple[Connection, str, str]) -> Laid:
 
 @pytest.mark.parametrize("parts", list(permutations([(None, A), (A, B), (B, C), (C, None)])))
 def test_ranges_that_meet_are_the_whole_key_in_whatever_order(parts: list[tuple[object, object]]) -> None:
-    cover = Cover(parts)  # type: ignore[arg-type]
+    cover = ComparedRanges(parts)  # type: ignore[arg-type]
     assert cover.fault == ""
-    assert Cover(cover.parts()).fault == ""
+    assert ComparedRanges(cover.parts()).fault == ""
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_ranges_that_meet_are_the_whole_key_in_whatever_order(parts: list[tuple[
     ],
 )
 def test_a_range_that_is_left_out_or_compared_twice_is_named(parts: list[tuple[object, object]], fault: str) -> None:
-    assert fault in Cover(parts).fault  # type: ignore[arg-type]
+    assert fault in ComparedRanges(parts).fault  # type: ignore[arg-type]
 
 
 def test_rows_that_no_range_has_on_either_side_are_missed_and_nothing_is_certified(

@@ -9,7 +9,7 @@ from migrate.model.table import Table
 from migrate.mysql.connection import Connection
 from migrate.mysql.definition import show_create_whole
 from migrate.mysql.expressions import checks, expressions, unique_keys
-from migrate.mysql.generated import Tried, tried
+from migrate.mysql.generated import TrialOutcome, tried
 from migrate.preflight.limits import SECONDS
 from migrate.preflight.result import Result, Verdict
 from migrate.preflight.schema import recomputed
@@ -74,7 +74,7 @@ _CHECK = _What(
 )
 
 
-def _told(place: str, found: Tried, what: _What) -> Iterator[Result]:
+def _told(place: str, found: TrialOutcome, what: _What) -> Iterator[Result]:
     said = [
         (name, Verdict.PROBLEM, f"depends on the session that writes the row ({', '.join(names)}); {what.effect}")
         for name, names in found.dependent.items()

@@ -6,7 +6,7 @@ import time
 from contextlib import closing
 
 from migrate.kafka import admin
-from migrate.kafka.reader import PartitionReader, Raw
+from migrate.kafka.reader import PartitionReader, RawMessage
 from migrate.model.errors import PreflightError, ServerError, StopError
 from migrate.model.message import CANAL, decode
 from migrate.preflight.result import Result, Verdict
@@ -42,7 +42,7 @@ def refuse(settings: Settings) -> None:
                         )
 
 
-def _first(settings: Settings, reader: PartitionReader, topic: str, partition: int, offset: int) -> Raw:
+def _first(settings: Settings, reader: PartitionReader, topic: str, partition: int, offset: int) -> RawMessage:
     reader.assign(topic, partition, offset)
     ends = time.monotonic() + _SECONDS
     while time.monotonic() < ends:
@@ -52,7 +52,7 @@ def _first(settings: Settings, reader: PartitionReader, topic: str, partition: i
     raise ServerError(f"Kafka at {settings.kafka.bootstrap} did not send what {topic} [{partition}] has at {offset}")
 
 
-def _is_canals(raw: Raw) -> bool:
+def _is_canals(raw: RawMessage) -> bool:
     try:
         return decode(raw.value, raw.where, raw.offset).source == CANAL
     except StopError:

@@ -16,7 +16,7 @@ from migrate.mysql.connection import Connection, connect
 from migrate.mysql.definition import show_create_whole
 from migrate.mysql.errors import explained
 from migrate.publish.log import gtid as gtids
-from migrate.publish.own_writes import Own
+from migrate.publish.own_writes import OwnWrites
 from migrate.publish.schema.ddl import Name
 from migrate.publish.schema.definitions import COPY_AGAIN, Definitions, Selected, Versions, full
 from migrate.publish.schema.schema import Dialect, Schema
@@ -25,7 +25,7 @@ from migrate.publish.state_writes import StateWrites
 from migrate.settings import Settings, Source
 from migrate.state import compared, foreign, leading, schema_history
 from migrate.state import migration as migrations
-from migrate.state.foreign import Foreign, Kind
+from migrate.state.foreign import ForeignWrite, Kind
 from migrate.state.position import Position
 from migrate.state.schema_history import ByTime
 from migrate.target.roles import Role
@@ -172,7 +172,7 @@ class History:
         shadow = Shadow(self._settings.state, self._settings.name, self._source.name, flavour)
         return Schema(known, dialect, shadow)
 
-    def side(self, position: Position) -> Own:
+    def side(self, position: Position) -> OwnWrites:
         """Whose transactions are dropped, and the role that the side has at a position; noted where none is yet."""
         at, self._server, executed = _place(position)
         name, source = self._settings.name, self._source.name
@@ -184,7 +184,7 @@ class History:
                 role = (Role.ACTIVE if leading.leads(state, name) else Role.STANDBY).value
                 self.note_role(role, at._replace(transaction=at.transaction - 1))
         databases = frozenset(database for database, _ in self._selected)
-        return Own(frozenset({name, other}), other, role, databases)
+        return OwnWrites(frozenset({name, other}), other, role, databases)
 
     def note_role(self, role: str, since: Coordinate, gtid: str = "", at: int = 0) -> None:
         """Keep the role that the side has from a coordinate on, before anything behind it is published."""
@@ -224,7 +224,7 @@ class History:
         name, source = self._settings.name, self._source.name
         tables = {(source, *place): one.table for place, one in versions.items() if place != schema_history.SIDE}
         emptied = [
-            Foreign((source, *(version.holds or place)), None, Kind.FOREIGN, version.since)
+            ForeignWrite((source, *(version.holds or place)), None, Kind.FOREIGN, version.since)
             for place, version in versions.items()
             if version.emptied and version.since is not None
         ]

@@ -48,7 +48,7 @@ def codec_of(charset: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Session:
+class StatementSession:
     """mode: sql_mode as bits. client, connection, server: collation ids of character_set_client, collation_connection
     and collation_server; database: of the default database, where it is not the server's. time_zone: where the
     statement depends on it. utf8mb4: default_collation_for_utf8mb4 (MySQL). flags: MariaDB's option bits. phases: see
@@ -92,10 +92,10 @@ class Session:
         return found
 
 
-UNKNOWN: Final = Session()
+UNKNOWN: Final = StatementSession()
 
 
-def read(status: bytes) -> Session:
+def read(status: bytes) -> StatementSession:
     """The status variables; those behind one of unknown size are not found."""
     numbers: dict[int, int] = {}
     time_zone, databases = "", None
@@ -125,7 +125,7 @@ def read(status: bytes) -> Session:
         else:
             break
     ids = numbers.get(_CLIENT, 0)
-    return Session(
+    return StatementSession(
         mode=numbers.get(_SQL_MODE, 0),
         client=ids & 0xFFFF or None,
         connection=ids >> 16 & 0xFFFF or None,
@@ -154,7 +154,7 @@ def _names(status: bytes, at: int) -> tuple[frozenset[str] | None, int]:
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
+class StatementText:
     """A statement's text. exact: whether each character is the server's; else only its ASCII and its quotes are.
 
     Bytes that are no character of the set stand as lone surrogates, so that `encode` gives the log's own bytes.
@@ -165,14 +165,14 @@ class Text:
     exact: bool
 
 
-def decode(raw: bytes, charset: str) -> Text:
+def decode(raw: bytes, charset: str) -> StatementText:
     """The text of a statement in a server's character set, without loss."""
     codec = _EXACT.get(charset) or _ALMOST.get(charset)
     if codec is not None:
         sql = raw.decode(codec, "surrogateescape")
         if encode(sql, codec) == raw:
-            return Text(sql, codec, charset in _EXACT)
-    return Text(raw.decode("ascii", "surrogateescape"), "ascii", False)
+            return StatementText(sql, codec, charset in _EXACT)
+    return StatementText(raw.decode("ascii", "surrogateescape"), "ascii", False)
 
 
 def encode(sql: str, codec: str) -> bytes | None:

@@ -16,7 +16,7 @@ from migrate.publish.schema.session import (
     STARTS_ALTER,
     UNKNOWN,
     UNREADABLE,
-    Session,
+    StatementSession,
     decode,
     encode,
     legible,
@@ -98,7 +98,7 @@ class Statement:
 
     database: str
     sql: str
-    session: Session = UNKNOWN
+    session: StatementSession = UNKNOWN
     exact: bool = True
     codec: str = "utf-8"
 
