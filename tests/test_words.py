@@ -28,7 +28,7 @@ CITATION = re.compile(
 )
 _NAME = r"[a-z]+(?:-[a-z]+)+"
 _NAMED = re.compile(rf"\binvariants?\s+(?=({_NAME}(?:(?:,\s+|\s+and\s+){_NAME})*)?)", re.IGNORECASE)
-_ROW = re.compile(r"^\| `([a-z_]+)` \| (everywhere|as a module) \| (.+) \|$", re.MULTILINE)
+_ROW = re.compile(r"^\| `(\w+)` \| (everywhere|as a module|as a class) \| (.+) \|$", re.MULTILINE)
 
 
 @cache
@@ -103,6 +103,7 @@ def paths(text: str) -> list[str]:
 def test_the_glossary_has_its_retired_words() -> None:
     assert {"scroll", "ops"} <= retired("everywhere").keys()
     assert {"tenure", "kept", "apart", "looks"} <= retired("as a module").keys()
+    assert {"Tenure", "Belief", "Looks"} <= retired("as a class").keys()
 
 
 def test_no_module_has_a_retired_name() -> None:
@@ -138,6 +139,24 @@ def test_what_a_retired_module_became_is_there() -> None:
         modules = re.findall(r"`([\w/]+)`", instead)
         assert modules, word
         assert [name for name in modules if not (ROOT / "migrate" / f"{name}.py").exists()] == [], word
+
+
+@cache
+def classes() -> set[str]:
+    """The names of all classes of the product."""
+    trees = [ast.parse(path.read_text("utf-8")) for path in PRODUCT]
+    return {node.name for tree in trees for node in ast.walk(tree) if isinstance(node, ast.ClassDef)}
+
+
+def test_no_class_has_a_retired_name() -> None:
+    assert classes() & retired("as a class").keys() == set()
+
+
+def test_what_a_retired_class_became_is_there() -> None:
+    for word, instead in retired("as a class").items():
+        now = re.findall(r"`(\w+)`", instead)
+        assert now, word
+        assert {*now} - classes() == set(), word
 
 
 # -- citations

@@ -56,7 +56,7 @@ class LeasedPartition:
 
     @property
     def named(self) -> str:
-        """For people, and in `Lost`."""
+        """For people, and in `LostMessages`."""
         return f"{self.topic} [{self.partition.number}]"
 
     @property
