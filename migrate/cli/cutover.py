@@ -148,7 +148,7 @@ def _told(report: CutoverReport | None) -> None:
     out.print(
         f"switched: applications are at the {side}; nobody could write for {report.freeze_seconds:.2f} s ({parts})"
     )
-    out.print(f"{counted(report.keys, 'key')} compared inside; the way back is `migrate {way}`")
+    out.print(f"{counted(report.keys, 'key')} compared inside; `migrate {way}` moves applications back")
 
 
 def finish(
@@ -169,7 +169,7 @@ def finish(
 ) -> None:
     """End a migration for good: rollback becomes impossible, the records for an audit stay, the rest is removed."""
     if context.obj.reverse:
-        raise ConfigError("a migration is finished with its way back", hint="say it without --reverse")
+        raise ConfigError("a migration is finished with its reverse stream", hint="say it without --reverse")
     settings = context.obj.load("finish")
 
     def say(line: str) -> None:
@@ -190,7 +190,7 @@ def finish(
         return
     if not plans.done:
         where = ", ".join(f"{database} ({target})" for target, database in plans.databases)
-        say(f"applications stay at the {plans.side}s, and there will be no way back")
+        say(f"applications stay at the {plans.side}s, and there will be no rollback")
         say(f"the service's tables leave: {where}")
         say(f"topics deleted: {', '.join(plans.topics) or 'none'}")
     for block in plans.blocks:

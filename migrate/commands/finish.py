@@ -72,7 +72,7 @@ def finish(
     unread: bool = False,
     without: Collection[str] = (),
 ) -> FinishPlan:
-    """End a migration and its way back; again after a kill it goes on.
+    """End a migration and its reverse stream; again after a kill it goes on.
 
     abandon: it is given up, with applications at the sources. unread: although changes of the sources never came to the
     targets; Kafka is not asked. do: without it nothing is changed. without: servers that

@@ -2,7 +2,7 @@
 
 1. take partition leases and raise the fences; 2. read from the end of the consumed prefix; 3. write one poll's
 records; 4. queue the messages; 5. every interval: swap, merge, mark consumed.
-Steps 1–4 run in the calling thread, step 5 in a thread of its own. A partition that cannot go on stands still alone
+Steps 1–4 run in the calling thread, step 5 in a thread of its own. A partition that cannot go on is stopped alone
 and is tried again; one that another consumer holds now, or shall hold, is let go.
 """
 
@@ -80,7 +80,7 @@ class Consumer:
         stop: threading.Event,
         gone: Collection[str] = (),
     ) -> None:
-        """gone: topics and delay topics that the broker does not have: their partitions stand still."""
+        """gone: topics and delay topics that the broker does not have: their partitions are stopped."""
         self._settings = settings
         self._state = state
         self._leases = leases

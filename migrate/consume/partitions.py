@@ -1,4 +1,4 @@
-"""Which partitions a consumer works on: taking them, giving them up, and those that stand still for a time."""
+"""Which partitions a consumer works on: taking them, giving them up, and those that are stopped for a time."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ class Partitions:
     # -- every two seconds
 
     def look_after(self) -> None:
-        """Deal with what failed; every two seconds try again what stands still, and take or give up partitions.
+        """Deal with what failed; every two seconds try again what is stopped, and take or give up partitions.
 
         For the reading thread. Raises: ServerError, also when stopping.
         """
@@ -294,7 +294,7 @@ class Partitions:
                 "reason": error.message,
                 "hint": error.way_out,
             }
-            log.error("a partition stands still", **told)
+            log.error("a partition is stopped", **told)
 
         def note(connection: sa.Connection) -> None:
             if not self._leases.lost(connection, [tenure.held]):  # else its next owner has cleared what there was

@@ -341,7 +341,7 @@ class Planner:
             if message.type in _TAKE_ROWS:
                 raise StopError(
                     f"{told}: the rows that it takes away stay at the targets",
-                    hint="`migrate verify --repair` takes them away there, once the message is left out",
+                    hint="`migrate verify --repair` takes them out there, once the message is left out",
                     code=Code.MESSAGE,
                 )
             if planned.ddl == "stop":

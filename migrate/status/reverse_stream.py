@@ -1,4 +1,4 @@
-"""What the way back lacks of what a cutover, or a rollback, needs, and the command to type for it."""
+"""What the reverse stream lacks of what a cutover, or a rollback, needs, and the command to type for it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _BEGIN = (_INIT, _RUN)
 
 @dataclass(frozen=True, slots=True)
 class ReverseFacts:
-    """What is known of the way back, as far as it was asked.
+    """What is known of the reverse stream, as far as it was asked.
 
     refused: why the config has none; outdated: why the stored one is not that of the config. there: `init` made it.
     now: None where nothing of it runs.
@@ -59,7 +59,7 @@ class ReverseReadiness:
 
 
 def look(settings: Settings, state: sa.Engine) -> ReverseReadiness:
-    """settings: of the way there. Its servers are asked only once it runs. Raises ServerError."""
+    """settings: of the forward stream. Its servers are asked only once it runs. Raises ServerError."""
     return judge(read(settings, state))
 
 
