@@ -11,7 +11,7 @@ from pathlib import Path
 import sqlalchemy as sa
 
 from migrate.commands.cutover import Cutover
-from migrate.commands.cutover_way import CutoverContext, Say
+from migrate.commands.cutover_context import CutoverContext, Say
 from migrate.cutover.freeze_deadline import GuardianLine
 from migrate.cutover.journal import CutoverReport
 from migrate.cutover.lock import alone

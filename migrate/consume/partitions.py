@@ -57,7 +57,7 @@ class Partitions:
         self._queue = queue
         self._stop = stop
         self._mine: dict[Partition, LeasedPartition] = {}
-        self._halts: dict[Partition, StoppedPartition] = {}
+        self._stopped: dict[Partition, StoppedPartition] = {}
         self._failed: dict[Partition, MigrateError] = {}
         self._next_look = 0.0
         self._joined = False
@@ -94,7 +94,7 @@ class Partitions:
         return self._mine[partition]
 
     def _stands(self, partition: Partition) -> bool:
-        stopped = self._halts.get(partition)
+        stopped = self._stopped.get(partition)
         return stopped is not None and stopped.standing
 
     # -- told by the consumer
@@ -105,17 +105,17 @@ class Partitions:
 
     def went_on(self, connection: sa.Connection, done: Consumed) -> None:
         """A merge got through; in the transaction that marks it, with `turn` held. A note of a stop is over then."""
-        tenure, stopped = self._mine[done.partition], self._halts.get(done.partition)
+        tenure, stopped = self._mine[done.partition], self._stopped.get(done.partition)
         if tenure.noted and (stopped is None or stopped.is_over(done.end)):
             stop_reason.clear(connection, self._settings.name, tenure.name)
 
     def marked(self, done: Consumed) -> None:
         """That transaction is committed; with `turn` held."""
-        stopped = self._halts.get(done.partition)
+        stopped = self._stopped.get(done.partition)
         self._mine[done.partition].end = done.end
         if stopped is None or stopped.is_over(done.end):
             self._mine[done.partition].noted = False
-            self._halts.pop(done.partition, None)
+            self._stopped.pop(done.partition, None)
 
     def unreadable(self, tenure: LeasedPartition, offset: int, error: StopError) -> None:
         """A message is none: nothing behind it is read; what was read before it goes on."""
@@ -172,7 +172,7 @@ class Partitions:
         if isinstance(error, DatabaseBehind | PutBack):
             self._drop(tenure)
             with self.turn:
-                self._halts.pop(partition, None)  # what stops the reading is met again
+                self._stopped.pop(partition, None)  # what stops the reading is met again
             self._begin(tenure)
         elif isinstance(error, StopError):
             self._drop(tenure)
@@ -203,19 +203,19 @@ class Partitions:
 
     def _topic_gone(self, topic: str, error: StopError) -> None:
         for tenure in [one for one in self._mine.values() if one.topic == topic]:
-            known = self._stands(tenure.partition) and self._halts[tenure.partition].error.message == error.message
+            known = self._stands(tenure.partition) and self._stopped[tenure.partition].error.message == error.message
             if not known:
                 self._drop(tenure)
                 self._stand_still(tenure, error)
 
     def _try_again(self) -> None:
-        if self._halts:
+        if self._stopped:
             asked = self._retry_asked()
             if asked != self._asked:
                 self._asked = asked
-                for stopped in self._halts.values():
+                for stopped in self._stopped.values():
                     stopped.due = 0.0
-        for partition, stopped in list(self._halts.items()):
+        for partition, stopped in list(self._stopped.items()):
             if not stopped.standing or time.monotonic() < stopped.due:
                 continue
             stopped.standing = False
@@ -266,7 +266,7 @@ class Partitions:
         self._drop(tenure)
         with self.turn:
             self._mine.pop(tenure.partition)
-            self._halts.pop(tenure.partition, None)
+            self._stopped.pop(tenure.partition, None)
         self._leases.release(tenure.partition.lease)
 
     def _drop(self, tenure: LeasedPartition) -> None:
@@ -280,12 +280,12 @@ class Partitions:
     def _stand_still(self, tenure: LeasedPartition, error: StopError, offset: int | None = None) -> None:
         partition = tenure.partition
         with self.turn:
-            before = self._halts.get(partition)
+            before = self._stopped.get(partition)
             known = before is not None and before.error.message == error.message
             stopped = before if before is not None and known else StoppedPartition(error, offset)
             stopped.resume_at = offset
             stopped.stand()
-            self._halts[partition] = stopped
+            self._stopped[partition] = stopped
             tenure.noted = True
         if not known:
             told = {

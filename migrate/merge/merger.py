@@ -100,7 +100,7 @@ class Merger:
         if waits is not None:
             across = self._planner, self._source_rows, self._lanes, self._look, sender.migration
             self._cascades = Cascades(plan, *across, waits)
-        self._taking = TakeOver(self._settings.name, sources, self._databases, self._lanes, self._retry, sides)
+        self._take_over = TakeOver(self._settings.name, sources, self._databases, self._lanes, self._retry, sides)
 
     def take(
         self,
@@ -118,7 +118,7 @@ class Merger:
         """
         with self._busy:
             self._planner.layouts.refresh()
-            owned, found = self._taking.take(claim, watermark, had, at_most)
+            owned, found = self._take_over.take(claim, watermark, had, at_most)
             self._owned[claim.partition] = owned
             if self._notes is not None:
                 self._notes.taken(claim.partition, claim.epoch)
@@ -134,7 +134,7 @@ class Merger:
 
         Databases that do not answer are left out. For any thread.
         """
-        return self._taking.find_behind(self._owned)
+        return self._take_over.find_behind(self._owned)
 
     def close(self) -> None:
         for lanes in self._lanes.values():

@@ -133,7 +133,7 @@ class Planner:
         self._left_out = left_out
         self._settings = plan.settings
         self.layouts = Layouts(history, plan)
-        self._belief = TrustedPlaces(history)
+        self._trusted = TrustedPlaces(history)
         self._passed_over: set[str] = set()  # as was said already
         self._writers: dict[tuple[int, Place, tuple[str, ...]], PlaceWriter] = {}
 
@@ -178,7 +178,7 @@ class Planner:
         if not self.layouts.counts(message):
             self._pass_over(message)
             return
-        self._belief.refuse_beyond(message, item.offset)
+        self._trusted.refuse_beyond(message, item.offset)
         planned = self._plan.find(message.source, message.database, message.table)
         if message.cascade:
             draft.markers.append(Marker(self.layouts.with_columns(planned, message), message))
