@@ -28,7 +28,7 @@ CITATION = re.compile(
 )
 _NAME = r"[a-z]+(?:-[a-z]+)+"
 _NAMED = re.compile(rf"\binvariants?\s+(?=({_NAME}(?:(?:,\s+|\s+and\s+){_NAME})*)?)", re.IGNORECASE)
-_ROW = re.compile(r"^\| `(\w+)` \| (everywhere|as a module|as a class) \| (.+) \|$", re.MULTILINE)
+_ROW = re.compile(r"^\| `([\w ]+)` \| (everywhere|in sentences|as a module|as a class) \| (.+) \|$", re.MULTILINE)
 
 
 @cache
@@ -104,6 +104,7 @@ def test_the_glossary_has_its_retired_words() -> None:
     assert {"scroll", "ops"} <= retired("everywhere").keys()
     assert {"tenure", "kept", "apart", "looks"} <= retired("as a module").keys()
     assert {"Tenure", "Belief", "Looks"} <= retired("as a class").keys()
+    assert {"way back", "stands still"} <= retired("in sentences").keys()
 
 
 def test_no_module_has_a_retired_name() -> None:
@@ -139,6 +140,26 @@ def test_what_a_retired_module_became_is_there() -> None:
         modules = re.findall(r"`([\w/]+)`", instead)
         assert modules, word
         assert [name for name in modules if not (ROOT / "migrate" / f"{name}.py").exists()] == [], word
+
+
+def sentences(text: str) -> set[str]:
+    """The phrases retired in sentences that a text has, over line ends too."""
+    plain = re.sub(r"[\s#]+", " ", text.lower())
+    return {phrase for phrase in retired("in sentences") if re.search(rf"\b{phrase}\b", plain)}
+
+
+def test_a_retired_phrase_is_seen_over_line_ends() -> None:
+    assert sentences("It Stands\n    # still.") == {"stands still"}
+    assert sentences("the standstill of a away back") == set()
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page not in OLD_WORDS], ids=lambda page: page.name)
+def test_no_page_has_a_retired_phrase(page: Path) -> None:
+    assert sentences(page.read_text("utf-8")) == set()
+
+
+def test_no_text_of_the_code_has_a_retired_phrase() -> None:
+    assert [str(path) for path in PRODUCT if sentences(path.read_text("utf-8"))] == []
 
 
 @cache

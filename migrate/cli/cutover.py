@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Annotated
 
@@ -42,32 +43,34 @@ Without = Annotated[
 Yes = Annotated[bool, typer.Option("--yes", help="With --without: apply. The default is a dry run.")]
 
 
-def cutover(
-    context: typer.Context,
-    rehearse: Rehearse = False,
-    freeze: Freeze = False,
-    abort: Abort = False,
-    without: Without = None,
-    yes: Yes = False,
-    as_json: Json = False,
-) -> None:
-    """Switch applications to the targets: block writes at the sources, drain, compare, switch, allow writes."""
-    asked = _Asked(rehearse, freeze, abort, tuple(without or ()), yes, as_json)
-    _go(context, Direction.THERE, asked)
+def _command(direction: Direction, name: str, told: str) -> Callable[..., None]:
+    """A command that moves applications. told: its help."""
+
+    def command(
+        context: typer.Context,
+        rehearse: Rehearse = False,
+        freeze: Freeze = False,
+        abort: Abort = False,
+        without: Without = None,
+        yes: Yes = False,
+        as_json: Json = False,
+    ) -> None:
+        _go(context, direction, _Asked(rehearse, freeze, abort, tuple(without or ()), yes, as_json))
+
+    command.__name__, command.__doc__ = name, told
+    return command
 
 
-def rollback(
-    context: typer.Context,
-    rehearse: Rehearse = False,
-    freeze: Freeze = False,
-    abort: Abort = False,
-    without: Without = None,
-    yes: Yes = False,
-    as_json: Json = False,
-) -> None:
-    """Switch applications back to the sources. Nothing that was written at the targets is lost."""
-    asked = _Asked(rehearse, freeze, abort, tuple(without or ()), yes, as_json)
-    _go(context, Direction.BACK, asked)
+cutover = _command(
+    Direction.THERE,
+    "cutover",
+    "Switch applications to the targets: block writes at the sources, drain, compare, switch, allow writes.",
+)
+rollback = _command(
+    Direction.BACK,
+    "rollback",
+    "Switch applications back to the sources. Nothing that was written at the targets is lost.",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +151,7 @@ def _told(report: CutoverReport | None) -> None:
     out.print(
         f"switched: applications are at the {side}; nobody could write for {report.freeze_seconds:.2f} s ({parts})"
     )
-    out.print(f"{counted(report.keys, 'key')} compared inside; the way back is `migrate {way}`")
+    out.print(f"{counted(report.keys, 'key')} compared inside; `migrate {way}` moves applications back")
 
 
 def finish(
@@ -169,7 +172,7 @@ def finish(
 ) -> None:
     """End a migration for good: rollback becomes impossible, the records for an audit stay, the rest is removed."""
     if context.obj.reverse:
-        raise ConfigError("a migration is finished with its way back", hint="say it without --reverse")
+        raise ConfigError("a migration is finished with its reverse stream", hint="say it without --reverse")
     settings = context.obj.load("finish")
 
     def say(line: str) -> None:
@@ -190,7 +193,7 @@ def finish(
         return
     if not plans.done:
         where = ", ".join(f"{database} ({target})" for target, database in plans.databases)
-        say(f"applications stay at the {plans.side}s, and there will be no way back")
+        say(f"applications stay at the {plans.side}s, and there will be no rollback")
         say(f"the service's tables leave: {where}")
         say(f"topics deleted: {', '.join(plans.topics) or 'none'}")
     for block in plans.blocks:

@@ -40,7 +40,7 @@ def _show(found: Explained) -> None:
     lines = [f"{found.table} key {found.key}, {where}", f"source {found.source}: {there}"]
     lines += [f"target {one['place']}: {one['row']}" for one in found.places] or ["target: no place has it"]
     if found.halted:
-        lines.append(f"STOPPED its partition stands still: {found.halted}")
+        lines.append(f"STOPPED its partition: {found.halted}")
     for one in found.messages:
         at = f" at {one['coordinate']}" if one["coordinate"] else ""
         of = f" of {one['table']}" if "table" in one else ""

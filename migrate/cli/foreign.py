@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Annotated
 
+import sqlalchemy as sa
 import typer
 
 from migrate.cli.options import Json, Timeout, out, print_json
@@ -14,7 +15,7 @@ from migrate.model.errors import ConfigError, DifferenceFound
 from migrate.model.words import counted
 from migrate.settings import Settings
 from migrate.state import database
-from migrate.state import foreign as listing
+from migrate.state.foreign import ForeignWrite, count_both
 
 foreign = typer.Typer(
     name="foreign",
@@ -36,6 +37,8 @@ Server = Annotated[
     str | None, typer.Option("--server", help="Which server; needed when several servers of a side have the table.")
 ]
 All = Annotated[bool, typer.Option("--all", help="All listed rows, instead of a table.")]
+Settle = Callable[[Settings, sa.Engine, Sequence[tuple[foreign_writes.Stream, ForeignWrite]], float], int]
+"""Settles listed rows within so many seconds, and says how many keys differ still."""
 
 
 @foreign.command("list")
@@ -48,7 +51,7 @@ def foreign_list(context: typer.Context, as_json: Json = False) -> None:
     with database.opened(settings.state) as state:
         found = foreign_writes.listed(settings, state, _NAMED)
         with state.connect() as connection:
-            total = listing.count_both(connection, settings.name)
+            total = count_both(connection, settings.name)
     if as_json:
         print_json({"count": total, "listed": found})
         return
@@ -72,43 +75,38 @@ def foreign_compare(context: typer.Context) -> None:
         _tell(foreign_writes.compare(settings, state))
 
 
-@foreign.command("discard")
-def foreign_discard(
-    context: typer.Context,
-    table: Table = None,
-    keys: Keys = None,
-    server: Server = None,
-    all_: All = False,
-    timeout: Timeout = 60.0,
-) -> None:
-    """Overwrite these rows at the standby side with the active side's rows. The stream to the standby side must run.
+def _decision(name: str, settle: Settle, told: str) -> None:
+    """Add a command that decides what becomes of listed rows. told: its help."""
 
-    Exit code 1 if a row still differs.
-    """
-    settings = _settings(context)
-    with database.opened(settings.state) as state:
-        wanted = foreign_writes.chosen(settings, state, *_asked(table, keys, server, all_))
-        _done(foreign_writes.discard(settings, state, wanted, timeout), foreign_writes.left(state, wanted), wanted)
+    def command(
+        context: typer.Context,
+        table: Table = None,
+        keys: Keys = None,
+        server: Server = None,
+        all_: All = False,
+        timeout: Timeout = 60.0,
+    ) -> None:
+        settings = _settings(context)
+        with database.opened(settings.state) as state:
+            wanted = foreign_writes.chosen(settings, state, *_asked(table, keys, server, all_))
+            _done(settle(settings, state, wanted, timeout), foreign_writes.left(state, wanted), wanted)
+
+    foreign.command(name, help=told)(command)
 
 
-@foreign.command("carry")
-def foreign_carry(
-    context: typer.Context,
-    table: Table = None,
-    keys: Keys = None,
-    server: Server = None,
-    all_: All = False,
-    timeout: Timeout = 60.0,
-) -> None:
-    """Write these rows at the active side as the standby side has them, as an application would.
-
-    The stream to the standby side must run: the command first waits until it has delivered the active side's changes
-    of these rows, and does not write a row that changes meanwhile. Exit code 1 if a row still differs.
-    """
-    settings = _settings(context)
-    with database.opened(settings.state) as state:
-        wanted = foreign_writes.chosen(settings, state, *_asked(table, keys, server, all_))
-        _done(foreign_writes.carry(settings, state, wanted, timeout), foreign_writes.left(state, wanted), wanted)
+_decision(
+    "discard",
+    foreign_writes.discard,
+    "Overwrite these rows at the standby side with the active side's rows. The stream to the standby side must run."
+    "\n\nExit code 1 if a row still differs.",
+)
+_decision(
+    "carry",
+    foreign_writes.carry,
+    "Write these rows at the active side as the standby side has them, as an application would."
+    "\n\nThe stream to the standby side must run: the command first waits until it has delivered the active side's"
+    " changes of these rows, and does not write a row that changes meanwhile. Exit code 1 if a row still differs.",
+)
 
 
 def _settings(context: typer.Context) -> Settings:

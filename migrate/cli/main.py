@@ -72,12 +72,12 @@ def named(arguments: Sequence[str]) -> str | None:
 
 
 class _Context:
-    """The config file, read when a command first needs it; with `reverse`, as the way back has it."""
+    """The config file, read when a command first needs it; with `reverse`, as the reverse stream has it."""
 
     def __init__(self, path: Path, reverse: bool = False) -> None:
         self.path = path
         self.reverse = reverse
-        self.rollback = False  # whose stream is the way back, of the migration itself
+        self.rollback = False  # whose stream is the reverse stream, of the migration itself
         self._loaded: tuple[Settings, str] | None = None
 
     def meant(self, hint: str) -> str:
@@ -90,7 +90,7 @@ class _Context:
 
     @property
     def reverse_of(self) -> str:
-        """The migration whose way back is meant; "" when none is."""
+        """The migration whose reverse stream is meant; "" when none is."""
         return load_with_text(self.path)[0].name if self.reverse else ""
 
     def load(self, process: str = "") -> Settings:
@@ -102,7 +102,7 @@ class _Context:
 
     @staticmethod
     def _reversed(settings: Settings) -> Settings:
-        found: Settings = import_module("migrate.cutover.way_back").way_back(settings)
+        found: Settings = import_module("migrate.cutover.stored_reverse_settings").stored_reverse_settings(settings)
         return found
 
     @property
@@ -132,7 +132,7 @@ def _options(
         bool,
         typer.Option(
             "--reverse/--forward",
-            help="The way back, from the targets into the sources (docs/cutover.md), or the way there.",
+            help="The reverse stream, from the targets into the sources (docs/cutover.md), or the forward stream.",
         ),
     ] = False,
     version: Annotated[

@@ -96,7 +96,7 @@ def parked_retry(
     settings = context.obj.load("parked")
     with database.opened(settings.state) as state:
         count = parking.retry(settings, state, table, keys or [], source, timeout)
-    out.print(f"{counted(count, 'row')} brought again; what stands still is tried now")
+    out.print(f"{counted(count, 'row')} brought again; what is stopped is tried now")
 
 
 @parked.command("drop")

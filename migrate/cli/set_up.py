@@ -13,7 +13,7 @@ from migrate.preflight import run as preflights
 def preflight(context: typer.Context, as_json: Json = False) -> None:
     """Look at sources, tables, targets, state and Kafka; say what must be mended, and how. Leaves nothing behind."""
     settings = context.obj.load()
-    report = preflights.run(settings, services=True, way_back=bool(context.obj.reverse_of))
+    report = preflights.run(settings, services=True, reverse=bool(context.obj.reverse_of))
     if as_json:
         rows = [
             {"check": r.check, "subject": r.subject, "verdict": r.verdict, "message": r.message, "mend": r.mend}

@@ -145,7 +145,7 @@ def _frame(settings: Settings, state: sa.Engine, ended: dict[str, Any] | None, a
 
 
 def page(now: Snapshot, stands: StageStatus | None, meant: Callable[[str], str]) -> RenderableType:
-    """Everything, for a terminal. stands: None for a way back; meant: has a hint name the commands of this stream."""
+    """Everything, for a terminal. stands: None for a reverse stream; meant: a hint with this stream's commands."""
     lines: list[RenderableType] = []
 
     def say(line: str) -> None:

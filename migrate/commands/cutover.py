@@ -10,9 +10,9 @@ import time
 from contextlib import ExitStack, closing
 
 from migrate.commands import cutover_check
+from migrate.commands.cutover_context import CutoverContext
 from migrate.commands.cutover_end import CutoverEnd
 from migrate.commands.cutover_freeze import Freeze
-from migrate.commands.cutover_way import CutoverContext
 from migrate.cutover import freeze_deadline, lost_server
 from migrate.cutover.catch_up import StreamComparison, refuse_copied_since
 from migrate.cutover.freeze_deadline import GuardianLine
@@ -24,34 +24,34 @@ from migrate.state import cutover
 class Cutover:
     """One run in one direction. For one thread, with the lease held."""
 
-    def __init__(self, way: CutoverContext) -> None:
-        self._way = way
-        self._journal = Journal(way.settings.name, way.state, way.say)
-        self._report = CutoverReport(way.direction, parts=self._journal.parts)
-        self._end = CutoverEnd(self._way, self._journal, self._report)
+    def __init__(self, context: CutoverContext) -> None:
+        self._context = context
+        self._journal = Journal(context.settings.name, context.state, context.say)
+        self._report = CutoverReport(context.direction, parts=self._journal.parts)
+        self._end = CutoverEnd(self._context, self._journal, self._report)
 
     def close(self) -> None:
-        self._way.close()
+        self._context.close()
 
     def rehearse(self) -> CutoverReport:
         """Every step that does not block writes, and how long the freeze would be."""
-        way, report = self._way, self._report
+        context, report = self._context, self._report
         report.rehearsed = True
         with self._journal.part("check"):
-            cutover_check.check(way)
+            cutover_check.check(context)
         with ExitStack() as until:
-            comparing = until.enter_context(closing(self._comparing()))
+            comparison = until.enter_context(closing(self._comparison()))
             with self._journal.part("catch up"):
-                comparing.catch_up()
-            cutover_check.hurry(way, way.stream, way.other)
+                comparison.catch_up()
+            cutover_check.hurry(context, context.stream, context.other)
             with self._journal.part("drain"):
-                cutover_check.drain(way, way.settings.check.wait_seconds)
+                cutover_check.drain(context, context.settings.check.wait_seconds)
             with self._journal.part("compare"):
-                keys = comparing.look()
+                keys = comparison.look()
             with self._journal.part("roles"):
-                cutover_check.read_other_side(way, way.settings.check.wait_seconds)
+                cutover_check.read_other_side(context, context.settings.check.wait_seconds)
             with self._journal.part("settle"):  # as rows change meanwhile
-                comparing.settle(keys)
+                comparison.settle(keys)
         report.keys = len(keys)
         report.freeze_seconds = sum(report.parts[name] for name in ("drain", "compare", "roles"))
         return report
@@ -62,20 +62,20 @@ class Cutover:
         watch: of the guardian, which ends the freeze should this process not be able to. rehearse: writes are stopped
         all the same, and given back instead of the switch.
         """
-        way, report, limits = self._way, self._report, self._way.settings.cutover
+        context, report, limits = self._context, self._report, self._context.settings.cutover
         report.rehearsed = rehearse
         with self._journal.part("check"):
-            cutover_check.check(way)
+            cutover_check.check(context)
         with ExitStack() as until:
-            comparing = None if way.without else until.enter_context(closing(self._comparing()))
-            if comparing is not None:
+            comparison = None if context.without else until.enter_context(closing(self._comparison()))
+            if comparison is not None:
                 with self._journal.part("catch up"):
-                    comparing.catch_up()
-            self._begin(comparing)
+                    comparison.catch_up()
+            self._begin(comparison)
             watch.run(report.run)
-            cutover_check.hurry(way, way.stream, way.other)
+            cutover_check.hurry(context, context.stream, context.other)
             began = time.monotonic()
-            freeze = Freeze(way, self._journal, report, comparing, began)
+            freeze = Freeze(context, self._journal, report, comparison, began)
             try:
                 watch.until(limits.freeze_seconds)
                 with freeze_deadline.interrupting(limits.freeze_seconds):
@@ -94,10 +94,10 @@ class Cutover:
 
     def delivered(self) -> dict[str, str]:
         """Of the servers that are gone, up to where their writes were published."""
-        way = self._way
-        lost_server.refuse_answering(way.stream.sources, way.without)
-        with way.state.connect() as connection:
-            return lost_server.delivered(connection, way.stream, way.without)
+        context = self._context
+        lost_server.refuse_answering(context.stream.sources, context.without)
+        with context.state.connect() as connection:
+            return lost_server.delivered(connection, context.stream, context.without)
 
     def finish(self, run: int, began: float | None = None) -> None:
         """As `CutoverEnd.finish`."""
@@ -111,15 +111,15 @@ class Cutover:
         """As `CutoverEnd.give_back_left`."""
         self._end.give_back_left()
 
-    def _comparing(self) -> StreamComparison:
-        way = self._way
-        return StreamComparison(way.stream, way.state, way.plan, way.settings.cutover, way.say)
+    def _comparison(self) -> StreamComparison:
+        context = self._context
+        return StreamComparison(context.stream, context.state, context.plan, context.settings.cutover, context.say)
 
-    def _begin(self, comparing: StreamComparison | None) -> None:
+    def _begin(self, comparison: StreamComparison | None) -> None:
         """The run, if everything is still as it was checked; that may have been long ago."""
-        way, name = self._way, self._way.settings.name
-        with way.state.begin() as connection:
-            way.still_ours(connection)
-            nobody_came(name, way.side, connection)
-            refuse_copied_since(connection, way.stream.name, way.plan, comparing)
-            self._report.run = self._journal.run = cutover.begin(connection, name, way.direction)
+        context, name = self._context, self._context.settings.name
+        with context.state.begin() as connection:
+            context.still_ours(connection)
+            nobody_came(name, context.side, connection)
+            refuse_copied_since(connection, context.stream.name, context.plan, comparison)
+            self._report.run = self._journal.run = cutover.begin(connection, name, context.direction)

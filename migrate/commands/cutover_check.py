@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping
 
 from migrate.commands import foreign, preconditions
-from migrate.commands.cutover_way import CutoverContext
+from migrate.commands.cutover_context import CutoverContext
 from migrate.cutover import entered_side, lost_server, side_roles
 from migrate.cutover.catch_up import pass_up_to
 from migrate.model.errors import ServerError
@@ -20,64 +20,66 @@ from migrate.verify.recheck import hurrier
 _NOTICED = 1.5  # seconds until every process has noticed that somebody is in a hurry
 
 
-def check(way: CutoverContext) -> None:
+def check(context: CutoverContext) -> None:
     """Everything that keeps a run from beginning. Raises PreflightError, ServerError."""
-    preconditions.refuse_elsewhere(way.state, way.settings.name, way.side)
-    hurry(way, way.stream, way.other)
-    streams = way.stream, way.other
-    if way.without:
-        lost_server.refuse_answering(way.stream.sources, way.without)
+    preconditions.refuse_elsewhere(context.state, context.settings.name, context.side)
+    hurry(context, context.stream, context.other)
+    streams = context.stream, context.other
+    if context.without:
+        lost_server.refuse_answering(context.stream.sources, context.without)
     else:
-        foreign.compare(way.settings, way.state)
+        foreign.compare(context.settings, context.state)
         # After a rollback the forward stream writes where applications have triggers by now.
-        late_triggers.refuse_triggers(way.state, streams if way.direction is Direction.THERE else streams[:1])
-    common = way.settings, way.state, way.direction
-    preconditions.refuse_unready(*common, streams, way.plan, way.servers, way.without)
-    side_roles.refuse_lacking(way.written)
-    side_roles.align(way.written, way.state)
-    refuse_closed(way)
-    way.blocks.probe()
-    way.other_blocks.probe_ending()
+        late_triggers.refuse_triggers(context.state, streams if context.direction is Direction.THERE else streams[:1])
+    common = context.settings, context.state, context.direction
+    preconditions.refuse_unready(*common, streams, context.plan, context.servers, context.without)
+    side_roles.refuse_lacking(context.written)
+    side_roles.align(context.written, context.state)
+    refuse_closed(context)
+    context.blocks.probe()
+    context.other_blocks.probe_ending()
 
 
-def refuse_closed(way: CutoverContext) -> None:
+def refuse_closed(context: CutoverContext) -> None:
     """Raise PreflightError when applications could not write at the other side."""
-    stop = way.settings.cutover.stop
-    entered_side.refuse_closed(way.state, way.settings.name, way.side.other, way.others, way.servers, stop)
+    stop = context.settings.cutover.stop
+    entered_side.refuse_closed(
+        context.state, context.settings.name, context.side.other, context.others, context.servers, stop
+    )
 
 
-def hurry(way: CutoverContext, *streams: Settings) -> None:
+def hurry(context: CutoverContext, *streams: Settings) -> None:
     """Have streams bring everything at once, so that a long `consume.merge_interval_seconds` is no lag."""
-    seconds = way.settings.cutover.freeze_seconds + 2 * preconditions.PATIENCE
+    seconds = context.settings.cutover.freeze_seconds + 2 * preconditions.PATIENCE
     for stream in streams:
-        hurrier(stream, way.state)(seconds)
+        hurrier(stream, context.state)(seconds)
     time.sleep(_NOTICED)
 
 
-def drain(way: CutoverContext, seconds: float, ends: Mapping[str, SourceEnd] | None = None) -> CatchUp:
+def drain(context: CutoverContext, seconds: float, ends: Mapping[str, SourceEnd] | None = None) -> CatchUp:
     """Until both streams have what was logged: the one that is entered by, up to these ends. Raises ServerError."""
     until = time.monotonic() + seconds
-    passing = CatchUp(way.stream, way.state, [server.name for server in way.servers], ends)
-    pass_up_to(passing, seconds)
-    read_other_side(way, until - time.monotonic())
-    if left := readiness.left_behind(way.stream, way.state, way.plan, way.without):
+    catch_up = CatchUp(context.stream, context.state, [server.name for server in context.servers], ends)
+    pass_up_to(catch_up, seconds)
+    read_other_side(context, until - time.monotonic())
+    if left := readiness.left_behind(context.stream, context.state, context.plan, context.without):
         raise ServerError(left, hint="`migrate status` says more")
-    return passing
+    return catch_up
 
 
-def read_other_side(way: CutoverContext, seconds: float) -> None:
+def read_other_side(context: CutoverContext, seconds: float) -> None:
     """Until the other stream has read the logs of the side that takes over: what somebody wrote there while it was
     standby would become its own with the switch. Raises ServerError when anything is listed.
 
     Where a server is gone nothing listed is compared, and nothing waited for.
     """
-    if way.without:
+    if context.without:
         return
-    passing = CatchUp(way.other, way.state, [server.name for server in way.others])
+    catch_up = CatchUp(context.other, context.state, [server.name for server in context.others])
     # Half of the time: a freeze that ends first would not name the stream.
-    pass_up_to(passing, seconds / 2, f"the stream from the {way.side.other}s")
-    with way.state.connect() as connection:
-        if listed := readiness.foreign_left(connection, way.settings.name):
+    pass_up_to(catch_up, seconds / 2, f"the stream from the {context.side.other}s")
+    with context.state.connect() as connection:
+        if listed := readiness.foreign_left(connection, context.settings.name):
             raise ServerError(listed, hint="`migrate foreign compare`, and again")
-        if unread := readiness.not_carried(connection, way.other.name):
-            raise ServerError(f"the stream from the {way.side.other}s: {unread}", hint="`migrate status` says more")
+        if unread := readiness.not_carried(connection, context.other.name):
+            raise ServerError(f"the stream from the {context.side.other}s: {unread}", hint="`migrate status` says more")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from functools import partial
 
-from migrate.commands.cutover_way import CutoverContext
+from migrate.commands.cutover_context import CutoverContext
 from migrate.cutover import side_roles
 from migrate.cutover.journal import CutoverReport, Journal
 from migrate.cutover.lock import nobody_came, still_at
@@ -16,8 +16,8 @@ from migrate.state.switch import Writes
 
 
 class CutoverEnd:
-    def __init__(self, way: CutoverContext, journal: Journal, report: CutoverReport) -> None:
-        self._way = way
+    def __init__(self, context: CutoverContext, journal: Journal, report: CutoverReport) -> None:
+        self._context = context
         self._journal = journal
         self._report = report
 
@@ -26,29 +26,29 @@ class CutoverEnd:
 
         began: when the freeze did, by `time.monotonic`.
         """
-        way = self._way
+        context = self._context
         self._report.run = self._journal.run = run
         try:
             with self._journal.step("release"):
-                still = partial(still_at, way.settings.name, run, Outcome.SWITCHED)
-                way.other_blocks.give_back(still)
-                with way.state.begin() as connection:
+                still = partial(still_at, context.settings.name, run, Outcome.SWITCHED)
+                context.other_blocks.give_back(still)
+                with context.state.begin() as connection:
                     still(connection)
-                    switch.put(connection, way.settings.name, way.side.other, Writes.OPEN)
+                    switch.put(connection, context.settings.name, context.side.other, Writes.OPEN)
         except BaseException:
             self._journal.write_failed()
             raise
         if began is not None:
             self._report.freeze_seconds = time.monotonic() - began
-        for server in way.servers:
+        for server in context.servers:
             server.unlock()
-        with way.state.begin() as connection:
-            cutover.came_to(connection, way.settings.name, run, Outcome.DONE, self._report.freeze_seconds or None)
-        side_roles.set_right(way.written, way.state, way.say)
+        with context.state.begin() as connection:
+            cutover.came_to(connection, context.settings.name, run, Outcome.DONE, self._report.freeze_seconds or None)
+        side_roles.set_right(context.written, context.state, context.say)
 
     def rehearsal(self, began: float) -> None:
         """Writes were stopped for a rehearsal. Raises ServerError; then the guardian does it."""
-        for server in self._way.servers:
+        for server in self._context.servers:
             server.unlock()
         self.give_back(self._report.run, "it was a rehearsal")
         self._report.measured = True
@@ -59,8 +59,8 @@ class CutoverEnd:
 
         Raises ServerError; then it is to be called again.
         """
-        way, name = self._way, self._way.settings.name
-        with way.state.begin() as connection:
+        context, name = self._context, self._context.settings.name
+        with context.state.begin() as connection:
             outcome = cutover.lock(connection, name, run)
             if ours := outcome in (Outcome.RUNNING, Outcome.ABORTING):
                 cutover.came_to(connection, name, run, Outcome.ABORTING)  # it cannot switch any more
@@ -68,22 +68,22 @@ class CutoverEnd:
             if outcome is Outcome.ABORTED:  # by another process; this one may have gone on meanwhile
                 self.give_back_left()
             return outcome is Outcome.ABORTED
-        way.blocks.give_back(partial(still_at, name, run, Outcome.ABORTING))
-        with way.state.begin() as connection:
+        context.blocks.give_back(partial(still_at, name, run, Outcome.ABORTING))
+        with context.state.begin() as connection:
             if cutover.lock(connection, name, run) is Outcome.ABORTING:
-                switch.put(connection, name, way.side, Writes.OPEN)
+                switch.put(connection, name, context.side, Writes.OPEN)
                 cutover.write(connection, name, run, "give back", StepState.DONE, why)
                 cutover.came_to(connection, name, run, Outcome.ABORTED)
-        side_roles.set_right(way.written, way.state, way.say)
+        side_roles.set_right(context.written, context.state, context.say)
         return True
 
     def give_back_left(self) -> None:
         """End what stops writes at the side where applications are, although no run is open. Raises ServerError."""
-        way = self._way
+        context = self._context
         try:
-            way.blocks.give_back(partial(nobody_came, way.settings.name, way.side))
+            context.blocks.give_back(partial(nobody_came, context.settings.name, context.side))
         except PreflightError as error:
-            by_hand = way.blocks.by_hand
+            by_hand = context.blocks.by_hand
             raise ServerError(f"not given back: {error.message}", hint=f"{error.hint}; after it {by_hand}") from error
 
     def abort(self, error: BaseException, *, switching: bool) -> None:
@@ -91,12 +91,12 @@ class CutoverEnd:
 
         Raises CutoverAborted once writes are given back, ServerError where it has switched.
         """
-        way = self._way
+        context = self._context
         why = error.message if isinstance(error, MigrateError) else type(error).__name__
-        for server in way.servers:
+        for server in context.servers:
             server.close()
-        if not switching and way.alone is not None and way.alone.surely:
-            way.blocks.lift()  # first of all, and without the state, which may be what hangs
+        if not switching and context.alone is not None and context.alone.surely:
+            context.blocks.lift()  # first of all, and without the state, which may be what hangs
         self._journal.write_failed()
         took = self.give_back(self._report.run, why)
         if took and isinstance(error, MigrateError):

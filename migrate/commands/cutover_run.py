@@ -11,7 +11,7 @@ from pathlib import Path
 import sqlalchemy as sa
 
 from migrate.commands.cutover import Cutover
-from migrate.commands.cutover_way import CutoverContext, Say
+from migrate.commands.cutover_context import CutoverContext, Say
 from migrate.cutover.freeze_deadline import GuardianLine
 from migrate.cutover.journal import CutoverReport
 from migrate.cutover.lock import alone
@@ -72,7 +72,7 @@ def abort(settings: Settings, state: sa.Engine, say: Say, without: Collection[st
             way = "rollback" if last.direction is Direction.THERE else "cutover"
             raise PreflightError(
                 f"run {last.number} has switched; nothing is given back any more",
-                hint=f"`migrate {_command(last.direction)}` again does the rest; `migrate {way}` is the way back",
+                hint=f"`migrate {_command(last.direction)}` again does the rest; to go back, `migrate {way}`",
             )
         if without:
             delivered(settings, state, last.direction, without, say)  # they do not answer

@@ -34,7 +34,7 @@ def drain(
     """Wait until the target has what the sources had logged when this was called, and no delete waits to come back.
     What is written meanwhile is not waited for.
 
-    Asks the consumer to merge at once. Raises: StopError when a process stopped or a partition stands still,
+    Asks the consumer to merge at once. Raises: StopError when a process stopped or a partition is stopped,
     ServerError on time-out.
     """
     ends = snapshot.source_ends(settings, state)
@@ -63,7 +63,7 @@ def drain(
                 continue
             if (process, at) in from_before and time.monotonic() - began < _STARTING:
                 continue
-            raise StopError(f"{process} stands still: {reason}", hint=hint, code=Code.STOPPED)
+            raise StopError(f"{process} is stopped: {reason}", hint=hint, code=Code.STOPPED)
         if time.monotonic() > deadline:
             raise ServerError(f"not drained within {timeout_seconds:.0f} s: {left(now)}", hint=_hint(settings, now))
         time.sleep(_POLL)

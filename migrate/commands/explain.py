@@ -40,7 +40,7 @@ class Explained:
     partition: int
     consumed_to: int  # the offset at which reading goes on
     topic_end: int
-    halted: str = ""  # why the partition stands still
+    halted: str = ""  # why the partition is stopped
     at_source: str = "absent"  # or the place that the sharding rule gives the row
     places: list[dict[str, str]] = field(default_factory=list)  # where the target has it, and how it compares
     messages: list[dict[str, Any]] = field(default_factory=list)  # in the topic and in the delay topics, oldest first

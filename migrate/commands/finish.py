@@ -72,7 +72,7 @@ def finish(
     unread: bool = False,
     without: Collection[str] = (),
 ) -> FinishPlan:
-    """End a migration and its way back; again after a kill it goes on.
+    """End a migration and its reverse stream; again after a kill it goes on.
 
     abandon: it is given up, with applications at the sources. unread: although changes of the sources never came to the
     targets; Kafka is not asked. do: without it nothing is changed. without: servers that
@@ -96,18 +96,18 @@ def finish(
         side = switch.get(connection, settings.name).side
         if begun is None:
             _refuse(connection, settings, names, abandon=abandon)
-    ways = _ways(settings, state, names, without)
+    streams = _streams(settings, state, names, without)
     given = {"--abandon": abandon, "--unread": unread, "--keep-topics": keep_topics}
     options = " ".join([*(name for name in given if given[name]), *(f"--without {one}" for one in without), "--yes"])
-    plans = replace(_plans(state, ways, side, keep_topics=keep_topics), options=options)
+    plans = replace(_plans(state, streams, side, keep_topics=keep_topics), options=options)
     if begun is None and not abandon:
-        _refuse_parked(ways[0])
+        _refuse_parked(streams[0])
         if not unread:
             if do:
                 _read_on(settings, state, without)
-            _refuse_unread(ways[0], state)
+            _refuse_unread(streams[0], state)
             _refuse_foreign(state, settings.name)
-        plans = replace(plans, parked=sum(count for way in ways[1:] for _, count in _parked(way)))
+        plans = replace(plans, parked=sum(count for stream in streams[1:] for _, count in _parked(stream)))
     if not do:
         return plans
     with alone(settings, state):
@@ -119,10 +119,10 @@ def finish(
             for name in names if begun is None else ():
                 summary = {"side": side.value, "options": options}
                 finished.mark(connection, name, {**finished.totals(connection, name), **summary})
-        for way in ways:
-            for used in way.databases:
-                _clean(way.settings, used, say)
-            for used in set(way.plan.used_databases) - set(way.databases):
+        for stream in streams:
+            for used in stream.databases:
+                _clean(stream.settings, used, say)
+            for used in set(stream.plan.used_databases) - set(stream.databases):
                 say(f"{used.target}, database {used.database}: left as it is; should it come back, drop _migrate_*")
         if plans.topics:
             admin.delete_topics(settings.kafka, list(plans.topics))
@@ -186,11 +186,11 @@ def _refuse_parked(there: _Stream) -> None:
             )
 
 
-def _parked(way: _Stream) -> Iterator[tuple[TargetDatabase, int]]:
+def _parked(stream: _Stream) -> Iterator[tuple[TargetDatabase, int]]:
     """How many changes each database has parked."""
-    for used in way.databases:
-        with closing(connect_database(way.settings, used)) as connection, explained(f"target '{used.target}'"):
-            yield used, parked.count(connection, way.settings.name) if _present(connection) else 0
+    for used in stream.databases:
+        with closing(connect_database(stream.settings, used)) as connection, explained(f"target '{used.target}'"):
+            yield used, parked.count(connection, stream.settings.name) if _present(connection) else 0
 
 
 def _read_on(settings: Settings, state: sa.Engine, without: Collection[str]) -> None:
@@ -225,28 +225,28 @@ def _refuse_unread(there: _Stream, state: sa.Engine) -> None:
         )
 
 
-def _ways(settings: Settings, state: sa.Engine, names: Sequence[str], without: Collection[str]) -> list[_Stream]:
+def _streams(settings: Settings, state: sa.Engine, names: Sequence[str], without: Collection[str]) -> list[_Stream]:
     there = stored_plan(settings, state)
     found = [settings] if len(names) == 1 else [settings, reversed_settings(settings, there)]
-    ways = []
+    streams = []
     for one in found:
         with state.connect() as connection:
             topics = [topic.name for topic in migrations.get(connection, one.name, finished=True).topics]
         every = tuple(name for topic in topics for name in (topic, *one.delay_topics(topic)))
         plan = there if one is settings else stored_plan(one, state)
-        ways.append(
+        streams.append(
             _Stream(one, plan, every, tuple(used for used in plan.used_databases if used.target not in without))
         )
-    return ways
+    return streams
 
 
-def _plans(state: sa.Engine, ways: Sequence[_Stream], side: Side, *, keep_topics: bool) -> FinishPlan:
-    name = ways[0].settings.name
+def _plans(state: sa.Engine, streams: Sequence[_Stream], side: Side, *, keep_topics: bool) -> FinishPlan:
+    name = streams[0].settings.name
     with state.connect() as connection:
-        kept = finished.shared(connection, [way.settings.name for way in ways])
+        kept = finished.shared(connection, [stream.settings.name for stream in streams])
         blocks = tuple(block for one in Side for block in cutover.blocked(connection, name, one))
-    topics = [topic for way in ways for topic in way.topics if topic.partition(".delay.")[0] not in kept]
-    used = [(one.target, one.database) for way in ways for one in way.databases]
+    topics = [topic for stream in streams for topic in stream.topics if topic.partition(".delay.")[0] not in kept]
+    used = [(one.target, one.database) for stream in streams for one in stream.databases]
     return FinishPlan(side, tuple(used), () if keep_topics else tuple(topics), blocks)
 
 

@@ -241,9 +241,9 @@ def left(state: sa.Engine, wanted: Sequence[tuple[Stream, ForeignWrite]]) -> lis
 
 def _let_pass(leader: Stream, state: sa.Engine, seconds: float) -> None:
     """Until the standby side has what the active one has now. Raises ServerError where that takes longer."""
-    passing = CatchUp(leader.settings, state, [source.name for source in leader.settings.sources])
+    catch_up = CatchUp(leader.settings, state, [source.name for source in leader.settings.sources])
     hurrier(leader.settings, state)(seconds)
-    pass_up_to(passing, seconds, f"the stream from the {leader.side}s")
+    pass_up_to(catch_up, seconds, f"the stream from the {leader.side}s")
 
 
 def _leader(settings: Settings, state: sa.Engine) -> Stream:

@@ -52,14 +52,14 @@ class Initialised:
 def initialise(
     settings: Settings, config: str = "", say: Say = lambda _line: None, *, reverse_of: str = ""
 ) -> Initialised:
-    """Prepare a migration. reverse_of: the one whose way back it is: its target has the rows, and no copy is due.
+    """Prepare a migration. reverse_of: the one whose reverse stream it is: its target has the rows, and no copy is due.
 
     1. preflight; 2. the state database, and the one that statements are tried in; 3. the topics; 4. the target
     databases, the service's tables in them, and the physical tables from the source's own definition; 5. the
     migration's row and the tables' definitions.
     Raises: PreflightError, ConfigError, ServerError.
     """
-    report = preflight.run(settings, way_back=bool(reverse_of))
+    report = preflight.run(settings, reverse=bool(reverse_of))
     report.raise_first()
     plan = Plan(settings, report.tables)
     with _resumable(say):
@@ -111,7 +111,7 @@ def initialise(
                     phase.put(connection, settings.name, planned.table, done)
             else:
                 switch.make(connection, settings.name)
-            migrations.ask_retry(connection, settings.name)  # what stood still may do so for what this made anew
+            migrations.ask_retry(connection, settings.name)  # what is stopped may be so for what this made anew
         if changes.known and (sent := delayed_deletes.send_again(settings, state, plan, migration)):
             say(f"{counted(sent, 'delayed delete')} that the ledgers wait for sent again")
         return Initialised(migration, created, topics)

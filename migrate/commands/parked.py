@@ -36,7 +36,7 @@ log = structlog.get_logger("migrate.parked")
 
 @dataclass(frozen=True)
 class ParkedListing:
-    """What stands still, what shall be set aside if it is refused, what is, and messages that were left out."""
+    """What is stopped, what shall be set aside if it is refused, what is, and messages that were left out."""
 
     stopped: list[dict[str, str]]
     skips: list[dict[str, str]]
@@ -128,9 +128,9 @@ def _must_say(reason: str) -> None:
 
 
 def leave_out(settings: Settings, state: sa.Engine, topic: str, number: int, offset: int, reason: str) -> None:
-    """Let a partition go on behind the message that it stands still at; its bytes are kept.
+    """Let a partition go on behind the message that it is stopped at; its bytes are kept.
 
-    Raises: ConfigError when the partition does not stand still at this message, ServerError.
+    Raises: ConfigError when the partition is not stopped at this message, ServerError.
     """
     _must_say(reason)
     where = offset_name(topic, number, offset)
@@ -139,7 +139,7 @@ def leave_out(settings: Settings, state: sa.Engine, topic: str, number: int, off
         refusals = {process: refusal for process, refusal, *_ in stop_reason.every(connection, settings.name)}
     refusal = refusals.get(stop_reason.of_partition(topic, number), "")
     if not refusal.startswith((f"message {where} ", f"message {where}:")):
-        raise ConfigError(f"nothing stands still at message {where}", hint="`migrate parked list` shows what does")
+        raise ConfigError(f"nothing is stopped at message {where}", hint="`migrate parked list` shows what does")
     with closing(PartitionReader(settings.kafka, f"{settings.group}.parked")) as reader:
         reader.bounds(topic, number)  # says so where no broker answers
         (raw,) = reader.between(topic, number, offset, offset + 1)
@@ -152,7 +152,7 @@ def leave_out(settings: Settings, state: sa.Engine, topic: str, number: int, off
 def retry(
     settings: Settings, state: sa.Engine, name: str | None, keys: Sequence[str], source: str | None, timeout: float
 ) -> int:
-    """Try what stands still at once, and bring what is parked (of a table and keys, where given) from the source again.
+    """Try what is stopped at once, and bring what is parked (of a table and keys, where given) from the source again.
 
     Returns how many keys were brought; none of a stream that only follows, of which the source is not the truth.
     Raises: ConfigError, PreflightError where something is parked of such a stream, StopError when one is refused again,
@@ -243,7 +243,7 @@ def _wanted(
 
 
 def _withdraw(connection: sa.Connection, plan: Plan, wanted: Mapping[TableId, Iterable[Key]]) -> None:
-    """What is refused of these keys from now on stands still again; what stands still is tried at once."""
+    """What is refused of these keys from now on stops their partition again; what is stopped is tried at once."""
     settings, same = plan.settings, alike_in(plan)
     for id_, some in wanted.items():
         known = skipped_key.reasons(connection, settings.name, id_)

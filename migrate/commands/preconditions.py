@@ -15,7 +15,7 @@ from migrate.model.errors import PreflightError
 from migrate.settings import Settings
 from migrate.state import compared, cutover, switch
 from migrate.state.switch import Side
-from migrate.status import readiness, snapshot, told, way_back
+from migrate.status import readiness, reverse_stream, snapshot, told
 from migrate.status.blocker import VERIFY, Blocker, Kind
 from migrate.target.pool import TargetPool
 from migrate.target.routing import Plan
@@ -32,7 +32,7 @@ def refuse_elsewhere(state: sa.Engine, migration: str, side: Side) -> None:
     if now.side is not side:
         raise PreflightError(
             f"applications are at the {now.side} already (version {now.version} of the switch)",
-            hint=f"the way back is `migrate {'rollback' if side is Side.SOURCE else 'cutover'}`",
+            hint=f"`migrate {'rollback' if side is Side.SOURCE else 'cutover'}` moves them back",
         )
 
 
@@ -47,14 +47,14 @@ def refuse_unready(
 ) -> None:
     """Raise PreflightError for everything that is not ready; ServerError.
 
-    settings: of the way there. streams: to the side that is entered, and from it; plan: of the first. servers: of the
-    side that is left, without those that are gone (`without`).
+    settings: of the forward stream. streams: to the side that is entered, and from it; plan: of the first. servers: of
+    the side that is left, without those that are gone (`without`).
     """
     stream, other = streams
     there = cutover.Direction.THERE
     lag = settings.cutover.max_lag_seconds
     held = readiness.problems(stream, state, plan, lag, without, PATIENCE)
-    held += way_back.of_moved(moved(settings, state))
+    held += reverse_stream.of_moved(moved(settings, state))
     held += [
         Blocker(Kind.CASCADES, facts={"reason": reason})
         for reason in unfollowed_cascades.left_out(servers, plan, settings.cutover)

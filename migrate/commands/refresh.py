@@ -20,7 +20,7 @@ def refresh(
     """Ask for rows to be refreshed, and wait until their owner has done so; returns how many.
 
     Args: name: the table, as database.table. keys: one text for each row, or a JSON list for a key of several columns.
-    Raises: ConfigError for a table or key that is none, StopError when the partition stands still, ServerError when
+    Raises: ConfigError for a table or key that is none, StopError when the partition is stopped, ServerError when
     nothing consumed it in time.
     """
     plan = stored_plan(settings, state)

@@ -2,7 +2,7 @@
 
 1. take partition leases and raise the fences; 2. read from the end of the consumed prefix; 3. write one poll's
 records; 4. queue the messages; 5. every interval: swap, merge, mark consumed.
-Steps 1–4 run in the calling thread, step 5 in a thread of its own. A partition that cannot go on stands still alone
+Steps 1–4 run in the calling thread, step 5 in a thread of its own. A partition that cannot go on is stopped alone
 and is tried again; one that another consumer holds now, or shall hold, is let go.
 """
 
@@ -82,7 +82,7 @@ class Consumer:
         stop: threading.Event,
         gone: Collection[str] = (),
     ) -> None:
-        """gone: topics and delay topics that the broker does not have: their partitions stand still."""
+        """gone: topics and delay topics that the broker does not have: their partitions are stopped."""
         self._settings = settings
         self._state = state
         self._leases = leases
@@ -156,16 +156,16 @@ class Consumer:
             return []
 
         def write(connection: sa.Connection) -> tuple[set[str], dict[Partition, set[int]]]:
-            lost = self._leases.lost(connection, [tenure.held for tenure, _ in decoded])
+            lost = self._leases.lost(connection, [leased.held for leased, _ in decoded])
             done: dict[Partition, set[int]] = {}
             records: dict[Partition, list[Record]] = {}
-            for tenure, items in decoded:
-                if tenure.partition.lease in lost:
+            for leased, items in decoded:
+                if leased.partition.lease in lost:
                     continue
-                if items[0][0].offset <= tenure.recorded:
+                if items[0][0].offset <= leased.recorded:
                     offsets = [raw.offset for raw, _ in items]
-                    done[tenure.partition] = record.done_offsets(connection, tenure.partition, offsets)
-                records[tenure.partition] = [
+                    done[leased.partition] = record.done_offsets(connection, leased.partition, offsets)
+                records[leased.partition] = [
                     Record(raw.offset, message.source, message.coordinate, len(message.data)) for raw, message in items
                 ]
             record.insert_new(connection, records)
@@ -173,13 +173,13 @@ class Consumer:
 
         lost, known = self._in_state(write)
         received = []
-        for tenure, items in decoded:
-            if tenure.partition.lease in lost:
-                self._partitions.lost(tenure.partition)
+        for leased, items in decoded:
+            if leased.partition.lease in lost:
+                self._partitions.lost(leased.partition)
                 continue
-            done = known.get(tenure.partition, set())
+            done = known.get(leased.partition, set())
             received += [
-                Received(tenure.partition, raw.offset, len(raw.value), message, raw.offset not in done, raw.topic)
+                Received(leased.partition, raw.offset, len(raw.value), message, raw.offset not in done, raw.topic)
                 for raw, message in items
             ]
         measured.received(item.size for item in received)
@@ -192,13 +192,13 @@ class Consumer:
             by_partition.setdefault((raw.topic, raw.partition), []).append(raw)
         decoded = []
         for where, part in by_partition.items():
-            tenure = self._partitions.read_at(*where)
-            if tenure is None:
+            leased = self._partitions.read_at(*where)
+            if leased is None:
                 continue  # given up meanwhile
-            if (last := tenure.evidence) is not None:
-                tenure.evidence = None
+            if (last := leased.evidence) is not None:
+                leased.evidence = None
                 if part[0].offset <= last.offset and self._is_other(last, part[0]):
-                    self._partitions.cut(tenure)
+                    self._partitions.cut(leased)
                     continue
                 part = [raw for raw in part if raw.offset > last.offset]
             items = []
@@ -206,18 +206,18 @@ class Consumer:
                 try:
                     items.append((raw, decode(raw.value, raw.where, raw.offset)))
                 except StopError as error:
-                    if why := self._left_out.reason(tenure.partition, raw.offset):
+                    if why := self._left_out.reason(leased.partition, raw.offset):
                         measured.set_aside.labels("left out").inc()
                         log.warning("a message is left out", message=raw.where, refusal=error.message, reason=why)
                         items.append((raw, without_rows(raw.offset)))
                         continue
                     hint = error.hint_and(leave_out_hint(raw.topic, raw.partition, raw.offset))
                     self._partitions.unreadable(
-                        tenure, raw.offset, StopError(error.message, hint=hint, code=Code.MESSAGE)
+                        leased, raw.offset, StopError(error.message, hint=hint, code=Code.MESSAGE)
                     )
                     break
             if items:
-                decoded.append((tenure, items))
+                decoded.append((leased, items))
         return decoded
 
     @staticmethod
@@ -318,9 +318,9 @@ class Consumer:
         """Extend the consumed prefixes, in one transaction, of the partitions that are still ours."""
 
         def mark(connection: sa.Connection) -> tuple[set[str], set[Partition]]:
-            lost = self._leases.lost(connection, [self._partitions.tenure(done.partition).held for done in consumed])
+            lost = self._leases.lost(connection, [self._partitions.leased(done.partition).held for done in consumed])
             ours = [done for done in consumed if done.partition.lease not in lost]
-            written = {done.partition: self._partitions.tenure(done.partition).end for done in ours}
+            written = {done.partition: self._partitions.leased(done.partition).end for done in ours}
             noted = {done.partition: done.notes for done in ours if done.notes is not None}
             back = self._find_put_back(connection, written, noted)
             ours = [done for done in ours if done.partition not in back]

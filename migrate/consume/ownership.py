@@ -1,4 +1,4 @@
-"""The partitions that are ours, and those of them that stand still."""
+"""The partitions that are ours, and those of them that are stopped."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class LeasedPartition:
     held: HeldLease
     topic: str
     recorded: int = NO_RECORD  # the highest offset with a record from before we took it
-    noted: bool = True  # the state has a note that it stands still, or may have one of an owner before
+    noted: bool = True  # the state has a note that it is stopped, or may have one of an owner before
 
     evidence: LastConsumed | None = None  # what is read first, and not given on
     begun: bool = False  # it is read, or was
@@ -66,13 +66,13 @@ class LeasedPartition:
 
     @property
     def name(self) -> str:
-        """For the notes of what stands still, and why."""
+        """For the notes of what is stopped, and why."""
         return stop_reason.of_partition(*self.where)
 
 
 @dataclass(slots=True)
 class StoppedPartition:
-    """Why a partition stands still, and when it is tried again: what was refused may have been mended meanwhile."""
+    """Why a partition is stopped, and when it is tried again: what was refused may have been mended meanwhile."""
 
     error: MigrateError
     resume_at: int | None  # only reading stopped, at this offset, and what was read before goes on; None: all of it

@@ -82,12 +82,12 @@ class PartitionStart:
         self._stop = stop
         self._migration = migration
 
-    def take(self, tenure: LeasedPartition) -> tuple[int, bool]:
+    def take(self, leased: LeasedPartition) -> tuple[int, bool]:
         """Become the partition's writer; returns the offset to read from, and whether the broker has no more.
 
         Raises: OwnershipLost, StopError; ServerError when `migrate init` changed the migration.
         """
-        partition = tenure.partition
+        partition = leased.partition
 
         def load(connection: sa.Connection) -> _Known:
             start = record.next_offset(connection, partition)
@@ -98,33 +98,33 @@ class PartitionStart:
             evidence = LastConsumed(*seen) if seen is not None and seen[0] + 1 == start else None
             return _Known(start, marks, had, last, evidence, migrations.get(connection, self._settings.name))
 
-        found, watermark, had, tenure.recorded, tenure.evidence, known = self._in_state(load)
+        found, watermark, had, leased.recorded, leased.evidence, known = self._in_state(load)
         if known != self._migration:
             raise ServerError("the migration has other topics or partitions now", hint="this process starts again")
         start = found or 0
-        low, high = self._reader.bounds(*tenure.where)
-        if start < low and self._is_set_back(tenure.named, start, low):
+        low, high = self._reader.bounds(*leased.where)
+        if start < low and self._is_set_back(leased.named, start, low):
             start = low
         if start < low:
             raise StopError(
-                f"{tenure.named}: reading goes on at offset {start}, the broker has {low} to {high}",
+                f"{leased.named}: reading goes on at offset {start}, the broker has {low} to {high}",
                 hint=DELETED,
                 code=Code.TOPIC,
             )
-        is_other = start > high or tenure.is_cut
+        is_other = start > high or leased.is_cut
         if is_other:
-            self._refuse_another_topic(tenure)
-        behind, most, notes = self._take(tenure, watermark, had, low if is_other else None)
+            self._refuse_another_topic(leased)
+        behind, most, notes = self._take(leased, watermark, had, low if is_other else None)
         if notes:
-            self._in_state(partial(self._forget_unless_noted, tenure, notes))
+            self._in_state(partial(self._forget_unless_noted, leased, notes))
         if most > start and not is_other:
             self._in_state(partial(self._forget_unless_recorded, partition, most))
         if is_other:  # noted behind that: who is killed in between finds it again
-            self._read_again(tenure, start, low, high)
+            self._read_again(leased, start, low, high)
             start = low
         if behind:
-            start = self._set_back(tenure, start, low, {one: (has, had[one]) for one, has in behind.items()})
-        tenure.end, tenure.begun = min(start, found or 0), True  # as the state has it now
+            start = self._set_back(leased, start, low, {one: (has, had[one]) for one, has in behind.items()})
+        leased.end, leased.begun = min(start, found or 0), True  # as the state has it now
         return start, start == high
 
     def _is_set_back(self, where: str, start: int, low: int) -> bool:
@@ -139,19 +139,19 @@ class PartitionStart:
 
     def _take(
         self,
-        tenure: LeasedPartition,
+        leased: LeasedPartition,
         watermark: Mapping[str, Coordinate],
         had: Mapping[DatabaseName, int],
         at_most: int | None,
     ) -> ReachedBefore:
         while True:
-            claim = Claim(tenure.partition, tenure.held.epoch, self._leases.holder)
+            claim = Claim(leased.partition, leased.held.epoch, self._leases.holder)
             try:
                 return self._owner.take(claim, watermark, had, at_most)
             except StateBehind as error:
-                later = self._in_state(partial(self._raised_above, tenure.partition.lease, error.epoch))
-                self._leases.raised(tenure.held, later)
-                tenure.held = later
+                later = self._in_state(partial(self._raised_above, leased.partition.lease, error.epoch))
+                self._leases.raised(leased.held, later)
+                leased.held = later
 
     def _raised_above(self, lease: str, epoch: int, connection: sa.Connection) -> HeldLease:
         self._forget_compared(connection)
@@ -162,13 +162,13 @@ class PartitionStart:
         if not record.is_there(connection, partition, most - 1):
             self._forget_compared(connection)
 
-    def _forget_unless_noted(self, tenure: LeasedPartition, notes: int, connection: sa.Connection) -> None:
+    def _forget_unless_noted(self, leased: LeasedPartition, notes: int, connection: sa.Connection) -> None:
         """notes: how many the state had before rows were written behind them. One that has fewer was put back, and who
         made them ended too: keys that are carried nowhere and markers of foreign keys are gone with them."""
-        partition = tenure.partition
+        partition = leased.partition
         if (has := record.notes(connection, [partition])[partition]) >= notes:
             return
-        self._leases.still_ours(connection, tenure.held)
+        self._leases.still_ours(connection, leased.held)
         self._forget_compared(connection)
         record.set_notes(connection, {partition: notes})
         log.warning("the state database was put back", partition=partition.number, notes=has, had=notes)
@@ -177,32 +177,32 @@ class PartitionStart:
         """The state was put back: with it went what had made everything found equal count no more."""
         compared.forget(connection, self._settings.name, Because.STATE)
 
-    def _refuse_another_topic(self, tenure: LeasedPartition) -> None:
+    def _refuse_another_topic(self, leased: LeasedPartition) -> None:
         """Offsets of a topic that was re-created say nothing. Raises StopError, also where the broker does not say."""
         try:
-            there = admin.describe(self._settings.kafka, tenure.topic)
+            there = admin.describe(self._settings.kafka, leased.topic)
         except ServerError as error:
             raise StopError(error.message, hint=error.hint, code=Code.TOPIC) from error
-        if there is None or there.id != tenure.partition.topic_id:
-            raise StopError(f"topic {tenure.topic} is another one by now, or gone", hint=BEGIN_ANEW, code=Code.TOPIC)
+        if there is None or there.id != leased.partition.topic_id:
+            raise StopError(f"topic {leased.topic} is another one by now, or gone", hint=BEGIN_ANEW, code=Code.TOPIC)
 
-    def _read_again(self, tenure: LeasedPartition, start: int, low: int, high: int) -> None:
+    def _read_again(self, leased: LeasedPartition, start: int, low: int, high: int) -> None:
         """The broker lost messages that were consumed, and may have others in their places: all that it has is read
         once more, and what the targets have of it is a repeat."""
-        partition = tenure.partition
-        found = LostMessages(BROKER, tenure.named, min(start, high), start, low)
+        partition = leased.partition
+        found = LostMessages(BROKER, leased.named, min(start, high), start, low)
 
         def note(connection: sa.Connection) -> None:
-            self._leases.still_ours(connection, tenure.held)
+            self._leases.still_ours(connection, leased.held)
             record.forget(connection, partition, low)
             reached.note_lost(connection, partition.migration, found)
 
         self._in_state(note)
         log.error("the broker lost acknowledged messages", lost=str(found), read_again_from=low)
-        tenure.recorded, tenure.evidence, tenure.is_cut = NO_RECORD, None, False
+        leased.recorded, leased.evidence, leased.is_cut = NO_RECORD, None, False
 
     def _set_back(
-        self, tenure: LeasedPartition, start: int, low: int, behind: Mapping[DatabaseName, tuple[Remaining, int]]
+        self, leased: LeasedPartition, start: int, low: int, behind: Mapping[DatabaseName, tuple[Remaining, int]]
     ) -> int:
         """Databases lost what they had: from where on the partition is to be applied again. Returns the offset.
 
@@ -210,7 +210,7 @@ class PartitionStart:
         by a verification (invariant fence-compares). So is all that a database lost in which applications write: older
         changes would come over newer rows there.
         """
-        partition, where = tenure.partition, tenure.named
+        partition, where = leased.partition, leased.named
         consumed = start
         given_up = {database for database, (has, _) in behind.items() if has.active}
         start = max(low, min([start, *(has.offset for has, _ in behind.values() if not has.active)]))
@@ -220,7 +220,7 @@ class PartitionStart:
         ]
 
         def note(connection: sa.Connection) -> None:
-            self._leases.still_ours(connection, tenure.held)
+            self._leases.still_ours(connection, leased.held)
             record.set_back(connection, partition, start)
             for one in found:
                 reached.note_lost(connection, partition.migration, one)
@@ -228,7 +228,7 @@ class PartitionStart:
                     reached.lower(connection, partition, one.database, one.start)
 
         self._in_state(note)
-        tenure.recorded, tenure.evidence = NO_RECORD, None  # what was applied is to be applied again
+        leased.recorded, leased.evidence = NO_RECORD, None  # what was applied is to be applied again
         for one in found:
             told = log.warning if one.healed else log.error
             told("a target lost committed transactions", lost=str(one), applied_again_from=start)

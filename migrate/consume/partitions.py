@@ -1,4 +1,4 @@
-"""Which partitions a consumer works on: taking them, giving them up, and those that stand still for a time."""
+"""Which partitions a consumer works on: taking them, giving them up, and those that are stopped for a time."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Partitions:
         self._queue = queue
         self._stop = stop
         self._mine: dict[Partition, LeasedPartition] = {}
-        self._halts: dict[Partition, StoppedPartition] = {}
+        self._stopped: dict[Partition, StoppedPartition] = {}
         self._failed: dict[Partition, MigrateError] = {}
         self._next_look = 0.0
         self._joined = False
@@ -75,13 +75,13 @@ class Partitions:
     # -- asked by the consumer
 
     def read_at(self, topic: str, number: int) -> LeasedPartition | None:
-        """The tenure of a partition, as the broker names it; None when it is not to be read now."""
-        tenure = self._mine.get(self._by_place[topic, number])
-        return tenure if tenure is not None and not self._stands(tenure.partition) else None
+        """The partition that we hold, as the broker names it; None when it is not to be read now."""
+        leased = self._mine.get(self._by_place[topic, number])
+        return leased if leased is not None and not self._stands(leased.partition) else None
 
     def reading(self) -> list[tuple[str, int]]:
         """The partitions that are read, as the broker names them."""
-        return [tenure.where for partition, tenure in self._mine.items() if not self._stands(partition)]
+        return [leased.where for partition, leased in self._mine.items() if not self._stands(partition)]
 
     def works(self, partition: Partition) -> bool:
         """Whether what was read of a partition is to be merged. For the merging thread, with `turn` held."""
@@ -89,13 +89,13 @@ class Partitions:
 
     def consumed(self) -> dict[Partition, int]:
         """The end of the consumed prefix of those that are worked on, as it was written last. With `turn` held."""
-        return {part: tenure.end for part, tenure in self._mine.items() if self.works(part) and tenure.begun}
+        return {part: leased.end for part, leased in self._mine.items() if self.works(part) and leased.begun}
 
-    def tenure(self, partition: Partition) -> LeasedPartition:
+    def leased(self, partition: Partition) -> LeasedPartition:
         return self._mine[partition]
 
     def _stands(self, partition: Partition) -> bool:
-        stopped = self._halts.get(partition)
+        stopped = self._stopped.get(partition)
         return stopped is not None and stopped.standing
 
     # -- told by the consumer
@@ -106,42 +106,42 @@ class Partitions:
 
     def went_on(self, connection: sa.Connection, done: Consumed) -> None:
         """A merge got through; in the transaction that marks it, with `turn` held. A note of a stop is over then."""
-        tenure, stopped = self._mine[done.partition], self._halts.get(done.partition)
-        if tenure.noted and (stopped is None or stopped.is_over(done.end)):
-            stop_reason.clear(connection, self._settings.name, tenure.name)
+        leased, stopped = self._mine[done.partition], self._stopped.get(done.partition)
+        if leased.noted and (stopped is None or stopped.is_over(done.end)):
+            stop_reason.clear(connection, self._settings.name, leased.name)
 
     def marked(self, done: Consumed) -> None:
         """That transaction is committed; with `turn` held."""
-        stopped = self._halts.get(done.partition)
+        stopped = self._stopped.get(done.partition)
         self._mine[done.partition].end = done.end
         if stopped is None or stopped.is_over(done.end):
             self._mine[done.partition].noted = False
-            self._halts.pop(done.partition, None)
+            self._stopped.pop(done.partition, None)
 
-    def unreadable(self, tenure: LeasedPartition, offset: int, error: StopError) -> None:
+    def unreadable(self, leased: LeasedPartition, offset: int, error: StopError) -> None:
         """A message is none: nothing behind it is read; what was read before it goes on."""
-        self._reader.unassign(*tenure.where)
-        self._stand_still(tenure, error, offset)
+        self._reader.unassign(*leased.where)
+        self._stand_still(leased, error, offset)
 
     def gone(self, topic: str, number: int, error: StopError) -> None:
         """The broker no longer has the next message."""
-        if tenure := self.read_at(topic, number):
+        if leased := self.read_at(topic, number):
             if isinstance(error, MessagesLost):
-                self.cut(tenure)
+                self.cut(leased)
                 return
-            self._drop(tenure)
-            self._stand_still(tenure, error)
+            self._drop(leased)
+            self._stand_still(leased, error)
 
     def lost(self, partition: Partition) -> None:
         """Another process holds its lease."""
-        if tenure := self._mine.get(partition):
-            log.warning("partition lost", topic=tenure.topic, partition=partition.number)
-            self._let_go(tenure)
+        if leased := self._mine.get(partition):
+            log.warning("partition lost", topic=leased.topic, partition=partition.number)
+            self._let_go(leased)
 
     # -- every two seconds
 
     def look_after(self) -> None:
-        """Deal with what failed; every two seconds try again what stands still, and take or give up partitions.
+        """Deal with what failed; every two seconds try again what is stopped, and take or give up partitions.
 
         For the reading thread. Raises: ServerError, also when stopping.
         """
@@ -167,17 +167,17 @@ class Partitions:
         self._try_again()
 
     def _deal_with(self, partition: Partition, error: MigrateError) -> None:
-        tenure = self._mine.get(partition)
-        if tenure is None:
+        leased = self._mine.get(partition)
+        if leased is None:
             return
         if isinstance(error, DatabaseBehind | PutBack):
-            self._drop(tenure)
+            self._drop(leased)
             with self.turn:
-                self._halts.pop(partition, None)  # what stops the reading is met again
-            self._begin(tenure)
+                self._stopped.pop(partition, None)  # what stops the reading is met again
+            self._begin(leased)
         elif isinstance(error, StopError):
-            self._drop(tenure)
-            self._stand_still(tenure, error)
+            self._drop(leased)
+            self._stand_still(leased, error)
         else:
             self.lost(partition)
 
@@ -187,9 +187,9 @@ class Partitions:
             assignment.join(self._leases)
             self._joined = True
         ours = assignment.fair_share(self._leases, len(self._by_place))
-        for tenure in list(self._mine.values())[ours:]:
-            self._let_go(tenure)
-            log.info("partition given up", topic=tenure.topic, partition=tenure.partition.number)
+        for leased in list(self._mine.values())[ours:]:
+            self._let_go(leased)
+            log.info("partition given up", topic=leased.topic, partition=leased.partition.number)
         for (topic, _), partition in self._by_place.items():
             if len(self._mine) >= ours or self._stop.is_set():
                 return
@@ -203,20 +203,20 @@ class Partitions:
         return next((known[name] for name in (topic, *self._delays[topic]) if name in known), None)
 
     def _topic_gone(self, topic: str, error: StopError) -> None:
-        for tenure in [one for one in self._mine.values() if one.topic == topic]:
-            known = self._stands(tenure.partition) and self._halts[tenure.partition].error.message == error.message
+        for leased in [one for one in self._mine.values() if one.topic == topic]:
+            known = self._stands(leased.partition) and self._stopped[leased.partition].error.message == error.message
             if not known:
-                self._drop(tenure)
-                self._stand_still(tenure, error)
+                self._drop(leased)
+                self._stand_still(leased, error)
 
     def _try_again(self) -> None:
-        if self._halts:
+        if self._stopped:
             asked = self._retry_asked()
             if asked != self._asked:
                 self._asked = asked
-                for stopped in self._halts.values():
+                for stopped in self._stopped.values():
                     stopped.due = 0.0
-        for partition, stopped in list(self._halts.items()):
+        for partition, stopped in list(self._stopped.items()):
             if not stopped.standing or time.monotonic() < stopped.due:
                 continue
             stopped.standing = False
@@ -228,79 +228,79 @@ class Partitions:
     def _retry_asked(self) -> object:
         return self._in_state(lambda connection: migrations.retry_asked(connection, self._settings.name))
 
-    def _begin(self, tenure: LeasedPartition) -> None:
+    def _begin(self, leased: LeasedPartition) -> None:
         """Read a partition from the end of its consumed prefix on."""
         try:
-            if (error := self._gone(tenure.topic)) is not None:
+            if (error := self._gone(leased.topic)) is not None:
                 raise error
-            start, is_end = self._beginning.take(tenure)
-            if is_end and tenure.noted:  # whatever stood in the way is applied
-                self._in_state(lambda connection: stop_reason.clear(connection, self._settings.name, tenure.name))
-                tenure.noted = False
+            start, is_end = self._beginning.take(leased)
+            if is_end and leased.noted:  # whatever stood in the way is applied
+                self._in_state(lambda connection: stop_reason.clear(connection, self._settings.name, leased.name))
+                leased.noted = False
         except OwnershipLost:
-            self.lost(tenure.partition)
+            self.lost(leased.partition)
         except StopError as error:
-            self._stand_still(tenure, error)
+            self._stand_still(leased, error)
         else:
-            self._read(tenure, start)
+            self._read(leased, start)
 
-    def cut(self, tenure: LeasedPartition) -> None:
+    def cut(self, leased: LeasedPartition) -> None:
         """The message that was consumed last is another one by now."""
-        tenure.is_cut = True
-        self._drop(tenure)
-        self._begin(tenure)
+        leased.is_cut = True
+        self._drop(leased)
+        self._begin(leased)
 
-    def _read(self, tenure: LeasedPartition, start: int) -> None:
-        seen = tenure.evidence is not None and self._reader.bounds(*tenure.where)[0] < start
+    def _read(self, leased: LeasedPartition, start: int) -> None:
+        seen = leased.evidence is not None and self._reader.bounds(*leased.where)[0] < start
         if not seen:
-            tenure.evidence = None
-        self._reader.assign(*tenure.where, start - 1 if seen else start)
+            leased.evidence = None
+        self._reader.assign(*leased.where, start - 1 if seen else start)
         log.info(
             "partition taken",
-            topic=tenure.topic,
-            partition=tenure.partition.number,
-            epoch=tenure.held.epoch,
+            topic=leased.topic,
+            partition=leased.partition.number,
+            epoch=leased.held.epoch,
             offset=start,
         )
 
-    def _let_go(self, tenure: LeasedPartition) -> None:
-        self._drop(tenure)
+    def _let_go(self, leased: LeasedPartition) -> None:
+        self._drop(leased)
         with self.turn:
-            self._mine.pop(tenure.partition)
-            self._halts.pop(tenure.partition, None)
-        self._leases.release(tenure.partition.lease)
+            self._mine.pop(leased.partition)
+            self._stopped.pop(leased.partition, None)
+        self._leases.release(leased.partition.lease)
 
-    def _drop(self, tenure: LeasedPartition) -> None:
+    def _drop(self, leased: LeasedPartition) -> None:
         """Work on it no more, and forget what was read of it; waits for a batch that is under way."""
         with self.turn:
-            self._reader.unassign(*tenure.where)
-            self._queue.drop(tenure.partition)
-            self._owner.drop(tenure.partition)
-            self._failed.pop(tenure.partition, None)
+            self._reader.unassign(*leased.where)
+            self._queue.drop(leased.partition)
+            self._owner.drop(leased.partition)
+            self._failed.pop(leased.partition, None)
 
-    def _stand_still(self, tenure: LeasedPartition, error: StopError, offset: int | None = None) -> None:
-        partition = tenure.partition
+    def _stand_still(self, leased: LeasedPartition, error: StopError, offset: int | None = None) -> None:
+        partition = leased.partition
         with self.turn:
-            before = self._halts.get(partition)
+            before = self._stopped.get(partition)
             known = before is not None and before.error.message == error.message
             stopped = before if before is not None and known else StoppedPartition(error, offset)
             stopped.resume_at = offset
             stopped.stand()
-            self._halts[partition] = stopped
-            tenure.noted = True
+            self._stopped[partition] = stopped
+            leased.noted = True
         if not known:
             measured.partition_stops.inc()
             told = {
-                "topic": tenure.topic,
+                "topic": leased.topic,
                 "partition": partition.number,
                 "reason": error.message,
                 "hint": error.way_out,
             }
-            log.error("a partition stands still", **told)
+            log.error("a partition is stopped", **told)
 
         def note(connection: sa.Connection) -> None:
-            if not self._leases.lost(connection, [tenure.held]):  # else its next owner has cleared what there was
-                stop_reason.note(connection, self._settings.name, tenure.name, error)
+            if not self._leases.lost(connection, [leased.held]):  # else its next owner has cleared what there was
+                stop_reason.note(connection, self._settings.name, leased.name, error)
 
         self._in_state(note)
 

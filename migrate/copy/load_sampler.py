@@ -135,5 +135,5 @@ def _lag(one: _Measured, session: Connection) -> list[LoadReading]:
         return [LoadReading(one.name, Signal.LAG, inf, "it is no replica")]
     late = [next(row[name] for name in _BEHIND if name in row) for row in channels]
     if None in late:
-        return [LoadReading(one.name, Signal.LAG, inf, "replication stands still")]
+        return [LoadReading(one.name, Signal.LAG, inf, "replication is stopped")]
     return [LoadReading(one.name, Signal.LAG, float(max(late)))]

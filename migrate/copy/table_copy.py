@@ -38,7 +38,7 @@ class TableCopy(TableSteps):
             self.refuse(connection)
             if not self.enter(connection):
                 return False
-        self._patience.call(self._open_table)
+        self._retries.call(self._open_table)
         self.go_on()
         return True
 
@@ -68,7 +68,7 @@ class TableCopy(TableSteps):
         most_rows: what those that are planned now have at most.
         """
         self._most_rows = most_rows
-        return self._patience.call(lambda: self._wave(size))
+        return self._retries.call(lambda: self._wave(size))
 
     def settle(self, results: Iterable[ChunkResult]) -> None:
         """Book what became of handed-out chunks; those to be tried again are handed out again.
@@ -77,7 +77,7 @@ class TableCopy(TableSteps):
         """
         with self._state.begin() as connection:
             problems, done = self.book(connection, results)
-        self._patience.judge(problems, succeeded=done)
+        self._retries.judge(problems, succeeded=done)
 
     def finish(self) -> bool:
         """Close the table's chunk fence in every target database; deletes leave no ledger rows from here on.
@@ -85,16 +85,16 @@ class TableCopy(TableSteps):
         False, and it is open: a target database lost chunks that were done, and they are to be copied again. Raises:
         OwnershipLost when another run began meanwhile.
         """
-        self._patience.call(self._compare_fences)
+        self._retries.call(self._compare_fences)
         if self.lost:
             with self._state.begin() as connection:
                 self.take_back(connection)
-            self._patience.call(self._open_table)
+            self._retries.call(self._open_table)
             self.go_on_again()
             return False
         with self._state.begin() as connection:
             self.end(connection)
-        self._patience.call(self._close_table)
+        self._retries.call(self._close_table)
         with self._state.begin() as connection:
             self.ended(connection)
         return True

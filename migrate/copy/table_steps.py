@@ -93,7 +93,7 @@ class TableSteps:
         self._size = ChunkSize(settings.copy_, 0)
         self._most_rows: int | None = None
         self._paging: tuple[Planner, Iterator[Chunk]] | None = None
-        self._patience = Retries(settings, f"copy of {planned.table.full_name}", self._forget, sleep)
+        self._retries = Retries(settings, f"copy of {planned.table.full_name}", self._forget, sleep)
 
     def refuse(self, connection: sa.Connection) -> None:
         """What no table of the source may be copied for; in the transaction of `enter`, before it."""
@@ -262,7 +262,7 @@ class TableSteps:
 
     def go_on_again(self) -> None:
         """As after a copy was opened again: what the stream applied before it can be read."""
-        self._patience.call(lambda: recopy.wait_until_readable(self._settings, self.planned.table))
+        self._retries.call(lambda: recopy.wait_until_readable(self._settings, self.planned.table))
         self.opened_again = False
 
     def end(self, connection: sa.Connection) -> None:
@@ -335,7 +335,7 @@ class TableSteps:
             else:
                 self._queue.append(one.chunk)
         self.chunks_planned = len(known)
-        self._patience.call(self._look)
+        self._retries.call(self._look)
 
     def _look(self) -> None:
         planner = self._planner()

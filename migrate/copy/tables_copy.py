@@ -52,7 +52,7 @@ class TablesCopy:
         self._waiting = list[TableCopy]()  # with chunks to begin, perhaps
         self._out: dict[TableCopy, int] = {}  # chunks that are being copied
         what = f"copy of {len(copies)} tables from {self.active[0].planned.table.full_name} on"
-        self._patience = Retries(settings, what, self._forget, sleep)
+        self._retries = Retries(settings, what, self._forget, sleep)
 
     def begin(self) -> list[TableCopy]:
         """Start or resume; returns those that are copied already.
@@ -98,7 +98,7 @@ class TablesCopy:
         while self._waiting and len(chosen) < chunks:
             copy = self._waiting.pop(0)
             with self._alone(copy):
-                if ranges := self._patience.call(lambda copy=copy: copy.choose(1, most_rows)):  # type: ignore[misc]
+                if ranges := self._retries.call(lambda copy=copy: copy.choose(1, most_rows)):  # type: ignore[misc]
                     chosen[copy] = ranges
         attempts: dict[TableCopy, list[Attempt]] = {}
 
@@ -143,7 +143,7 @@ class TablesCopy:
         for copy in [one for one in self._waiting if one.chunks_planned > _MOST_CHUNKS and not self._out.get(one)]:
             self._waiting.remove(copy)
             self.active.remove(copy)
-        self._patience.judge(problems, succeeded=succeeded)
+        self._retries.judge(problems, succeeded=succeeded)
 
     def ended(self) -> list[TableCopy]:
         """Those whose chunks are all done, each told once; to be called when `wave` gave none, or fewer than asked."""
@@ -202,7 +202,7 @@ class TablesCopy:
                 for database in copy.planned.databases:
                     here.setdefault(database, []).append(copy)
         for database in sorted(here):
-            self._patience.call(lambda database=database: self._at_target(database, here, step))  # type: ignore[misc]
+            self._retries.call(lambda database=database: self._at_target(database, here, step))  # type: ignore[misc]
 
     def _at_target(
         self,

@@ -1,8 +1,8 @@
-"""The way back: the settings of a migration whose sources are the targets of another, and the other way round.
+"""The reverse stream: the settings of a migration whose sources are the targets of another, and the other way round.
 
 From the switch on, changes at the targets flow back into the source tables by the same machinery: each
 target server is a source, the places of one table are a group that ends in that one table, and transactions that the
-way there wrote are marked by its fence, so that they do not come back (invariant own-writes-marked).
+forward stream wrote are marked by its fence, so that they do not come back (invariant own-writes-marked).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from migrate.settings import Database, Settings, Source, TableSettings, Target
 from migrate.sharding.rule import node
 from migrate.state import position
 from migrate.state.migration import REVERSE
-from migrate.target import way_back
+from migrate.target import reverse_obstacles
 from migrate.target.routing import Plan
 
 SUFFIX = REVERSE
@@ -28,9 +28,9 @@ _READABLE, _DIGITS = 24, 16
 
 
 def reversed_settings(settings: Settings, plan: Plan) -> Settings:
-    """The settings of the way back of a migration; `plan` is of the way there.
+    """The settings of the reverse stream of a migration; `plan` is of the forward stream.
 
-    Raises ConfigError for what has no way back.
+    Raises ConfigError for what has no reverse stream.
     """
     _refuse(settings, plan)
     servers = _servers(settings, plan)
@@ -65,7 +65,7 @@ def reversed_settings(settings: Settings, plan: Plan) -> Settings:
 
 
 class MovedSource(NamedTuple):
-    """A source that is read at another address since a failover: the way back still writes to the first one."""
+    """A source that is read at another address since a failover: the reverse stream still writes to the first one."""
 
     source: str
     read: str
@@ -82,11 +82,11 @@ def moved(settings: Settings, state: sa.Engine) -> list[MovedSource]:
 def _refuse(settings: Settings, plan: Plan) -> None:
     if len(settings.name) > _LONGEST:
         raise ConfigError(
-            f"name: '{settings.name}' leaves no room for the way back's, which is {settings.name}{SUFFIX}",
+            f"name: '{settings.name}' leaves no room for the reverse stream's, which is {settings.name}{SUFFIX}",
             hint=f"names of migrations that are to be switched have up to {_LONGEST} characters",
         )
-    for table, why, mend in way_back.obstacles(plan):
-        raise ConfigError(f"tables: {table.full_name} has no way back: {why}", hint=mend)
+    for table, why, mend in reverse_obstacles.obstacles(plan):
+        raise ConfigError(f"tables: {table.full_name} has no reverse stream: {why}", hint=mend)
 
 
 def _reached(server: Source | Target) -> dict[str, object]:
@@ -108,7 +108,8 @@ def _servers(settings: Settings, plan: Plan) -> dict[str, Source]:
 def _named(*identity: str) -> str:
     """A name for a source's database or table, that sharding rules and groups take.
 
-    It enters the hash of a rule that is stored when the way back begins, so it depends on nothing else in the config.
+    It enters the hash of a rule that is stored when the reverse stream begins, so it depends on nothing else in the
+    config.
     """
     readable = re.sub("[^A-Za-z0-9_]", "_", identity[-1])[:_READABLE]
     digest = hashlib.sha256(json.dumps(identity).encode()).hexdigest()

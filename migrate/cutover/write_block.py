@@ -52,7 +52,7 @@ class WriteBlocks:
         say: Say,
         without: Collection[str] = (),
     ) -> None:
-        """settings: of the way there; plan: with the tables of that side; without: servers that are
+        """settings: of the forward stream; plan: with the tables of that side; without: servers that are
         gone, at which nothing can be ended: that stays noted."""
         self._name = settings.name
         self._cutover: Cutover = settings.cutover

@@ -99,7 +99,7 @@ class LostDeletes:
         self._migration = migration
         self._clock = clock
         self._stop = stop
-        self._patience = _PATIENCE_SECONDS + settings.consume.merge_interval_seconds
+        self._retries = _PATIENCE_SECONDS + settings.consume.merge_interval_seconds
         self._every = max(_LEAST_SECONDS, *settings.delay.tiers_seconds)
         self._next = self._until = 0.0
         self._ends: dict[Part, int] | None = None  # while a look is under way: where the partitions ended
@@ -127,7 +127,7 @@ class LostDeletes:
                     self._over(self._every)
                     return
                 self._ends = {part: reader.bounds(*part)[1] for part in self._parts}
-                self._until = now + self._patience
+                self._until = now + self._retries
             applied = self._applied(self._ends)
             if len(applied) < len(self._ends) and now < self._until:
                 return

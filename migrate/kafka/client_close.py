@@ -1,7 +1,7 @@
 """Ending Kafka clients beside the thread that used them.
 
 A client waits for its own threads when it ends, and one that has lost its broker may wait for good (librdkafka issues
-4131 and 4674): whoever dropped its last reference would stand still with it.
+4131 and 4674): whoever dropped its last reference would hang with it.
 """
 
 from __future__ import annotations

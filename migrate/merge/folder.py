@@ -66,7 +66,7 @@ class Folder:
         self._layouts = layouts
         self._skipped = skipped
         self._left_out = left_out
-        self._belief = TrustedPlaces(history)
+        self._trusted = TrustedPlaces(history)
         self._passed_over: set[str] = set()  # as was said already
 
     def fold(self, owned: OwnedPartition, items: Sequence[Received]) -> Folded:
@@ -98,7 +98,7 @@ class Folder:
         if not self._layouts.counts(message):
             self._pass_over(message)
             return
-        self._belief.refuse_beyond(message, item.offset)
+        self._trusted.refuse_beyond(message, item.offset)
         self._refuse_lost(draft, message, owned)
         planned = self._plan.find(message.source, message.database, message.table)
         if message.cascade:
@@ -129,7 +129,7 @@ class Folder:
         if seen is None:
             seen = owned.incarnation(source)
         if message.incarnation < seen and source not in draft.asked:
-            self._belief.refuse_lost(message, seen)
+            self._trusted.refuse_lost(message, seen)
             draft.asked.add(source)
         draft.incarnations[source] = max(seen, message.incarnation)
 
@@ -209,7 +209,7 @@ class Folder:
             if message.type in _TAKE_ROWS:
                 raise StopError(
                     f"{told}: the rows that it takes away stay at the targets",
-                    hint="`migrate verify --repair` takes them away there, once the message is left out",
+                    hint="`migrate verify --repair` takes them out there, once the message is left out",
                     code=Code.MESSAGE,
                 )
             if planned.ddl == "stop":

@@ -95,7 +95,7 @@ class Merger:
         if waits is not None:
             self._cascades = Cascades(plan, self._layouts, self._sources, self._targets, sender.migration, waits)
         sources = [*(source.name for source in plan.settings.sources), CANAL]
-        self._taking = TakeOver(
+        self._take_over = TakeOver(
             plan.settings.name, sources, plan.used_databases, self._targets.lanes, self._targets.retry, sides
         )
 
@@ -115,7 +115,7 @@ class Merger:
         """
         with self._busy:
             self._layouts.refresh()
-            owned, found = self._taking.take(claim, watermark, had, at_most)
+            owned, found = self._take_over.take(claim, watermark, had, at_most)
             self._owned[claim.partition] = owned
             if self._notes is not None:
                 self._notes.taken(claim.partition, claim.epoch)
@@ -131,7 +131,7 @@ class Merger:
 
         Databases that do not answer are left out. For any thread.
         """
-        return self._taking.find_behind(self._owned)
+        return self._take_over.find_behind(self._owned)
 
     def close(self) -> None:
         self._targets.close()

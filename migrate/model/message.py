@@ -46,7 +46,7 @@ class Op(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Delay:
-    """A delete that found nothing while its chunk was open, on its way back (invariant tombstone-under-open-chunk)."""
+    """A delete that found nothing while its chunk was open, and comes again (invariant tombstone-under-open-chunk)."""
 
     tier: int
     due_ms: int  # Unix time at which it is to be looked at again, in milliseconds

@@ -96,7 +96,7 @@ STATED: tuple[Setting, ...] = (
     # what statements and expressions mean
     Setting("sql_mode", SQL_MODE, "what is valid, and how it is read"),
     Setting("time_zone", "+00:00", "how TIMESTAMP is read and written"),
-    Setting("timestamp", "DEFAULT", "NOW stands still, and no lease runs out", unset=_OF_INIT_CONNECT),
+    Setting("timestamp", "DEFAULT", "NOW does not move, and no lease runs out", unset=_OF_INIT_CONNECT),
     Setting("old_mode", COMPILED, "what IGNORE and casts do", on=_ONLY_MARIADB),
     Setting("old", 0, "what index hints do", on=_ONLY_MARIADB),
     Setting("new", 0, "reserved words and types of older servers", on=frozenset({MYSQL, MYSQL_5})),

@@ -46,7 +46,7 @@ FOR_INIT = (
 BEYOND_INIT = (
     # the plan, and what the state database has of it
     schema.UNIQUE_KEYS,
-    schema.WAY_BACK,
+    schema.REVERSE_STREAM,
     server.TAKEN_BY_INIT,
     # each source
     server.VERSION_OF_SOURCE,

@@ -32,13 +32,13 @@ class Report:
             raise PreflightError(found[0].message + more, hint=found[0].mend)
 
 
-def run(settings: Settings, *, services: bool = False, way_back: bool = False) -> Report:
+def run(settings: Settings, *, services: bool = False, reverse: bool = False) -> Report:
     """Run every check.
 
     services: of the state server and Kafka too, and all that is advice, which init need not ask for; without it
-    ServerError is raised when a source does not answer. way_back: the target tables have the rows already, applications
+    ServerError is raised when a source does not answer. reverse: the target tables have the rows already, applications
     write there, and a cutover is to come.
     """
-    known = KnownFacts(settings, reverse=way_back, is_strict=not services)
+    known = KnownFacts(settings, reverse=reverse, is_strict=not services)
     run_checks(known, CHECKS if services else FOR_INIT)
     return Report(known.results, known.tables, known.sources.flavours)

@@ -61,7 +61,7 @@ class SourceOpening:
         migration: Migration,
         state: sa.Engine,
         keeper: PositionKeeper,
-        joining: AddedTables,
+        added: AddedTables,
         stop: threading.Event,
     ) -> None:
         self._settings = settings
@@ -70,7 +70,7 @@ class SourceOpening:
         self._migration = migration
         self._state = state
         self._keeper = keeper
-        self._joining = joining
+        self._added = added
         self._stop = stop
 
     def open(self) -> OpenedSource:
@@ -92,7 +92,7 @@ class SourceOpening:
                 self._keep(found, reached, stored, side, is_stored=in_state is not None)
                 side.set_right(self._state)
                 position, resume = self._goes_on(connection, reached, found)
-                self._joining.take_places(connection, position)
+                self._added.take_places(connection, position)
             charsets, logs = collation_charsets(connection), logs_cascades(connection)
             return OpenedSource(source, position, resume, charsets, connection.flavour, logs)
 

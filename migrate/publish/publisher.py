@@ -66,10 +66,10 @@ class Publisher:
         self._producer = self._new_producer()
         self._keeper = PositionKeeper(settings, source, state, leases, held, stop, self._acknowledged)
         tables = {name: one.table for name, one in planned.items()}
-        self._joining = AddedTables(settings.name, source, tables, state, self._keeper.writes, stop)
+        self._added = AddedTables(settings.name, source, tables, state, self._keeper.writes, stop)
         named = settings.source(source)
         self._opened = SourceOpening(
-            settings, named, planned, self._migration, state, self._keeper, self._joining, stop
+            settings, named, planned, self._migration, state, self._keeper, self._added, stop
         ).open()
         self._position, self._resume = self._opened.position, self._opened.resume
         self._keeper.begin(self._position)
@@ -181,7 +181,7 @@ class Publisher:
     def _reader(self) -> TransactionReader:
         """From the position on."""
         opened, position = self._opened, self._position
-        ahead = self._joining.ahead(position, self._resume.gtids, opened.flavour)
+        ahead = self._added.ahead(position, self._resume.gtids, opened.flavour)
         schema = self._history.schema(position, opened.charsets, ahead.names)
         sink = TransactionSink(
             opened.source.name,

@@ -47,7 +47,7 @@ difference = sa.Table(
 
 @dataclass(frozen=True, slots=True)
 class CheckCounts:
-    """What a run of the check did: chunks, rows, and keys. What a chunk's copy did is a `CopyCounts`."""
+    """What a run of the scheduled check did, which writes no row: chunks, rows and keys that it compared."""
 
     chunks: int
     rows: int  # read at the source

@@ -52,7 +52,10 @@ table = sa.Table(
 
 @dataclass(frozen=True, slots=True)
 class CopyCounts:
-    """What the copy of a chunk, or of several, did; rows, but `bytes_read` in bytes of the server's text."""
+    """What the copy of a chunk, or of several, did: rows, and `bytes_read` in bytes of the server's text.
+
+    What the stream did is an `AppliedCounts`, what the scheduled check did a `CheckCounts`.
+    """
 
     rows_read: int = 0
     rows_inserted: int = 0

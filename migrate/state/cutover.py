@@ -1,4 +1,4 @@
-"""Cutovers and ways back: each run with its journal, and the blocks on writes that are in place."""
+"""Cutovers and rollbacks: each run with its journal, and the blocks on writes that are in place."""
 
 from __future__ import annotations
 

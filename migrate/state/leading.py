@@ -16,7 +16,7 @@ from migrate.state.switch import Side
 
 
 def leads(connection: sa.Connection, name: str) -> bool:
-    """Whether applications write at the sources of this migration, or of this way back."""
+    """Whether applications write at the sources of this migration, or of this reverse stream."""
     of = migrations.reverse_of(connection, name)
     side = switch.get(connection, of or name).side
     return side is (Side.TARGET if of else Side.SOURCE)
@@ -34,7 +34,7 @@ def version(connection: sa.Connection, name: str) -> int:
 
 
 def frozen(connection: sa.Connection, name: str) -> int:
-    """The version of the switch that every database of a migration and its way back was frozen with last."""
+    """The version of the switch that every database of a migration and its reverse stream was frozen with last."""
     return switch.frozen(connection, migrations.reverse_of(connection, name) or name)
 
 
@@ -72,7 +72,7 @@ def sides(connection: sa.Connection, name: str) -> StreamSides:
 
 
 def hold(connection: sa.Connection, name: str) -> None:
-    """No cutover begins or switches until the transaction ends. For a migration, or its way back."""
+    """No cutover begins or switches until the transaction ends. For a migration, or its reverse stream."""
     switch.get(connection, migrations.reverse_of(connection, name) or name, lock=True)
 
 

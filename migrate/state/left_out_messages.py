@@ -33,7 +33,7 @@ class LeftOutMessage:
     partition: Partition
     offset: int
     size: int  # bytes of the message
-    refusal: str  # why its partition stood still
+    refusal: str  # why its partition was stopped
     reason: str
     since: datetime
 

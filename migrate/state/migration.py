@@ -156,12 +156,12 @@ def refuse_finished(connection: sa.Connection, name: str) -> None:
 
 
 def note_reverse(connection: sa.Connection, name: str, of: str) -> None:
-    """A migration is the way back of another."""
+    """A migration is the reverse stream of another."""
     connection.execute(sa.update(table).where(table.c.name == name).values(reverse_of=of))
 
 
 def reverse_of(connection: sa.Connection, name: str) -> str | None:
-    """Of which migration it is the way back; None for one of its own."""
+    """Of which migration it is the reverse stream; None for one of its own."""
     found: str | None = connection.execute(sa.select(table.c.reverse_of).where(table.c.name == name)).scalar()
     return found
 
@@ -176,7 +176,7 @@ def other_way(connection: sa.Connection, name: str) -> str:
 
 
 def both_ways(connection: sa.Connection, name: str) -> list[str]:
-    """A migration or way back, and the other one of the two where it is there."""
+    """A migration or its reverse stream, and the other one of the two where it is there."""
     of = reverse_of(connection, name)
     others = connection.execute(sa.select(table.c.name).where(table.c.reverse_of == name)).scalars()
     return [name, *([of] if of else []), *map(str, others)]
@@ -208,7 +208,7 @@ def merge_asked(connection: sa.Connection, name: str) -> tuple[datetime | None, 
 
 
 def ask_retry(connection: sa.Connection, name: str) -> None:
-    """Ask the consumers to try at once what stands still."""
+    """Ask the consumers to try at once what is stopped."""
     connection.execute(sa.update(table).where(table.c.name == name).values(retry_asked=now))
 
 

@@ -167,7 +167,7 @@ def is_there(connection: sa.Connection, partition: Partition, offset: int) -> bo
 
 @dataclass(frozen=True, slots=True)
 class ConsumedTotal:
-    """What was consumed of a partition since the migration began."""
+    """What was consumed of a partition since the migration began: messages, and rows as messages have them."""
 
     next_offset: int = 0
     messages: int = 0

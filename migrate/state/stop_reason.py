@@ -40,7 +40,7 @@ class StopReason(NamedTuple):
 
 
 def of_partition(topic: str, number: int) -> str:
-    """What stands for a process where one partition of the consumer stands still."""
+    """What stands for a process where one partition of the consumer is stopped."""
     return f"{_PARTITION}{topic} [{number}]"
 
 

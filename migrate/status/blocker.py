@@ -64,7 +64,7 @@ class Kind(StrEnum):
     NOT_FOLLOWED = "not followed"
     STILL_RUNS = "still runs"
     NEVER_APPLIED = "never applied"
-    # of the way back
+    # of the reverse stream
     SOURCE_MOVED = "source moved"
     REFUSED = "refused"
     NOT_THERE = "not there"

@@ -83,7 +83,7 @@ def _partitions(look: Look) -> Iterator[Metric]:
     yield gauge("partition_waiting_messages", "Messages that are not consumed yet", _PARTITION, waiting)
     owned = zip(labels, [float(bool(part.owner)) for part in parts], strict=True)
     yield gauge("partition_owned", "Whether a consumer works on the partition", _PARTITION, owned)
-    yield gauge("partition_stopped", "Whether it stands still", _PARTITION, zip(labels, stopped, strict=True))
+    yield gauge("partition_stopped", "Whether it is stopped", _PARTITION, zip(labels, stopped, strict=True))
     messages = zip(labels, [float(part.messages) for part in parts], strict=True)
     yield counter("partition_messages", "Messages that were consumed", _PARTITION, messages)
     changes = zip(labels, [float(part.rows) for part in parts], strict=True)

@@ -13,7 +13,7 @@ from migrate.settings import Settings
 from migrate.state import compared, cutover, lease, switch, verification
 from migrate.state.cutover import CutoverRun, Direction, Outcome
 from migrate.state.switch import Side
-from migrate.status import late_triggers, unlike_tables, way_back
+from migrate.status import late_triggers, reverse_stream, unlike_tables
 from migrate.status.blocker import REPAIR, VERIFY
 from migrate.status.readiness import too_old
 from migrate.status.snapshot import Snapshot
@@ -49,7 +49,7 @@ def read(settings: Settings, state: sa.Engine, now: Snapshot) -> StageFacts:
         known = StageFacts(
             settings,
             now,
-            way_back.ReverseReadiness([], None),
+            reverse_stream.ReverseReadiness([], None),
             side,
             last,
             done,
@@ -66,7 +66,7 @@ def read(settings: Settings, state: sa.Engine, now: Snapshot) -> StageFacts:
     left = Side.SOURCE if at_target else Side.TARGET
     writable = write_access.ended(settings, state, left) if was_left else []
     ended = at_target and followed and not there and not back
-    return replace(known, writable=writable, back=known.back if ended else way_back.look(settings, state))
+    return replace(known, writable=writable, back=known.back if ended else reverse_stream.look(settings, state))
 
 
 def _running(connection: sa.Connection, name: str) -> bool:
@@ -75,8 +75,8 @@ def _running(connection: sa.Connection, name: str) -> bool:
 
 
 def _followed(connection: sa.Connection, settings: Settings, switched: CutoverRun) -> bool:
-    """Whether the way back was found without a difference since a switch, all tables of it, and no row came by another
-    way since."""
+    """Whether the reverse stream was found without a difference since a switch, all tables of it, and no row came by
+    another way since."""
     if not compared.load(connection, settings.name + SUFFIX):
         return False
     found = verification.latest(connection, settings.name + SUFFIX)

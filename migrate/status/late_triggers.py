@@ -67,5 +67,5 @@ def _looked(stream: Settings, plan: Plan, *, is_reverse: bool) -> tuple[list[Res
                 for there in existing.find(server, plan, target):
                     held = grants.check(server, grants.of_triggers([there.database]), "")
                     unseen += [one for one in held if one.verdict is not Verdict.PASS]  # seen, not supposed
-                    firing += triggers.of_tables(server, there, way_back=is_reverse)
+                    firing += triggers.of_tables(server, there, reverse=is_reverse)
     return unseen, [one for one in firing if one.verdict is Verdict.PROBLEM]

@@ -21,7 +21,7 @@ from migrate.status.stage import Stage
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """stage: None of a way back, which has none. seconds: that it took."""
+    """stage: None of a reverse stream, which has none. seconds: that it took."""
 
     now: Snapshot
     stage: Stage | None
@@ -37,10 +37,10 @@ def look(settings: Settings, state: sa.Engine) -> Look:
     with state.connect() as connection:
         if finished.find(connection, settings.name) is not None:
             return Look(Snapshot(settings.name, []), Stage.FINISHED, [], Measures())
-        is_way_back = bool(migrations.reverse_of(connection, settings.name))
+        is_reverse = bool(migrations.reverse_of(connection, settings.name))
         more = measures.read(connection, settings)
     now = snapshot.read(settings, state, whoever_answers=True)
-    if is_way_back:
+    if is_reverse:
         return Look(now, None, blockers.of_stream(settings, now), more, time.monotonic() - began)
     stands = standing(settings, state, now)
     return Look(now, stands.stage, stands.held, more, time.monotonic() - began)

@@ -49,7 +49,7 @@ def missing(now: Snapshot, *, behind: bool = True) -> Command | None:
 def typed(command: Command, *, back: bool, back_leads: bool) -> Command:
     """A command of a stream, as it is typed: a verification is run in the direction that leads, and settles both.
 
-    back: of the way back.
+    back: of the reverse stream.
     """
     if command == FOREIGN:
         return command  # of both streams

@@ -105,7 +105,7 @@ def left_behind(settings: Settings, state: sa.Engine, plan: Plan, without: Colle
 
 
 def too_old(connection: sa.Connection, settings: Settings) -> Blocker | None:
-    """Why the last verification is no ground for a cutover any more; None when it is. settings: of the way there."""
+    """Why the last verification is no ground for a cutover any more, or None. settings: of the forward stream."""
     hours = settings.cutover.verified_within_hours
     if verification.is_fresh(connection, settings.name, hours):
         return None

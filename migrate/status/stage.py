@@ -29,9 +29,9 @@ from migrate.status.blocker import (
     Kind,
 )
 from migrate.status.next_step import mend, missing, typed
+from migrate.status.reverse_stream import ReverseReadiness
 from migrate.status.snapshot import Snapshot
 from migrate.status.table_state import TableState
-from migrate.status.way_back import ReverseReadiness
 
 _VERIFY_BACK, _ABORT = Command.of("--reverse verify"), Command.of("cutover --abort")
 _FINISH, _CUTOVER, _REHEARSE = Command.of("finish"), Command.of("cutover"), Command.of("cutover --rehearse")
@@ -44,7 +44,7 @@ class Stage(StrEnum):
     COPYING = "copying"
     CATCHING_UP = "catching up"  # everything is copied, and not yet known to be equal
     VERIFIED = "verified"
-    READY = "ready"  # and the way back runs
+    READY = "ready"  # and the reverse stream runs
     SWITCHING = "switching"  # a cutover or rollback is under way, or was killed
     SWITCHED = "switched"  # applications are at the targets
     REVERSED = "reversed"  # they were, and are at the sources again
@@ -57,10 +57,10 @@ class StageFacts:
 
     now: of the stream there. side: where applications are. last: the last cutover or rollback; done: the last one that
     was done. stopped: servers of `side` whose writes an earlier cutover may have left stopped. writable: servers of the
-    other side that are writable again. followed: the way back was found equal since the switch. running: whether
-    processes of the way there, and of the way back, run. verified: all tables were found equal; too_old: why that is no
-    ground for a cutover any more. triggers: that would fire for what the stream writes. unlike: tables of either side
-    that cannot hold the rows of the other one.
+    other side that are writable again. followed: the reverse stream was found equal since the switch. running: whether
+    processes of the forward stream, and of the reverse stream, run. verified: all tables were found equal; too_old: why
+    that is no ground for a cutover any more. triggers: that would fire for what the stream writes. unlike: tables of
+    either side that cannot hold the rows of the other one.
     """
 
     settings: Settings
@@ -89,7 +89,7 @@ class StageStatus:
 
 
 def standing_of(known: StageFacts) -> StageStatus:
-    """Of the migration itself; of a way back alone there is no stage. Asks nobody."""
+    """Of the migration itself; of a reverse stream alone there is no stage. Asks nobody."""
     if known.last is not None and known.last.open:
         return _switching(known.last)
     found = (_at_target if known.side is Side.TARGET else _at_source)(known)
@@ -195,7 +195,7 @@ def _copying(now: Snapshot, problems: list[Blocker]) -> StageStatus:
     left = _in(now, TableState.CREATED, TableState.COPYING)
     start, held = missing(now, behind=False), []
     if waiting:
-        facts = {"tables": waiting, "starts": start is not None, "way_back": False}
+        facts = {"tables": waiting, "starts": start is not None, "reverse": False}
         held.append(Blocker(Kind.ADDED_WAITING, facts=facts, remedy=RUN))
     if joining:
         held.append(Blocker(Kind.ADDED_JOINING, facts={"tables": joining}, remedy=WATCH))

@@ -11,7 +11,7 @@ from migrate.state.compared import FORGOTTEN
 from migrate.status.blocker import Blocker, Kind
 
 Facts = Mapping[str, Any]
-_STREAM = {None: "", Direction.FORWARD: "the way there: ", Direction.REVERSE: "the way back: "}
+_STREAM = {None: "", Direction.FORWARD: "the forward stream: ", Direction.REVERSE: "the reverse stream: "}
 
 
 def told(one: Blocker) -> str:
@@ -52,14 +52,14 @@ def _forgotten(facts: Facts) -> str:
 
 
 def _waiting(facts: Facts) -> str:
-    if facts["way_back"]:
+    if facts["reverse"]:
         return "a `migrate --reverse run` that began before is to be started again"
     anew = "" if facts["starts"] else "; one that began before it is to be started again"
     return f"a publisher that starts after `migrate init` takes it up{anew}"
 
 
 _TOLD: dict[Kind, Callable[[str, Facts], str]] = {
-    Kind.STOPPED: lambda subject, of: f"{subject} stands still: {of['reason']}",
+    Kind.STOPPED: lambda subject, of: f"{subject} is stopped: {of['reason']}",
     Kind.SOURCE_UNREACHABLE: lambda subject, of: f"source '{subject}': {of['reason']}",
     Kind.NOT_BEGUN: lambda subject, _: f"no publisher has begun with source '{subject}'",
     Kind.TOPIC_GONE: lambda subject, _: f"topic {subject} is not at the broker",
@@ -116,11 +116,11 @@ _TOLD: dict[Kind, Callable[[str, Facts], str]] = {
         f"{counted(of['count'], 'message')} of changes at the sources never came to the targets"
     ),
     Kind.SOURCE_MOVED: lambda subject, of: (
-        f"source '{subject}' is read at {of['read']} since a failover, and the way back writes to {of['written']}: put"
-        f" {of['read']} first in the config (host, port, and the other one under addresses), and start `migrate"
-        " --reverse run` anew; where applications are at the targets, `migrate --reverse verify` then"
+        f"source '{subject}' is read at {of['read']} since a failover, and the reverse stream writes to"
+        f" {of['written']}: put {of['read']} first in the config (host, port, and the other one under addresses), and"
+        " start `migrate --reverse run` anew; where applications are at the targets, `migrate --reverse verify` then"
     ),
     Kind.REFUSED: lambda _, of: f"{of['reason']} ({of['way_out']})" if of["way_out"] else str(of["reason"]),
-    Kind.NOT_THERE: lambda *_: "the way back is not there",
-    Kind.NOT_RUNNING: lambda *_: "the way back does not run",
+    Kind.NOT_THERE: lambda *_: "the reverse stream is not there",
+    Kind.NOT_RUNNING: lambda *_: "the reverse stream does not run",
 }

@@ -43,7 +43,7 @@ Aside = dict[tuple[str, Key, Origin], SetAside]
 
 @dataclass(slots=True)
 class AppliedCounts:
-    """Counts of what a part did."""
+    """Rows by what a part of the stream did with them at its places. What a copy did is a `CopyCounts`."""
 
     inserted: int = 0
     updated: int = 0

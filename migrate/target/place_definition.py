@@ -46,7 +46,7 @@ def refuse_keys(place: Place, table: Table, statement: str, mend: str) -> None:
     elif named := ", ".join(multi_valued.unique_by_elements(statement)):
         why = f"which row holds a value of its unique keys on the elements of arrays ({named}) cannot be asked"
     if why:
-        mend = f"{mend.format(named)} (the way back needs that of the source, too); or leave the table out"
+        mend = f"{mend.format(named)} (the reverse stream needs that of the source, too); or leave the table out"
         raise PreflightError(f"{place}, as {table.full_name}: {why}", hint=mend)
 
 

@@ -37,7 +37,7 @@ from migrate.target.routing import PlannedTable
 T = TypeVar("T")
 _KEYS = 200
 _LOCK_SECONDS = 5
-"""Of waiting for an open transaction at the source; the partition stands still then, and is tried again."""
+"""Of waiting for an open transaction at the source; the partition is stopped then, and tried again."""
 
 
 def refresh_message(table: Table, keys: Sequence[Key]) -> Message:

@@ -79,7 +79,7 @@ def _wait(
         names = {stop_reason.of_partition(topic.name, partition.number) for partition in left}
         for process, reason, hint, *_ in stopped:
             if process in names or process == "consume":
-                raise StopError(f"{process} stands still: {reason}", hint=hint, code=Code.STOPPED)
+                raise StopError(f"{process} is stopped: {reason}", hint=hint, code=Code.STOPPED)
         if time.monotonic() > deadline:
             raise ServerError(
                 "the request is in the topic and was not consumed in time",

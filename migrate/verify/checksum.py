@@ -35,7 +35,7 @@ _HEX = 64
 
 @dataclass(frozen=True, slots=True)
 class ChunkSum:
-    """A side's share of a chunk."""
+    """What one side has of a chunk, to be held against the other side's: how many rows, and their digests."""
 
     rows: int = 0
     digests: int = 0  # their XOR

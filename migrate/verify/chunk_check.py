@@ -34,7 +34,7 @@ class CheckJob:
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """One look at one chunk."""
+    """One look at one chunk, as a task tells it. How a copy of a chunk ended is a `ChunkResult`."""
 
     chunk: int
     rows: int = 0  # at the source

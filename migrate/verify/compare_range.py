@@ -70,7 +70,7 @@ class Comparison:
         self._found = 0
         self._state = state
         self.hurry = hurrier(self.settings, state)
-        self._patience = Retries(self.settings, "check", forget, sleep)
+        self._retries = Retries(self.settings, "check", forget, sleep)
         self._suspects: dict[TableId, tuple[Tables, dict[Key, None]]] = {}
         self._generated = WithGenerated()
 
@@ -84,7 +84,7 @@ class Comparison:
 
     def call(self, step: Callable[[], T]) -> T:
         """Do a step on the servers, again while they are away. Raises ServerError when that took too long."""
-        return self._patience.call(step)
+        return self._retries.call(step)
 
     @property
     def full(self) -> bool:
@@ -200,13 +200,13 @@ class Comparison:
         Tables whose topic is gone fail.
         """
         sources = {one.table.source for tables in everything for one in tables}
-        passing = self.call(lambda: CatchUp(self._asked, self._state, sources))
+        catch_up = self.call(lambda: CatchUp(self._asked, self._state, sources))
         between = min(_ASK_SECONDS, self.settings.verify.recheck_seconds)
-        if not come(lambda: self.call(passing.passed), sources, self.settings.check.wait_seconds, self.sleep, between):
+        if not come(lambda: self.call(catch_up.passed), sources, self.settings.check.wait_seconds, self.sleep, between):
             log.warning("the stream is behind, nothing is judged", sources=sorted(sources))
             return False
         for tables in everything:
-            if gone := passing.gone.get(tables[0].topic or self.settings.topic):
+            if gone := catch_up.gone.get(tables[0].topic or self.settings.topic):
                 self.fail(
                     tables, StopError(f"{tables[0].table.full_name}: {gone.message}", hint=gone.hint, code=Code.TOPIC)
                 )

@@ -19,7 +19,7 @@ _BATCH = 500
 _SECONDS = 120.0  # in which a batch must have been carried out
 
 Refresh = Callable[[PlannedTable, Sequence[Key]], None]
-"""Has keys of a table, or of its group, refreshed. Raises StopError when a partition stands still, ServerError."""
+"""Has keys of a table, or of its group, refreshed. Raises StopError when a partition is stopped, ServerError."""
 
 
 def refresher(settings: Settings, state: sa.Engine, sleep: Callable[[float], None] = time.sleep) -> Refresh:

@@ -45,8 +45,8 @@ class StreamWait:
                 return
             most = self._settings.check.wait_seconds
             self._hurry(most)
-            passing = CatchUp(self._settings, self._state, sources)
-            if not come(passing.passed, sources, most, self._sleep, _ASK_SECONDS):
+            catch_up = CatchUp(self._settings, self._state, sources)
+            if not come(catch_up.passed, sources, most, self._sleep, _ASK_SECONDS):
                 self._is_behind = True
                 log.warning("the stream is behind: what differs may be on its way", sources=sorted(sources))
         except MigrateError as error:

@@ -76,8 +76,8 @@ class TableCheck:
         self._settings = settings
         self._sessions = sessions
         self._sleep = sleep
-        self._patience = Retries(settings, f"verification of {tables[0].table.full_name}", self._forget, sleep)
-        self.tables = self._patience.call(lambda: tuple(with_generated(sessions, one) for one in tables))
+        self._retries = Retries(settings, f"verification of {tables[0].table.full_name}", self._forget, sleep)
+        self.tables = self._retries.call(lambda: tuple(with_generated(sessions, one) for one in tables))
         self.planned = self.tables[0]
         self._queue: deque[Chunk] = deque()
         self._ranges: dict[int, Chunk] = {}
@@ -90,7 +90,7 @@ class TableCheck:
 
     def plan(self, size: int) -> None:
         """Plan so many chunks ahead of the first wave, before `begin`. Raises as `wave`."""
-        self._patience.call(partial(self._plan, size))
+        self._retries.call(partial(self._plan, size))
 
     def begin(self) -> None:
         """From now on its seconds count."""
@@ -98,7 +98,7 @@ class TableCheck:
 
     def wave(self, size: int) -> list[Chunk]:
         """Up to `size` chunks to compare next; none when all are out. Raises ServerError, PreflightError."""
-        return self._patience.call(lambda: self._wave(size))
+        return self._retries.call(lambda: self._wave(size))
 
     def settle(self, results: Iterable[Checked]) -> None:
         """Book first looks at chunks. Raises StopError as a task met it, ServerError when servers stay away."""
@@ -112,7 +112,7 @@ class TableCheck:
             else:
                 problems.append(checked.problem)
                 self._queue.appendleft(chunk)
-        self._patience.judge(problems, succeeded=done > 0)
+        self._retries.judge(problems, succeeded=done > 0)
 
     def finish(self, keep: Callable[[], None] = lambda: None) -> TableVerified:
         """Look at what differed again, repair it where that is asked for, and name what still does.
@@ -224,7 +224,7 @@ class TableCheck:
         fault, rows = self._cover.fault, self._settings.verify.chunk_rows
         found = [f"{self.planned.table.full_name}: {fault}"] if fault else []
         count = partial(unaccounted, self._sessions, self.tables, self.rows, self.target_rows, rows)
-        found += self._patience.call(count)
+        found += self._retries.call(count)
         for told in found:
             log.error("rows are not accounted for", table=self.planned.table.full_name, reason=told)
         return found
@@ -243,7 +243,7 @@ class TableCheck:
             if not at_once:
                 self._pause(verify.recheck_seconds)
             for crowd in self._crowds[:MAX_CROWDS]:
-                checked = self._patience.call(partial(compare_chunk, job, crowd.chunk))
+                checked = self._retries.call(partial(compare_chunk, job, crowd.chunk))
                 crowd.more, crowd.keys = checked.suspects.more, checked.suspects.keys
         for crowd in self._crowds:
             if len(self.suspects) < MAX_TABLE_SUSPECTS:
@@ -257,7 +257,7 @@ class TableCheck:
         look, verify = look_up_keys(self._sessions, self.tables), self._settings.verify
         return look_again(
             self.suspects,
-            lambda keys: self._patience.call(partial(look, keys)),
+            lambda keys: self._retries.call(partial(look, keys)),
             verify.rechecks,
             verify.recheck_seconds,
             self._sleep,
@@ -304,7 +304,7 @@ class TableCheck:
         return Difference(self.planned.table.full_name, tuple(key), Kind(kind), detail)
 
     def _describe(self, key: Key, verdict: Verdict) -> Difference:
-        return self._patience.call(partial(describe, self._sessions, self.planned, key, verdict))
+        return self._retries.call(partial(describe, self._sessions, self.planned, key, verdict))
 
     def _wave(self, size: int) -> list[Chunk]:
         self._plan(size)

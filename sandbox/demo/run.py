@@ -156,7 +156,7 @@ def run(box: Sandbox, directory: Path, orders: int, keep_writing_seconds: float 
 def there_and_back(demo: Demo) -> Moves:
     """Cutover, rollback and a second cutover under the application; `migrate run` has to be running."""
     say()
-    say("the way back is made; then the application writes, and goes through a cutover, a rollback and a cutover")
+    say("the reverse stream is made; then the application writes, and goes through a cutover, a rollback and a cutover")
     with closing(ThereAndBack(demo.box, demo.migration, say)) as second:
         second.prepare()
         return second.go()

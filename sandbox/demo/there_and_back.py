@@ -52,7 +52,7 @@ class Moves:
 
 
 class ThereAndBack:
-    """The way back beside a verified migration, and the moves. Close it."""
+    """The reverse stream beside a verified migration, and the moves. Close it."""
 
     def __init__(self, box: Sandbox, migration: Migration, say: Say) -> None:
         self._box, self._migration, self._say = box, migration, say
@@ -63,14 +63,14 @@ class ThereAndBack:
         self._back.stop(60.0)
 
     def prepare(self) -> None:
-        """The way back, and the verification that a cutover asks for once that reads. Triggers of the source would do
-        again what arrives over it: the application does without."""
+        """The reverse stream, and the verification that a cutover asks for once that reads. Triggers of the source
+        would do again what arrives over it: the application does without."""
         for schema, trigger in self._triggers():
             self._box.source.execute(f"DROP TRIGGER {schema}.{trigger}")
         self._say(self._migration.do("--reverse", "init").splitlines()[-2])
         self._back.start(self._migration.command("--reverse", "run"), self._migration.environment)
         try:
-            self._migration.wait(self._runs, 120.0, "the way back to run")
+            self._migration.wait(self._runs, 120.0, "the reverse stream to run")
             self._say(self._migration.do("verify").splitlines()[-1])
             self._migration.wait(
                 lambda: self._migration.ask("status")["stage"] == "ready", 120.0, "a clean verification"

@@ -23,7 +23,7 @@ from tests.chaos.faults import Faults
 from tests.chaos.tables import SPREAD, TABLES, TableSpec
 from tests.forked import Child, Migration
 
-WAY_BACK = {
+REVERSE = {
     **{f"reverse-{name}": ("--reverse", name) for name in ("consume", "commit", "requeue")},
     **{f"reverse-publish-{name}": ("--reverse", "publish", "--source", name) for name in ("t0", "t1")},
 }
@@ -58,11 +58,11 @@ class Switching:
         return sum(self._crew.kills.values()) + self.counts["command killed"]
 
     def begin(self) -> None:
-        """The way back, up to where it has nothing left to do; then all that a cutover wants to know."""
+        """The reverse stream, up to where it has nothing left to do; then all that a cutover wants to know."""
         self._migration.do("--reverse", "init")
-        self._crew.start(WAY_BACK)
+        self._crew.start(REVERSE)
         self._until(lambda: self._run("drain", "--timeout", "60").returncode == 0, "all to arrive")
-        self._until(lambda: self._run("--reverse", "drain", "--timeout", "60").returncode == 0, "the way back")
+        self._until(lambda: self._run("--reverse", "drain", "--timeout", "60").returncode == 0, "the reverse stream")
         self._until(lambda: self._compared("cutover"), "both sides to be equal")
 
     def there_and_back(self, kills: int) -> None:

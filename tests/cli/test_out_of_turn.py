@@ -21,9 +21,9 @@ def test_rollback_cutover_and_verify_before_anything_was_copied(
             assert migrate(config, "init").code == 0
             message, hint = migrate(config, "rollback").told(3)
             assert message.startswith("applications are at the source already")
-            assert hint == "the way back is `migrate cutover`"
+            assert hint == "`migrate cutover` moves them back"
             message, hint = migrate(config, "cutover").told(3)
-            assert message == "the way back is not there yet"
+            assert message == "the reverse stream is not there yet"
             assert hint.startswith("`migrate --reverse preflight`")
             told = migrate(config, "verify").err
             assert f"not copied yet, so that rows will be missing: {database}.t (`migrate copy`)\n" in told

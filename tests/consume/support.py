@@ -135,13 +135,13 @@ class World:
         return [found.count(number) for number in (0, 1, 2)]
 
     def halted(self) -> dict[int, str]:
-        """Why partitions stand still, by number."""
+        """Why partitions are stopped, by number."""
         with self.state.connect() as connection:
             found = stop_reason.every(connection, self.name)
         return {int(process.rpartition("[")[2][:-1]): reason for process, reason, *_ in found}
 
     def halted_at(self, partition: int) -> datetime:
-        """When it was noted last that a partition stands still."""
+        """When it was noted last that a partition is stopped."""
         with self.state.connect() as connection:
             found = stop_reason.every(connection, self.name)
         return next(one.at for one in found if one.process.endswith(f"[{partition}]"))

@@ -1,4 +1,4 @@
-"""The consumer on a real broker and a real state: what is recorded when, what is read again, what stands still."""
+"""The consumer on a real broker and a real state: what is recorded when, what is read again, what is stopped."""
 
 from __future__ import annotations
 

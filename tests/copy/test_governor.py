@@ -195,7 +195,7 @@ def test_a_late_replica_holds_until_it_has_caught_up(box: Sandbox, tmp_path: Pat
             until(lambda: next_wave() == 4)
             replica.execute(f"STOP {word} SQL_THREAD")
             assert (next_wave(), governor.pace) == (0, Pace.HELD)
-            assert governor.reason.startswith(f"{where}: replication stands still, limit 10; ")
+            assert governor.reason.startswith(f"{where}: replication is stopped, limit 10; ")
             replica.execute(f"START {word} SQL_THREAD")
             until(lambda: next_wave() == 4)
             replica.kill()

@@ -18,7 +18,7 @@ def threads(value: float | None) -> LoadReading:
 
 
 def lag(value: float) -> LoadReading:
-    return LoadReading("replica r:3306", Signal.LAG, value, "replication stands still" if value == inf else "")
+    return LoadReading("replica r:3306", Signal.LAG, value, "replication is stopped" if value == inf else "")
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_what_holds_a_copy_names_the_option_that_changes_the_limit() -> None:
     way = "`migrate throttle --max-threads-running N` sets another"
     assert decide(8, LIMITS, [threads(100)]).reason == f"target 't0': 100 threads running, limit 50; {way}"
     way = "`migrate throttle --max-replica-lag-seconds 0` has it count no more"
-    assert decide(8, LIMITS, [lag(inf)]).reason == f"replica r:3306: replication stands still, limit 10; {way}"
+    assert decide(8, LIMITS, [lag(inf)]).reason == f"replica r:3306: replication is stopped, limit 10; {way}"
     command = get_command(build()).commands["throttle"]  # type: ignore[attr-defined]
     options = {option for parameter in command.params for option in parameter.opts}
     assert {signal.option for signal in Signal} <= options

@@ -1,4 +1,4 @@
-"""The way back's settings: each place a table of its server, each server once, and what has no way back is refused."""
+"""The reverse stream's settings: each place a table of its server, each server once; what has none is refused."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def back(settings: Settings, **of_orders: Any) -> Settings:
 
 
 def hashes(*configs: dict[str, Any]) -> dict[TableId, tuple[str, str]]:
-    """Of the way back's tables: what says whether a migration that began is still the same."""
+    """Of the reverse stream's tables: what says whether a migration that began is still the same."""
     settings = configured(tables=list(configs))
     there = [Table("main", one.database, one.table, COLUMNS, ("id",)) for one in settings.tables]
     way = reversed_settings(settings, Plan(settings, {one.id: one for one in there}))
@@ -139,12 +139,12 @@ def test_any_source_table_gives_names_that_rules_take_and_that_are_its_own() -> 
         assert (place.database in way.databases, place.table) == (True, "a")
 
 
-def test_a_unique_key_with_all_columns_that_choose_the_place_has_a_way_back() -> None:
+def test_a_unique_key_with_all_columns_that_choose_the_place_has_a_reverse_stream() -> None:
     way = back(configured(), unique_keys=(("code", "user_id", "id"),))
     assert {one.unique_apart for one in way.tables if one.group} == {True}
 
 
-def test_a_unique_key_that_the_application_keeps_apart_has_a_way_back() -> None:
+def test_a_unique_key_that_the_application_keeps_apart_has_a_reverse_stream() -> None:
     apart = {"name": "shop.orders", "sharding": RULE, "unique_apart": True}
     countries = {"name": "shop.countries", "sharding": {"nodes": "ds_2.countries"}}
     assert back(configured(tables=[apart, countries]), unique_keys=(("code",),)).tables
@@ -155,7 +155,7 @@ def test_a_unique_key_that_the_application_keeps_apart_has_a_way_back() -> None:
     [
         (configured(), {"unique_keys": (("code",),)}, "its unique key (code) holds in each of its 4 target tables"),
         (configured(), {"unique_keys": (("code", "id"),)}, "its unique key (code, id)"),
-        (configured(name="s" * 41), {}, "leaves no room for the way back's"),
+        (configured(name="s" * 41), {}, "leaves no room for the reverse stream's"),
         (
             configured(
                 tables=[
@@ -178,7 +178,9 @@ def test_a_unique_key_that_the_application_keeps_apart_has_a_way_back() -> None:
         ),
     ],
 )
-def test_what_has_no_way_back_is_refused_by_name(settings: Settings, of_orders: dict[str, Any], told: str) -> None:
+def test_what_has_no_reverse_stream_is_refused_by_name(
+    settings: Settings, of_orders: dict[str, Any], told: str
+) -> None:
     with pytest.raises(ConfigError) as refused:
         back(settings, **of_orders)
     assert told in refused.value.message

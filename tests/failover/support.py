@@ -216,7 +216,7 @@ def frozen(pid: int) -> Iterator[None]:
     # The signal is sent; a thread that runs on another processor meets it later.
     wait(
         lambda: all((one / "stat").read_text("ascii").rpartition(") ")[2][0] == "T" for one in tasks.iterdir()),
-        "it to stand still",
+        "it to be stopped",
     )
     try:
         yield
@@ -328,7 +328,7 @@ class Flow:
             self.child(process, process)
         self.close_copy()
 
-    def start_way_back(self) -> None:
+    def start_reverse(self) -> None:
         """Its processes, labelled back-…, up to where they have nothing left to do."""
         self.migration.do("--reverse", "init")
         for source in ("t0", "t1"):

@@ -33,7 +33,7 @@ def test_rows_that_a_lossy_failover_without_gtid_lost_are_named_by_verify_until_
         before = clock(made.primary)
         wait_until_applied(made.replica, made.primary)
         made.replica.execute("STOP SLAVE" if mariadb else "STOP REPLICA")
-        wait(lambda: clock(made.primary) >= before + 3, "a time that the way back does not reach over")
+        wait(lambda: clock(made.primary) >= before + 3, "a time that going back does not reach over")
         made.primary.execute(
             "INSERT INTO orders VALUES (21, 21, 21, '21')",
             "UPDATE orders SET value = 0 WHERE id = 5",

@@ -32,7 +32,7 @@ def test_a_target_that_is_restored_as_another_server_is_read_from_the_end_of_its
         wait(flow.position, "the first position")
         flow.start_targets()
         flow.drain()
-        flow.start_way_back()
+        flow.start_reverse()
         with kept(faulty, aside) as before:
             flow.fill(box.source, 500)
             flow.drain()

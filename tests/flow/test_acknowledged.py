@@ -27,7 +27,7 @@ def test_who_has_not_acknowledged_in_time_is_named_and_a_version_from_elsewhere_
         assert rehearsed.wait(SLOW)
         said = rehearsed.log.read_text("utf-8")
         assert (rehearsed.returncode, "applications are at the source already" in said) == (3, True), said
-        assert "hint: the way back is `migrate cutover`" in said
+        assert "hint: `migrate cutover` moves them back" in said
         assert flow.state_of("SELECT COUNT(*) FROM cutover") == ((0,),)
 
         ask("verify")

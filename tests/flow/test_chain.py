@@ -62,7 +62,7 @@ class Step:
             self._children.append(child)
 
     def up(self, *way: str) -> None:
-        """Make the migration, or with `--reverse` its way back, and start what reads and what writes."""
+        """Make the migration, or with `--reverse` its reverse stream, and start what reads and what writes."""
         self.migration.do(*way, "init")
         self.begin(*(" ".join((*way, process)) for process in ("publish", "consume")))
         server, database, ways = self.target[0], f"{self.name}_state", 1 + len(way)
@@ -111,7 +111,7 @@ def test_what_one_migration_writes_the_next_one_carries_on_and_their_ways_back_t
             assert second.migration.ask("foreign", "list")["count"] == 0
 
 
-def test_what_a_way_back_writes_at_a_source_is_carried_on_by_a_migration_that_reads_there_too(
+def test_what_a_reverse_stream_writes_at_a_source_is_carried_on_by_a_migration_that_reads_there_too(
     box: Sandbox, kafka: KafkaBroker, tmp_path: Path
 ) -> None:
     """Lost: what applications wrote at the first migration's target after its cutover: its stream back brought it to

@@ -1,4 +1,4 @@
-"""Cutover and the way back on real servers: writers that follow the switch lose nothing, and one side is open."""
+"""Cutover and rollback on real servers: writers that follow the switch lose nothing, and one side is open."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def connected(server: DatabaseServer, database: str, account: dict[str, str]) ->
 
 
 class Switched:
-    """A migration that is copied, verified and has its way back running."""
+    """A migration that is copied, verified and has its reverse stream running."""
 
     def __init__(self, flow: Flow) -> None:
         self.flow = flow
@@ -65,7 +65,7 @@ class Switched:
         flow.start_targets()
         flow.fill(self.box.source, 1000)
         flow.drain()
-        flow.start_way_back()
+        flow.start_reverse()
         name = flow.name[-20:]
         self.at_source = account(self.box.source, f"s{name}", flow.database)
         self.at_target = [
@@ -130,7 +130,7 @@ def switched(box: Sandbox, kafka: KafkaBroker, tmp_path: Path, more: str = MORE,
 @pytest.mark.long
 @pytest.mark.timeout(600)
 def test_there_and_back_and_there_again_loses_no_write(box: Sandbox, kafka: KafkaBroker, tmp_path: Path) -> None:
-    with switched(box, kafka, tmp_path, lease=30) as one:  # its consumer stands still for some commands
+    with switched(box, kafka, tmp_path, lease=30) as one:  # its consumer is stopped for some commands
         flow, do, ask = one.flow, one.flow.migration.do, one.flow.migration.ask
         assert one.stage() == ("catching up", "migrate verify")
         refused = flow.child("early", "cutover")
@@ -372,7 +372,7 @@ def test_whatever_hangs_in_the_freeze_writes_are_given_back_in_time(
         assert (one.side(), "source" in one.writable()) == ("source", True)
         flow.drain()
         flow.nobody_switches()
-        wait(lambda: one.stage()[1] == "migrate cutover --rehearse", "the stream and the way back to go on")
+        wait(lambda: one.stage()[1] == "migrate cutover --rehearse", "the stream and the reverse stream to go on")
         ask("cutover")
         assert (one.side(), one.writable()) == ("target", ["target"])
         assert flow.differences(box.source) == []

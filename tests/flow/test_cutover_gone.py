@@ -77,7 +77,7 @@ def test_applications_leave_a_source_that_is_gone_for_the_targets(
             one.write_at_target(0, "UPDATE orders_1 SET history = 'here' WHERE id = 5001")
         finally:
             box.source.start()
-        wait(lambda: flow.source_rows(box.source)[5001][3] == "here", "the way back to reach the source again")
+        wait(lambda: flow.source_rows(box.source)[5001][3] == "here", "the reverse stream to reach the source again")
 
         flow.child("publish-again", "publish")
         flow.drain()

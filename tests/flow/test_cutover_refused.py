@@ -64,20 +64,20 @@ def test_what_holds_a_cutover_back_and_moves_out_of_order_are_named_and_begin_no
         assert one.stage() == ("catching up", "migrate consume"), "no drain would end"
         flow.child("consume-again", "consume")
         flow.children("back-t1")[0].stop(SLOW)
-        refused.says("the way back: no publisher reads source 't1'", "cutover")
+        refused.says("the reverse stream: no publisher reads source 't1'", "cutover")
         flow.child("back-t1-again", "--reverse", "publish", "--source", "t1")
         flow.state("UPDATE phase SET phase = 'copying'")
         refused.says("orders is copying", "cutover")
         assert one.stage()[0] == "copying"
         flow.state("UPDATE phase SET phase = 'copied'")
 
-        # a change that the target refuses: its partition stands still, then it is set aside
+        # a change that the target refuses: its partition is stopped, then it is set aside
         box.targets[1].execute(
             "ALTER TABLE orders_0 ADD CONSTRAINT small CHECK (value < 1000000)", database=f"{flow.name}_1"
         )
         one.write_at_source("UPDATE orders SET value = 1000000 WHERE id = 2")
         wait(lambda: ask("parked", "list")["stopped"], "the target to refuse it")
-        refused.holds_back("stands still: ")
+        refused.holds_back("is stopped: ")
         do("parked", "skip", table, "2", "--reason", "a test")
         wait(lambda: ask("status")["parked"], "it to be set aside")
         refused.holds_back("1 × change is parked")
@@ -95,7 +95,7 @@ def test_what_holds_a_cutover_back_and_moves_out_of_order_are_named_and_begin_no
         flow.state(f"UPDATE position SET address = '{other}' WHERE migration = '{flow.name}'")
         flow.child("publish-there", "publish")
         wait(lambda: one.stage() == ("verified", "migrate --reverse run"), "it to be read there")
-        refused.holds_back(f"is read at {other} since a failover, and the way back writes to 127.0.0.1")
+        refused.holds_back(f"is read at {other} since a failover, and the reverse stream writes to 127.0.0.1")
         flow.migration.config.write_text(text, "utf-8")
         flow.children("publish-there")[0].stop(SLOW)
         flow.state(f"UPDATE position SET address = '127.0.0.1:{box.source.port}' WHERE migration = '{flow.name}'")

@@ -35,7 +35,7 @@ def test_a_cutover_refuses_tables_of_either_side_that_cannot_hold_the_others_row
         for database in range(2):
             for table in range(2):
                 there = f"{flow.database}.orders has other columns than {flow.name}_{database}.orders_{table}: "
-                assert f"the way back: main/{there}" in said
+                assert f"the reverse stream: main/{there}" in said
         assert said.count("history (varchar(10) for mediumtext)") == 4
         assert "alter it to match (docs/operations.md#altering-a-table)" in said
 
@@ -49,7 +49,7 @@ def test_the_status_names_tables_of_either_side_that_cannot_hold_the_others_rows
         flow.child("publish", "publish")
         flow.start_targets()
         flow.close_copy()
-        flow.start_way_back()
+        flow.start_reverse()
 
         def altered() -> dict[str, tuple[str, str]]:
             found = flow.migration.ask("status")["blockers"]

@@ -54,16 +54,16 @@ def test_a_clean_verification_of_the_stream_that_leads_settles_what_the_other_we
         flow.state(DOUBT.format(f"{flow.name}-reverse", "t1"))
         wait(lambda: one.stage() == ("verified", "migrate verify"), "the doubt")
         (held,) = ask("status")["holds_back"]
-        assert held.startswith("the way back: source 't1': without GTID: a test")
+        assert held.startswith("the reverse stream: source 't1': without GTID: a test")
         ask("verify")
-        wait(lambda: one.stage() == ("ready", "migrate cutover --rehearse"), "the way back")
+        wait(lambda: one.stage() == ("ready", "migrate cutover --rehearse"), "the reverse stream")
         ask("cutover")
         box.source.execute("UPDATE orders SET history = REPEAT('x', 30000) WHERE id = 8", database=flow.database)
         wait(lambda: ask("status")["oversized"], "it to be left out")
         flow.state(DOUBT.format(flow.name, "main"))
         said = flow.refused("rollback")
-        assert "the way there: 1 × row is left out of the stream, and not verified since" in said
-        assert "the way there: source 'main': without GTID: a test" in said
+        assert "the forward stream: 1 × row is left out of the stream, and not verified since" in said
+        assert "the forward stream: source 'main': without GTID: a test" in said
         flow.refused("--reverse", "verify", code=1)
         assert "not verified since" in flow.refused("rollback"), "it was not clean"
         ask("--reverse", "verify", "--repair")

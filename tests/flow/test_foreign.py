@@ -269,7 +269,7 @@ def late(one: Switched, kafka: KafkaBroker) -> None:
     at_target = f"SELECT value FROM {flow.name}_0.orders_0 WHERE id = 84"
     assert box.targets[0].query(at_target) == ((777,),)
     assert "1 row written at a standby side, or too late" in flow.refused("rollback")
-    discard = ("foreign", "discard", "--all")  # a partition whose session was ended stands still for a moment
+    discard = ("foreign", "discard", "--all")  # a partition whose session was ended is stopped for a moment
     wait(lambda: flow.migration.run(*discard).returncode == 0, "the row to be as at the active side")
     assert box.targets[0].query(at_target) == ((777,),)
     assert flow.source_rows(box.source)[84][2] == 777

@@ -75,10 +75,10 @@ def there_and_back(box: Sandbox, migration: Migration, name: str) -> None:
     box.targets[0].execute(*statements("Cutover at the targets", box.flavour, name))
     migration.do("--reverse", "preflight")
     migration.do("--reverse", "init")
-    back = Child("the way back", migration.directory / "reverse.log", Path.cwd())
+    back = Child("the reverse stream", migration.directory / "reverse.log", Path.cwd())
     back.start(migration.command("--reverse", "run"), migration.environment)
     try:
-        migration.wait(lambda: migration.ask("status")["next"] == "migrate verify", 120, "the way back to run")
+        migration.wait(lambda: migration.ask("status")["next"] == "migrate verify", 120, "the reverse stream to run")
         migration.do("verify")
         migration.wait(lambda: migration.ask("status")["stage"] == "ready", 120, "nothing to hold it back")
         sees = f"TRIGGER ON `{name}\\_0`.*".replace(name, name.replace("_", r"\_"))

@@ -96,7 +96,7 @@ def test_a_source_that_has_not_begun_is_not_asked_and_one_that_is_late_brings_no
         for process in ("consume", "commit", "requeue"):
             group.child(process, process)
         group.sql(0, "INSERT INTO orders VALUES (1, 0, 0, 'was here')", "DELETE FROM orders WHERE id = 1")
-        (halted,) = wait(lambda: status("status")["halted"], "the partition to stand still")
+        (halted,) = wait(lambda: status("status")["halted"], "the partition to be stopped")
         assert "the publisher of source 'second' has not begun with" in halted["reason"]
         assert [group.target.query(f"SELECT * FROM {group.name}_{one}.orders_1") for one in range(2)] == [(), ()]
         publish("second")

@@ -1,4 +1,4 @@
-"""A message that cannot be applied: its partition stands still until a person leaves the message out."""
+"""A message that cannot be applied: its partition is stopped until a person leaves the message out."""
 
 from __future__ import annotations
 
@@ -50,13 +50,13 @@ class Poisoned:
         return found
 
     def stopped(self) -> dict[str, Any]:
-        """The one that stands still."""
-        found: list[dict[str, Any]] = wait(lambda: self.listed()["stopped"], "a partition to stand still")
+        """The one that is stopped."""
+        found: list[dict[str, Any]] = wait(lambda: self.listed()["stopped"], "a partition to be stopped")
         assert [one["process"] for one in found] == [f"consume: {self.topic} [0]"]
         return found[0]
 
     def stopped_at(self, text: str) -> dict[str, Any]:
-        """Once it stands still for a reason that names this."""
+        """Once it is stopped for a reason that names this."""
         wait(lambda: text in self.stopped()["reason"], f"'{text}' to be the reason")
         return self.stopped()
 
@@ -151,7 +151,7 @@ def test_a_row_without_a_sharding_value_is_set_aside_by_its_key(
         flow.start_targets()
         world = Poisoned(flow, kafka)
         box.source.execute("INSERT INTO orders VALUES (7, NULL, 7, 'a')", database=flow.database)
-        (one,) = wait(lambda: world.listed()["stopped"], "a partition to stand still")
+        (one,) = wait(lambda: world.listed()["stopped"], "a partition to be stopped")
         assert "NULL in the sharding column user_id" in one["reason"]
         world.write(101)
         flow.migration.do("parked", "skip", f"{flow.database}.orders", "7", "--reason", "ticket 27")

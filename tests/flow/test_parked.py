@@ -1,4 +1,4 @@
-"""A change that the target refuses: its partition alone stands still, and both ways on work."""
+"""A change that the target refuses: its partition alone is stopped, and both ways on work."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def parked(flow: Flow) -> list[tuple[str, str, str]]:
 def test_a_refused_change_stops_its_partition_alone_until_the_target_is_mended(flow: Flow) -> None:
     rows = ", ".join(f"({key}, {key}, {key}, 'short')" for key in range(2, 40))
     write(flow, "INSERT INTO orders VALUES (1, 1, 1, 'too long')", f"INSERT INTO orders VALUES {rows}")
-    (one,) = wait(lambda: stopped(flow), "the partition to stand still")
+    (one,) = wait(lambda: stopped(flow), "the partition to be stopped")
     assert f'the target refuses {flow.database}.orders key ["1"] at (1, ' in one["reason"]
     assert "Data too long for column 'history'" in one["reason"]
     assert f"migrate parked skip {flow.database}.orders '[\"1\"]' --reason" in one["hint"]
@@ -72,7 +72,7 @@ def test_a_change_that_is_set_aside_lets_the_others_pass_and_comes_again_when_as
     write(flow, "INSERT INTO orders VALUES (1, 1, 1, 'a'), (3, 3, 3, 'a')")
     flow.drain()
     write(flow, "UPDATE orders SET history = 'longer'")
-    wait(lambda: stopped(flow), "a partition to stand still")
+    wait(lambda: stopped(flow), "a partition to be stopped")
     for key in ("1", '["3"]'):
         flow.migration.do("parked", "skip", table, key, "--reason", "ticket 12")
     flow.drain()
@@ -94,7 +94,7 @@ def test_a_change_that_is_set_aside_lets_the_others_pass_and_comes_again_when_as
 def test_a_row_that_is_deleted_at_the_source_ends_what_is_parked_of_it(flow: Flow) -> None:
     table = f"{flow.database}.orders"
     write(flow, "INSERT INTO orders VALUES (1, 1, 1, 'too long')")
-    wait(lambda: stopped(flow), "the partition to stand still")
+    wait(lambda: stopped(flow), "the partition to be stopped")
     flow.migration.do("parked", "skip", table, "1", "--reason", "a test")
     flow.drain()
     assert parked(flow) == [('["1"]', "write", "a test")]

@@ -1,5 +1,5 @@
 """Lost: what a target had committed and came back without, put back to its data directory of a minute ago: the next
-batch, the end of the copy and the way back went on above the hole (invariant fence-compares)."""
+batch, the end of the copy and the reverse stream went on above the hole (invariant fence-compares)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def lost(flow: Flow, *options: str) -> Any:
     return flow.migration.ask(*options, "status")["lost"]
 
 
-def test_a_target_that_comes_back_with_less_gets_it_again_in_the_copy_the_stream_and_the_way_back(
+def test_a_target_that_comes_back_with_less_gets_it_again_in_the_copy_the_stream_and_the_reverse_stream(
     box: Sandbox, kafka: KafkaBroker, tmp_path: Path
 ) -> None:
     """Lost: rows that a target had committed before it was put back: the next batch raised its fence over the hole."""
@@ -80,7 +80,7 @@ def test_a_target_that_comes_back_with_less_gets_it_again_in_the_copy_the_stream
         flow.migration.do("verify")
         assert lost(flow) == []
 
-        flow.start_way_back()
+        flow.start_reverse()
         flow.put_applications_at("target")
         for child in flow.children("publish"):
             child.stop(SLOW)
@@ -101,7 +101,7 @@ def test_a_target_that_comes_back_with_less_gets_it_again_in_the_copy_the_stream
 def test_the_reverse_stream_of_a_target_that_was_put_back_begins_at_the_end_of_its_log(
     box: Sandbox, kafka: KafkaBroker, tmp_path: Path
 ) -> None:
-    """Lost: the way back. Its publisher stopped for good, and nothing of a standby side is to be carried."""
+    """Lost: the reverse stream. Its publisher stopped for good, and nothing of a standby side is to be carried."""
     faulty = box.targets[1]
     with closing(Flow(box, kafka, tmp_path, unique("log"), box.source, more=COPY, consume=COMPARED)) as flow:
         flow.migration.do("init")
@@ -110,7 +110,7 @@ def test_the_reverse_stream_of_a_target_that_was_put_back_begins_at_the_end_of_i
         flow.start_targets()
         flow.fill(box.source, 500)
         flow.drain()
-        flow.start_way_back()
+        flow.start_reverse()
         flow.migration.do("verify")
         with kept(faulty, tmp_path / "aside") as before:
             flow.children("back-t1")[0].kill()

@@ -56,7 +56,7 @@ def test_a_row_that_is_locked_at_the_source_is_waited_for(flow: Flow) -> None:
     with closing(flow.box.source.connect(flow.database, autocommit=False)) as writer, writer.cursor() as cursor:
         cursor.execute("UPDATE orders SET value = 70 WHERE id = 1")
         asked = flow.child("refresh", "refresh", f"{flow.database}.orders", "1")
-        (halted,) = wait(lambda: flow.migration.ask("status")["halted"], "the partition to stand still")
+        (halted,) = wait(lambda: flow.migration.ask("status")["halted"], "the partition to be stopped")
         assert f"source 'main': {flow.database}.orders cannot be read for a refresh: " in halted["reason"]
         assert "Lock wait timeout exceeded" in halted["reason"]
         assert asked.wait(60)
@@ -84,7 +84,7 @@ def test_a_source_that_is_away_holds_up_the_partition_of_a_refresh_alone(
         wait(lambda: sum(part["end"] for part in flow.migration.ask("status")["partitions"]) >= 3, "the request")
         address.switch(None)
         flow.start_targets()
-        (halted,) = wait(lambda: flow.migration.ask("status")["halted"], "its partition to stand still")
+        (halted,) = wait(lambda: flow.migration.ask("status")["halted"], "its partition to be stopped")
         assert f"{flow.database}.orders cannot be read for a refresh" in halted["reason"]
         wait(lambda: len(flow.differences(box.source)) < 40, "the other partition to go on")
         assert flow.migration.ask("status")["halted"]

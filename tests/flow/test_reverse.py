@@ -1,4 +1,4 @@
-"""The way back: writes at targets arrive in the source's table, nothing goes round (invariant own-writes-marked)."""
+"""The reverse stream: writes at targets come to the sources, nothing goes round (invariant own-writes-marked)."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from tests.helpers import unique
 
 
 def start_both_ways(flow: Flow, insert: str) -> None:
-    """The way there, with its first rows at the targets, and the way back."""
+    """The forward stream, with its first rows at the targets, and the reverse stream."""
     flow.migration.do("init")
     flow.child("publish", "publish")
     wait(flow.position, "the publisher to begin")
     flow.start_targets()
     flow.box.source.execute(insert, database=flow.database)
     flow.drain()
-    flow.start_way_back()
+    flow.start_reverse()
 
 
 def test_what_is_written_at_the_targets_comes_back_and_nothing_goes_round(
@@ -70,7 +70,7 @@ def test_a_value_that_moves_between_shards_ends_where_the_application_has_it(
     """`unique_apart`: the row that takes the value comes before the one that gave it up."""
     table, columns = "    unique_apart: true\n", ", email VARCHAR(40) NULL UNIQUE"
     with closing(Flow(box, kafka, tmp_path, unique("apart"), box.source, table=table, columns=columns)) as flow:
-        assert "after a cutover every table has a way back" in flow.migration.do("preflight")
+        assert "after a cutover every table has a reverse stream" in flow.migration.do("preflight")
         rows = "(1, 1, 1, '', 'a@x'), (2, 2, 2, '', 'b@x'), (3, 3, 3, '', 'c@x')"
         start_both_ways(flow, f"INSERT INTO orders VALUES {rows}")
         flow.put_applications_at("target")

@@ -37,7 +37,7 @@ def test_who_types_what_is_next_comes_to_the_end(box: Sandbox, kafka: KafkaBroke
         ask("rollback")
         flow.children("consume")[0].stop(SLOW)
         stage, following, held = stands(flow)
-        assert (stage, following) == ("reversed", "migrate consume"), "applications went back, whatever stands still"
+        assert (stage, following) == ("reversed", "migrate consume"), "applications went back, whatever is stopped"
         assert "no consumer works on 2 partitions" in held
         flow.child("consume-again", "consume")
         wait(lambda: stands(flow)[:2] == ("reversed", "migrate cutover"), "the consumer")
@@ -145,8 +145,8 @@ def test_two_sources_in_doubt_are_verified(box: Sandbox, kafka: KafkaBroker, tmp
             now = one.migration.ask("status")
             return now["stage"], now["holds_back"]
 
-        # a drain does not wait for the consumer of the way back, as nothing is to be consumed
-        wait(lambda: lacks() == ("ready", []), "the way back")
+        # a drain does not wait for the consumer of the reverse stream, as nothing is to be consumed
+        wait(lambda: lacks() == ("ready", []), "the reverse stream")
 
 
 @pytest.mark.timeout(600)
@@ -188,10 +188,10 @@ def test_a_row_left_out_holds_a_cutover_back_until_a_verification_finds_it_and_s
         left = large(2)
         assert [(row["key"], row["verified"]) for row in left] == [('["1"]', True), ('["2"]', False)]
         assert stands(flow) == ("catching up", "migrate verify --repair", [held])
-        flow.start_way_back()
+        flow.start_reverse()
         assert held in flow.refused("cutover")
         ask("verify", "--repair")
-        wait(lambda: stands(flow) == ("ready", "migrate cutover --rehearse", []), "the way back")
+        wait(lambda: stands(flow) == ("ready", "migrate cutover --rehearse", []), "the reverse stream")
         try:
             ask("cutover")
             assert stands(flow)[0] == "switched"
@@ -203,7 +203,7 @@ def test_a_row_left_out_holds_a_cutover_back_until_a_verification_finds_it_and_s
 
 
 @pytest.mark.timeout(600)
-def test_a_table_that_is_added_gets_its_way_back_too(box: Sandbox, kafka: KafkaBroker, tmp_path: Path) -> None:
+def test_a_table_that_is_added_gets_its_reverse_stream_too(box: Sandbox, kafka: KafkaBroker, tmp_path: Path) -> None:
     with switched(box, kafka, tmp_path) as one:
         flow, ask, do = one.flow, one.flow.migration.ask, one.flow.migration.do
         box.source.execute(
@@ -223,9 +223,9 @@ def test_a_table_that_is_added_gets_its_way_back_too(box: Sandbox, kafka: KafkaB
         assert stands(flow)[:2] == ("verified", "migrate --reverse init")
         said = flow.child("early", "cutover")
         assert said.wait(SLOW)
-        assert said.returncode in (2, 3), "the way back lacks the table"
+        assert said.returncode in (2, 3), "the reverse stream lacks the table"
         do("--reverse", "init")
-        added = f"the way back: 1 table ({flow.name}_0.added) added"
+        added = f"the reverse stream: 1 table ({flow.name}_0.added) added"
         told = f"{added}: a `migrate --reverse run` that began before is to be started again"
         stage, following, held = stands(flow)
         assert (stage, following, held[1:]) == ("catching up", "migrate --reverse run", [told])
@@ -243,15 +243,17 @@ def test_a_table_that_is_added_gets_its_way_back_too(box: Sandbox, kafka: KafkaB
 
 
 @pytest.mark.timeout(600)
-def test_a_way_back_that_a_cutover_would_refuse_is_not_ready(box: Sandbox, kafka: KafkaBroker, tmp_path: Path) -> None:
+def test_a_reverse_stream_that_a_cutover_would_refuse_is_not_ready(
+    box: Sandbox, kafka: KafkaBroker, tmp_path: Path
+) -> None:
     with switched(box, kafka, tmp_path) as one:
         flow, ask, do = one.flow, one.flow.migration.ask, one.flow.migration.do
         ask("verify")
         ready: tuple[str, str, list[str]] = ("ready", "migrate cutover --rehearse", [])
-        wait(lambda: stands(flow) == ready, "the way back")
+        wait(lambda: stands(flow) == ready, "the reverse stream")
         table, key = f"{flow.name}_0.orders_0", "8"
         do("--reverse", "parked", "skip", table, key, "--reason", "a test")
-        held = "the way back: 1 × key is skipped"
+        held = "the reverse stream: 1 × key is skipped"
         assert stands(flow) == ("verified", "migrate --reverse parked list", [held])
         assert held in flow.refused("cutover")
         do("--reverse", "parked", "retry", table, key)
@@ -265,8 +267,8 @@ def test_a_way_back_that_a_cutover_would_refuse_is_not_ready(box: Sandbox, kafka
         )
         box.source.execute(trigger, database=flow.database)  # a rollback would be refused
         one.write_at_target(0, "UPDATE orders_0 SET value = 9 WHERE id = 8")
-        wait(lambda: stands(flow)[1] == "migrate --reverse parked list", "its partition to stand still")
-        assert any("the way back: " in line and "error 1644" in line for line in stands(flow)[2])
+        wait(lambda: stands(flow)[1] == "migrate --reverse parked list", "its partition to be stopped")
+        assert any("the reverse stream: " in line and "error 1644" in line for line in stands(flow)[2])
         box.source.execute("DROP TRIGGER no", database=flow.database)
         wait(lambda: stands(flow)[1] == "migrate --reverse verify", "it to go on by itself")
         ask("--reverse", "verify")
@@ -278,7 +280,7 @@ def test_a_way_back_that_a_cutover_would_refuse_is_not_ready(box: Sandbox, kafka
         flow.drain()  # it is read: what was compared before it counts no more
         ask("--reverse", "verify")
         one.write_at_target(0, "UPDATE orders_0 SET value = 10 WHERE id = 8")
-        wait(lambda: stands(flow)[1] == "migrate --reverse parked list", "its partition to stand still")
+        wait(lambda: stands(flow)[1] == "migrate --reverse parked list", "its partition to be stopped")
         do("--reverse", "parked", "skip", table, key, "--reason", "the old table is given up")
         wait(lambda: any("is parked" in line for line in stands(flow)[2]), "it to be parked")
         for process in [*flow.children("publish"), *flow.children("consume")]:

@@ -311,8 +311,8 @@ def test_what_a_database_that_nobody_used_has_of_a_removed_table_goes_once_it_is
     assert left() == []
 
 
-def test_the_way_back_of_a_table_that_comes_again_and_again_has_no_copy_open(shop: Shop) -> None:
-    """Lost: a cutover, which was held back for ever by a copy of the way back that its init had opened."""
+def test_the_reverse_stream_of_a_table_that_comes_again_and_again_has_no_copy_open(shop: Shop) -> None:
+    """Lost: a cutover, which was held back for ever by a copy of the reverse stream that its init had opened."""
     shop.sql(*(f"CREATE TABLE {name} (id INT PRIMARY KEY, v INT)" for name in ("kept", "away")))
     for tables in (("kept", "away"), ("kept",)) * 2 + (("kept", "away"),):
         shop.config(*tables)
@@ -328,7 +328,7 @@ def test_the_way_back_of_a_table_that_comes_again_and_again_has_no_copy_open(sho
 
 
 def test_emptying_the_target_tables_of_a_removed_table_changes_nothing_at_the_source(shop: Shop) -> None:
-    """Lost: its rows at the source, from which the way back, still up, deleted what somebody deleted at the targets."""
+    """Lost: its rows at the source, from which the reverse stream deleted what somebody deleted at the targets."""
     shop.sql(*(f"CREATE TABLE {name} (id INT PRIMARY KEY, v INT)" for name in ("kept", "away")))
     shop.config("kept", "away")
     shop.migration.do("init")
@@ -346,7 +346,7 @@ def test_emptying_the_target_tables_of_a_removed_table_changes_nothing_at_the_so
         caught_up = "SELECT COUNT(*) FROM position WHERE migration LIKE '%%-reverse'"
         state = f"{shop.name}_state"
         shop.migration.wait(
-            lambda: shop.box.targets[0].query(caught_up, database=state)[0][0], 60, "the way back to read"
+            lambda: shop.box.targets[0].query(caught_up, database=state)[0][0], 60, "the reverse stream to read"
         )
         shop.config("kept")
         assert f"{shop.source}.away: removed" in shop.migration.do("init")

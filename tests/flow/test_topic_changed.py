@@ -130,7 +130,7 @@ def test_messages_that_are_deleted_before_they_were_read_stop_their_partition_fo
             world.sql(f"UPDATE orders SET value = {-value}")
             wait(partial(world.goes_beyond, 0, before), "it to be published")
         world.delete_before(0, world.end(0))
-    (one,) = wait(world.stopped, "the partition to stand still")
+    (one,) = wait(world.stopped, "the partition to be stopped")
     assert one["process"] == f"consume: {world.topic} [0]"
     assert f"{world.topic} [0]" in one["reason"]
     assert "raise kafka.retention_hours" in one["hint"]
@@ -140,7 +140,7 @@ def test_messages_that_are_deleted_before_they_were_read_stop_their_partition_fo
     world.consumer.kill()
     world.consumer = world.consume()
     world.sql("UPDATE orders SET value = 77 WHERE id < 11")
-    wait(lambda: "a partition stands still" in world.consumer.log.read_text("utf-8"), "it to stand still again")
+    wait(lambda: "a partition is stopped" in world.consumer.log.read_text("utf-8"), "it to be stopped again")
     wait(lambda: different(world) == hit, "the other partition to go on, and this one to show what it lacks")
 
 

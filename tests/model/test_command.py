@@ -37,6 +37,6 @@ def test_a_line_is_a_command_and_the_other_way_round(line: str, command: Command
         ("no command, and `SET GLOBAL x = 1`", "no command, and `SET GLOBAL x = 1`"),
     ],
 )
-def test_a_hint_is_typed_for_the_way_back(hint: str, typed: str) -> None:
+def test_a_hint_is_typed_for_the_reverse_stream(hint: str, typed: str) -> None:
     """A hint of a stream names the commands of that stream; those of the migration take no direction."""
     assert as_typed(hint, lambda command: command.towards(Direction.REVERSE)) == typed

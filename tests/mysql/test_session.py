@@ -115,7 +115,7 @@ def test_what_an_account_may_not_set_is_judged_before_the_start(box: Sandbox, pl
 
 
 def test_time_goes_on_where_a_server_lets_sessions_begin_at_another_moment(box: Sandbox, plain: dict[str, str]) -> None:
-    """Every NOW of the state stood still: no lease ran out, and nothing grew old."""
+    """Every NOW of the state was frozen: no lease ran out, and nothing grew old."""
     from migrate.mysql.connection import connect
 
     with globally(box.source, "init_connect", "SET timestamp = 1000000000"):

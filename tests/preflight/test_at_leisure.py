@@ -78,8 +78,8 @@ def test_versions_that_are_too_old_are_a_problem_and_untested_ones_are_told(case
 
 
 def test_target_tables_that_init_would_refuse_are_named_all_of_them(case: Case) -> None:
-    def told(*, way_back: bool = False) -> dict[str, str]:
-        results = preflight.run(case.settings, services=True, way_back=way_back).results
+    def told(*, reverse: bool = False) -> dict[str, str]:
+        results = preflight.run(case.settings, services=True, reverse=reverse).results
         found = [one for one in results if one.check == "target table"]
         return {one.subject: one.message if one.verdict is Verdict.PROBLEM else str(one.verdict) for one in found}
 
@@ -93,7 +93,7 @@ def test_target_tables_that_init_would_refuse_are_named_all_of_them(case: Case) 
     assert told() == fine, "they have rows since the copy"
     case.raw["name"] = unique("second")  # a migration for which they are somebody else's
     assert told() == {f"t0/{database}.t_0": f"t0/{database}.t_0 has rows already", "t1": "pass"}
-    assert told(way_back=True) == fine, "the places of a way back have rows"
+    assert told(reverse=True) == fine, "the places of a reverse stream have rows"
     second.execute("ALTER TABLE t_0 MODIFY v VARCHAR(39)", "ALTER TABLE t_1 DROP v, ADD w INT", database=database)
     source, found = f"{database}.t", told()
     assert found == {

@@ -43,18 +43,18 @@ def test_targets_on_one_server_need_their_space_together(case: Case) -> None:
     assert sum(line.startswith("target 't0' and target 't1', on one disk: needs about") for line in found) == 1, found
 
 
-def test_tables_that_are_copied_and_those_of_a_way_back_need_neither_time_nor_space(case: Case) -> None:
+def test_tables_that_are_copied_and_those_of_a_reverse_stream_need_neither_time_nor_space(case: Case) -> None:
     nothing = "nothing is known that is to be copied"
     case.raw["name"] = unique("copied")
     initialise(case.settings)
 
-    def lines(*, way_back: bool = False) -> list[str]:
-        results = preflight.run(case.settings, services=True, way_back=way_back).results
+    def lines(*, reverse: bool = False) -> list[str]:
+        results = preflight.run(case.settings, services=True, reverse=reverse).results
         found = [line for check in ("retention", "space") for line in told(results, check)]
         return [line for line in found if line.startswith(("source", "target"))]
 
     assert all(nothing not in line for line in lines()), "init has made the tables, and no row is there"
-    assert all(nothing in line for line in lines(way_back=True))
+    assert all(nothing in line for line in lines(reverse=True))
     state = case.settings.state.database
     case.box.targets[0].execute("UPDATE phase SET phase = 'copying'", database=state)
     assert all(nothing not in line for line in lines())

@@ -16,7 +16,7 @@ from tests.helpers import globally, make_settings, server_of
 CHECKS = {
     "target": (durability.check_target, "applies it again from Kafka", "the reverse stream would lack"),
     "state": (durability.check_state, "the last second's work again", ""),
-    "source": (durability.check_source, "takes them from the way back", "only a verification finds them"),
+    "source": (durability.check_source, "takes them from the reverse stream", "only a verification finds them"),
 }
 
 

@@ -182,7 +182,7 @@ def test_all_privileges_are_no_right_to_give_them(target: Account) -> None:
     assert lacking(target, grants.of_cutover(target.server.flavour, ["x"], "read_only")) == []
 
 
-def test_a_way_back_that_is_not_begun_needs_create_for_the_services_own_tables(
+def test_a_reverse_stream_that_is_not_begun_needs_create_for_the_services_own_tables(
     target: Account, kafka: KafkaBroker
 ) -> None:
     server, name = target.server, target.name
@@ -198,7 +198,7 @@ def test_a_way_back_that_is_not_begun_needs_create_for_the_services_own_tables(
     )
     pattern = f"{name}_0".replace("_", "\\_")
     server.execute(f"REVOKE CREATE ON `{pattern}`.* FROM '{target.user}'@'%'")
-    results = run(parse(raw, {}), services=True, way_back=True).results
+    results = run(parse(raw, {}), services=True, reverse=True).results
     (found,) = [one for one in results if one.check == "grants" and one.subject == f"target 'x', {name}_0"]
     assert found.message.endswith(f"lacks CREATE, LOCK TABLES, TRIGGER on database {name}_0")
     server.execute(f"DROP DATABASE {name}_0")

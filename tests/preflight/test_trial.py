@@ -205,7 +205,7 @@ def test_a_row_that_the_target_does_not_take_is_named(case: Case) -> None:
 
 
 def test_a_log_with_a_trial_in_it_has_nothing_that_concerns_a_table(case: Case) -> None:
-    """In a target's log, which the way back reads; nor does a pattern take a table of a trial."""
+    """In a target's log, which the reverse stream reads; nor does a pattern take a table of a trial."""
     server, database = case.box.targets[0], case.database
     file, start = log_end(server)
     assert refused(case) == []

@@ -173,7 +173,7 @@ class Publishing:
             return connection.execute(sa.text(sql)).scalar()
 
 
-def with_way_back(source: DatabaseServer, other: DatabaseServer, kafka: KafkaBroker) -> Publishing:
+def with_reverse(source: DatabaseServer, other: DatabaseServer, kafka: KafkaBroker) -> Publishing:
     """Of a migration that has a reverse stream; its publisher never ran."""
     made = Publishing(source, other, kafka)
     initialise(reversed_settings(made.settings, stored_plan(made.settings, made.state)), reverse_of=made.name)

@@ -46,7 +46,7 @@ def test_the_position_moves_each_time_the_interval_is_over_and_not_before(main: 
                 if here != last:
                     moved.append(now)
                     last = here
-                assert now < (moved or [now])[-1] + 20, "the position stands still"
+                assert now < (moved or [now])[-1] + 20, "the position does not move"
                 time.sleep(0.01)
         finally:
             stop.set()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from publishing import Publishing, with_way_back
+from publishing import Publishing, with_reverse
 
 from migrate.commands.rewind import rewind
 from migrate.model.errors import StopError
@@ -19,8 +19,8 @@ from sandbox.stack import Sandbox
 
 @pytest.fixture
 def main(mysql_box: Sandbox, kafka: KafkaBroker) -> Iterator[Publishing]:
-    """Of a migration with a way back."""
-    made = with_way_back(mysql_box.source, mysql_box.targets[0], kafka)
+    """Of a migration with a reverse stream."""
+    made = with_reverse(mysql_box.source, mysql_box.targets[0], kafka)
     yield made
     made.close()
 

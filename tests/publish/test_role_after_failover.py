@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
-from publishing import Publishing, with_way_back
+from publishing import Publishing, with_reverse
 
 from migrate.state import schema_history, switch
 from migrate.state.switch import Side, Writes
@@ -18,8 +18,8 @@ from sandbox.stack import Sandbox
 
 @pytest.fixture
 def main(mysql_box: Sandbox, kafka: KafkaBroker) -> Iterator[Publishing]:
-    """A publisher that never ran, of a migration with a way back; on MySQL, which logs what it replicates as it is."""
-    made = with_way_back(mysql_box.source, mysql_box.targets[0], kafka)
+    """A publisher that never ran, of a migration with a reverse stream; on MySQL, which logs what it replicates."""
+    made = with_reverse(mysql_box.source, mysql_box.targets[0], kafka)
     yield made
     made.close()
 

@@ -64,6 +64,6 @@ def pairs_of(names: Sequence[str]) -> list[tuple[str, str]]:
 
 
 def takes_back(box: Sandbox) -> bool:
-    """Whether the source may be a target, so that a way back is there (migrate/preflight/server/versions.py)."""
+    """Whether the source may be a target, so that a reverse stream is there (migrate/preflight/server/versions.py)."""
     version = version_of(str(box.source.query("SELECT VERSION()")[0][0]))
     return version[:2] >= LEAST[str(box.source.flavour)]

@@ -167,7 +167,7 @@ def flow(box: Sandbox, kafka: KafkaBroker, directory: Path, *, back: bool = True
 
 
 def _there_and_back(made: Flow, box: Sandbox) -> None:
-    made.start_way_back()
+    made.start_reverse()
     migration, source = made.migration, box.source
     try:
         migration.ask("verify")

@@ -18,15 +18,15 @@ from migrate.state.cutover import CutoverRun, Direction, Outcome
 from migrate.state.reached import BROKER, NO_OFFSET, SWITCH, LostMessages
 from migrate.state.stop_reason import StopReason
 from migrate.state.switch import Side
-from migrate.status import blockers, way_back
+from migrate.status import blockers, reverse_stream
 from migrate.status.blocker import PREFLIGHT, Blocker, Kind
 from migrate.status.next_step import mend, missing, typed
 from migrate.status.readiness import not_ready
+from migrate.status.reverse_stream import ReverseReadiness
 from migrate.status.snapshot import PartitionStatus, Snapshot, SourceStatus
 from migrate.status.stage import Stage, StageFacts, standing_of
 from migrate.status.table_state import TableState
 from migrate.status.told import _TOLD, told
-from migrate.status.way_back import ReverseReadiness
 from tests.helpers import make_settings
 from tests.test_docs import ROOT
 from tests.test_hints import missing as missing_words
@@ -44,7 +44,7 @@ UNTIL_VERIFIED = {
 UNLIKE = [Blocker(Kind.UNLIKE, "shop.t", {"reason": "shop_1.t_0 has other columns than shop.t"}, PREFLIGHT)]
 OLD = Blocker(Kind.VERIFIED_TOO_LONG_AGO, facts={"hours": 24.0})
 BACK_IS_READY = ReverseReadiness([], None)
-NO_WAY_BACK = ReverseReadiness([Blocker(Kind.NOT_THERE)], Command.of("--reverse init"))
+NO_REVERSE = ReverseReadiness([Blocker(Kind.NOT_THERE)], Command.of("--reverse init"))
 BEGINS = ReverseReadiness([Blocker(Kind.NOT_BEGUN, "t0")], Command.of("--reverse status --watch"))
 STATES = tuple(TableState)
 
@@ -73,7 +73,7 @@ def of_tables(*states: TableState, **changes: Any) -> Snapshot:
 
 
 def facts(now: Snapshot | None = None, **changes: Any) -> StageFacts:
-    """Of a verified migration, applications at the sources, with a way back that runs."""
+    """Of a verified migration, applications at the sources, with a reverse stream that runs."""
     return replace(StageFacts(SETTINGS, now or snapshot(), BACK_IS_READY, verified=True), **changes)
 
 
@@ -165,7 +165,7 @@ T = TableState
         # not known to be equal
         (facts(verified=False), Stage.CATCHING_UP, "migrate verify"),
         (facts(too_old=OLD), Stage.CATCHING_UP, "migrate verify"),
-        (facts(verified=False, back=NO_WAY_BACK), Stage.CATCHING_UP, "migrate --reverse init"),
+        (facts(verified=False, back=NO_REVERSE), Stage.CATCHING_UP, "migrate --reverse init"),
         (facts(verified=False, back=BEGINS), Stage.CATCHING_UP, "migrate --reverse status --watch"),
         (facts(verified=False, triggers=["trigger t fires"]), Stage.CATCHING_UP, "migrate preflight"),
         (facts(snapshot(differing=1), triggers=["trigger t fires"]), Stage.CATCHING_UP, "migrate preflight"),
@@ -173,13 +173,13 @@ T = TableState
         # tables that somebody altered alone
         (facts(unlike=UNLIKE), Stage.CATCHING_UP, "migrate preflight"),
         (facts(unlike=UNLIKE, verified=False), Stage.CATCHING_UP, "migrate preflight"),
-        (facts(unlike=UNLIKE, back=NO_WAY_BACK), Stage.CATCHING_UP, "migrate preflight"),
+        (facts(unlike=UNLIKE, back=NO_REVERSE), Stage.CATCHING_UP, "migrate preflight"),
         (facts(snapshot(lag_of_consumers=1e6), unlike=UNLIKE), Stage.CATCHING_UP, "migrate preflight"),
         (facts(snapshot(parked=1), unlike=UNLIKE), Stage.CATCHING_UP, "migrate parked list"),
         (facts(snapshot(**NOBODY), unlike=UNLIKE), Stage.CATCHING_UP, "migrate run"),
         (facts(last=BACK, done=BACK, unlike=UNLIKE), Stage.REVERSED, "migrate preflight"),
         # verified
-        (facts(back=NO_WAY_BACK), Stage.VERIFIED, "migrate --reverse init"),
+        (facts(back=NO_REVERSE), Stage.VERIFIED, "migrate --reverse init"),
         (facts(), Stage.READY, "migrate cutover --rehearse"),
         (facts(stopped=["main"]), Stage.READY, "migrate cutover --abort"),
         # under way
@@ -190,7 +190,7 @@ T = TableState
         (facts(last=run(Direction.THERE, Outcome.ABORTED)), Stage.READY, "migrate cutover --rehearse"),
         # applications are at the targets
         (facts(**AT_TARGET), Stage.SWITCHED, "migrate --reverse verify"),
-        (facts(back=NO_WAY_BACK, **AT_TARGET), Stage.SWITCHED, "migrate --reverse init"),
+        (facts(back=NO_REVERSE, **AT_TARGET), Stage.SWITCHED, "migrate --reverse init"),
         (facts(snapshot(foreign=1), **AT_TARGET), Stage.SWITCHED, "migrate foreign compare"),
         (facts(followed=True, **AT_TARGET), Stage.SWITCHED, "migrate finish"),
         (facts(snapshot(differing=1), followed=True, **AT_TARGET), Stage.SWITCHED, "migrate --reverse verify --repair"),
@@ -200,7 +200,7 @@ T = TableState
             Stage.SWITCHED,
             "migrate finish",
         ),
-        (facts(followed=True, back=NO_WAY_BACK, running=(True, False), **AT_TARGET), Stage.SWITCHED, "migrate finish"),
+        (facts(followed=True, back=NO_REVERSE, running=(True, False), **AT_TARGET), Stage.SWITCHED, "migrate finish"),
         (facts(followed=True, running=(False, False), **AT_TARGET), Stage.SWITCHED, "migrate finish"),
         (
             facts(snapshot(parked=1), followed=True, running=(False, False), **AT_TARGET),
@@ -226,7 +226,7 @@ T = TableState
         # they were, and are at the sources again
         (facts(last=BACK, done=BACK), Stage.REVERSED, "migrate cutover"),
         (facts(last=BACK, done=BACK, verified=False), Stage.REVERSED, "migrate verify"),
-        (facts(last=BACK, done=BACK, back=NO_WAY_BACK), Stage.REVERSED, "migrate --reverse init"),
+        (facts(last=BACK, done=BACK, back=NO_REVERSE), Stage.REVERSED, "migrate --reverse init"),
         (facts(snapshot(parked=1), last=BACK, done=BACK), Stage.REVERSED, "migrate parked list"),
     ],
 )
@@ -269,7 +269,7 @@ def test_whatever_the_facts_there_is_a_stage_with_sentences_and_a_command_that_i
     said: set[str] = set()
     seen: set[Stage] = set()
     for now, last, done, verified, followed, back in product(
-        SNAPSHOTS, RUNS, (None, THERE, BACK), (True, False), (True, False), (BACK_IS_READY, NO_WAY_BACK)
+        SNAPSHOTS, RUNS, (None, THERE, BACK), (True, False), (True, False), (BACK_IS_READY, NO_REVERSE)
     ):
         for running in ((True, True), (False, False)):
             known = facts(
@@ -355,66 +355,72 @@ HALT = StopReason(
 @pytest.mark.parametrize(
     ("known", "held", "next_"),
     [
-        (way_back.ReverseFacts(), ["the way back is not there"], "migrate --reverse init"),
+        (reverse_stream.ReverseFacts(), ["the reverse stream is not there"], "migrate --reverse init"),
         (
-            way_back.ReverseFacts(refused=ConfigError("name: too long", hint="a shorter one")),
-            ["the way back: name: too long (a shorter one)"],
+            reverse_stream.ReverseFacts(refused=ConfigError("name: too long", hint="a shorter one")),
+            ["the reverse stream: name: too long (a shorter one)"],
             "migrate preflight",
         ),
-        (way_back.ReverseFacts(outdated="a table came"), ["the way back: a table came"], "migrate --reverse init"),
         (
-            way_back.ReverseFacts(there=True, stopped=[HALT]),
-            ["the way back: publish:t0 stands still: an unknown statement", "the way back does not run"],
+            reverse_stream.ReverseFacts(outdated="a table came"),
+            ["the reverse stream: a table came"],
+            "migrate --reverse init",
+        ),
+        (
+            reverse_stream.ReverseFacts(there=True, stopped=[HALT]),
+            ["the reverse stream: publish:t0 is stopped: an unknown statement", "the reverse stream does not run"],
             "migrate --reverse run",
         ),
-        (way_back.ReverseFacts(there=True, running=True, now=snapshot(), settings=SETTINGS), [], "None"),
+        (reverse_stream.ReverseFacts(there=True, running=True, now=snapshot(), settings=SETTINGS), [], "None"),
         (
-            way_back.ReverseFacts(there=True, running=True, now=snapshot(published=""), settings=SETTINGS),
-            [f"the way back: no publisher has begun with source '{SOURCE}'"],
+            reverse_stream.ReverseFacts(there=True, running=True, now=snapshot(published=""), settings=SETTINGS),
+            [f"the reverse stream: no publisher has begun with source '{SOURCE}'"],
             "migrate --reverse status --watch",
         ),
         (
-            way_back.ReverseFacts(
+            reverse_stream.ReverseFacts(
                 there=True, running=True, now=snapshot(published="", **NO_PUBLISHER), settings=SETTINGS
             ),
             [
-                f"the way back: no publisher has begun with source '{SOURCE}'",
-                f"the way back: no publisher reads source '{SOURCE}'",
+                f"the reverse stream: no publisher has begun with source '{SOURCE}'",
+                f"the reverse stream: no publisher reads source '{SOURCE}'",
             ],
             f"migrate --reverse publish --source {SOURCE}",
         ),
         (
-            way_back.ReverseFacts(there=True, running=True, now=snapshot(empty_deletes=1), settings=SETTINGS),
-            ["the way back: 1 × empty delete waits, for up to 30 min (delay.tiers_seconds)"],
+            reverse_stream.ReverseFacts(there=True, running=True, now=snapshot(empty_deletes=1), settings=SETTINGS),
+            ["the reverse stream: 1 × empty delete waits, for up to 30 min (delay.tiers_seconds)"],
             "migrate --reverse drain",
         ),
         (
-            way_back.ReverseFacts(there=True, running=True, now=of_tables(T.CREATED), settings=SETTINGS),
-            ["the way back: 1 table (shop.t0) not copied yet"],
+            reverse_stream.ReverseFacts(there=True, running=True, now=of_tables(T.CREATED), settings=SETTINGS),
+            ["the reverse stream: 1 table (shop.t0) not copied yet"],
             "migrate --reverse init",
         ),
         (
-            way_back.ReverseFacts(there=True, running=True, leads=True, now=of_tables(T.CREATED), settings=SETTINGS),
-            ["the way back: 1 table (shop.t0) not copied yet"],
+            reverse_stream.ReverseFacts(
+                there=True, running=True, leads=True, now=of_tables(T.CREATED), settings=SETTINGS
+            ),
+            ["the reverse stream: 1 table (shop.t0) not copied yet"],
             "migrate --reverse copy",
         ),
         (
-            way_back.ReverseFacts(there=True, running=True, now=of_tables(T.JOINING), settings=SETTINGS),
-            ["the way back: 1 table (shop.t0) added: the publisher is to come to its place in the log"],
+            reverse_stream.ReverseFacts(there=True, running=True, now=of_tables(T.JOINING), settings=SETTINGS),
+            ["the reverse stream: 1 table (shop.t0) added: the publisher is to come to its place in the log"],
             "migrate --reverse status --watch",
         ),
         (
-            way_back.ReverseFacts(there=True, running=True, now=of_tables(T.WAITING), settings=SETTINGS),
+            reverse_stream.ReverseFacts(there=True, running=True, now=of_tables(T.WAITING), settings=SETTINGS),
             [
-                "the way back: 1 table (shop.t0) added: a `migrate --reverse run` that began before is to be started"
-                " again"
+                "the reverse stream: 1 table (shop.t0) added: a `migrate --reverse run` that began before is to be"
+                " started again"
             ],
             "migrate --reverse run",
         ),
     ],
 )
-def test_what_the_way_back_lacks(known: way_back.ReverseFacts, held: list[str], next_: str) -> None:
-    found = way_back.judge(known)
+def test_what_the_reverse_stream_lacks(known: reverse_stream.ReverseFacts, held: list[str], next_: str) -> None:
+    found = reverse_stream.judge(known)
     assert [told(one) for one in found.held] == held
     assert str(found.next) == next_
 

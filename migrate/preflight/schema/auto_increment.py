@@ -175,7 +175,7 @@ def _of_sources(found: Sequence[Counter]) -> Iterator[Result]:
     elif same:
         told += ", and they have the same ones: rows of two tables cannot be one row at the targets"
     else:
-        told += ": unless they are far apart for good, two rows get the same one, and their partition stands still"
+        told += ": unless they are far apart for good, two rows get the same one, and their partition is stopped"
     mend = f"have the application make values of {name}"
     if len({one.server for one in both}) == len(both):
         settings = (

@@ -34,6 +34,7 @@ from migrate.preflight.schema import (
     groups,
     letter_case,
     mixed_flavours,
+    reverse_stream,
     routing,
     session_columns,
     shards,
@@ -41,7 +42,6 @@ from migrate.preflight.schema import (
     trial,
     triggers,
     unique_keys,
-    way_back,
 )
 from migrate.preflight.schema.existing import Existing
 from migrate.preflight.server import state, state_trial
@@ -144,15 +144,15 @@ def _plan(visit: Visit) -> Iterable[Result]:
     return results
 
 
-def _way_back(visit: Visit) -> Iterable[Result]:
-    return [] if visit.known.reverse else way_back.check(visit.plan)
+def _reverse_stream(visit: Visit) -> Iterable[Result]:
+    return [] if visit.known.reverse else reverse_stream.check(visit.plan)
 
 
 TABLES_OF_TOPICS = declare("table", Group.SCHEMA, At.HERE, _unmatched_topics, ())
 RULES = declare("sharding", Group.SCHEMA, At.HERE, _plan, ())
 GROUPS = declare("group", Group.SCHEMA, At.HERE, lambda visit: groups.check(visit.plan), PLANNED)
 UNIQUE_KEYS = declare("unique keys", Group.SCHEMA, At.HERE, lambda visit: unique_keys.check(visit.plan), PLANNED)
-WAY_BACK = declare("way back", Group.SCHEMA, At.HERE, _way_back, PLANNED)
+REVERSE_STREAM = declare("reverse stream", Group.SCHEMA, At.HERE, _reverse_stream, PLANNED)
 
 
 # -- rows of the sources
@@ -223,15 +223,15 @@ def _foreign_keys_at_target(visit: Visit, there: Existing) -> Iterable[Result]:
 
 
 def _triggers_at_target(visit: Visit, there: Existing) -> Iterable[Result]:
-    return triggers.of_tables(visit.connection, there, way_back=visit.known.reverse)
+    return triggers.of_tables(visit.connection, there, reverse=visit.known.reverse)
 
 
 def _events(visit: Visit, there: Existing) -> Iterable[Result]:
-    return triggers.events(visit.connection, there, way_back=visit.known.reverse)
+    return triggers.events(visit.connection, there, reverse=visit.known.reverse)
 
 
 def _hidden(visit: Visit, there: Existing) -> Iterable[Result]:
-    return triggers.hidden(visit.connection, there, way_back=visit.known.reverse)
+    return triggers.hidden(visit.connection, there, reverse=visit.known.reverse)
 
 
 def _existing_tables(visit: Visit) -> Iterable[Result]:

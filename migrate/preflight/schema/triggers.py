@@ -32,10 +32,10 @@ def check(connection: Connection, tables: Sequence[tuple[str, str]]) -> list[Res
     ]
 
 
-def of_tables(connection: Connection, existing: Existing, *, way_back: bool) -> list[Result]:
+def of_tables(connection: Connection, existing: Existing, *, reverse: bool) -> list[Result]:
     """A problem for each trigger on a target table that is there; one that leaves our sessions out passes.
 
-    way_back: the target is the source that applications still write to, so that nothing may be dropped.
+    reverse: the target is the source that applications still write to, so that nothing may be dropped.
     """
     rows = connection.query(
         "SELECT TRIGGER_NAME, EVENT_OBJECT_TABLE, ACTION_TIMING, EVENT_MANIPULATION, ACTION_STATEMENT"
@@ -52,8 +52,8 @@ def of_tables(connection: Connection, existing: Existing, *, way_back: bool) -> 
         if leaves_out(str(body), us):
             found.append(Result("triggers", where, Verdict.PASS, f"{told} leaves our sessions out"))
             continue
-        if way_back:
-            told += " would fire for what the way back brings"
+        if reverse:
+            told += " would fire for what the reverse stream brings"
             guard = f"IF USER() NOT LIKE '{us}@%' THEN … END IF"
             mend = f"make it again with its body inside {guard}, which changes nothing for applications"
         else:
@@ -70,8 +70,8 @@ def leaves_out(body: str, user: str) -> bool:
     return _USER.search(body) is not None and re.search(rf"(?<![\w$]){named}(?![\w$])", body) is not None
 
 
-def events(connection: Connection, existing: Existing, *, way_back: bool) -> list[Result]:
-    """A problem for each event that speaks of a target table that is there. With way_back it goes on, and what it does
+def events(connection: Connection, existing: Existing, *, reverse: bool) -> list[Result]:
+    """A problem for each event that speaks of a target table that is there. With reverse it goes on, and what it does
     after the switch arrives at the other side.
 
     An event's statements are not understood: one that has a table's name in them is taken to change it.
@@ -86,7 +86,7 @@ def events(connection: Connection, existing: Existing, *, way_back: bool) -> lis
         if schema != existing.database and not _speaks_of(str(body), existing.database):
             continue
         told, subject = f"{connection.name}: event {schema}.{name}", f"{schema}.{name}"
-        if named and not way_back:
+        if named and not reverse:
             mend = f"ALTER EVENT {quoted(schema, name)} DISABLE; enable it again after the switch"
             message = f"{told} may change rows of {', '.join(sorted(named)[:5])}"
             results.append(Result("events", subject, Verdict.PROBLEM, message, mend))
@@ -96,7 +96,7 @@ def events(connection: Connection, existing: Existing, *, way_back: bool) -> lis
                 f"where it is to run at the other side then: ALTER EVENT {quoted(schema, name)} DISABLE, at the switch"
             )
             results.append(Result("events", subject, Verdict.NOTE, f"{message} at the other side", mend))
-        elif not way_back:
+        elif not reverse:
             message = f"{told} runs while rows are brought; it names none of the tables that take them"
             results.append(Result("events", subject, Verdict.NOTE, message))
     return results
@@ -106,7 +106,7 @@ def _speaks_of(body: str, name: str) -> bool:
     return re.search(rf"(?<![\w$]){re.escape(name)}(?![\w$])", body, re.I) is not None
 
 
-def hidden(connection: Connection, existing: Existing, *, way_back: bool) -> list[Result]:
+def hidden(connection: Connection, existing: Existing, *, reverse: bool) -> list[Result]:
     """A note where the account lacks the grants to see triggers or events of a database that has target tables."""
     held = grants.read(connection)
     missing = held.lacking(existing.database, ("TRIGGER", "EVENT"))
@@ -115,8 +115,8 @@ def hidden(connection: Connection, existing: Existing, *, way_back: bool) -> lis
     what = " and ".join(f"{name.lower()}s" for name in missing)
     told = f"{connection.name}: this account cannot see {what} of database {existing.database}"
     for_now = f"for the time of preflight: {held.mend(existing.database, missing)}"
-    if way_back:
-        told += ", which would fire for what the way back brings"
+    if reverse:
+        told += ", which would fire for what the reverse stream brings"
         mend = f"make sure that there are none that do not leave it out (docs/cutover.md), or {for_now}"
     else:
         told += ", which has tables already"

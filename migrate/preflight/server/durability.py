@@ -32,8 +32,8 @@ def check_source(connection: Connection) -> list[Result]:
     """Of a server whose log is read. Raises pymysql.MySQLError."""
     return _check(
         connection,
-        "one right after a cutover takes them from the way back, where `migrate --reverse verify` before a rollback"
-        " finds them",
+        "one right after a cutover takes them from the reverse stream, where `migrate --reverse verify` before a"
+        " rollback finds them",
         "after it rows may be there whose change no log has: they never arrive, and only a verification finds them",
     )
 

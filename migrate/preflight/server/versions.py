@@ -33,7 +33,7 @@ def check(connection: Connection, version: str, *, source: bool = False) -> list
     if numbers < least:
         mend = f"{connection.flavour} {_shown(least)} or later is needed"
         if numbers >= LEAST_SOURCE[connection.flavour]:
-            mend += ": as a source it would do, as a target, for state or for the way back not"
+            mend += ": as a source it would do, as a target, for state or for the reverse stream not"
         return [Result("version", connection.name, Verdict.PROBLEM, f"{told} is too old", mend)]
     if numbers not in tested:
         among = ", ".join(map(_shown, tested))

@@ -1,4 +1,4 @@
-"""The way back's settings, from the config and what `migrate init` stored."""
+"""The reverse stream's settings, from the config and what `migrate init` stored."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from migrate.state import database
 from migrate.target.stored_plan import stored_plan
 
 
-def way_back(settings: Settings) -> Settings:
+def stored_reverse_settings(settings: Settings) -> Settings:
     """The settings with source and target exchanged. Raises PreflightError before init, ConfigError, ServerError."""
     with database.opened(settings.state) as state:
         return reversed_settings(settings, stored_plan(settings, state))

@@ -29,9 +29,9 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class CutoverContext:
-    """settings: of the way there. stream: to the side that is entered; plan: of it. other: from that side. side: that
-    is left; without: servers of it that are gone for good. written: what each stream writes, of both streams. alone:
-    what a run needs, and what ends one does not."""
+    """settings: of the forward stream. stream: to the side that is entered; plan: of it. other: from that side. side:
+    that is left; without: servers of it that are gone for good. written: what each stream writes, of both streams.
+    alone: what a run needs, and what ends one does not."""
 
     settings: Settings
     state: sa.Engine
@@ -59,7 +59,7 @@ class CutoverContext:
         without: Collection[str] = (),
         alone: CutoverLease | None = None,
     ) -> CutoverContext:
-        """Raises PreflightError where there is no way back, or applications are elsewhere; ConfigError, ServerError."""
+        """Raises PreflightError without a reverse stream, or with applications elsewhere; ConfigError, ServerError."""
         say = unheard(say)
         with state.connect() as connection:
             migrations.get(connection, settings.name)
@@ -72,7 +72,7 @@ class CutoverContext:
         if not known:
             preconditions.refuse_elsewhere(state, settings.name, side)  # a rollback before any cutover
             raise PreflightError(
-                "the way back is not there yet",
+                "the reverse stream is not there yet",
                 hint="`migrate --reverse preflight`, `migrate --reverse init`, and `migrate --reverse run`",
             )
         plan_back = stored_plan(back, state)

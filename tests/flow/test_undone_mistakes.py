@@ -1,4 +1,4 @@
-"""Ways back from what a person did by mistake: a rewind to too early a place, a target table that was dropped."""
+"""Undoing what a person did by mistake: a rewind to too early a place, a target table that was dropped."""
 
 from __future__ import annotations
 

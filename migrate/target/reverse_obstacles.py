@@ -10,7 +10,7 @@ from migrate.target.routing import Plan, PlannedTable
 
 
 def obstacles(plan: Plan) -> Iterator[tuple[Table, str, str]]:
-    """Of a way there: each table that has no way back, why, and what would give it one."""
+    """Of a forward stream: each table that has no reverse stream, why, and what would give it one."""
     members = Counter(one.group for one in plan.tables.values() if one.group)
     for planned in plan.tables.values():
         if members[planned.group] > 1:

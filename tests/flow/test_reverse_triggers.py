@@ -1,4 +1,4 @@
-"""Triggers and events of the source, where applications still write while the way back is prepared."""
+"""Triggers and events of the source, where applications still write while the reverse stream is prepared."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _COUNT = "INSERT INTO counted VALUES (NULL, NEW.id)"
 _EVENT = "CREATE EVENT tidies ON SCHEDULE EVERY 1 DAY DO DELETE FROM orders WHERE value < 0"
 
 
-def test_a_trigger_of_the_source_is_to_leave_the_way_back_out_and_then_fires_for_applications_alone(
+def test_a_trigger_of_the_source_is_to_leave_the_reverse_stream_out_and_then_fires_for_applications_alone(
     box: Sandbox, kafka: KafkaBroker, tmp_path: Path
 ) -> None:
     with closing(Flow(box, kafka, tmp_path, unique("fires"), box.source)) as flow:
@@ -34,7 +34,7 @@ def test_a_trigger_of_the_source_is_to_leave_the_way_back_out_and_then_fires_for
         trigger = f"main/{database}.orders: trigger counts (AFTER INSERT)"
         event = f"note  target 'main': event {database}.tidies may change rows of orders; what it does after a cutover"
         assert told() == [
-            f"problem  {trigger} would fire for what the way back brings",
+            f"problem  {trigger} would fire for what the reverse stream brings",
             f"{event} arrives at the other side",
         ]
         refused = flow.migration.run("--reverse", "init")

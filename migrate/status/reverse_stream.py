@@ -1,4 +1,4 @@
-"""What the way back lacks of what a cutover, or a rollback, needs, and the command to type for it."""
+"""What the reverse stream lacks of what a cutover, or a rollback, needs, and the command to type for it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _BEGIN = (_INIT, _RUN)
 
 @dataclass(frozen=True, slots=True)
 class ReverseFacts:
-    """What is known of the way back, as far as it was asked.
+    """What is known of the reverse stream, as far as it was asked.
 
     refused: why the config has none; outdated: why the stored one is not that of the config. there: `init` made it.
     now: None where nothing of it runs.
@@ -59,7 +59,7 @@ class ReverseReadiness:
 
 
 def look(settings: Settings, state: sa.Engine) -> ReverseReadiness:
-    """settings: of the way there. Its servers are asked only once it runs. Raises ServerError."""
+    """settings: of the forward stream. Its servers are asked only once it runs. Raises ServerError."""
     return judge(read(settings, state))
 
 
@@ -114,7 +114,7 @@ def of_moved(found: Sequence[MovedSource]) -> list[Blocker]:
 def _of_stream(settings: Settings, now: Snapshot, *, leads: bool) -> ReverseReadiness:
     stages = now.tables.items()
     if waiting := [name for name, stage in stages if stage is TableState.WAITING]:
-        told = Blocker(Kind.ADDED_WAITING, facts={"tables": waiting, "way_back": True})
+        told = Blocker(Kind.ADDED_WAITING, facts={"tables": waiting, "reverse": True})
         return ReverseReadiness(_of_it([told]), _RUN)
     if joining := [name for name, stage in stages if stage is TableState.JOINING]:
         next_ = typed(WATCH, back=True, back_leads=leads)
