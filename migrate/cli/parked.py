@@ -71,7 +71,9 @@ def parked_skip(
     settings = context.obj.load("parked")
     row, message = (table, key), (topic, partition, offset)
     if (None in row) == (None in message) or any(one is not None for one in (row if None in row else message)):
-        raise ConfigError("say what to set aside", hint="a table and a key; or --topic, --partition and --offset")
+        raise ConfigError(
+            "nothing is named to set aside", hint="name a table and a key; or --topic, --partition and --offset"
+        )
     with database.opened(settings.state) as state:
         if topic is not None and partition is not None and offset is not None:
             parking.leave_out(settings, state, topic, partition, offset, reason)

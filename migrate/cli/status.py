@@ -32,10 +32,12 @@ _SECONDS = 2.0
 
 def status(
     context: typer.Context,
-    watch: Annotated[bool, typer.Option("--watch", help="Keep it on the screen, until Ctrl-C or the end.")] = False,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Refresh it on the screen until Ctrl-C or the end of the migration.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
-    """Say where the migration stands, what holds it back, and what to type next."""
+    """Show where the migration stands, what holds it back, and which command to run next."""
     if watch and as_json:
         raise ConfigError("--watch and --json exclude each other")
     settings = context.obj.load("status")
@@ -75,7 +77,7 @@ def _ended(settings: Settings, state: sa.Engine) -> dict[str, Any] | None:
         switched = cutover.latest(connection, settings.name, outcome=cutover.Outcome.DONE)
     return {
         "stage": Stage.FINISHED,
-        "holds_back": [] if found.done else ["`migrate finish` was interrupted: what it cleans is not all clean"],
+        "holds_back": [] if found.done else ["`migrate finish` was interrupted: not everything is cleaned up"],
         "next": "" if found.done else f"migrate finish {found.summary.get('options', '--yes')}",
         "migration": settings.name,
         "finished": found.at,
@@ -189,7 +191,7 @@ def page(now: Snapshot, stands: Standing | None, meant: Callable[[str], str]) ->
             + (
                 "a verification of all tables that began later was clean"
                 if row["verified"]
-                else "the target lacks the row or has an older one, unless it came again since (`migrate verify` tells)"
+                else "the target lacks the row or has an older one, unless it came again since (see `migrate verify`)"
             ),
         )
     for line in shown_check(now.check):

@@ -78,6 +78,6 @@ def read_other_side(way: Way, seconds: float) -> None:
     pass_up_to(passing, seconds / 2, f"the stream from the {way.side.other}s")
     with way.state.connect() as connection:
         if listed := readiness.foreign_left(connection, way.settings.name):
-            raise ServerError(listed, hint="`migrate foreign compare`, and again")
+            raise ServerError(listed, hint="run `migrate foreign compare`, then try again")
         if unread := readiness.not_carried(connection, way.other.name):
             raise ServerError(f"the stream from the {way.side.other}s: {unread}", hint="`migrate status` says more")

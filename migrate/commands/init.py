@@ -131,7 +131,7 @@ def _refuse_behind(changes: Changes) -> None:
     if changes.new or changes.conditions:
         raise PreflightError(
             "tables are added or their row conditions changed, and applications are at the targets",
-            hint="leave that of the config as it was; it can be changed after `migrate rollback`",
+            hint="restore that part of the config; change it after `migrate rollback`",
         )
 
 

@@ -75,8 +75,8 @@ class Comparing:
             if len(keys) <= self._limits.max_keys_frozen:
                 return
         raise PreflightError(
-            f"between two looks more than {self._limits.max_keys_frozen:,} keys change",
-            hint="at a quieter time; or raise cutover.max_keys_frozen and cutover.freeze_seconds",
+            f"more than {self._limits.max_keys_frozen:,} keys change between two comparisons",
+            hint="try again at a quieter time; or raise cutover.max_keys_frozen and cutover.freeze_seconds",
         )
 
     def refuse_forgotten(self, connection: sa.Connection) -> None:
@@ -115,7 +115,7 @@ def refuse_copied_since(connection: sa.Connection, stream: str, plan: Plan, comp
     for id_, planned in plan.tables.items():
         if (stage := stages.get(id_, Phase.CREATED)) is not Phase.COPIED:
             raise PreflightError(
-                f"table {planned.table.full_name} is {stage} by now", hint="once `migrate status` says copied, again"
+                f"table {planned.table.full_name} is {stage} by now", hint="try again once `migrate status` says copied"
             )
     if comparing is not None:
         comparing.refuse_forgotten(connection)
@@ -124,5 +124,5 @@ def refuse_copied_since(connection: sa.Connection, stream: str, plan: Plan, comp
 def _forgotten() -> PreflightError:
     return PreflightError(
         f"since the last clean verification of all tables {compared.FORGOTTEN}",
-        hint="`migrate verify`, all tables, then again",
+        hint="run `migrate verify` over all tables, then try again",
     )

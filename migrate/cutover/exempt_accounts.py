@@ -47,7 +47,7 @@ def told(server: Server, accounts: Sequence[str]) -> str:
     if among := [one for one in applications if one in found]:
         raise PreflightError(
             f"'{server.name}': read_only does not stop {', '.join(among)}, of cutover.accounts",
-            hint="take SUPER, CONNECTION_ADMIN and READ ONLY ADMIN from it, or cutover.stop: revoke",
+            hint="revoke SUPER, CONNECTION_ADMIN and READ ONLY ADMIN from it, or use cutover.stop: revoke",
         )
     if not found:
         return ""

@@ -90,8 +90,8 @@ class Blocks:
                 known = switch.every_application(connection, self._name)
             if not known:
                 raise PreflightError(
-                    "no application has said which version of the switch it goes by",
-                    hint="cutover.stop: application needs applications that write their row of `application`:"
+                    "no application has acknowledged a version of the switch",
+                    hint="with cutover.stop: application every application writes its row of the table `application`:"
                     " docs/cutover.md",
                 )
 

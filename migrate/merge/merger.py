@@ -377,7 +377,7 @@ class Merger:
             where, told = f"{database.target}/{database.database}", mysql_errors.text(error)
             return StopError(
                 f"{where}: rows that a foreign key changed cannot be looked for: {told}",
-                hint="ALTER the target tables as the source's were: it is tried again by itself",
+                hint="ALTER the target tables as the source's were altered: the search is then tried again by itself",
                 code=Code.TARGET,
             )
 
@@ -443,9 +443,9 @@ def _lanes(plan: Plan) -> dict[str, int]:
 
 def _mend(table: str, key: str, error: BaseException) -> str:
     if mysql_errors.number(error) in _OTHER_COLUMNS:
-        return f"ALTER every target table of {table} as the source's was: the change is tried again by itself"
+        return f"ALTER every target table of {table} as the source's was altered: the change is tried again by itself"
     skip = f"migrate parked skip {table} '{key}' --reason …"
-    return f"mend the target, it is tried again by itself; or set the change aside: `{skip}`"
+    return f"fix the target: the change is tried again by itself; or set the change aside: `{skip}`"
 
 
 def _in_groups(parts: Sequence[Part]) -> Iterator[list[Part]]:

@@ -262,8 +262,8 @@ class Planner:
             if len(held) > 1:
                 names = ", ".join(name_of(one) for one, _ in held)
                 told = StopError(
-                    f"a row may be in one table of group '{planned.group}' alone, and this is in {names}",
-                    hint="delete it where it does not belong, and this goes on by itself",
+                    f"a key may be in only one table of group '{planned.group}', and this one is in {names}",
+                    hint="delete it where it does not belong; the partition then continues by itself",
                     code=Code.MESSAGE,
                 )
                 self._skip_or_raise(planned.table, key, told, "as its sources have it")
@@ -316,7 +316,7 @@ class Planner:
         if why := self.why_skipped(table, of):
             log.warning("a change that no place takes is left out", change=where, refusal=error.message, reason=why)
             return
-        skip = f"to go on without it: `migrate parked skip {table.full_name} '{key}' --reason …`"
+        skip = f"to continue without it: `migrate parked skip {table.full_name} '{key}' --reason …`"
         raise RowRefused(f"{where}: {error.message}", hint=error.hint_and(skip)) from None
 
     def _pass_over(self, message: Message) -> None:
@@ -340,8 +340,8 @@ class Planner:
             told = f"{table.full_name}: a {message.type} statement is in the topic"
             if message.type in _TAKE_ROWS:
                 raise StopError(
-                    f"{told}: the rows that it takes away stay at the targets",
-                    hint="`migrate verify --repair` takes them away there, once the message is left out",
+                    f"{told}: the rows that it removes stay at the targets",
+                    hint="`migrate verify --repair` deletes them there, once the message is left out",
                     code=Code.MESSAGE,
                 )
             if planned.ddl == "stop":
@@ -359,7 +359,7 @@ class Planner:
         place = next((place for place in planned.places if (place.database.name, place.table) == wanted), None)
         if place is None:
             raise StopError(
-                f"a delayed delete speaks of {wanted[0]}.{wanted[1]}, which is no place of {planned.table.full_name}",
+                f"a delayed delete names {wanted[0]}.{wanted[1]}, which is no place of {planned.table.full_name}",
                 hint="the sharding rule changed while the migration ran",
                 code=Code.MESSAGE,
             )

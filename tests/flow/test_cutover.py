@@ -249,7 +249,7 @@ def finished(one: Switched, kafka: KafkaBroker) -> None:
     topics = {f"migrate.{flow.name}", f"migrate.{flow.name}-reverse"}
     refused = flow.child("finish-early", "finish", "--yes")
     assert refused.wait(SLOW)
-    assert (refused.returncode, "it still runs: " in refused.log.read_text("utf-8")) == (3, True)
+    assert (refused.returncode, "processes still run: " in refused.log.read_text("utf-8")) == (3, True)
     certificate = ask("verify", "--show")
     flow.children("consume")[0].stop(SLOW)
     for label in ("publish", "commit", "requeue"):
