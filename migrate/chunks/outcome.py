@@ -69,7 +69,7 @@ def judge(error: Exception, what: str) -> Problem:
         return Problem(End.AGAIN if may_pass(error) else End.FAILED, f"{what}: {error.message}", error.hint)
     if may_pass(error):
         return Problem(End.AGAIN, f"{what}: {errors.text(error)}")
-    return Problem(End.FAILED, f"{what}: {errors.text(error)}", "mend the row or the target table, then run it again")
+    return Problem(End.FAILED, f"{what}: {errors.text(error)}", "fix the row or the target table, then run it again")
 
 
 def may_pass(error: BaseException) -> bool:

@@ -39,7 +39,7 @@ def parked_list(context: typer.Context, as_json: Json = False) -> None:
         told = f"PARKED {one['place']}: {one['change']} of {one['table']} key {one['key']}{at}"
         out.print(f"{told}: {one['refusal']}; set aside: {one['reason']}", markup=False)
     if found.drop:
-        out.print(f"applications are at the other side: `{found.drop} TABLE KEY` does without one", markup=False)
+        out.print(f"applications are at the other side: `{found.drop} TABLE KEY` drops one", markup=False)
     for skip in found.skips:
         out.print(f"SKIPS what is refused of {skip['table']} key {skip['key']}: {skip['reason']}", markup=False)
     for one in found.left_out:

@@ -90,7 +90,7 @@ def _ended(settings: Settings, state: sa.Engine) -> dict[str, Any] | None:
 def _told_ended(about: dict[str, Any]) -> str:
     ended, side = about["finished"], about["summary"]["side"]
     lines = [f"stage: finished, {ended:%Y-%m-%d %H:%M:%S} UTC; applications are at the {side}s"]
-    lines += [f"  held back: {reason} (`{about['next']}` goes on)" for reason in about["holds_back"]]
+    lines += [f"  held back: {reason} (`{about['next']}` continues it)" for reason in about["holds_back"]]
     if switched := about["last_cutover"]:
         lines.append(f"last switch: run {switched['number']}, {switched['direction']}, {switched['outcome']}")
     for table in about["summary"]["copied"]:

@@ -125,7 +125,7 @@ def finish(
             for used in way.databases:
                 _clean(way.settings, used, say)
             for used in set(way.plan.used_databases) - set(way.databases):
-                say(f"{used.target}, database {used.database}: left as it is; should it come back, drop _migrate_*")
+                say(f"{used.target}, database {used.database}: left as it is; if it comes back, drop _migrate_* there")
         if plans.topics:
             admin.delete_topics(settings.kafka, list(plans.topics))
             say(f"{counted(len(plans.topics), 'topic')} deleted")

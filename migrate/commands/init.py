@@ -122,7 +122,7 @@ def _resumable(say: Say) -> Iterator[None]:
     try:
         yield
     except MigrateError:
-        say("what was made until here stays; once the cause is mended, `migrate init` goes on from there")
+        say("what was made until here stays; once the cause is fixed, `migrate init` continues from there")
         raise
 
 

@@ -106,7 +106,7 @@ class Beginning:
             start = low
         if start < low:
             raise StopError(
-                f"{tenure.named}: reading goes on at offset {start}, the broker has {low} to {high}",
+                f"{tenure.named}: the next offset to read is {start}, but the broker has {low} to {high}",
                 hint=DELETED,
                 code=Code.TOPIC,
             )

@@ -26,7 +26,7 @@ def pass_up_to(passing: Passing, seconds: float, stream: str = "the stream") -> 
     """Wait until a stream has come to where it is to come. Raises ServerError when it does not in time."""
     if not settled(passing.passed, seconds, _POLL):
         raise ServerError(
-            f"{stream} did not come to the end of the log within {seconds:.1f} s",
+            f"{stream} did not reach the end of the log within {seconds:.1f} s",
             hint="`migrate status` says what holds it back",
         )
     if passing.gone:

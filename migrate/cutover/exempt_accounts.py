@@ -53,6 +53,6 @@ def told(server: Server, accounts: Sequence[str]) -> str:
         return ""
     more = f" and {len(found) - _TOLD} more" if len(found) > _TOLD else ""
     return (
-        f"'{server.name}': read_only does not stop {', '.join(found[:_TOLD])}{more}: nothing of an application's may"
-        " come as one of them"
+        f"'{server.name}': read_only does not stop {', '.join(found[:_TOLD])}{more}: applications must"
+        " not use these accounts"
     )

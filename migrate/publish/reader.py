@@ -166,7 +166,7 @@ class TransactionReader:
         if kind not in _NOTHING_TO_US and not event.flags & binlog.FLAG_IGNORABLE:
             raise StopError(
                 f"{self._at(event)}: event type {kind} is not known",
-                hint="this version does not read it",
+                hint="this version of the program cannot read it",
                 code=Code.LOG,
             )
 

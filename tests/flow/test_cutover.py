@@ -163,7 +163,7 @@ def test_there_and_back_and_there_again_loses_no_write(box: Sandbox, kafka: Kafk
         assert one.writable() == ["target"]
         box.source.execute("SET GLOBAL read_only = 0")  # as after a start
         held = ask("status")["holds_back"]
-        assert any("source 'main' is read-only no more" in line for line in held), held
+        assert any("source 'main' is no longer read-only" in line for line in held), held
         box.source.execute("SET GLOBAL read_only = 1")
         assert flow.differences(box.source) == []
         one.write_at_target(0, "INSERT INTO orders_1 VALUES (5001, 2, 7, 'new side')")
