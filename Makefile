@@ -16,7 +16,7 @@ ORDER    := --no-loadscope-reorder
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup install servers demo test test-long test-all coverage compiled test-compiled types record soak-failover fuzz mutations times chaos
+.PHONY: help setup install servers prepare demo test test-long test-all coverage compiled test-compiled types record test-servers test-server soak-failover fuzz mutations times chaos
 .PHONY: model model-broken models
 .PHONY: lint typecheck bench-capture bench-apply bench-copy bench-verify bench-many clean distclean lock
 
@@ -37,9 +37,12 @@ $(VENV)/.done: requirements.lock pyproject.toml
 install: ## install to PREFIX=/opt/migrate, with the publisher compiled where a C compiler is
 	@PYTHON="$(PYTHON)" VENV="$(PREFIX)" INSTALL=1 sh sandbox/setup.sh
 
-servers: setup ## install MariaDB, MySQL, Kafka and Java where missing (root or sudo)
-	@$(BIN)/python -m sandbox install --flavour all
+servers: setup ## install MariaDB, MySQL, Kafka and Java where missing (root or sudo); SERVERS=all or by name: further ones
+	@$(BIN)/python -m sandbox install --flavour all --servers "$(SERVERS)"
 	@$(BIN)/python -m jobs.archive
+
+prepare: setup ## both: the servers, and the publisher compiled, which takes one core while those are fetched
+	@$(MAKE) --jobs=2 --output-sync=target servers compiled
 
 demo: setup ## migrate a real database live and verify it; FLAVOUR=mariadb or mysql
 	@$(BIN)/python -m sandbox install --flavour $(FLAVOUR)
@@ -84,6 +87,12 @@ types: servers ## bring every column type through stream and copy, print what is
 
 record: servers ## keep what a server (FLAVOUR) writes to its log, for the tests that read it without one
 	PYTHONPATH=.:tests/publish $(BIN)/python tests/publish/record.py --flavour $(FLAVOUR)
+
+test-servers: servers ## a migration with each pair of further servers, as a table; SERVERS=mariadb-11.8,mysql-5.6 or all
+	$(BIN)/python -m tests.servers --servers "$(SERVERS)"
+
+test-server: servers ## the same with a test server of yours as the source: HOST, PORT=3306, ACCOUNT=root, PASSWORD in the environment
+	$(BIN)/python -m tests.servers --host "$(HOST)" --port "$(or $(PORT),3306)" --user "$(or $(ACCOUNT),root)"
 
 soak-failover: servers ## run the failover and standby tests N times (N=10) and count
 	$(BIN)/python -m tests.failover.soak $(N)

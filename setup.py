@@ -14,8 +14,10 @@ COMPILED = (
     "migrate/model/message.py",
     "migrate/publish/batches.py",
     "migrate/publish/emit.py",
+    "migrate/publish/open_transaction.py",
     "migrate/publish/outbox.py",
     "migrate/publish/reader.py",
+    "migrate/publish/table_maps.py",
     "migrate/publish/decode/cursor.py",
     "migrate/publish/decode/json_binary.py",
     "migrate/publish/decode/row_json.py",
@@ -25,6 +27,7 @@ COMPILED = (
     "migrate/publish/log/gtid.py",
     "migrate/publish/log/gtid_event.py",
     "migrate/publish/log/packets.py",
+    "migrate/publish/log/progress.py",
     "migrate/publish/schema/statement.py",
 )
 

@@ -29,7 +29,7 @@ from migrate.copy.tasks import CopyJob
 from migrate.model.errors import MigrateError
 from migrate.model.table import Table, TableId
 from migrate.settings import Settings
-from migrate.state.chunks import Counts
+from migrate.state.chunks import CopyCounts
 from migrate.state.copy_progress import skew_of
 from migrate.target.routing import PlannedTable
 
@@ -44,7 +44,7 @@ _IDLE = 0.1
 class TableCopied:
     table: str
     source: str
-    counts: Counts
+    counts: CopyCounts
     chunks: int
     seconds: float
     run_rows: int  # read in this run
@@ -104,7 +104,7 @@ class Together:
         together = TablesCopy(self._settings, copies, self._state, self._sessions)
         for copy in together.begin():
             table = copy.planned.table
-            was = TableCopied(table.full_name, table.source, Counts(), 0, 0.0, 0, was_copied=True)
+            was = TableCopied(table.full_name, table.source, CopyCounts(), 0, 0.0, 0, was_copied=True)
             self.copied[table.id] = was
         left = [copy for copy in copies if copy.planned.table.id not in self.copied]
         try:

@@ -31,7 +31,7 @@ from migrate.chunks.mark import load as load_mark
 from migrate.chunks.outcome import End, Problem
 from migrate.copy.table_copy import Attempt, ChunkResult
 from migrate.copy.tasks import CopyJob, WriteChunk, read_chunk
-from migrate.state.chunks import COUNTS, Counts
+from migrate.state.chunks import COUNTS, CopyCounts
 
 _RESULT = ", ".join(["chunk int", "attempt int", "`end` string", "message string", "hint string", "seconds double"])
 _RESULT += "".join(f", {name} long" for name in COUNTS) + ", places string, left_out string"
@@ -60,7 +60,7 @@ def run_wave(spark: SparkSession, wave: Sequence[Work], tasks: int) -> list[Chun
     frame = map_in_arrow(spark.range(0, len(works), 1, min(tasks, len(works))), copy, _RESULT)
     rows = collected(frame)
     if isinstance(rows, Problem):
-        return [ChunkResult(attempt.range.number, attempt.attempt, Counts(), rows) for _, attempt in works]
+        return [ChunkResult(attempt.chunk.number, attempt.attempt, CopyCounts(), rows) for _, attempt in works]
     return [_result(row.asDict()) for row in rows]
 
 
@@ -68,7 +68,7 @@ def _read(job: CopyJob, attempt: Attempt) -> Step:
     """The chunk's rows as the source's own text, with its mark at the end; of no batches."""
 
     def read(_batches: Batches) -> Iterator[pa.RecordBatch]:
-        planned, chunk = job.planned, attempt.range.number
+        planned, chunk = job.planned, attempt.chunk.number
         if (again := _ran_before(job, chunk)) is not None:
             yield mark_batch(planned, chunk, again)
             return
@@ -129,7 +129,7 @@ def _result(row: dict[str, object]) -> ChunkResult:
     problem = None
     if row["end"] is not None:
         problem = Problem(End(str(row["end"])), str(row["message"]), str(row["hint"]))
-    counts = Counts(*(int(str(row[name])) for name in COUNTS))
+    counts = CopyCounts(*(int(str(row[name])) for name in COUNTS))
     seconds = float(str(row["seconds"]))
     places = {int(place): int(rows) for place, rows in json.loads(str(row["places"])).items()}
     left_out = [tuple(key) for key in json.loads(str(row["left_out"]))]

@@ -38,7 +38,7 @@ from migrate.model.errors import MigrateError, OwnershipLost, ServerError
 from migrate.model.table import Table, TableId
 from migrate.settings import Settings, load
 from migrate.state import database, leading, position
-from migrate.state.chunks import Counts
+from migrate.state.chunks import CopyCounts
 from migrate.target.routing import PlannedTable
 from migrate.terminal import printable
 
@@ -162,7 +162,7 @@ def _copy(
     began = time.monotonic()
     table = copy.planned.table
     if not copy.begin():
-        return TableCopied(table.full_name, table.source, Counts(), 0, 0.0, 0, was_copied=True)
+        return TableCopied(table.full_name, table.source, CopyCounts(), 0, 0.0, 0, was_copied=True)
     before = copy.counts.rows_read
     job = CopyJob(settings, copy.planned, copy.aside, copy.part)
     waves: deque[Future[list[ChunkResult]]] = deque()

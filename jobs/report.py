@@ -14,9 +14,8 @@ from migrate.copy.governor import Governor
 from migrate.copy.table_copy import TableCopy
 from migrate.model.words import counted, duration
 from migrate.settings import Settings
-from migrate.state import chunks as detail
-from migrate.state import copy_progress
-from migrate.state.chunks import Counts
+from migrate.state import chunks, copy_progress
+from migrate.state.chunks import CopyCounts
 
 log = structlog.get_logger("migrate.copy")
 _EVERY = 1.0
@@ -106,7 +105,7 @@ class Report:
         """Note how far it is, in the caller's transaction. copied: the table is done."""
         self._put(connection, copy_progress.COPIED if copied else self._governor.pace)
 
-    def _standing(self, pace: str, counts: Counts, estimate: int) -> copy_progress.Progress:
+    def _standing(self, pace: str, counts: CopyCounts, estimate: int) -> copy_progress.Progress:
         governor = self._governor
         done = pace == copy_progress.COPIED
         return copy_progress.Progress(
@@ -150,6 +149,6 @@ class Report:
         copy, table = self._copy, self._copy.planned.table
         counts, estimate = copy.counts, copy.estimate
         if copy.part and pace == copy_progress.COPIED:  # from here on the figures are the whole table's again
-            _, _, counts = detail.totals(connection, self._migration, table)
+            _, _, counts = chunks.totals(connection, self._migration, table)
             estimate = counts.rows_read
         copy_progress.put(connection, self._migration, table.id, self._standing(pace, counts, estimate))

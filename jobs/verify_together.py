@@ -12,11 +12,11 @@ from typing import Self
 from pyspark.sql import SparkSession
 
 from jobs.verify_wave import Work, run_wave, tasks_of
-from migrate.chunks.keyrange import KeyRange
 from migrate.chunks.sessions import Sessions
 from migrate.chunks.small_tables import small_ones
 from migrate.chunks.task_settings import for_tasks
 from migrate.copy.governor import WAVES
+from migrate.model.chunk import Chunk
 from migrate.settings import Settings
 from migrate.target.routing import PlannedTable
 from migrate.verify.chunk_check import Checked, CheckJob
@@ -63,7 +63,7 @@ class VerifyProgress:
 Progress = Callable[[VerifyProgress], None]
 Tables = list[PlannedTable]
 """One, or all of a group."""
-Handed = list[tuple[TableCheck, KeyRange]]
+Handed = list[tuple[TableCheck, Chunk]]
 
 
 def small_units(sessions: Sessions, left: Sequence[Tables]) -> list[list[Tables]]:
@@ -88,7 +88,7 @@ class Together:
 
     def check(self, units: Sequence[Tables], made: Callable[[Tables], TableCheck]) -> None:
         """Compare them. Raises: as `TableCheck.wave`, `settle` and `finish`."""
-        waiting, begun = deque(units), deque[tuple[TableCheck, list[KeyRange]]]()
+        waiting, begun = deque(units), deque[tuple[TableCheck, list[Chunk]]]()
         waves: deque[tuple[Handed, Future[list[Checked]]]] = deque()
         with ThreadPoolExecutor(WAVES, thread_name_prefix="wave") as threads:
             while waiting or begun or waves:
@@ -105,7 +105,7 @@ class Together:
     def _wave(
         self,
         waiting: deque[Tables],
-        begun: deque[tuple[TableCheck, list[KeyRange]]],
+        begun: deque[tuple[TableCheck, list[Chunk]]],
         made: Callable[[Tables], TableCheck],
     ) -> Handed:
         wave: Handed = []
@@ -122,9 +122,7 @@ class Together:
             wave += [(check, one) for one in ranges]
         return wave
 
-    def _settle(
-        self, wave: Handed, results: Sequence[Checked], begun: deque[tuple[TableCheck, list[KeyRange]]]
-    ) -> None:
+    def _settle(self, wave: Handed, results: Sequence[Checked], begun: deque[tuple[TableCheck, list[Chunk]]]) -> None:
         of: dict[TableCheck, list[Checked]] = {}
         for (check, _), checked in zip(wave, results, strict=True):
             of.setdefault(check, []).append(checked)

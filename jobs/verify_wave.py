@@ -12,9 +12,9 @@ from pyspark.sql import SparkSession
 
 from jobs.frames import Batches, map_in_arrow, numbers
 from jobs.session import collected
-from migrate.chunks.keyrange import KeyRange
 from migrate.chunks.outcome import End, Problem
 from migrate.copy.governor import most_chunks
+from migrate.model.chunk import Chunk
 from migrate.settings import Settings
 from migrate.verify.chunk_check import Checked, CheckJob, check_chunk
 from migrate.verify.digest import Suspects
@@ -26,7 +26,7 @@ class Work(NamedTuple):
     """A chunk to be compared, and of which tables."""
 
     job: CheckJob
-    range: KeyRange
+    chunk: Chunk
 
 
 def tasks_of(spark: SparkSession, settings: Settings) -> int:
@@ -47,7 +47,7 @@ def run_wave(spark: SparkSession, wave: Sequence[Work], tasks: int) -> list[Chec
     frame = map_in_arrow(spark.range(0, len(works), 1, min(tasks, len(works))), check, _RESULT)
     rows = collected(frame)
     if isinstance(rows, Problem):
-        return [Checked(work.range.number, problem=rows) for work in works]
+        return [Checked(work.chunk.number, problem=rows) for work in works]
     return [_load(row["chunk"], row["body"]) for row in rows]
 
 

@@ -11,8 +11,9 @@ from pathlib import Path
 from sandbox import snippet, state
 from sandbox.demo_data import create_orders, load_sakila
 from sandbox.errors import SandboxError
-from sandbox.install.plan import install
+from sandbox.install.plan import install, install_releases
 from sandbox.paths import run_dir
+from sandbox.releases import RELEASES, release
 from sandbox.settings import Flavour
 from sandbox.stack import Sandbox
 
@@ -23,6 +24,8 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     names = [flavour.value for flavour in Flavour]
     put = commands.add_parser("install", help="install what is missing")
     put.add_argument("--flavour", choices=[*names, "all"], default="all", help="default: all")
+    more = ", ".join(RELEASES)
+    put.add_argument("--servers", default="", help=f"further servers by commas, fetched into the cache: {more}, or all")
     up = commands.add_parser("up", help="start a source, targets and Kafka; stop them on Ctrl-C")
     up.add_argument("--flavour", choices=names, default="mariadb", help="default: mariadb")
     up.add_argument("--targets", type=int, default=2, metavar="N", help="number of target servers (default: 2)")
@@ -65,6 +68,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         if options.command == "install":
             install(list(Flavour) if options.flavour == "all" else [Flavour(options.flavour)])
+            names = RELEASES if options.servers == "all" else filter(None, options.servers.split(","))
+            install_releases(one for one in map(release, names) if one)
         else:
             run_dir().mkdir(parents=True, exist_ok=True)
             _up(options)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from sandbox.errors import SandboxError
 from sandbox.paths import kafka_lib, mysql_root
+from sandbox.releases import Release
 from sandbox.settings import Flavour
 
 # Debian keeps servers in sbin, which is not in every user's PATH.
@@ -23,6 +24,7 @@ class DatabasePrograms:
     server: tuple[str, ...]
     client: tuple[str, ...]
     install_db: tuple[str, ...] = ()  # MariaDB has a script of its own; MySQL's server does it
+    made: Path | None = None  # a data directory that came with it; MySQL before 5.7 makes none
 
 
 def which(name: str) -> str | None:
@@ -51,7 +53,7 @@ def _mariadb() -> DatabasePrograms:
     server, client, install = which("mariadbd"), which("mariadb"), which("mariadb-install-db")
     if server is None or client is None or install is None:
         raise _missing("MariaDB")
-    return DatabasePrograms((server,), (client,), (install,))
+    return DatabasePrograms((server,), (client,), (install, "--no-defaults"))
 
 
 def unpacked_mysql(root: Path) -> DatabasePrograms:
@@ -75,8 +77,30 @@ def _mysql() -> DatabasePrograms:
     return unpacked_mysql(mysql_root())
 
 
-def database_programs(flavour: Flavour) -> DatabasePrograms:
-    """Programs of a flavour. Raises SandboxError when they are not installed."""
+def release_programs(of: Release) -> DatabasePrograms:
+    """Programs of a further release, wherever its tree is."""
+    root, programs = of.root, of.root / "bin"
+    if of.flavour is Flavour.MYSQL:
+        loader = next(str(one) for one in Path("/lib64").glob("ld-linux-*.so.*"))
+        server = (loader, "--library-path", str(root / "lib"), str(programs / "mysqld"), "--no-defaults")
+        return DatabasePrograms((*server, f"--basedir={root}"), _any_client(), made=root / "data")
+    install = (str(programs / "mariadb-install-db"), "--no-defaults", f"--basedir={root}")
+    return DatabasePrograms((str(programs / "mariadbd"),), (str(programs / "mariadb"),), install)
+
+
+def _any_client() -> tuple[str, ...]:
+    found = which("mariadb") or which("mysql")
+    if found is None:
+        raise _missing("MariaDB")
+    return (found,)
+
+
+def database_programs(flavour: Flavour, of: Release | None = None) -> DatabasePrograms:
+    """Programs of a flavour, or of one of its further releases. Raises SandboxError when they are not installed."""
+    if of is not None:
+        if not of.installed:
+            raise SandboxError(f"{of.name} is not installed; run: make servers SERVERS={of.name}")
+        return release_programs(of)
     return _mariadb() if flavour is Flavour.MARIADB else _mysql()
 
 

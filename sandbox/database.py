@@ -2,6 +2,7 @@
 
 import os
 import secrets
+import shutil
 from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
@@ -16,8 +17,9 @@ from sandbox.binaries import DatabasePrograms, database_programs
 from sandbox.errors import SandboxError
 from sandbox.ports import HOST, free_port, require_free
 from sandbox.process import Child
+from sandbox.releases import options_of, release
 from sandbox.server import Server
-from sandbox.settings import ACCOUNT, Flavour, server_options
+from sandbox.settings import ACCOUNT, Flavour
 
 Option = str | int | bool | None
 
@@ -25,6 +27,7 @@ Option = str | int | bool | None
 class DatabaseServer(Server):
     """One database server under the directory `root`; can be started again on the same data and port.
 
+    `of`: the name of a further release of the flavour (sandbox.releases); the usual server without one.
     `port`: TCP port on 127.0.0.1; without one the port used before on this data, or a free one.
     `options`: server variables on top of sandbox.settings (`{"sync_binlog": 1}`); None takes a default away,
     True gives the bare `--name`.
@@ -36,6 +39,7 @@ class DatabaseServer(Server):
         flavour: Flavour | str,
         root: Path,
         *,
+        of: str = "",
         name: str | None = None,
         port: int | None = None,
         server_id: int = 1,
@@ -43,10 +47,11 @@ class DatabaseServer(Server):
         timeout: float = 120.0,
     ) -> None:
         self.flavour = Flavour(flavour)
+        self.release = release(of or self.flavour)
         self.root = root.resolve()
         self.name = name or self.root.name
         self.server_id = server_id
-        self.options: dict[str, Option] = {**server_options(self.flavour)}
+        self.options: dict[str, Option] = {**options_of(self.flavour, self.release)}
         self.options.update({key.replace("-", "_"): value for key, value in (options or {}).items()})
         self.timeout = timeout
         self.host = HOST
@@ -56,7 +61,7 @@ class DatabaseServer(Server):
         self.port: int = port or known.get("port") or 0
         self.password: str = known.get("password") or secrets.token_urlsafe(18)
         self._has_account: bool = known.get("account", False)
-        self._child = Child(f"{self.flavour} server {self.name!r}", self.root / "server.log", self.root)
+        self._child = Child(f"{of or self.flavour} server {self.name!r}", self.root / "server.log", self.root)
 
     # life
 
@@ -65,7 +70,7 @@ class DatabaseServer(Server):
 
         Raises SandboxError when it is not installed, its port is taken, it ends, or is not ready in time.
         """
-        programs = database_programs(self.flavour)
+        programs = database_programs(self.flavour, self.release)
         self.root.mkdir(parents=True, exist_ok=True)
         self.port = self.port or free_port()
         require_free(self.port, self._child.name)
@@ -136,10 +141,13 @@ class DatabaseServer(Server):
         part = self.root / "data.part"
         if part.exists():
             raise SandboxError(f"{part} is left from a broken start; remove {self.root} and start again")
+        if programs.made:
+            shutil.copytree(programs.made, part)
+            part.rename(self.data)
+            return
         if programs.install_db:
             command = [
                 *programs.install_db,
-                "--no-defaults",
                 "--auth-root-authentication-method=socket",  # no account without password
                 "--skip-test-db",
                 "--force",  # even where the host's own name does not resolve
@@ -173,7 +181,7 @@ class DatabaseServer(Server):
             "--pid-file=server.pid",
             *self._run_as(),
         ]
-        if self.flavour is Flavour.MYSQL:
+        if self.flavour is Flavour.MYSQL and not programs.made:
             command.append("--secure-file-priv=NULL")  # the compiled-in directory does not exist here
         for name, value in self.options.items():
             option = "--" + name.replace("_", "-")
@@ -189,6 +197,13 @@ class DatabaseServer(Server):
     def _account_statements(self) -> str:
         """The account, one statement a line as --init-file wants it, kept out of the binlog."""
         account = f"'{self.user}'@'{self.host}'"
+        if self.release and self.release.flavour is Flavour.MYSQL:  # 5.6, whose data came with accounts of its own
+            return (
+                "SET sql_log_bin = 0;\n"
+                f"GRANT ALL PRIVILEGES ON *.* TO {account} IDENTIFIED BY '{self.password}' WITH GRANT OPTION;\n"
+                f"DELETE FROM mysql.user WHERE NOT (User = '{self.user}' AND Host = '{self.host}');\n"
+                "FLUSH PRIVILEGES;\n"
+            )
         return (
             "SET sql_log_bin = 0;\n"
             f"CREATE USER IF NOT EXISTS {account};\n"

@@ -18,20 +18,37 @@ _FILE_BASED: Mapping[Flavour, Mapping[str, Option]] = {
 }
 
 
-def replica_options(flavour: Flavour) -> dict[str, Option]:
+_OLD_WORDS = ("mysql-5.6",)
+
+
+def _has_old_words(server: DatabaseServer) -> bool:
+    return server.flavour is Flavour.MARIADB or (server.release is not None and server.release.name in _OLD_WORDS)
+
+
+def replica_options(flavour: Flavour, of: str = "") -> dict[str, Option]:
     """Server options for every member of a replicating pair: what a replica applies goes into its own binlog."""
-    name = "log_slave_updates" if flavour is Flavour.MARIADB else "log_replica_updates"
-    return {name: "ON", "skip_slave_start" if flavour is Flavour.MARIADB else "skip_replica_start": True}
+    new = flavour is Flavour.MYSQL and of not in _OLD_WORDS
+    return {
+        "log_replica_updates" if new else "log_slave_updates": "ON",
+        "skip_replica_start" if new else "skip_slave_start": True,
+    }
 
 
 def pair(
-    flavour: Flavour | str, root: Path, *, gtid: bool = True, options: Mapping[str, Option] | None = None
+    flavour: Flavour | str,
+    root: Path,
+    *,
+    gtid: bool = True,
+    options: Mapping[str, Option] | None = None,
+    of: str = "",
 ) -> tuple[DatabaseServer, DatabaseServer]:
-    """A primary and a replica, not started: ids 11 and 12, other binlog names. `gtid=False`: without GTIDs."""
+    """A primary and a replica, not started: ids 11 and 12, other binlog names. `gtid=False`: without GTIDs. `of`: the
+    name of a further release."""
     flavour = Flavour(flavour)
-    common = {**replica_options(flavour), **({} if gtid else _FILE_BASED[flavour]), **(options or {})}
-    primary = DatabaseServer(flavour, root / "primary", server_id=11, options=common)
-    replica = DatabaseServer(flavour, root / "replica", server_id=12, options={**common, "log_bin": "other-bin"})
+    common = {**replica_options(flavour, of), **({} if gtid else _FILE_BASED[flavour]), **(options or {})}
+    primary = DatabaseServer(flavour, root / "primary", of=of, server_id=11, options=common)
+    other = {**common, "log_bin": "other-bin"}
+    replica = DatabaseServer(flavour, root / "replica", of=of, server_id=12, options=other)
     return primary, replica
 
 
@@ -42,6 +59,14 @@ def follow(replica: DatabaseServer, primary: DatabaseServer, *, gtid: bool = Tru
         where = (
             "MASTER_USE_GTID=slave_pos" if gtid else f"MASTER_USE_GTID=no, MASTER_LOG_FILE='{file}', MASTER_LOG_POS=4"
         )
+        replica.execute(
+            f"CHANGE MASTER TO MASTER_HOST='{primary.host}', MASTER_PORT={primary.port}, MASTER_USER='{primary.user}',"
+            f" MASTER_PASSWORD='{primary.password}', MASTER_CONNECT_RETRY=1, {where}",
+            "START SLAVE",
+        )
+        return
+    if _has_old_words(replica):
+        where = "MASTER_AUTO_POSITION=1" if gtid else f"MASTER_LOG_FILE='{file}', MASTER_LOG_POS=4"
         replica.execute(
             f"CHANGE MASTER TO MASTER_HOST='{primary.host}', MASTER_PORT={primary.port}, MASTER_USER='{primary.user}',"
             f" MASTER_PASSWORD='{primary.password}', MASTER_CONNECT_RETRY=1, {where}",
@@ -62,9 +87,9 @@ def wait_until_applied(replica: DatabaseServer, primary: DatabaseServer, seconds
 
     Raises SandboxError when replication stopped with an error or time ran out.
     """
-    mariadb = replica.flavour is Flavour.MARIADB
-    end = primary.query("SHOW MASTER STATUS" if mariadb else "SHOW BINARY LOG STATUS")[0]
-    wait = "MASTER_POS_WAIT" if mariadb else "SOURCE_POS_WAIT"
+    old = _has_old_words(replica)
+    end = primary.query("SHOW MASTER STATUS" if old else "SHOW BINARY LOG STATUS")[0]
+    wait = "MASTER_POS_WAIT" if old else "SOURCE_POS_WAIT"
     found = replica.query(f"SELECT {wait}(%s, %s, %s)", (end[0], end[1], int(seconds)))[0][0]
     if found is None or int(found) < 0:
         raise SandboxError(f"{replica.name} did not apply {end[0]}:{end[1]}: {_problem(replica)}")
@@ -75,8 +100,7 @@ def promote(replica: DatabaseServer, seconds: float = 120.0) -> None:
 
     Raises SandboxError when the relay log is not applied in time.
     """
-    mariadb = replica.flavour is Flavour.MARIADB
-    word = "SLAVE" if mariadb else "REPLICA"
+    word = "SLAVE" if _has_old_words(replica) else "REPLICA"
     replica.execute(f"STOP {word} IO_THREAD")
     deadline = time.monotonic() + seconds
     while not _applied(_status(replica)):
@@ -87,7 +111,7 @@ def promote(replica: DatabaseServer, seconds: float = 120.0) -> None:
 
 
 def _status(replica: DatabaseServer) -> dict[str, Any]:
-    word = "SLAVE" if replica.flavour is Flavour.MARIADB else "REPLICA"
+    word = "SLAVE" if _has_old_words(replica) else "REPLICA"
     with replica.connect(cursorclass=DictCursor) as connection, connection.cursor() as cursor:
         cursor.execute(f"SHOW {word} STATUS")
         row: Any = cursor.fetchone()

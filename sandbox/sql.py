@@ -15,7 +15,7 @@ def load_sql(server: DatabaseServer, *paths: Path, database: str | None = None, 
 
     Raises SandboxError with the client's message and the file's name, or when a file exceeds `seconds`.
     """
-    client = database_programs(server.flavour).client
+    client = database_programs(server.flavour, server.release).client
     with tempfile.TemporaryDirectory() as directory:
         defaults = Path(directory) / "client.cnf"  # the password must not show in the process list
         state.private_file(

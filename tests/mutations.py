@@ -53,7 +53,7 @@ MUTATIONS = (
     ),
     Mutation(
         "an equal coordinate is no repeat",
-        "migrate/merge/planner.py",
+        "migrate/merge/folder.py",
         "change.coordinate <= seen:",
         "change.coordinate < seen:",
         "tests/merge/test_planner.py tests/property/test_stream_model.py",

@@ -28,17 +28,19 @@ from migrate.preflight.check import At
 from migrate.preflight.registry import CHECKS
 from migrate.settings import Settings, parse
 from migrate.sharding.rule import build_rule
+from migrate.sharding.spec import spec_of
 from sandbox.__main__ import _arguments as sandbox_arguments
 from sandbox.settings import IMAGES, KAFKA_VERSION
 from tests.jobs.cluster import SPARK_HOME
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+RULES = ROOT / "tests" / "sharding" / "rules" / "plain.yaml"
 USER_PAGES = [page for page in PAGES if page.name == "README.md" or page.parent == ROOT / "docs"]
 CLI: Any = typer.main.get_command(build())
 TASKS = set(re.findall(r"^([a-z-]+):.*## ", (ROOT / "Makefile").read_text(), re.M))
 ENVIRONMENT = {f"{name}_PASSWORD": "x-long-and-random" for name in ("STATE", "SOURCE", "TARGET", "KAFKA")}
-ENVIRONMENT |= {f"{name}_TOKEN": f"{name}-long-and-random" for name in ("WEB", "WEB_1", "WEB_2")}
+ENVIRONMENT |= {f"{name}_TOKEN": f"{name}-long-and-random" for name in ("WEB", "WEB_1", "WEB_2", "METRICS")}
 
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.S | re.M)
 _INLINE = re.compile(r"`([^`\n]+)`")
@@ -234,7 +236,9 @@ def readme_config() -> dict[str, Any]:
 def test_a_config_snippet_loads(snippet: Snippet) -> None:
     written = yaml.safe_load(snippet.text)
     if "sharding" in written:  # the part of one table
-        build_rule(written["sharding"], "orders", {"user_id": "bigint(20)", "id": "bigint(20)"})
+        content = {"content": RULES.read_bytes()} if "file" in written["sharding"] else {}
+        spec = spec_of({**written["sharding"], **content}, "shop.orders")
+        build_rule(spec, "orders", {"user_id": "bigint(20)", "id": "bigint(20)"})
         written = {"tables": [{"name": "shop.orders", **written}]}
     assert parse({**readme_config(), **written}, ENVIRONMENT)
 

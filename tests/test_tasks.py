@@ -9,7 +9,7 @@ import pytest
 
 from sandbox.paths import PROJECT
 
-STEPS = ["setup", "servers", "lint", "typecheck", "models", "test", "test-compiled", "test-long"]
+STEPS = ["setup", "prepare", "lint", "typecheck", "models", "test", "test-compiled", "test-long"]
 
 MAKE = """#!/bin/sh
 echo "$1" >> "$CALLS"
@@ -47,7 +47,7 @@ def test_ci_goes_on_after_a_failed_check_and_fails(tmp_path: Path, failing: str)
     assert re.search(r"  all +\d+ s  FAILED\n$", output)
 
 
-@pytest.mark.parametrize("failing", ["setup", "servers"])
+@pytest.mark.parametrize("failing", ["setup", "prepare"])
 def test_ci_stops_where_nothing_can_be_checked(tmp_path: Path, failing: str) -> None:
     status, output, called = ci(tmp_path, failing)
     assert (status, called) == (1, STEPS[: STEPS.index(failing) + 1])

@@ -222,7 +222,7 @@ take:	d = 0; is_behind = 0; start = at;
 end_waits:
 	do
 	:: at < end ->
-		atomic {   /* poll; merge/planner.py and merge/fold.py: repeats dropped, the last word on each place wins */
+		atomic {   /* poll; merge/folder.py and merge/fold.py: repeats dropped, the last word on each place wins */
 			to = at + 1;
 			if :: to < end && BATCH > 1 -> to++ :: true fi;
 			seen = watermark; refreshed = 0; d = 0;

@@ -1,39 +1,13 @@
-"""Key ranges `(low, high]` of a table: their condition in SQL, and their text in state tables.
+"""Key ranges `(low, high]` of a table: their condition in SQL.
 
 The server compares, never Python: keys travel as canonical texts and come back as parameters.
 """
 
 from __future__ import annotations
 
-import json
-from dataclasses import dataclass
-
-from migrate.model.change import Key, key_json
+from migrate.model.change import Key
 from migrate.model.table import Table
 from migrate.mysql.keys import Condition, above, up_to
-from migrate.target.chunk_fence import Chunk
-
-
-@dataclass(frozen=True, slots=True)
-class KeyRange:
-    """The keys above `low` up to `high`; None stands for the open end."""
-
-    number: int
-    low: Key | None
-    high: Key | None
-
-    @property
-    def chunk(self) -> Chunk:
-        return Chunk(self.number, dump(self.low), dump(self.high))
-
-
-def dump(bound: Key | None) -> str | None:
-    """A bound as state tables keep it: a JSON list of texts, or None."""
-    return None if bound is None else key_json(bound)
-
-
-def load(text: str | None) -> Key | None:
-    return None if text is None else tuple(json.loads(text))
 
 
 def condition(table: Table, low: Key | None, high: Key | None) -> Condition:

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 
-from migrate.chunks.keyrange import KeyRange, added, condition
+from migrate.chunks.keyrange import added, condition
 from migrate.model.change import Key
+from migrate.model.chunk import Chunk
 from migrate.model.table import Table
 from migrate.mysql.connection import Connection
 from migrate.mysql.keys import order
@@ -37,7 +38,7 @@ class Planner:
         self._fields = ", ".join(map(compared, table.key_columns))
         self._readers = [from_server(column) for column in table.key_columns]
 
-    def copied(self, number: int, low: Key | None, until: Key | None) -> Iterator[KeyRange]:
+    def copied(self, number: int, low: Key | None, until: Key | None) -> Iterator[Chunk]:
         """Pages above `low` up to `until`, the last key when the copy began; none when there is no key.
 
         Rows beyond `until` were committed after that, so the stream brings them (invariant capture-before-copy).
@@ -48,16 +49,16 @@ class Planner:
                 if self.last_key(low, until) is None:
                     return
                 high = until
-            yield KeyRange(number, low, high)
+            yield Chunk(number, low, high)
             number, low = number + 1, high
 
-    def covering(self, number: int = 0, low: Key | None = None, others: Sequence[Planner] = ()) -> Iterator[KeyRange]:
+    def covering(self, number: int = 0, low: Key | None = None, others: Sequence[Planner] = ()) -> Iterator[Chunk]:
         """Pages that leave no key above `low` out: the first begins at `low`, the last has no upper bound.
 
         others: of tables whose keys are among the same; no page has more than `rows` keys of any.
         """
         for index, (below, high) in enumerate(cut([self, *others], low, None), number):
-            yield KeyRange(index, below, high)
+            yield Chunk(index, below, high)
 
     def last_key(self, low: Key | None = None, until: Key | None = None) -> Key | None:
         """The highest key there is in `(low, until]`."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import asdict
@@ -25,7 +26,8 @@ from migrate.status import blockers, snapshot, told
 from migrate.status.facts import standing
 from migrate.status.snapshot import Snapshot
 from migrate.status.stage import Stage, Standing
-from migrate.terminal import Printable, console
+from migrate.status.verdict import Verdict, verdict
+from migrate.terminal import Printable, console, printable
 
 _SECONDS = 2.0
 
@@ -36,25 +38,43 @@ def status(
         bool, typer.Option("--watch", help="Refresh it on the screen until Ctrl-C or the end of the migration.")
     ] = False,
     as_json: Json = False,
+    exit_code: Annotated[
+        bool,
+        typer.Option("--exit-code", help="Exit with 0 where all is well, 1 where a person is needed, 2 if unknown."),
+    ] = False,
 ) -> None:
     """Show where the migration stands, what holds it back, and which command to run next."""
-    if watch and as_json:
-        raise ConfigError("--watch and --json exclude each other")
+    if watch and (as_json or exit_code):
+        raise ConfigError(f"--watch and {'--json' if as_json else '--exit-code'} exclude each other")
     settings = context.obj.load("status")
+    try:
+        found = _shown(settings, context.obj, watch=watch, as_json=as_json)
+    except MigrateError as error:
+        if not exit_code:
+            raise
+        sys.stderr.write(printable(f"migrate: {error.message}\n  hint: {context.obj.meant(error.way_out)}\n"))
+        found = Verdict.UNKNOWN
+    if exit_code:
+        raise typer.Exit(found)
+
+
+def _shown(settings: Settings, asked: Any, *, watch: bool, as_json: bool) -> Verdict:
+    """Print it; whether a person is needed."""
     with database.opened(settings.state) as state:
         if watch:
-            _watch(settings, state, context.obj)
-            return
+            _watch(settings, state, asked)
+            return Verdict.FINE
         ended = _ended(settings, state)
         if ended is not None:
             print_json(ended) if as_json else out.print(_told_ended(ended), markup=False)
-            return
+            return Verdict.PERSON if ended["next"] else Verdict.FINE
         now = snapshot.read(settings, state, whoever_answers=True)
-        stands = None if context.obj.reverse else standing(settings, state, now)
+        stands = None if asked.reverse else standing(settings, state, now)
     if as_json:
         print_json({**(_about(stands) if stands else {}), **now.as_dict()})
-        return
-    out.print(page(now, stands, context.obj.meant))
+    else:
+        out.print(page(now, stands, asked.meant))
+    return verdict(stands.held if stands else blockers.of_stream(settings, now))
 
 
 def _about(stands: Standing) -> dict[str, Any]:
@@ -165,6 +185,8 @@ def page(now: Snapshot, stands: Standing | None, meant: Callable[[str], str]) ->
         say("running: " + ", ".join(f"{name} ({who})" for name, who in now.leading.items()))
     say("records: " + ", ".join(f"{count} {name}" for name, count in now.records.items()))
     say(f"empty deletes waiting: {now.empty_deletes}" + (" at those that answer" if now.unanswered else ""))
+    if now.forgotten:
+        say(f"compared: nothing, since {now.forgotten['since']} because {now.forgotten['because']}")
     if now.waiting_markers:
         say(f"foreign keys: {counted(now.waiting_markers, 'marker')} until the copy of the table is closed")
     for lost in now.lost:

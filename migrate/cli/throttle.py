@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from migrate.cli.options import Json, out, print_json
-from migrate.copy import operator_limits as throttling
+from migrate.copy import operator_limits
 from migrate.model.errors import ConfigError
 from migrate.model.words import counted, duration
 from migrate.state import database
@@ -60,15 +60,15 @@ def throttle(
     with database.opened(settings.state) as state:
         plan = stored_plan(settings, state)
         if changes or reset:
-            throttling.change(settings, state, changes, reset=reset)
-        now = throttling.read(settings, state, plan)
+            operator_limits.change(settings, state, changes, reset=reset)
+        now = operator_limits.read(settings, state, plan)
     if as_json:
         print_json(now.as_dict())
         return
     _show(now)
 
 
-def _show(now: throttling.Throttle) -> None:
+def _show(now: operator_limits.Throttle) -> None:
     told = now.as_dict()
     for name, value in told["limits"].items():
         if name == "paused":

@@ -20,6 +20,7 @@ from migrate.cutover.lock import still_at
 from migrate.model.errors import ServerError
 from migrate.publish.start_position import SourceEnd
 from migrate.state import compared, cutover, position, record, switch
+from migrate.state.compared import Because
 from migrate.state.cutover import Outcome, Stage
 from migrate.state.switch import Writes
 from migrate.status import target_losses
@@ -124,7 +125,7 @@ class Freeze:
         refuse_copied_since(connection, way.stream.name, way.plan, self._comparing)
         cutover.came_to(connection, name, run, Outcome.SWITCHED)
         if way.without:
-            compared.forget(connection, name)
+            compared.forget(connection, name, Because.WITHOUT, ", ".join(sorted(way.without)))
         else:
             for one in (way.stream.name, way.other.name):
                 compared.note(connection, one, record.prefixes(connection, one))

@@ -13,7 +13,7 @@ from migrate.chunks.sessions import Sessions
 from migrate.commands import refresh
 from migrate.commands.typed_keys import typed_keys
 from migrate.kafka.reader import PartitionReader, Raw
-from migrate.model.change import key_json
+from migrate.model.change import NoChange, key_json, stored
 from migrate.model.errors import StopError
 from migrate.model.message import CANAL, decode
 from migrate.model.partition import Partition
@@ -25,7 +25,6 @@ from migrate.state import migration as migrations
 from migrate.state import position, record, skipped_key, stop_reason, verification
 from migrate.target import decided, ledger, parked, refresh_request
 from migrate.target.groups import name_of
-from migrate.target.refresh import REFRESHED
 from migrate.target.routing import PlannedTable
 from migrate.target.stored_plan import stored_plan
 from migrate.verify.generated import WithGenerated
@@ -120,7 +119,7 @@ def _look_at_servers(
             {
                 "place": f"{database.target}/{database.database}.{one.place}",
                 "what": one.what,
-                "coordinate": tuple(one.coordinate) if one.coordinate != REFRESHED else (),
+                "coordinate": () if one.origin is NoChange.REFRESH else tuple(stored(one.origin)),
                 "made": in_utc(one.made),
             }
             for one in decided.find(connection, settings.name, here, spellings)
@@ -140,7 +139,7 @@ def _look_at_servers(
             for row in aside:
                 if row.place == name and row.key in same:
                     told = {"refusal": row.refusal, "reason": row.reason}
-                    coordinate = () if row.copied else tuple(row.coordinate)
+                    coordinate = () if row.copied else tuple(stored(row.origin))
                     found.parked.append({"place": where, "coordinate": coordinate, **told})
 
 

@@ -18,7 +18,7 @@ from migrate.commands.foreign_carry import Carrier
 from migrate.commands.typed_keys import typed_keys
 from migrate.cutover.catch_up import pass_up_to
 from migrate.cutover.reverse_settings import reversed_settings
-from migrate.model.change import Key, key_json
+from migrate.model.change import Key, key_json, stored
 from migrate.model.errors import Code, ConfigError, PreflightError, StopError
 from migrate.model.times import in_utc
 from migrate.mysql.errors import explained
@@ -77,7 +77,7 @@ def listed(settings: Settings, state: sa.Engine, most: int | None = None) -> lis
                     "table": f"{one.id[1]}.{one.id[2]}",
                     "key": None if one.key is None else list(one.key),
                     "kind": one.kind.value,
-                    "coordinate": list(one.coordinate),
+                    "coordinate": list(stored(one.origin)),
                     "seen": in_utc(one.seen) if one.seen else "",
                 }
                 for one in foreign.every(connection, name, most)
@@ -222,7 +222,7 @@ def carry(
 def _rows(stream: Stream, wanted: Sequence[tuple[Stream, Foreign]]) -> list[tuple[PlannedTable, Key]]:
     """Each row once, in the order of its changes: a row that two tables of a group list, or two places, is one."""
     found: dict[tuple[object, Key], tuple[PlannedTable, Key]] = {}
-    for _, one in sorted(wanted, key=lambda pair: (pair[1].id[0], pair[1].coordinate)):
+    for _, one in sorted(wanted, key=lambda pair: (pair[1].id[0], stored(pair[1].origin))):
         planned, key = stream.plan.tables[one.id], _key(one)
         found.setdefault((planned.group or one.id, key), (planned, key))
     return list(found.values())

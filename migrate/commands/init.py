@@ -28,6 +28,7 @@ from migrate.preflight.topics import stale_topics
 from migrate.settings import Settings
 from migrate.state import compared, database, leading, phase, since_verification, switch
 from migrate.state import migration as migrations
+from migrate.state.compared import Because
 from migrate.state.switch import Side
 from migrate.target import chunk_fence, roles
 from migrate.target.create import create_own_tables, create_place, refuse_unlike, tables_in
@@ -252,7 +253,8 @@ def _has_role(settings: Settings, state: sa.Connection, pool: TargetPool, used: 
     with explained(f"target '{used.target}', database {used.database}"):
         there = pool.get(used)
         if roles.make(there, settings.name, held.role, held.version) and leading.frozen(state, settings.name):
-            compared.forget(state, settings.name)  # it is new, or came back from before its first one
+            # It is new, or came back from before its first one.
+            compared.forget(state, settings.name, Because.ROLE, used.database)
         return roles.set_to(state, there, settings.name, (used.target, used.database), held)
 
 

@@ -13,7 +13,7 @@ import structlog
 from migrate.commands import refresh
 from migrate.commands.typed_keys import typed_keys
 from migrate.kafka.reader import PartitionReader
-from migrate.model.change import Key, key_json
+from migrate.model.change import Key, key_json, stored
 from migrate.model.command import Command, Direction
 from migrate.model.errors import ConfigError, PreflightError
 from migrate.model.partition import Partition, offset_name
@@ -23,8 +23,7 @@ from migrate.model.words import counted
 from migrate.mysql.errors import explained
 from migrate.processes.same_keys import alike_in
 from migrate.settings import Settings
-from migrate.state import leading, skipped_key, stop_reason
-from migrate.state import left_out_messages as left_out
+from migrate.state import leading, left_out_messages, skipped_key, stop_reason
 from migrate.state import migration as migrations
 from migrate.target import parked, refresh_request
 from migrate.target.parked import Parked
@@ -75,7 +74,7 @@ def listed(settings: Settings, state: sa.Engine) -> Listed:
                 "reason": one.reason,
                 "since": str(one.since),
             }
-            for one in left_out.every(connection, settings.name)
+            for one in left_out_messages.every(connection, settings.name)
         ]
     found = [
         {
@@ -83,7 +82,7 @@ def listed(settings: Settings, state: sa.Engine) -> Listed:
             "table": f"{one.database}.{one.table}",
             "source": one.source,
             "key": key_json(one.key),
-            "coordinate": None if one.copied else tuple(one.coordinate),
+            "coordinate": None if one.copied else tuple(stored(one.origin)),
             "change": "copy" if one.copied else "delete" if one.deletes else "write",
             "refusal": one.refusal,
             "reason": one.reason,
@@ -146,7 +145,7 @@ def leave_out(settings: Settings, state: sa.Engine, topic: str, number: int, off
         (raw,) = reader.between(topic, number, offset, offset + 1)
     partition = Partition(settings.name, known.topic(topic).id, number)
     with state.begin() as connection:
-        left_out.note(connection, partition, offset, raw.value, refusal, reason)
+        left_out_messages.note(connection, partition, offset, raw.value, refusal, reason)
         migrations.ask_retry(connection, settings.name)
 
 

@@ -23,6 +23,7 @@ from migrate.settings import Settings
 from migrate.state import acknowledged, compared, leading, outstanding
 from migrate.state import position as positions
 from migrate.state import rewind as rewinds
+from migrate.state.compared import Because
 from migrate.state.lease import Held, Leases
 from migrate.state.position import Position
 from migrate.state.rewind import Rewind
@@ -77,7 +78,8 @@ def rewind(
             positions.save(connection, settings.name, after)
             rewinds.note(connection, settings.name, before, after, asked)
             acknowledged.forget(connection, settings.name, source)
-            compared.forget(connection, settings.name)  # rows may come back that no message takes away again
+            # Rows may come back that no message takes away again.
+            compared.forget(connection, settings.name, Because.REWOUND, source)
             begin_incarnation(connection, settings.name, after, None, back=True)
     log.warning("rewound by hand", source=source, incarnation=after.incarnation, file=after.file, pos=after.pos)
     return after

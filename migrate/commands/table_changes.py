@@ -13,7 +13,7 @@ from typing import Self
 
 import sqlalchemy as sa
 
-from migrate.commands import row_filter_changes as conditions
+from migrate.commands import row_filter_changes
 from migrate.model import process_names
 from migrate.model.table import Table, TableId
 from migrate.mysql.connection import Connection
@@ -26,6 +26,7 @@ from migrate.state import (
     failover,
     foreign,
     membership,
+    pending_markers,
     phase,
     position,
     schema_history,
@@ -33,7 +34,6 @@ from migrate.state import (
     stop_reason,
 )
 from migrate.state import migration as migrations
-from migrate.state import pending_markers as waiting
 from migrate.state.membership import Member, Stage
 from migrate.target import chunk_fence, ledger, parked
 from migrate.target.pool import TargetPool
@@ -75,7 +75,7 @@ class Changes:
             new,
             {id_ for id_ in new if stages.get(id_) is Stage.REMOVED},
             waiting := {id_ for id_ in known if stages.get(id_) is Stage.WAITING},
-            conditions.changed(connection, plan) - waiting,
+            row_filter_changes.changed(connection, plan) - waiting,
             known.keys() - chosen(plan.settings, known),
             {id_ for id_ in new if any(one.table.id in known for one in plan.members(plan.tables[id_]))},
             {id_ for id_ in changed - waiting if id_[0] in begun},
@@ -113,7 +113,7 @@ class Changes:
             chunks.void(connection, name, self.known[id_])
             membership.put(connection, name, id_, Member(Stage.REMOVED))
             foreign.forget(connection, name, id_)
-            waiting.forget(connection, name, id_)
+            pending_markers.forget(connection, name, id_)
             say(f"{self.known[id_].full_name}: removed; its target tables stay as they are, and nothing writes them")
         self._settle_removed(connection, plan)
         read, noted = set(position.sources(connection, name)), schema_history.noted(connection, name)

@@ -14,6 +14,7 @@ import sqlalchemy as sa
 import structlog
 
 from migrate.kafka.reader import PartitionReader
+from migrate.metrics import shared
 from migrate.model import process_names
 from migrate.settings import Settings
 from migrate.state import migration as migrations
@@ -70,6 +71,7 @@ class Committer:
 
         marked = in_transaction(self._state, mark, self._stop)
         since.update(ends)
+        shared.committed_records.inc(marked)
         log.debug("committed", records=marked)
         return marked
 

@@ -22,6 +22,7 @@ from migrate.consume.partition_start import Owner
 from migrate.consume.partitions import Partitions
 from migrate.consume.queue import SwapQueue
 from migrate.kafka.reader import PartitionReader, Raw
+from migrate.metrics import consumer as measured
 from migrate.model import process_names
 from migrate.model.errors import Code, MigrateError, OwnershipLost, ServerError, StopError
 from migrate.model.message import Message, Received, decode, without_rows
@@ -29,6 +30,7 @@ from migrate.model.partition import leave_out_hint
 from migrate.settings import Settings
 from migrate.state import compared, exit_reason, left_out_messages, record
 from migrate.state import migration as migrations
+from migrate.state.compared import Because
 from migrate.state.database import in_transaction
 from migrate.state.lease import Leases
 from migrate.state.record import Consumed, Partition, Record
@@ -88,6 +90,7 @@ class Consumer:
         self._stop = stop
         self._queue = SwapQueue(settings.consume.queue_bytes)
         self._reader = PartitionReader(settings.kafka, settings.group)
+        measured.queue_bytes.set_function(lambda: self._queue.waiting)
         self._partitions = Partitions(settings, state, leases, writer, self._reader, self._queue, stop, gone)
         self._left_out = left_out_messages.Reasons(self._in_state)
         self._paused = False
@@ -179,6 +182,7 @@ class Consumer:
                 Received(tenure.partition, raw.offset, len(raw.value), message, raw.offset not in done, raw.topic)
                 for raw, message in items
             ]
+        measured.received(item.size for item in received)
         return received
 
     def _decode(self, raws: Sequence[Raw]) -> list[tuple[Tenure, list[tuple[Raw, Message]]]]:
@@ -203,6 +207,7 @@ class Consumer:
                     items.append((raw, decode(raw.value, raw.where, raw.offset)))
                 except StopError as error:
                     if why := self._left_out.reason(tenure.partition, raw.offset):
+                        measured.set_aside.labels("left out").inc()
                         log.warning("a message is left out", message=raw.where, refusal=error.message, reason=why)
                         items.append((raw, without_rows(raw.offset)))
                         continue
@@ -290,7 +295,7 @@ class Consumer:
         found equal count no more: only a verification finds what differs."""
         back = record.put_back(connection, written, noted)
         if back:
-            compared.forget(connection, self._settings.name)
+            compared.forget(connection, self._settings.name, Because.STATE)
             record.set_notes(connection, {part: count for part, count in noted.items() if part in back})
         return back
 
@@ -337,6 +342,11 @@ class Consumer:
                 self._partitions.marked(done)
 
     def _tell(self, merged: Merged, batch: Sequence[Received], seconds: float) -> None:
+        done = merged.written
+        measured.merge_seconds.observe(seconds)
+        measured.written(done.inserted, done.updated, done.deleted, done.empty)
+        at = [item for item in batch if item.partition not in merged.failed] if merged.failed else batch
+        measured.visible(item.message.es for item in at if item.apply)
         log.info(
             "merged",
             messages=len(batch),

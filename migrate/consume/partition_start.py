@@ -20,6 +20,7 @@ from migrate.model.errors import Code, ServerError, StopError
 from migrate.settings import Settings
 from migrate.state import compared, reached, record
 from migrate.state import migration as migrations
+from migrate.state.compared import Because
 from migrate.state.database import in_transaction
 from migrate.state.lease import Held, Leases
 from migrate.state.migration import Migration
@@ -113,7 +114,9 @@ class Beginning:
         is_other = start > high or tenure.is_cut
         if is_other:
             self._refuse_another_topic(tenure)
-        behind, most = self._take(tenure, watermark, had, low if is_other else None)
+        behind, most, notes = self._take(tenure, watermark, had, low if is_other else None)
+        if notes:
+            self._in_state(partial(self._forget_unless_noted, tenure, notes))
         if most > start and not is_other:
             self._in_state(partial(self._forget_unless_recorded, partition, most))
         if is_other:  # noted behind that: who is killed in between finds it again
@@ -159,9 +162,20 @@ class Beginning:
         if not record.is_there(connection, partition, most - 1):
             self._forget_compared(connection)
 
+    def _forget_unless_noted(self, tenure: Tenure, notes: int, connection: sa.Connection) -> None:
+        """notes: how many the state had before rows were written behind them. One that has fewer was put back, and who
+        made them ended too: keys that are carried nowhere and markers of foreign keys are gone with them."""
+        partition = tenure.partition
+        if (has := record.notes(connection, [partition])[partition]) >= notes:
+            return
+        self._leases.still_ours(connection, tenure.held)
+        self._forget_compared(connection)
+        record.set_notes(connection, {partition: notes})
+        log.warning("the state database was put back", partition=partition.number, notes=has, had=notes)
+
     def _forget_compared(self, connection: sa.Connection) -> None:
         """The state was put back: with it went what had made everything found equal count no more."""
-        compared.forget(connection, self._settings.name)
+        compared.forget(connection, self._settings.name, Because.STATE)
 
     def _refuse_another_topic(self, tenure: Tenure) -> None:
         """Offsets of a topic that was re-created say nothing. Raises StopError, also where the broker does not say."""

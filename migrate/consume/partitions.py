@@ -17,6 +17,7 @@ from migrate.consume.partition_start import Beginning, Owner
 from migrate.consume.queue import SwapQueue
 from migrate.kafka.reader import Cut, PartitionReader
 from migrate.kafka.topic_identity import TopicWatch
+from migrate.metrics import consumer as measured
 from migrate.model.errors import MigrateError, OwnershipLost, StopError
 from migrate.mysql.errors import passes, text
 from migrate.settings import Settings
@@ -288,6 +289,7 @@ class Partitions:
             self._halts[partition] = stopped
             tenure.noted = True
         if not known:
+            measured.partition_stops.inc()
             told = {
                 "topic": tenure.topic,
                 "partition": partition.number,

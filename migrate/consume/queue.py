@@ -56,5 +56,10 @@ class SwapQueue:
             self._waiting -= sum(item.size for item in dropped)
 
     @property
+    def waiting(self) -> int:
+        """Bytes."""
+        return self._waiting
+
+    @property
     def full(self) -> bool:
         return self._waiting >= self._limit

@@ -13,6 +13,7 @@ from pymysql.cursors import DictCursor
 
 from migrate.copy.throttle import Limits, Reading, Signal
 from migrate.model.errors import MigrateError
+from migrate.mysql.capabilities import replica_status
 from migrate.mysql.connection import Connection, connect
 from migrate.mysql.errors import ACCESS_DENIED, number, text
 from migrate.settings import Server, Settings
@@ -127,9 +128,8 @@ def _mysql_history(one: _Measured, session: Connection) -> float | None:
 
 
 def _lag(one: _Measured, session: Connection) -> list[Reading]:
-    statement = "SHOW ALL SLAVES STATUS" if session.flavour == "mariadb" else "SHOW REPLICA STATUS"
     with session.raw.cursor(DictCursor) as cursor:
-        cursor.execute(statement)
+        cursor.execute(replica_status(session))
         channels: Any = cursor.fetchall()
     if not channels:
         return [Reading(one.name, Signal.LAG, inf, "it is no replica")]

@@ -8,19 +8,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
-from typing import NamedTuple
 
 import pymysql
 
-from migrate.model.change import Key
+from migrate.model.change import Key, NoChange
 from migrate.model.message import Row
 from migrate.model.table import Table
 from migrate.mysql.connection import Connection, Warned
 from migrate.mysql.errors import DUPLICATE_KEY, OF_A_ROW, number, text
 from migrate.mysql.values import Parameter
+from migrate.state.chunks import CopyCounts
 from migrate.target import fence, ledger, parked
 from migrate.target.decide import Intent
-from migrate.target.parked import COPIED, SetAside
+from migrate.target.parked import SetAside
 from migrate.target.rows import PlaceWriter
 
 _AT_ONCE = 1000
@@ -79,14 +79,6 @@ def _search(
     _search(connection, writer, rows, indexes[half:], found)
 
 
-class Parked(NamedTuple):
-    """How many rows were parked, and how many were there, or deleted, by now."""
-
-    parked: int
-    present: int
-    deleted: int
-
-
 def park(
     connection: Connection,
     migration: str,
@@ -94,8 +86,11 @@ def park(
     writer: PlaceWriter,
     rows: Sequence[tuple[Key, Row, SetAside]],
     present: Callable[[Connection, PlaceWriter, Sequence[Key]], set[Key]],
-) -> Parked:
-    """Park rows of a place, in the caller's transaction. What is parked of a change is newer, and stays."""
+) -> CopyCounts:
+    """Park rows of a place, in the caller's transaction. What is parked of a change is newer, and stays.
+
+    Returns: how many were parked, how many are present, and how many the ledger says are deleted (`taken_out`).
+    """
     fence.hold(connection, migration)
     table, keys = writer.table, [key for key, _, _ in rows]
     there = present(connection, writer, keys)
@@ -105,10 +100,10 @@ def park(
     counts = Counter[str]()
     for (key, row, why), key_hash in zip(rows, hashes, strict=True):
         if key_hash in gone:
-            counts["deleted"] += 1
+            counts["taken_out"] += 1
         elif key in there or key_hash in newer:
-            counts["present"] += 1
+            counts["rows_present"] += 1
         else:
             counts["parked"] += 1
-            parked.put(connection, migration, table, writer.name, Intent(key, row, COPIED), why)
-    return Parked(counts["parked"], counts["present"], counts["deleted"])
+            parked.put(connection, migration, table, writer.name, Intent(key, row, NoChange.COPY), why)
+    return CopyCounts(**counts)

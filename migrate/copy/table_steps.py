@@ -12,27 +12,27 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 import sqlalchemy as sa
 import structlog
 
-from migrate.chunks.keyrange import KeyRange, load
 from migrate.chunks.outcome import Problem
 from migrate.chunks.planner import Planner
 from migrate.chunks.retry import Patience
 from migrate.chunks.sessions import Sessions
 from migrate.chunks.sizing import ChunkSize
 from migrate.copy import conflicts, recopy
-from migrate.copy.attempts import Attempt, ChunkResult, Finished
+from migrate.copy.attempts import Attempt, ChunkResult
 from migrate.copy.recopy import Again
 from migrate.model.change import Key
+from migrate.model.chunk import Chunk
 from migrate.model.errors import ConfigError, OwnershipLost, PreflightError
 from migrate.model.table import Table
 from migrate.mysql.connection import Connection
 from migrate.settings import Settings
 from migrate.state import chunks, copy_progress, leading, membership, phase, position, skipped_key
 from migrate.state import part as parts
-from migrate.state.chunks import ChunkState, Counts
+from migrate.state.chunks import ChunkCopy, ChunkState, CopyCounts
 from migrate.state.part import Part
 from migrate.state.phase import Phase, TablePhase
 from migrate.target import chunk_fence
-from migrate.target.chunk_fence import WHOLE_TABLE, Chunk, Superseded
+from migrate.target.chunk_fence import WHOLE_TABLE, Superseded
 from migrate.target.routing import PlannedTable
 
 log = structlog.get_logger("migrate.copy")
@@ -68,7 +68,7 @@ class TableSteps:
     ) -> None:
         """once_more: of what was copied already."""
         self.planned = planned
-        self.counts = Counts()
+        self.counts = CopyCounts()
         self.aside: dict[Key, str] = {}
         self.chunks_done = self.chunks_planned = self.estimate = 0
         self.places = {str(place): 0 for place in planned.places}
@@ -79,12 +79,12 @@ class TableSteps:
         self._part: Part | None = None
         self._run = 0
         self._began = time.monotonic()
-        self._known: list[chunks.Detail] = []
+        self._known: list[ChunkCopy] = []
         self._left: Collection[tuple[int, int]] = ()  # chunks that count no more and may still be written
         self._reopened = False
-        self._queue: deque[KeyRange] = deque()
-        self._ranges: dict[int, KeyRange] = {}  # handed out
-        self._finished: dict[int, Finished] = {}
+        self._queue: deque[Chunk] = deque()
+        self._ranges: dict[int, Chunk] = {}  # handed out
+        self._finished: dict[int, ChunkCopy] = {}
         self._above: dict[int, int] = {}  # attempts, by chunk, that a target knows and the state does not
         self.opened_again = False  # a target database had lost the opening of the table
         self._lost = set[int]()  # of these, and of the whole table, what a target database came back without
@@ -92,7 +92,7 @@ class TableSteps:
         self._next: tuple[int, Key | None] = (0, None)
         self._size = ChunkSize(settings.copy_, 0)
         self._most_rows: int | None = None
-        self._paging: tuple[Planner, Iterator[KeyRange]] | None = None
+        self._paging: tuple[Planner, Iterator[Chunk]] | None = None
         self._patience = Patience(settings, f"copy of {planned.table.full_name}", self._forget, sleep)
 
     def refuse(self, connection: sa.Connection) -> None:
@@ -149,17 +149,16 @@ class TableSteps:
                 phase.note_reopened(connection, name, table, False)
         self._resume(self._known)
 
-    def choose(self, size: int, most_rows: int | None = None) -> list[KeyRange]:
+    def choose(self, size: int, most_rows: int | None = None) -> list[Chunk]:
         """Up to `size` chunks to copy next. Raises the driver's error."""
         self._most_rows = most_rows
         self._plan(size - len(self._queue))
         return list(self._queue)[:size]
 
-    def note(self, connection: sa.Connection, chosen: Sequence[KeyRange]) -> list[Attempt]:
+    def note(self, connection: sa.Connection, chosen: Sequence[Chunk]) -> list[Attempt]:
         """Note in the state that these are begun; then `open_chunks` in every target database, then `hand_out`."""
-        ranges = [(item.number, item.chunk.low, item.chunk.high) for item in chosen]
         attempts = chunks.begin(
-            connection, self._settings.name, self.planned.table, self._run, ranges, self._number, self._above
+            connection, self._settings.name, self.planned.table, self._run, chosen, self._number, self._above
         )
         return [Attempt(item, attempts[item.number]) for item in chosen]
 
@@ -190,25 +189,25 @@ class TableSteps:
             self.open_fence(session)
             self.opened_again = True
         for one in attempts:
-            chunk_fence.raise_attempt(session, self._settings.name, self.planned.table, one.range.chunk, one.attempt)
+            chunk_fence.raise_attempt(session, self._settings.name, self.planned.table, one.chunk, one.attempt)
 
     def hand_out(self, attempts: Sequence[Attempt]) -> None:
         """They are open everywhere."""
         for one in attempts:
             self._queue.popleft()
-            self._ranges[one.range.number] = one.range
+            self._ranges[one.chunk.number] = one.chunk
 
     def book(self, connection: sa.Connection, results: Iterable[ChunkResult]) -> tuple[list[Problem], bool]:
         """The state's part of `settle`: what went wrong, and whether any chunk is done."""
-        done: dict[int, tuple[int, Counts]] = {}
+        done: dict[int, tuple[int, CopyCounts]] = {}
         routed: dict[int, Mapping[int, int]] = {}
         problems: list[Problem] = []
         left: list[Key] = []
         for result in results:
-            key_range = self._ranges.pop(result.chunk)
+            chunk = self._ranges.pop(result.chunk)
             if result.problem is None:
                 done[result.chunk] = (result.attempt, result.counts)
-                self._finished[result.chunk] = Finished(key_range, result.attempt, result.counts)
+                self._finished[result.chunk] = ChunkCopy(chunk, ChunkState.DONE, result.attempt, result.counts)
                 self.counts += result.counts
                 self.chunks_done += 1
                 routed[result.chunk] = result.places
@@ -216,7 +215,7 @@ class TableSteps:
                 self._size.note(result.counts.rows_read, result.counts.bytes_read, result.seconds)
                 continue
             problems.append(result.problem)
-            self._queue.appendleft(key_range)
+            self._queue.appendleft(chunk)
             log.info("chunk not done", chunk=result.chunk, attempt=result.attempt, reason=result.problem.message)
         noted = chunks.finish(connection, self._settings.name, self.planned.table, done)
         conflicts.have_refreshed(connection, self._settings.name, self.planned.table, left)
@@ -257,7 +256,7 @@ class TableSteps:
         chunks.take_back(connection, self._settings.name, self.planned.table, lost)
         for number in sorted(lost):
             one = self._finished.pop(number)
-            self._queue.append(one.range)
+            self._queue.append(one.chunk)
             self.counts -= one.counts
             self.chunks_done -= 1
 
@@ -325,17 +324,16 @@ class TableSteps:
             hint="restore them, or start a new migration under another name",
         )
 
-    def _resume(self, known: list[chunks.Detail]) -> None:
-        known = [chunk for chunk in known if chunk.state is not ChunkState.VOID]
-        for chunk in known:
-            key_range = KeyRange(chunk.chunk, load(chunk.low), load(chunk.high))
-            self._next = (self._next[0], key_range.high)
-            if chunk.state is ChunkState.DONE:
-                self._finished[chunk.chunk] = Finished(key_range, chunk.attempt, chunk.counts)
-                self.counts += chunk.counts
+    def _resume(self, known: list[ChunkCopy]) -> None:
+        known = [one for one in known if one.state is not ChunkState.VOID]
+        for one in known:
+            self._next = (self._next[0], one.chunk.high)
+            if one.state is ChunkState.DONE:
+                self._finished[one.chunk.number] = one
+                self.counts += one.counts
                 self.chunks_done += 1
             else:
-                self._queue.append(key_range)
+                self._queue.append(one.chunk)
         self.chunks_planned = len(known)
         self._patience.call(self._look)
 

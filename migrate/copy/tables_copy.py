@@ -13,11 +13,11 @@ from contextlib import contextmanager
 import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError
 
-from migrate.chunks.keyrange import KeyRange
 from migrate.chunks.outcome import End, Problem, tell_not_copied
 from migrate.chunks.retry import Patience
 from migrate.chunks.sessions import Sessions
 from migrate.copy.table_copy import Attempt, ChunkResult, TableCopy
+from migrate.model.chunk import Chunk
 from migrate.model.errors import OwnershipLost, ServerError
 from migrate.mysql.connection import Connection
 from migrate.settings import Settings
@@ -94,7 +94,7 @@ class TablesCopy:
 
     def wave(self, chunks: int, most_rows: int | None = None) -> list[Handed]:
         """Up to so many chunks to copy next, one of a table, their attempts opened in every target database."""
-        chosen: dict[TableCopy, list[KeyRange]] = {}
+        chosen: dict[TableCopy, list[Chunk]] = {}
         while self._waiting and len(chosen) < chunks:
             copy = self._waiting.pop(0)
             with self._alone(copy):

@@ -29,7 +29,7 @@ from migrate.mysql.quoting import table as full_name
 from migrate.mysql.rowfilter import and_rows
 from migrate.mysql.values import from_server, selected
 from migrate.settings import Settings
-from migrate.state.chunks import Counts
+from migrate.state.chunks import CopyCounts
 from migrate.target.load import Block
 from migrate.target.routing import PlannedTable
 
@@ -73,12 +73,12 @@ def read_chunk(job: CopyJob, attempt: Attempt) -> Iterator[Batch | Mark]:
 
     One SELECT, so one view of the table; the attempt must be open in every target database before.
     """
-    table, key_range = job.planned.table, attempt.range
-    where, arguments = and_rows(*condition(table, key_range.low, key_range.high), job.planned.rows)
+    table, chunk = job.planned.table, attempt.chunk
+    where, arguments = and_rows(*condition(table, chunk.low, chunk.high), job.planned.rows)
     where = added(where, job.part)
     rows = size = 0
     try:
-        with judged(job.name_of(key_range.number)):
+        with judged(job.name_of(chunk.number)):
             source = kept(job.settings).source(table.source)
             fields = f"{line.expression(table, source.flavour)}, {_carried(job)}"
             statement = f"SELECT {fields} FROM {full_name(table.database, table.name)} WHERE {where}"
@@ -190,18 +190,18 @@ class WriteChunk:
 
     def result(self) -> ChunkResult:
         """What became of the attempt, once all batches were taken."""
-        number, attempt = self._attempt.range.number, self._attempt.attempt
+        number, attempt = self._attempt.chunk.number, self._attempt.attempt
         if self._problem is not None:
-            return ChunkResult(number, attempt, Counts(), self._problem)
+            return ChunkResult(number, attempt, CopyCounts(), self._problem)
         if self._end is None:
             raise RuntimeError(f"{self._job.name_of(number)}: its rows ended without a mark")
-        counts = Counts(self._end.rows, bytes_read=self._end.bytes, **self._done.counts())
+        counts = self._done.counts + CopyCounts(rows_read=self._end.rows, bytes_read=self._end.bytes)
         seconds, left = time.monotonic() - self._began, self._done.left
         return ChunkResult(number, attempt, counts, seconds=seconds, places=self._places, left_out=left)
 
     def _write(self, *, last: bool) -> None:
         rows, self._rows, self._bytes = self._rows, {}, 0
-        number = self._attempt.range.number
+        number = self._attempt.chunk.number
         try:
             with judged(self._job.name_of(number)):
                 self._writer = self._writer or self._new_writer()
@@ -213,4 +213,4 @@ class WriteChunk:
     def _new_writer(self) -> ChunkWriter:
         job, attempt = self._job, self._attempt
         pool = kept(job.settings).targets
-        return ChunkWriter(job.settings, job.planned, pool, attempt.range.number, attempt.attempt, job.aside)
+        return ChunkWriter(job.settings, job.planned, pool, attempt.chunk.number, attempt.attempt, job.aside)

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from itertools import chain
 from typing import TypeVar
 
@@ -21,6 +21,7 @@ from migrate.mysql.connection import Connection, Warned
 from migrate.mysql.errors import DUPLICATE_KEY, LOAD_FORBIDDEN, number
 from migrate.mysql.values import Parameter, from_server
 from migrate.settings import Settings
+from migrate.state.chunks import CopyCounts
 from migrate.target import chunk_fence, ledger, parked
 from migrate.target.load import Block, PlaceLoader
 from migrate.target.parked import SetAside
@@ -48,27 +49,14 @@ class _Refused(Exception):  # noqa: N818 - inside this module: a load did not ta
 
 @dataclass(slots=True)
 class Written:
-    """Counts of what happened to rows."""
+    """What a writer did with the rows that it was given."""
 
-    inserted: int = 0
-    present: int = 0  # the key was there already, newer or as new
-    conflicts: int = 0  # another row holds a unique value: left to the stream, or to a refresh (see `conflicts`)
-    taken_out: int = 0  # inserted, and taken out again because the ledger says deleted
-    parked: int = 0  # refused, and kept beside the rows
+    counts: CopyCounts = field(default_factory=CopyCounts)  # without what was read
     left: list[Key] = field(default_factory=list)  # the keys of the conflicts
 
     def add(self, other: Written) -> None:
-        self.inserted += other.inserted
-        self.present += other.present
-        self.conflicts += other.conflicts
-        self.taken_out += other.taken_out
-        self.parked += other.parked
+        self.counts += other.counts
         self.left += other.left
-
-    def counts(self) -> dict[str, int]:
-        """By the names that `Counts` has for them."""
-        named = {"inserted": "rows_inserted", "present": "rows_present"}
-        return {named.get(name, name): count for name, count in asdict(self).items() if name != "left"}
 
 
 class ChunkWriter:
@@ -169,10 +157,9 @@ class ChunkWriter:
                     row = {name: read(value) for (name, read), value in zip(readers, raw[place][index], strict=True)}
                     key = self._key_of(values[place][index])
                     rows.append((key, row, SetAside(told, self._reason(key) or "")))
-                counts = refused_rows.park(
+                done.counts += refused_rows.park(
                     connection, self._migration, self._noted_as, self._writers[place], rows, self._present
                 )
-                done.add(Written(parked=counts.parked, present=counts.present, taken_out=counts.deleted))
         for place, found in refusals.items():
             for index in sorted(found, reverse=True):
                 del values[place][index], raw[place][index]
@@ -210,7 +197,8 @@ class ChunkWriter:
         done = Written()
         with self._fenced(connection):
             for place, some in rows.items():
-                done.inserted += write(connection, place, some, done)
+                inserted = write(connection, place, some, done)
+                done.counts += CopyCounts(rows_inserted=inserted)
             self._end_parked(connection, rows, values)
             if last:
                 chunk_fence.close(connection, self._migration, self._table, [self._chunk], self._attempt)
@@ -253,7 +241,7 @@ class ChunkWriter:
             raise
         if inserted is None:
             raise _Refused
-        done.present += sum(count for _, count in blocks) - inserted
+        done.counts += CopyCounts(rows_present=sum(count for _, count in blocks) - inserted)
         return inserted - self._take_out(connection, self._writers[place], lambda: self._values(blocks), done)
 
     def _insert(self, connection: Connection, place: int, values: Sequence[Values], done: Written) -> int:
@@ -274,7 +262,7 @@ class ChunkWriter:
     ) -> list[Values]:
         present = self._present(connection, writer, [self._key_of(row) for row in values])
         absent = [row for row in values if self._key_of(row) not in present]
-        done.present += len(values) - len(absent)
+        done.counts += CopyCounts(rows_present=len(values) - len(absent))
         if not self._table.unique_keys:
             if not _inserted(connection, writer, absent):
                 raise _Appeared
@@ -299,7 +287,7 @@ class ChunkWriter:
                 elif self._present(connection, writer, [self._key_of(row)]):
                     raise _Appeared
                 else:
-                    done.conflicts += 1
+                    done.counts += CopyCounts(conflicts=1)
                     done.left.append(self._key_of(row))
         return inserted
 
@@ -323,7 +311,7 @@ class ChunkWriter:
         else:  # only the server can tell which keys are one; a key the ledger names may not stay in any case
             gone = [entry.key for entry in ledger.locked(connection, self._migration, self._noted_as, place)]
         taken = writer.delete(connection, gone)
-        done.taken_out += taken
+        done.counts += CopyCounts(taken_out=taken)
         return taken
 
     def _present(self, connection: Connection, writer: PlaceWriter, keys: Sequence[Key]) -> set[Key]:

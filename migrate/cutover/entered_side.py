@@ -11,6 +11,7 @@ import sqlalchemy as sa
 
 from migrate.cutover.left_server import Server
 from migrate.model.errors import PreflightError
+from migrate.mysql.capabilities import Capability, can
 from migrate.state import cutover
 from migrate.state.switch import Side
 
@@ -42,6 +43,6 @@ def refuse_closed(
 
 def _closed_by(server: Server) -> str:
     """The variable that keeps applications from writing; "" when none does."""
-    names = ["read_only"] if server.acts.flavour == "mariadb" else ["super_read_only", "read_only"]
+    names = ["super_read_only", "read_only"] if can(server.acts, Capability.SUPER_READ_ONLY) else ["read_only"]
     (values,) = server.query("SELECT " + ", ".join(f"@@GLOBAL.{name}" for name in names))
     return next((name for name, on in zip(names, values, strict=True) if str(on) not in ("0", "OFF")), "")

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from migrate.cutover.account_grants import named
 from migrate.cutover.left_server import Server
 from migrate.model.errors import PreflightError
+from migrate.mysql.capabilities import Capability, can
 
 _PRIVILEGES: dict[str, tuple[str, ...]] = {
     "mysql": ("SUPER", "CONNECTION_ADMIN"),
@@ -25,7 +26,7 @@ def of(server: Server) -> list[str]:
     Others' privileges are shown to who may read the database `mysql`; nobody else is known then.
     """
     wanted = _PRIVILEGES[server.acts.flavour]
-    if server.acts.flavour == "mariadb" and server.acts.version < (10, 11):
+    if server.acts.flavour == "mariadb" and not can(server.acts, Capability.SUPER_WITHOUT_READ_ONLY):
         wanted += ("SUPER",)
     rows = server.query(
         "SELECT DISTINCT GRANTEE FROM information_schema.USER_PRIVILEGES WHERE PRIVILEGE_TYPE IN"

@@ -15,6 +15,7 @@ import pymysql
 
 from migrate.cutover import metadata_locks
 from migrate.model.errors import ServerError
+from migrate.mysql.capabilities import Capability, can
 from migrate.mysql.catalog import place, server_facts
 from migrate.mysql.connection import Connection, connect
 from migrate.mysql.errors import LOCK_WAIT, explained, number, text
@@ -189,6 +190,8 @@ class Server:
 
         MariaDB knowledge base, "GRANT", "TO PUBLIC"; MySQL 8.4 manual, "mandatory_roles".
         """
+        if not can(self.acts, Capability.ROLES):
+            return set()
         if self.acts.flavour == "mariadb":  # whose PUBLIC is there once something was granted to it
             found = {_PUBLIC} if self.query("SELECT 1 FROM mysql.user WHERE User = 'PUBLIC' AND Host = ''") else set()
         else:
@@ -198,6 +201,8 @@ class Server:
 
     def roles_of(self, accounts: Collection[tuple[str, str]]) -> dict[tuple[str, str], tuple[str, str]]:
         """The roles that these accounts may act by, each with one that has it; (role, "") on MariaDB."""
+        if not can(self.acts, Capability.ROLES):
+            return {}
         if self.acts.flavour == "mariadb":
             rows = self.query("SELECT Role, '', User, Host FROM mysql.roles_mapping")
         else:

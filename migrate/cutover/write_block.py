@@ -21,7 +21,7 @@ from migrate.mysql.connection import connect
 from migrate.mysql.errors import LOCK_WAIT, explained, number
 from migrate.mysql.grants import WRITES_WHEN_READ_ONLY
 from migrate.preflight.result import Verdict
-from migrate.preflight.server import grants as needed
+from migrate.preflight.server import grants as needed_grants
 from migrate.settings import Cutover, Settings
 from migrate.state import cutover, switch
 from migrate.state.cutover import Block
@@ -252,8 +252,8 @@ class Blocks:
         lacking = [
             one
             for server, method in asked
-            for one in needed.check(
-                server.acts, needed.of_cutover(server.acts.flavour, self._databases[server.name], method), ""
+            for one in needed_grants.check(
+                server.acts, needed_grants.of_cutover(server.acts.flavour, self._databases[server.name], method), ""
             )
             if one.verdict in (Verdict.PROBLEM, Verdict.NOTE)  # a note: single grants may say otherwise
         ]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 import time
 from contextlib import AbstractContextManager
+from typing import NamedTuple
 
 import sqlalchemy as sa
 import structlog
@@ -28,7 +29,6 @@ from migrate.state.migration import Migration
 from migrate.state.pending_markers import Waiting
 from migrate.state.phase import Phase
 from migrate.state.reached import BROKER, Lost
-from migrate.target.refresh import REFRESHED
 from migrate.target.routing import Plan, PlannedTable
 
 log = structlog.get_logger("migrate.requeue")
@@ -37,6 +37,20 @@ SECONDS = 0.3
 _AT_ONCE = 1_000
 SENDER = REQUEUE
 """In a source's place, among what was acknowledged."""
+
+
+class Delivered(NamedTuple):
+    """Up to where everything of a source is in its partitions.
+
+    published: whether anything of it is; up_to: None while changes are published again, which may not be there yet.
+    """
+
+    published: bool
+    up_to: Coordinate | None
+
+    def is_behind(self, after: Coordinate | None) -> bool:
+        """Whether a change is in its partition; None, no change: whether the publisher has begun."""
+        return self.published and (after is None or (self.up_to is not None and after < self.up_to))
 
 
 class Markers:
@@ -131,19 +145,15 @@ class Markers:
             for one in found
             if (planned := self._plan.tables.get(one.table)) is not None
             and (planned.topic or self._settings.topic) in self._topics
-            and one.after < passed[one.table[0]]
+            and passed[one.table[0]].is_behind(one.after)
             and (not one.copied or copied.issuperset(self._group(planned)))
         ][:_AT_ONCE]
         return ready, pending_markers.messages(connection, ready) if ready else {}
 
-    def _passed(self, connection: sa.Connection, source: str) -> Coordinate:
-        """Up to where everything of a source is in its partitions; what is published again may not be, until it is."""
+    def _passed(self, connection: sa.Connection, source: str) -> Delivered:
         place = position.load(connection, self._settings.name, source)
-        if place is None:
-            return REFRESHED
-        if replay.replaying(connection, self._settings.name, place):
-            return Coordinate(0, 0, 1, 0)
-        return place.coordinate
+        replays = place is not None and replay.replaying(connection, self._settings.name, place)
+        return Delivered(place is not None, None if place is None or replays else place.coordinate)
 
     def _group(self, planned: PlannedTable) -> set[TableId]:
         return {one.table.id for one in self._plan.members(planned)}

@@ -1,4 +1,4 @@
-"""What the queue held becomes work for the target: fold, resolve and plan (no I/O), then write, with retries.
+"""What the queue held becomes rows at the target, one way: fold, resolve at the sources, plan, write with retries.
 
 Others use `merger.Merger` and `standby_guard.Sides`.
 """

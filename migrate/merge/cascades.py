@@ -17,9 +17,11 @@ from typing import TypeVar
 import structlog
 
 from migrate.merge.group_conflicts import Asked
-from migrate.merge.planner import Marker, Owned, Planner, Share
-from migrate.merge.take_over import Retry
-from migrate.model.change import Key
+from migrate.merge.owned import Owned
+from migrate.merge.shares import Folded, Marker, Share
+from migrate.merge.table_versions import Layouts
+from migrate.merge.target_sessions import TargetSessions
+from migrate.model.change import Key, NoChange, stored
 from migrate.model.coordinate import Coordinate
 from migrate.model.message import CASCADE, Message, Received, Row
 from migrate.model.partition import Partition
@@ -43,9 +45,8 @@ from migrate.target.cascades import (
     select,
     values_of,
 )
-from migrate.target.lanes import Lanes
 from migrate.target.pool import TargetPool
-from migrate.target.refresh import REFRESHED, SourceRows
+from migrate.target.refresh import SourceRows
 from migrate.target.routing import Plan, PlannedTable, TargetDatabase
 from migrate.target.rows import slices
 
@@ -65,13 +66,13 @@ Images = list[tuple[Key, Row]]
 class Meant:
     """What the source did to rows that are found by their values.
 
-    rule: "" where only a refresh was asked for. at: the last change that did it. generation: of the rows. now: what
-    they have since, by what they had.
+    rule: "" where only a refresh was asked for. at: the last change that did it; None for a refresh. generation: of
+    the rows. now: what they have since, by what they had.
     """
 
     gone: Images = field(default_factory=list)  # of rows that made way for others
     rule: str = ""
-    at: Coordinate = REFRESHED
+    at: Coordinate | None = None
     generation: int = 0
     now: dict[tuple[tuple[str, str | None], ...], Row] = field(default_factory=dict)
 
@@ -119,19 +120,16 @@ class Cascades:
     def __init__(
         self,
         plan: Plan,
-        planner: Planner,
+        layouts: Layouts,
         sources: SourceRows,
-        lanes: Mapping[str, Lanes],
-        retry: Retry,
+        targets: TargetSessions,
         migration: Migration,
         waits: Waits,
     ) -> None:
-        """retry: asks a database until it answers; raises StopError for what it does not answer."""
         self._plan = plan
-        self._planner = planner
+        self._layouts = layouts
         self._sources = sources
-        self._lanes = lanes
-        self._retry = retry
+        self._targets = targets
         self._migration = migration
         self._topics = {topic.id: topic for topic in migration.topics}
         self._waits = waits
@@ -150,7 +148,7 @@ class Cascades:
             message, partition = item.message, item.partition
             id_ = (message.source, message.database, message.table)
             if message.cascade:
-                if self._planner.layouts.has_children(id_):
+                if self._layouts.has_children(id_):
                     marked.setdefault(partition, set()).update(self._group(id_))
             elif message.type != "DELETE" and id_ in marked.get(partition, ()):
                 now[partition] = now.get(partition, 0) + 1
@@ -167,7 +165,7 @@ class Cascades:
 
     def leads_on(self, planned: PlannedTable) -> bool:
         """Whether a refresh of the table may change rows of others: it waits until the batch is written then."""
-        layouts = self._planner.layouts
+        layouts = self._layouts
         return any(
             layouts.has_children(one.table.id) and not self._sources.logs_cascades(one.table.source)
             for one in self._plan.members(planned)
@@ -178,32 +176,33 @@ class Cascades:
 
         With what the source did to their rows.
         """
+        folded = share.folded
         for planned, asked in share.late.values():
             ids = {one.table.id for one in self._plan.members(planned)}
-            gone = [(key, row) for id_, key, row in share.images if id_ in ids]
+            gone = [(key, row) for id_, key, row in folded.images if id_ in ids]
             yield from _sliced(planned, asked, Meant(gone=gone))
         alike: dict[tuple[TableId, str, int, int], list[Marker]] = {}
-        for marker in share.markers:
+        for marker in folded.markers:
             if not marker.message.standby:
                 layout = id(marker.planned.table)
                 which = marker.planned.table.id, marker.message.sql, marker.message.id, layout
                 alike.setdefault(which, []).append(marker)
         for some in alike.values():
-            keys, is_open = self._find(share.owned, some)
+            keys, is_open = self._find(folded.owned, some)
             if is_open:
                 alone = [(planned.table.id, message) for planned, message in some]
-                self._waits.put(share.owned.partition, alone, copied=True)
-            newest = self._planner.layouts.newest(some[0].planned)
+                self._waits.put(folded.owned.partition, alone, copied=True)
+            newest = self._layouts.newest(some[0].planned)
             yield from _sliced(newest, dict.fromkeys(keys), Meant.by([message for _, message in some]))
 
-    def foreign(self, share: Share) -> list[Foreign]:
+    def foreign(self, folded: Folded) -> list[Foreign]:
         """The keys that markers speak of whose parents were written at a standby side, and those below them: carried by
         nobody, either."""
         found: list[Foreign] = []
-        for planned, message in share.markers:
+        for planned, message in folded.markers:
             if not message.standby:
                 continue
-            keys, _ = self._find(share.owned, [Marker(planned, message)])
+            keys, _ = self._find(folded.owned, [Marker(planned, message)])
             level = [(planned, keys)]
             for _ in range(GENERATIONS):
                 found += [
@@ -225,7 +224,7 @@ class Cascades:
 
     def _links(self, planned: PlannedTable) -> list[Link]:
         """Without those by columns that the table has no longer: others have taken their place."""
-        layouts, names = self._planner.layouts, planned.table.by_name.keys()
+        layouts, names = self._layouts, planned.table.by_name.keys()
         links = [(one, *link) for one in self._plan.members(planned) for link in layouts.children(one)]
         return [
             link
@@ -247,7 +246,7 @@ class Cascades:
         found, is_open = self._rows_with(planned, old, is_ours)
         keys = dict.fromkeys(found)
         for one in self._plan.members(planned) if new else ():
-            newest = self._planner.layouts.newest(one)
+            newest = self._layouts.newest(one)
             for condition in conditions(newest.table, new, self._at_once):
                 keys.update(dict.fromkeys(filter(is_ours, self._sources.keys_with(newest, condition))))
         if keys:
@@ -276,10 +275,9 @@ class Cascades:
         """What each database of a table answers, side by side."""
 
         def ask(database: TargetDatabase, pool: TargetPool) -> T:
-            answer: T = self._retry(pool, database, lambda: question(pool.get(database), database))
-            return answer
+            return self._targets.look(pool, database, lambda: question(pool.get(database), database))
 
-        asked = [self._lanes[one.target].submit(partial(ask, one)) for one in planned.databases]
+        asked = [self._targets.lanes[one.target].submit(partial(ask, one)) for one in planned.databases]
         return [one.result() for one in asked]
 
     # -- the children of the rows that it changes
@@ -292,7 +290,7 @@ class Cascades:
         links = self._links(planned)
         if not links or meant.generation >= GENERATIONS or not (meant.rule or self.leads_on(planned)):
             return
-        own = self._planner.layouts.own_columns(planned)
+        own = self._layouts.own_columns(planned)
         wanted = {*own, *(name for _, _, key in links for name in key.referenced)}
         images = self._images(planned, keys, wanted)
         images += [(name, row) for name, row in meant.gone if name in keys and wanted <= row.keys()]
@@ -322,10 +320,10 @@ class Cascades:
         was = meant.now.get(tuple(one[0].items()))
         return child.table.id == planned.table.id and was is not None and was == (one[1] or dict.fromkeys(one[0]))
 
-    def _log_end(self, source: str) -> Coordinate:
-        """Behind everything that a row which was read just now may have lost others by."""
-        reach = self._planner.layouts.reach(source)
-        return self._sources.log_end(source, reach[0]) if reach is not None else REFRESHED
+    def _log_end(self, source: str) -> Coordinate | None:
+        """Behind everything that a row which was read just now may have lost others by; None: nothing is published."""
+        reach = self._layouts.reach(source)
+        return self._sources.log_end(source, reach[0]) if reach is not None else None
 
     def _markers(
         self,
@@ -333,9 +331,10 @@ class Cascades:
         child: PlannedTable,
         key: ForeignKey,
         generation: int,
-        at: Coordinate,
+        after: Coordinate | None,
         pairs: Sequence[Pair],
     ) -> Iterator[tuple[TableId, Message]]:
+        at = stored(NoChange.REFRESH) if after is None else after
         base = Message(
             "", "", CASCADE, (), parent.table.source, at.incarnation, at.file, at.transaction, (),
             id=generation, ts=int(time.time() * 1000),

@@ -11,6 +11,7 @@ import structlog
 
 from migrate.kafka.topic_identity import TopicGone
 from migrate.merge.defects import as_stop
+from migrate.metrics import shared
 from migrate.model.errors import MigrateError, OwnershipLost, ServerError, StopError
 from migrate.mysql import errors as mysql_errors
 from migrate.settings import Consume
@@ -57,6 +58,7 @@ def until_done(
                     refusals = 0
                     if (told := refused(error)) is not None:
                         raise told from error
+            shared.retried(where)
             log.warning("write failed, trying again", where=where, error=mysql_errors.text(error), pause_seconds=pause)
             again()
             if stop.wait(pause):

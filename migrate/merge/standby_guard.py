@@ -26,10 +26,10 @@ log = structlog.get_logger("migrate.merge")
 def late(part: Part) -> Iterator[Foreign]:
     """Every key that a part speaks of, as one that came when applications had the side."""
     for work in part.work:
-        named = [(one.key, one.coordinate) for one in (*work.intents, *work.refreshed)]
-        named += [(one.key, one.coordinate) for one in work.returned]
-        for key, coordinate in named:
-            yield Foreign(work.writer.table.id, key, Kind.LATE, coordinate)
+        for intent in (*work.intents, *work.refreshed):
+            yield Foreign(work.writer.table.id, intent.key, Kind.LATE, intent.origin)
+        for returned in work.returned:
+            yield Foreign(work.writer.table.id, returned.key, Kind.LATE, returned.coordinate)
 
 
 class Sides:

@@ -13,7 +13,8 @@ from migrate.model.table import Table, TableId
 from migrate.mysql.foreign_keys import ForeignKey
 from migrate.target.routing import Plan, PlannedTable
 
-Since = tuple[int, int, int]
+Since = tuple[int, int, int] | None
+"""From where on in its source's log a table had these columns; None: from the beginning on."""
 Timeline = list[tuple[Since, PlannedTable]]
 
 
@@ -37,8 +38,8 @@ class History(Protocol):
         """Incarnation and newest file that a source's publisher may have published; None before it began."""
         ...
 
-    def versions(self) -> Mapping[TableId, Sequence[tuple[Coordinate, Table]]]:
-        """Definitions of each table, each from a coordinate on, oldest first."""
+    def versions(self) -> Mapping[TableId, Sequence[tuple[Coordinate | None, Table]]]:
+        """Definitions of each table, each from a coordinate on (None: from the beginning on), oldest first."""
         ...
 
     def foreign_keys(self) -> Mapping[TableId, Sequence[ForeignKey]]:
@@ -72,12 +73,13 @@ class Layouts:
         self._timelines = {}
         for id_, versions in self._history.versions().items():
             timeline: Timeline = []
-            for since, table in versions:
-                before = known.get(id_, {}).get(since[:3])
+            for coordinate, table in versions:
+                since = None if coordinate is None else coordinate[:3]
+                before = known.get(id_, {}).get(since)
                 if before is None or before.table != table:
                     before = replace(self._plan.find(*id_), table=table) if self._is_planned(id_) else None
                 if before is not None:
-                    timeline.append((since[:3], before))
+                    timeline.append((since, before))
             if timeline:
                 self._timelines[id_] = timeline
         self._children, self._parents = {}, {}
@@ -92,10 +94,10 @@ class Layouts:
 
         Raises: StopError where the history has none: the rows that it means cannot be found.
         """
-        timeline = self._timelines.get(planned.table.id) or [((0, 0, 0), planned)]
+        timeline = self._timelines.get(planned.table.id) or [(None, planned)]
         place, wanted = marker.coordinate[:3], marker.data[0].keys()
-        versions = [one for since, one in timeline if since < place]
-        later = [one for since, one in timeline if since >= place]
+        versions = [one for since, one in timeline if since is None or since < place]
+        later = [one for since, one in timeline if since is not None and since >= place]
         for one in (*reversed(versions), *reversed(later)):
             if wanted <= one.table.by_name.keys():
                 return one
@@ -175,7 +177,7 @@ class Layouts:
         if timeline is None or message.source == CANAL:
             return planned
         place = message.coordinate[:3]
-        found = next((one for since, one in reversed(timeline) if since < place), timeline[0][1])
+        found = next((one for since, one in reversed(timeline) if since is None or since < place), timeline[0][1])
         if fits(found.table, message):
             return found
         for _, other in reversed(timeline):  # after a rewind the message stands before what is noted already

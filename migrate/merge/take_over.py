@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol
 
-from migrate.merge.planner import Owned
+from migrate.merge.owned import Owned
 from migrate.merge.standby_guard import Sides
 from migrate.model.coordinate import Coordinate
 from migrate.model.message import CANAL
@@ -51,11 +51,12 @@ class Taking:
         at_most: int | None,
     ) -> tuple[Owned, Had]:
         """As `Merger.take`: what is owned from now on too."""
-        owned, found, most = Owned(claim, dict(watermark)), dict[DatabaseName, Has](), NOTHING
+        owned, found, most, notes = Owned(claim, dict(watermark)), dict[DatabaseName, Has](), NOTHING, 0
         for database in self.databases:
             with self.lanes[database.target].one() as pool:
                 raise_fence = partial(_raise_fence, pool, database, claim, self.sources, at_most)
-                offset, marks = self.retry(pool, database, raise_fence)
+                offset, marks, noted = self.retry(pool, database, raise_fence)
+                notes = max(notes, noted)
                 for source, coordinate in marks.items():
                     owned.applied.setdefault(source, {})[database] = coordinate
                 owned.reached[database] = offset if at_most is None else min(offset, at_most)
@@ -76,7 +77,7 @@ class Taking:
         if at_most is not None:  # its messages are ordered by their offsets, which come again
             owned.watermark.pop(CANAL, None)
             owned.applied[CANAL] = dict.fromkeys(self.databases)
-        return owned, Had(found, most)
+        return owned, Had(found, most, notes)
 
     def _is_active(self, pool: TargetPool, database: TargetDatabase) -> bool:
         """Whether applications write in a database, as the state says: its own row may have been lost too."""

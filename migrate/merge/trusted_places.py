@@ -45,6 +45,20 @@ class Belief:
             hint = _RESTORED if message.incarnation > now[0] else _HINT
             raise _beyond(message, f"the publisher of source '{message.source}' has come to {reached}", hint)
 
+    def refuse_lost(self, message: Message, applied: int) -> None:
+        """Of a message of an earlier incarnation than one that was applied: after a rewind, or a failover, it is a
+        repeat. Where the state no longer has that one, its publisher goes on in the earlier one, and every change of it
+        would be dropped as a repeat without a word. Raises StopError then. applied: the later incarnation."""
+        now = self._history.reach(message.source) if self._history is not None else (applied, 0)
+        if now is None or now[0] < applied:
+            place = f"file {message.file}, position {message.transaction}"
+            raise StopError(
+                f"source '{message.source}' is published in incarnation {message.incarnation}, and {applied} was"
+                " applied: the state database was put back to before a rewind or a failover",
+                hint=f"`migrate publish --from` a place of the source's log up to {place} begins that one again",
+                code=Code.MESSAGE,
+            )
+
 
 def _beyond(message: Message, why: str, hint: str = _HINT) -> StopError:
     told = f"{message.database}.{message.table} at {tuple(message.coordinate)} is not believed: {why}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Iterator, Sequence
+from enum import Enum
 from typing import NamedTuple
 
 from migrate.model.coordinate import Coordinate
@@ -13,6 +14,30 @@ from migrate.model.message import Message, Op, Row
 
 Key = tuple[str, ...]
 """The key's canonical texts, in key order."""
+
+
+class NoChange(Enum):
+    """What gives a row that no change of a log gives. The values are what the state and the targets store of it."""
+
+    REFRESH = Coordinate(0, 0, 0, 0)
+    """The row was read at its source again."""
+    COPY = Coordinate(-1, 0, 0, 0)
+    """The full copy brought it: it is older than any change of its key."""
+
+
+Origin = Coordinate | NoChange
+"""The coordinate of the change that gives a row; or what gives it else."""
+_NO_CHANGE: dict[Coordinate, Origin] = {one.value: one for one in NoChange}
+
+
+def stored(origin: Origin) -> Coordinate:
+    """An origin as the state and the targets store it."""
+    return origin.value if isinstance(origin, NoChange) else origin
+
+
+def from_stored(at: Coordinate) -> Origin:
+    """The origin that is stored so."""
+    return _NO_CHANGE.get(at, at)
 
 
 class Change(NamedTuple):

@@ -17,7 +17,7 @@ from __future__ import annotations
 import traceback
 from enum import StrEnum
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 
 class MigrateError(Exception):
@@ -96,6 +96,17 @@ class Code(StrEnum):
     DEFECT = "defect"  # of this program
 
 
+class LogPlace(NamedTuple):
+    """Of an event in a source's log."""
+
+    source: str
+    file: str
+    pos: int  # behind the event
+
+    def __str__(self) -> str:
+        return f"source '{self.source}' {self.file}:{self.pos}"
+
+
 class StopError(MigrateError):
     exit_code = 5
     code: Code = Code.DEFECT
@@ -105,10 +116,19 @@ class StopError(MigrateError):
         " next command, docs/resume.md the ways out"
     )
 
-    def __init__(self, message: str, *, hint: str = "", code: Code | None = None) -> None:
+    def __init__(
+        self, message: str, *, hint: str = "", code: Code | None = None, where: LogPlace | None = None
+    ) -> None:
+        """where: the place in a source's log that the message names."""
         super().__init__(message, hint=hint)
         if code is not None:
             self.code = code
+        self.where = where
+
+    def place(self, where: LogPlace) -> None:
+        """Name the place in the log that was read when it was raised."""
+        self.message = f"{where}: {self.message}"
+        self.where = where
 
 
 class CutoverAborted(MigrateError):  # noqa: N818 - what it says is the outcome

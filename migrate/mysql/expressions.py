@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 
 from migrate.model.table import Table
+from migrate.mysql.capabilities import Capability, can
 from migrate.mysql.connection import Connection
 from migrate.mysql.quoting import quote
 
@@ -43,7 +44,7 @@ def expressions(statement: str, table: Table) -> list[Expression]:
 def unique_keys(connection: Connection, table: Table) -> list[Expression]:
     """Of all parts of unique keys that are expressions, which MySQL alone has (MySQL manual, "CREATE INDEX Statement",
     "Functional Key Parts"). Raises the driver's error."""
-    if connection.flavour != "mysql":
+    if not can(connection, Capability.KEYS_ON_EXPRESSIONS):
         return []
     rows = connection.query(
         "SELECT INDEX_NAME, EXPRESSION FROM information_schema.STATISTICS"

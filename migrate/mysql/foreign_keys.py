@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
+from migrate.mysql.capabilities import Capability, can
 from migrate.mysql.catalog import show_variables
 from migrate.mysql.connection import Connection
 
@@ -69,11 +70,7 @@ def logs_cascades(connection: Connection) -> bool:
     MySQL 9.6 moved foreign keys into the SQL layer, where that is not set otherwise; their cascades are logged since
     (MySQL manual, "innodb_native_foreign_keys"). InnoDB's own are in no log.
     """
-    if connection.flavour == "mariadb":
-        return False
-    row = connection.one("SELECT VERSION()")
-    parts = str(row[0]).split(".") if row else ["0", "0"]
-    if (int(parts[0]), int(parts[1])) < (9, 6):
+    if not can(connection, Capability.CASCADES_IN_LOG):
         return False
     return show_variables(connection, "innodb_native_foreign_keys").get("innodb_native_foreign_keys", "OFF") == "OFF"
 

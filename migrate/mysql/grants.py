@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from migrate.mysql.capabilities import Capability, can
 from migrate.mysql.catalog import show_variables
 from migrate.mysql.connection import Connection
 
@@ -114,7 +115,7 @@ def read(connection: Connection) -> Grants:
     ((account,),) = connection.query("SELECT CURRENT_USER()")
     lines = [str(line) for (line,) in connection.query("SHOW GRANTS")]
     with_roles = False
-    if connection.flavour == "mysql":
+    if connection.flavour == "mysql" and can(connection, Capability.ROLES):
         ((roles,),) = connection.query("SELECT CURRENT_ROLE()")
         if with_roles := str(roles) != "NONE":
             using = f"SHOW GRANTS FOR CURRENT_USER() USING {roles}"

@@ -12,12 +12,10 @@ from typing import Any
 
 from migrate.model.errors import PreflightError
 from migrate.model.table import Column
+from migrate.mysql.capabilities import Capability, can
 from migrate.mysql.connection import Connection
 from migrate.mysql.quoting import quote
 from migrate.mysql.quoting import table as quoted_table
-
-_INVISIBLE_SINCE = {"mysql": (8, 0, 23), "mariadb": (10, 3, 3)}
-"""Invisible columns (MySQL manual, "Invisible Columns"; MariaDB knowledge base, "Invisible Columns")."""
 
 
 class NoSuchKey(PreflightError):  # noqa: N818 - what it says is what is so
@@ -174,7 +172,7 @@ def statement(connection: Connection, table: tuple[str, str], columns: Sequence[
         return f"{on} ADD {kind} ({column}); it rebuilds the table, and fails where values stand twice"
     there = {column.name.lower() for column in columns}
     name = next(name for number in range(len(there) + 1) if (name := f"row_id{number or ''}") not in there)
-    hidden = connection.version >= _INVISIBLE_SINCE[connection.flavour]
+    hidden = can(connection, Capability.INVISIBLE_COLUMNS)
     seen = "hidden from SELECT *" if hidden else "SELECT * and INSERT without column names meet it"
     return (
         f"{on} ADD COLUMN {quote(name)} BIGINT UNSIGNED NOT NULL AUTO_INCREMENT {'INVISIBLE ' * hidden}{kind};"

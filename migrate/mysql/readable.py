@@ -10,6 +10,7 @@ import structlog
 
 from migrate.model.coordinate import in_log
 from migrate.model.errors import Code, ServerError, StopError
+from migrate.mysql.capabilities import Capability, can, log_status
 from migrate.mysql.connection import Connection
 from migrate.mysql.errors import ACCESS_DENIED, LOCK_WAIT, number
 from migrate.mysql.quoting import table as quoted_table
@@ -44,7 +45,9 @@ def visible_position(connection: Connection, tables: list[tuple[str, str]], stop
 
 
 def _position(connection: Connection, tables: list[tuple[str, str]], stop: threading.Event) -> BinlogPosition:
-    if connection.flavour == "mariadb":
+    if can(connection, Capability.SNAPSHOT_POSITION):
+        # In READ COMMITTED InnoDB takes no snapshot, and MariaDB before 10.6 warns of that (138).
+        connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
         connection.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT")
         try:
             status = dict(connection.query("SHOW STATUS LIKE 'binlog_snapshot_%%'"))
@@ -128,9 +131,8 @@ def _lock(connection: Connection, tables: list[tuple[str, str]], stop: threading
 
 
 def log_end(connection: Connection) -> BinlogPosition:
-    """The binlog's current end. `SHOW MASTER STATUS` is gone from MySQL 8.4 on; MariaDB has only that."""
-    sql = "SHOW MASTER STATUS" if connection.flavour == "mariadb" else "SHOW BINARY LOG STATUS"
-    row = connection.one(sql)
+    """The binlog's current end. Raises StopError where there is no binlog."""
+    row = connection.one(log_status(connection))
     if row is None:
         raise StopError(f"{connection.name} writes no binlog", hint="start it with log_bin", code=Code.POSITION)
     gtid_set = str(row[4]) if len(row) > 4 and row[4] else ""

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import pymysql
 
 from migrate.model.errors import Code, StopError
+from migrate.mysql.capabilities import innodb_foreign
 from migrate.mysql.connection import Connection
 from migrate.mysql.errors import ACCESS_DENIED, number
 
@@ -76,7 +77,7 @@ def referring(connection: Connection, database: str, table: str) -> list[Foreign
 def _acting(connection: Connection, database: str, table: str) -> set[str]:
     """Tables whose foreign keys act, by InnoDB's own dictionary, which shows all of them; none where the account may
     not read it (PROCESS)."""
-    name = "INNODB_SYS_FOREIGN" if connection.flavour == "mariadb" else "INNODB_FOREIGN"
+    name = innodb_foreign(connection)
     try:
         rows = connection.query(f"SELECT FOR_NAME, REF_NAME FROM information_schema.{name} WHERE TYPE & {_ACTING}")
     except pymysql.MySQLError as error:

@@ -18,13 +18,14 @@ from migrate.mysql.session_settings import COMPILED, MARIADB, MYSQL, MYSQL_5, MY
 _NOT_SETTABLE = frozenset({1193, 1227, 1229, 1231, 1238, 1621, 1651})
 """Unknown, not allowed to this account, global only, not this value, read-only, read-only for sessions, switched off
 when the server started."""
+_UNKNOWN = 1193
 _UNQUOTED = frozenset({"system_versioning_asof", "timestamp"})
 """DEFAULT is a word there, not a text: no historical rows, the time that it is."""
 
 _FIRST = frozenset(
     {"sql_mode", "sql_select_limit", "sql_big_selects", "sql_safe_updates", "max_execution_time", "max_statement_time"}
 )
-"""What could end the question for the others early. Every server has them."""
+"""What could end the question for the others early, on the servers that have it."""
 
 if TYPE_CHECKING:
     Raw: TypeAlias = pymysql.connections.Connection[Any]
@@ -97,7 +98,7 @@ def _learn(raw: Raw) -> _Known:
     """Ask the server which variables it has, and try those that not every account may set."""
     version = str(raw.get_server_info())  # type: ignore[no-untyped-call]
     settings = settings_of(version)
-    _set(raw, {name: _literal(raw, name, one.value) for name, one in settings.items() if name in _FIRST})
+    _first(raw, {name: _literal(raw, name, one.value) for name, one in settings.items() if name in _FIRST})
     compiled = _compiled(raw, [name for name, one in settings.items() if one.value is COMPILED], kind_of(version))
     there = _there(raw, settings)
     literals = {
@@ -120,6 +121,21 @@ def _learn(raw: Raw) -> _Known:
                 raise
             denied[name] = number(error)
     return _Known({name: literal for name, literal in literals.items() if name not in denied}, denied)
+
+
+def _first(raw: Raw, values: Mapping[str, str]) -> None:
+    try:
+        _set(raw, values)
+        return
+    except pymysql.MySQLError as error:
+        if number(error) != _UNKNOWN:
+            raise
+    for name, literal in values.items():  # MySQL before 5.7.8 has no max_execution_time
+        try:
+            _set(raw, {name: literal})
+        except pymysql.MySQLError as error:
+            if number(error) != _UNKNOWN:
+                raise
 
 
 def _there(raw: Raw, settings: Mapping[str, Setting]) -> set[str]:

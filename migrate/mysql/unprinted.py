@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from migrate.model.errors import Code, StopError
+from migrate.mysql.capabilities import Capability, can
 from migrate.mysql.connection import Connection
 from migrate.mysql.quoting import table
 
@@ -38,6 +39,8 @@ def restored(connection: Connection, database: str, name: str, statement: str) -
         wanted = [number for number, label in enumerate(printed, 1) if _LOST in label]
         if not wanted:
             return found[0]
+        if not can(connection, Capability.RECURSIVE_CTE):
+            raise _untold(connection, where, found[1])
         exact = _labels(connection, where, found[1], [_number(found[2], one) for one in wanted])
         for number, text in zip(wanted, exact, strict=True):
             printed[number - 1] = _filled(connection, where, found[1], printed[number - 1], text)
@@ -101,11 +104,15 @@ def _filled(connection: Connection, where: str, column: str, printed: str, exact
     """A literal as it is printed, its question marks by what they stand for."""
     marks = [sign for sign in exact if sign == _LOST or ord(sign) > _BASIC]
     if printed.count(_LOST) != len(marks):
-        raise StopError(
-            f"{connection.name}: SHOW CREATE TABLE prints a character of column {column} of {where} as a question mark,"
-            " and the server does not say which it is",
-            hint="make the target tables by hand, or leave the table out",
-            code=Code.DEFINITION,
-        )
+        raise _untold(connection, where, column)
     left = iter(marks)
     return re.sub(re.escape(_LOST), lambda _: next(left), printed)
+
+
+def _untold(connection: Connection, where: str, column: str) -> StopError:
+    return StopError(
+        f"{connection.name}: SHOW CREATE TABLE prints a character of column {column} of {where} as a question mark,"
+        " and the server does not say which it is",
+        hint="make the target tables by hand, or leave the table out",
+        code=Code.DEFINITION,
+    )

@@ -12,6 +12,7 @@ import sqlalchemy as sa
 import structlog
 from sqlalchemy.exc import DBAPIError
 
+from migrate.metrics import serving
 from migrate.model.errors import ConfigError, MigrateError, PreflightError, ServerError, StopError
 from migrate.model.stopping import stop_on_signals
 from migrate.settings import Settings
@@ -61,6 +62,7 @@ def run_process(settings: Settings, process: str, body: Callable[[Runtime], None
     A clean stop returns. An error that a restart would meet again is noted in the state first. Raises MigrateError.
     """
     with (
+        serving(settings, process),
         database.opened(settings.state) as state,
         closing(Leases(state, settings.name, settings.lease.seconds)) as leases,
     ):

@@ -25,6 +25,7 @@ from migrate.publish import start_position
 from migrate.publish.log.gtid import GtidSet, parse
 from migrate.publish.state_writes import StateWrites
 from migrate.state import compared, membership, schema_history
+from migrate.state.compared import Because
 from migrate.state.membership import Member, Stage
 from migrate.state.position import Position
 from migrate.state.schema_history import Version
@@ -72,7 +73,8 @@ class Joining:
         versions = {name: _version_at(connection, table, place) for name, table in wanted.items()}
 
         def store(state: sa.Connection) -> None:
-            compared.forget(state, self._migration)  # as where a stream begins
+            names = ", ".join(sorted(".".join(name) for name in versions))
+            compared.forget(state, self._migration, Because.JOINED, names)  # as where a stream begins
             for name, version in versions.items():
                 server = f"{place.server_id}/{place.server_uuid}"
                 membership.put(state, self._migration, (self._source, *name), place)

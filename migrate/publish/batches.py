@@ -75,6 +75,8 @@ class Batches:
         self._more = more
         self._clock = clock
         self._event_time = 0
+        self.rows = self.transactions = self.acknowledgements = 0  # acknowledged so far, for its metrics
+        self.waits: list[float] = []  # seconds from `sent` to there, of one batch at a time
         self.created: Mapping[str, int] = {start.file: start.file_created}  # when each file was begun
         self._forget()
 
@@ -84,6 +86,8 @@ class Batches:
         self._outstanding: deque[Batch] = deque()
         self._held = 0  # bytes that wait or are outstanding
         self._places = 0  # batches and boundaries that are outstanding
+        self._timed = EMPTY  # the batch whose acknowledgement is waited for with a clock
+        self._timed_since = 0.0
         self._done: Batch | None = None  # the last acknowledged one, not yet in `_position`
 
     # -- put, get, ack
@@ -160,6 +164,12 @@ class Batches:
         batch = self._outstanding.popleft()
         self._held -= batch.size
         self._places -= 1 + len(batch.ends)
+        self.rows += batch.rows
+        self.transactions += len(batch.ends)
+        self.acknowledgements += 1
+        if batch.id == self._timed:
+            self._timed = EMPTY
+            self.waits.append(self._clock() - self._timed_since)
         if not batch.ends:
             return
         self._done = batch
@@ -175,6 +185,8 @@ class Batches:
 
     def sent(self, batch: Batch, count: int = 1) -> None:
         batch.unconfirmed += count
+        if count and self._timed == EMPTY:
+            self._timed, self._timed_since = batch.id, self._clock()
 
     def confirmed(self, batch: Batch) -> None:
         """The broker has one of the parts that were `sent`. Batches are acknowledged in turn once it has them all."""

@@ -29,6 +29,7 @@ from migrate.settings import Settings, Source
 from migrate.state import compared, leading, left_out_messages, schema_history
 from migrate.state import failover as failovers
 from migrate.state import migration as migrations
+from migrate.state.compared import Because
 from migrate.state.migration import Migration
 from migrate.state.position import Position
 from migrate.target.routing import PlannedTable
@@ -162,7 +163,7 @@ class Opening:
         """An init that adds tables locks the same row; what it adds once we have a position, it notes as added. What
         was written by hand at a standby side before it was read, is in no list: the two sides count as unequal."""
         migrations.lock(connection, self._settings.name)
-        compared.forget(connection, self._settings.name)
+        compared.forget(connection, self._settings.name, Because.BEGAN, self._source.name)
         known = schema_history.latest(connection, self._settings.name)
         if {key[1:] for key in known if key[0] == self._source.name} != self._tables.keys():
             raise ServerError(f"source '{self._source.name}': its tables changed meanwhile", hint="start again")
@@ -175,7 +176,7 @@ class Opening:
         failovers.note(connection, name, note)
         # A refresh or a copy may have read what the new server never had, and no message names those rows. It may also
         # have had rows of its own, at a side that is written to.
-        compared.forget(connection, name)
+        compared.forget(connection, name, Because.SERVER, note.source)
         if back := reached.by_time is not None:
             since, apart = reached.by_time.since, self._settings.failover.back_seconds
             leading.refuse_replay(connection, name, note.source, since, apart)

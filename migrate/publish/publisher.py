@@ -12,6 +12,7 @@ import sqlalchemy as sa
 import structlog
 
 from migrate.kafka.producer import AcknowledgedLost, DeliveryFailed, OrderedProducer
+from migrate.metrics.publisher import Published
 from migrate.model.errors import MigrateError
 from migrate.model.table import Table
 from migrate.publish import start_position
@@ -74,6 +75,7 @@ class Publisher:
         self._keeper.begin(self._position)
         self._acknowledged.refuse_lost(self._position)
         self._batches = Batches(self._position, self._resume.gtids, settings.publish.outstanding_bytes)
+        self._published = Published(source, self._position.file, self._position.pos)
         self._history = History(settings, self._opened.source, planned, state, self._keeper.writes)
         self._outbox = Outbox(self._batches, self._producer, settings.publish)
 
@@ -114,6 +116,7 @@ class Publisher:
 
     def _roll_back(self) -> None:
         """A new producer, and everything again from the position that the old one acknowledged."""
+        self._published.rolled_back()
         self._position = self._batches.rollback()
         self._resume = self._resume.at(self._position, self._opened.flavour)
         self._producer.abandon()
@@ -144,6 +147,7 @@ class Publisher:
             self._producer.poll()
             if time.monotonic() >= next_flush:
                 hurried = self._keeper.flush(self._batches, idle=reader.idle)
+                self._count()
                 self._keeper.note_works()
                 again = _HURRY if hurried else math.inf
                 next_flush = time.monotonic() + (_HURRY if hurried else settings.flush_seconds)
@@ -216,11 +220,16 @@ class Publisher:
         try:
             self._producer.flush(_LAST_FLUSH)
             self._keeper.flush(self._batches)
+            self._count()
         except AcknowledgedLost as error:
             self._acknowledged.note()
             log.error("the broker lost acknowledged messages", error=error.message)
         except MigrateError as error:  # what brought us here matters more
             log.warning("not everything was delivered; it is sent again after the start", error=str(error))
+
+    def _count(self) -> None:
+        at = self._batches.acknowledged
+        self._published.take_over(self._batches, at.file, at.pos)
 
     def _new_emitter(self, table: Table) -> Emitter:
         planned = self._planned[(table.database, table.name)]

@@ -22,6 +22,7 @@ from migrate.publish.failover import who
 from migrate.publish.log.logfiles import OtherLog
 from migrate.state import compared, leading, membership, schema_history
 from migrate.state import failover as failovers
+from migrate.state.compared import Because
 from migrate.state.failover import GTID, Failover
 from migrate.state.membership import Stage
 from migrate.state.position import Position
@@ -61,7 +62,7 @@ def note(connection: sa.Connection, migration: str, before: Position, after: Pos
         raise ServerError(f"{why.message}; a cutover is under way", hint="it is tried again")
     if leading.leads(connection, migration):
         raise why
-    compared.forget(connection, migration)
+    compared.forget(connection, migration, Because.LOG, after.source)
     place = after.coordinate
     # What was noted stands in a log, under GTIDs, that are no more: all of it holds here.
     for name, version in schema_history.in_force(connection, migration, after.source, place, "").items():

@@ -14,28 +14,3 @@ class Rows(Protocol):
 
     def savepoint(self, name: str) -> None: ...
     def rolled_back(self, name: str) -> bool: ...
-
-
-class Savepoints:
-    """Of one transaction after the other."""
-
-    def __init__(self, rows: Rows) -> None:
-        self._rows = rows
-        self._before: set[str] = set()  # that stand before the first selected row
-
-    def clear(self) -> None:
-        self._before.clear()
-
-    def met(self, word: str, name: str, *, selected: bool) -> bool:
-        """Take in SAVEPOINT name, ROLLBACK TO name, or ROLLBACK, whose name is ""; False where that cannot be done.
-
-        selected: whether rows of selected tables came before it in its transaction.
-        """
-        if not selected:
-            self._before.add(name)
-        elif word == "SAVEPOINT":
-            self._before.discard(name)
-            self._rows.savepoint(name)
-        else:
-            return self._rows.rolled_back("" if name in self._before else name)
-        return True

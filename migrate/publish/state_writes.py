@@ -17,6 +17,7 @@ import structlog
 from migrate.model.errors import ServerError
 from migrate.state import compared
 from migrate.state import position as positions
+from migrate.state.compared import Because
 from migrate.state.database import PUT_BACK, in_transaction
 from migrate.state.lease import Held, Leases
 from migrate.state.position import Position
@@ -88,7 +89,7 @@ class StateWrites:
         in_transaction(self._state, self._note_put_back, self._stop)
 
     def _note_put_back(self, connection: sa.Connection) -> None:
-        compared.forget(connection, self._migration)
+        compared.forget(connection, self._migration, Because.STATE)
         log.error("the state database was put back", source=self._source, had=self.count)
         if self.began is not None and positions.writes(connection, self._migration, self._source) is None:
             positions.save(connection, self._migration, self.began)  # else the next one begins where the source is then

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import structlog
 
 from migrate.model.coordinate import Coordinate, in_log
-from migrate.model.errors import Code, StopError
+from migrate.model.errors import Code, LogPlace, StopError
 from migrate.model.table import Table
 from migrate.publish.added_tables import Ahead
 from migrate.publish.batches import Boundary
@@ -119,5 +119,6 @@ class TransactionSink:
                 f" {self._position.file}:{self._position.pos}, and is not in its GTID set",
                 hint="the log was rewritten: publish again from before it with `migrate publish --from`",
                 code=Code.POSITION,
+                where=LogPlace(self._source, file, pos),
             )
         return self._position.file, self._position.pos

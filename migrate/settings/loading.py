@@ -28,7 +28,8 @@ def load(path: Path, env: Mapping[str, str] | None = None) -> Settings:
 def load_with_text(path: Path, env: Mapping[str, str] | None = None) -> tuple[Settings, str]:
     """As `load`, with the text of the file as written (secrets still as `${NAME}`)."""
     raw, text = config_text.read(path)
-    return parse(raw, os.environ if env is None else env, str(path)), text
+    with_rules = _with_rule_files(raw, path.parent)
+    return parse(with_rules, os.environ if env is None else env, str(path)), text
 
 
 def parse(raw: Mapping[str, Any], env: Mapping[str, str], where: str = "config") -> Settings:
@@ -41,6 +42,30 @@ def parse(raw: Mapping[str, Any], env: Mapping[str, str], where: str = "config")
         lines = [_line(detail, raw) for detail in details if not _follows(detail, details)]
         hint = f"in {where}; config/example.yaml shows every key"
         raise ConfigError("; ".join(lines), hint=hint) from None
+
+
+def _with_rule_files(raw: Mapping[str, Any], directory: Path) -> Mapping[str, Any]:
+    """The settings with the bytes of each `sharding.file` beside its name, which is relative to the config file's
+    directory: what is planned here or in a task of Spark's reads no file. Raises ConfigError."""
+    tables = raw.get("tables")
+    if not isinstance(tables, list):
+        return raw
+    read: dict[Path, bytes] = {}
+    made = []
+    for table in tables:
+        sharding = table.get("sharding") if isinstance(table, dict) else None
+        if isinstance(sharding, dict) and isinstance(sharding.get("file"), str):
+            path = directory / sharding["file"]
+            try:
+                content = read[path] if path in read else read.setdefault(path, path.read_bytes())
+            except OSError as error:
+                raise ConfigError(
+                    f"tables: {table.get('name')}: sharding.file: cannot read {path}: {error.strerror}",
+                    hint="its name is relative to the directory of the config file",
+                ) from None
+            table = {**table, "sharding": {**sharding, "content": content}}
+        made.append(table)
+    return {**raw, "tables": made}
 
 
 def _follows(detail: Any, details: list[Any]) -> bool:

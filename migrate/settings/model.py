@@ -13,6 +13,7 @@ from migrate.model.message import CANAL
 from migrate.model.secrets import is_secret, refuse_sample
 from migrate.settings.base import Name, Positive, Seconds, Section, TopicName
 from migrate.settings.cutover import Cutover
+from migrate.settings.metrics import Metrics
 from migrate.settings.servers import Server, Source, State, Target
 from migrate.settings.spark import SparkOptions
 from migrate.settings.tables import TableSettings, like
@@ -219,6 +220,7 @@ class Settings(Section):
     """Options of Spark for copy, verification and check, beside those that the service sets."""
     cutover: Cutover = Cutover()
     web: Web = Web()
+    metrics: Metrics = Metrics()
     connections: Connections = Connections()
     lease: Lease = Lease()
     logging: Logging = Logging()

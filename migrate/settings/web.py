@@ -39,6 +39,8 @@ class Web(Section):
     """Reads the switch; where there are no `tokens` it also acknowledges, as any instance."""
     tokens: dict[_Instance, SecretStr] = Field(default_factory=dict)
     """The token of each application instance: it reads, and acknowledges as that instance alone."""
+    metrics_token: SecretStr | None = None
+    """Reads /metrics alone, which `token` reads too."""
 
     @property
     def is_shared(self) -> bool:
@@ -53,7 +55,7 @@ class Web(Section):
             raise ValueError(NOT_LOOPBACK)
         return value
 
-    @field_validator("token")
+    @field_validator("token", "metrics_token")
     @classmethod
     def _strong(cls, value: SecretStr | None) -> SecretStr | None:
         if value is not None:
@@ -73,8 +75,8 @@ class Web(Section):
     def _one_owner(self) -> Web:
         """Each token tells whose it is."""
         owners: dict[str, str] = {}
-        shared = [] if self.token is None else [("web.token", self.token)]
-        for name, secret in (*shared, *self.tokens.items()):
+        named = [("web.token", self.token), ("web.metrics_token", self.metrics_token), *self.tokens.items()]
+        for name, secret in [(name, secret) for name, secret in named if secret is not None]:
             if owner := owners.get(secret.get_secret_value()):
                 raise ValueError(f"tokens: '{name}' has the same token as '{owner}'; each one needs its own")
             owners[secret.get_secret_value()] = name

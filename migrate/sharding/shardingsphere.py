@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import yaml
@@ -66,15 +65,6 @@ def _tagged(loader: _Loader, suffix: str, node: yaml.Node) -> _Tagged:
 
 
 yaml.add_multi_constructor("!", _tagged, Loader=_Loader)
-
-
-def read_file(path: Path) -> RuleFile:
-    """The rule file at `path`. Raises ConfigError naming the file."""
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"cannot read the ShardingSphere file {path}: {error}") from None
-    return RuleFile(text, str(path))
 
 
 class RuleFile:

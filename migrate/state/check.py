@@ -11,6 +11,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects.mysql import insert
 
 from migrate.model.change import Key, key_json
+from migrate.model.chunk import bound_of, bound_text
 from migrate.model.table import TableId
 from migrate.state import since_verification
 from migrate.state.columns import how_many, is_table, of_table, table_row
@@ -45,8 +46,8 @@ difference = sa.Table(
 
 
 @dataclass(frozen=True, slots=True)
-class Counts:
-    """What a run did."""
+class CheckCounts:
+    """What a run of the check did: chunks, rows, and keys. What a chunk's copy did is a `CopyCounts`."""
 
     chunks: int
     rows: int  # read at the source
@@ -60,14 +61,14 @@ class Run:
 
     finished: datetime
     seconds: float
-    counts: Counts
+    counts: CheckCounts
 
 
 @dataclass(frozen=True, slots=True)
 class Rest:
     """How far the check is beyond a table's copied chunks."""
 
-    low: str | None = None  # JSON list of key texts: the keys above it come next; None: those above the chunks
+    low: Key | None = None  # the keys above it come next; None: those above the chunks
     checked: datetime | None = None  # when it last came to the last key
 
 
@@ -86,7 +87,7 @@ class Open:
 _COUNTS = ("chunks", "rows_compared", "in_motion", "repaired")
 
 
-def finish(connection: sa.Connection, migration: str, counts: Counts, seconds: float) -> None:
+def finish(connection: sa.Connection, migration: str, counts: CheckCounts, seconds: float) -> None:
     """Note that a run came to its end."""
     values = {
         "finished": now,
@@ -99,17 +100,17 @@ def finish(connection: sa.Connection, migration: str, counts: Counts, seconds: f
 def latest(connection: sa.Connection, migration: str) -> Run | None:
     wanted = [run.c[name] for name in ("finished", "milliseconds", *_COUNTS)]
     row = connection.execute(sa.select(*wanted).where(run.c.migration == migration)).one_or_none()
-    return Run(row[0], row[1] / 1000, Counts(*row[2:])) if row else None
+    return Run(row[0], row[1] / 1000, CheckCounts(*row[2:])) if row else None
 
 
 def get_rest(connection: sa.Connection, migration: str, id_: TableId) -> Rest:
     row = connection.execute(sa.select(rest.c.low, rest.c.checked).where(*is_table(rest, migration, id_))).one_or_none()
-    return Rest(*row) if row else Rest()
+    return Rest(bound_of(row[0]), row[1]) if row else Rest()
 
 
-def note_rest(connection: sa.Connection, migration: str, id_: TableId, low: str | None) -> None:
+def note_rest(connection: sa.Connection, migration: str, id_: TableId, low: Key | None) -> None:
     """What is above `low` comes next; None: it came to the last key."""
-    values: dict[str, object] = {"low": low, **({} if low is not None else {"checked": now})}
+    values: dict[str, object] = {"low": bound_text(low), **({} if low is not None else {"checked": now})}
     connection.execute(insert(rest).values(**table_row(migration, id_), **values).on_duplicate_key_update(values))
 
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from typing import Any
 
 import sqlalchemy as sa
 
+from migrate.model.change import Key
+from migrate.model.chunk import Chunk, bound_of, bound_text
 from migrate.model.errors import OwnershipLost
 from migrate.model.table import Table, TableId
 from migrate.state import columns, copy_progress, phase
@@ -48,48 +51,48 @@ table = sa.Table(
 
 
 @dataclass(frozen=True, slots=True)
-class Counts:
-    """What a chunk brought; rows, but `bytes_read` in bytes of the server's text."""
+class CopyCounts:
+    """What the copy of a chunk, or of several, did; rows, but `bytes_read` in bytes of the server's text."""
 
     rows_read: int = 0
     rows_inserted: int = 0
-    rows_present: int = 0
-    conflicts: int = 0
-    taken_out: int = 0
+    rows_present: int = 0  # the key was there already, newer or as new
+    conflicts: int = 0  # another row holds a unique value: left to the stream, or to a refresh (see `copy/conflicts`)
+    taken_out: int = 0  # inserted, and taken out again because the ledger says deleted
     bytes_read: int = 0
-    parked: int = 0  # the target refuses them
+    parked: int = 0  # refused, and kept beside the rows
 
-    def __sub__(self, other: Counts) -> Counts:
-        return Counts(*(getattr(self, name) - getattr(other, name) for name in COUNTS))
+    def __sub__(self, other: CopyCounts) -> CopyCounts:
+        return CopyCounts(*(getattr(self, name) - getattr(other, name) for name in COUNTS))
 
-    def __add__(self, other: Counts) -> Counts:
-        return Counts(*(getattr(self, name) + getattr(other, name) for name in COUNTS))
+    def __add__(self, other: CopyCounts) -> CopyCounts:
+        return CopyCounts(*(getattr(self, name) + getattr(other, name) for name in COUNTS))
 
 
-COUNTS = tuple(Counts.__slots__)
+COUNTS = tuple(CopyCounts.__slots__)
 
 
 @dataclass(frozen=True, slots=True)
-class Detail:
-    chunk: int
-    low: str | None  # JSON list of key texts, exclusive
-    high: str | None  # inclusive
+class ChunkCopy:
+    """How far the copy of a chunk is: its last attempt, and what that brought."""
+
+    chunk: Chunk
     state: ChunkState
     attempt: int
-    counts: Counts
+    counts: CopyCounts
 
 
 WHOLE = 0
 """Instead of a part's number: the copy of the whole table."""
 
 
-def load(connection: sa.Connection, migration: str, definition: Table, part: int = WHOLE) -> list[Detail]:
+def load(connection: sa.Connection, migration: str, definition: Table, part: int = WHOLE) -> list[ChunkCopy]:
     """Every planned chunk of a table's copy, or of the copy of a part, in order."""
     wanted = [table.c[name] for name in ("chunk", "low", "high", "state", "attempt", *COUNTS)]
     rows = connection.execute(
         sa.select(*wanted).where(*_of(migration, definition), table.c.part == part).order_by(table.c.chunk)
     )
-    return [Detail(row[0], row[1], row[2], ChunkState(row[3]), row[4], Counts(*map(int, row[5:]))) for row in rows]
+    return [ChunkCopy(_chunk(row[:3]), ChunkState(row[3]), row[4], CopyCounts(*map(int, row[5:]))) for row in rows]
 
 
 def next_number(connection: sa.Connection, migration: str, definition: Table) -> int:
@@ -111,11 +114,11 @@ def begin(
     migration: str,
     definition: Table,
     run: int,
-    chunks: Iterable[tuple[int, str | None, str | None]],
+    chunks: Iterable[Chunk],
     part: int = WHOLE,
     above: Mapping[int, int] | None = None,
 ) -> dict[int, int]:
-    """Note that chunks (number, low, high) are being copied, each with the next attempt; returns the attempts.
+    """Note that chunks are being copied, each with the next attempt; returns the attempts.
 
     Args: above: attempts, by chunk, that a target knows; run: the attempt of the table's phase that the caller began.
     Raises OwnershipLost when a later run began: the phase's row is locked, so attempts are given out by one run at a
@@ -129,7 +132,7 @@ def begin(
             f"copy of {definition.full_name}: run {run} was superseded by run {current}",
             hint="another `migrate copy` continues it",
         )
-    wanted = {number: (low, high) for number, low, high in chunks}
+    wanted = {chunk.number: chunk for chunk in chunks}
     known = connection.execute(
         sa.select(table.c.chunk, table.c.attempt).where(*_of(migration, definition), table.c.chunk.in_(wanted))
     )
@@ -137,7 +140,7 @@ def begin(
     later = {number: known + 1 for number, known in (above or {}).items()}
     row = {"migration": migration, **phase.key_of(definition), "state": ChunkState.COPYING.value, "started": now}
     row["part"] = part
-    for number, (low, high) in wanted.items():
+    for number, chunk in wanted.items():
         if number in attempts:
             attempts[number] = max(attempts[number], later.get(number, 0))
             statement = sa.update(table).where(*_of(migration, definition), table.c.chunk == number)
@@ -145,13 +148,14 @@ def begin(
             connection.execute(statement.values(values))
         else:
             attempts[number] = later.get(number, 1)
-            values = {**row, "chunk": number, "low": low, "high": high, "attempt": attempts[number]}
+            bounds = {"low": bound_text(chunk.low), "high": bound_text(chunk.high)}
+            values = {**row, "chunk": number, **bounds, "attempt": attempts[number]}
             connection.execute(sa.insert(table).values(values))
     return attempts
 
 
 def finish(
-    connection: sa.Connection, migration: str, definition: Table, done: Mapping[int, tuple[int, Counts]]
+    connection: sa.Connection, migration: str, definition: Table, done: Mapping[int, tuple[int, CopyCounts]]
 ) -> list[int]:
     """Note chunks as done: number to (attempt, counts); returns their numbers.
 
@@ -193,37 +197,35 @@ def void(connection: sa.Connection, migration: str, definition: Table) -> None:
     copy_progress.forget(connection, migration, definition.id)
 
 
-def totals(connection: sa.Connection, migration: str, definition: Table) -> tuple[int, int, Counts]:
+def totals(connection: sa.Connection, migration: str, definition: Table) -> tuple[int, int, CopyCounts]:
     """(chunks planned so far, chunks done, sums over the done ones) of a table."""
     sums = [sa.func.coalesce(sa.func.sum(table.c[name]), 0) for name in COUNTS]
     done = sa.func.count(sa.case((table.c.state == ChunkState.DONE.value, 1)))  # a sum would come as a truth value
     counted = (*_of(migration, definition), table.c.state != ChunkState.VOID.value, table.c.part == WHOLE)
     row = connection.execute(sa.select(sa.func.count(), done, *sums).where(*counted)).one()
-    return int(row[0]), int(row[1]), Counts(*map(int, row[2:]))
+    return int(row[0]), int(row[1]), CopyCounts(*map(int, row[2:]))
 
 
 def due(
     connection: sa.Connection, migration: str, definition: Table, limit: int
-) -> list[tuple[int, str | None, str | None, datetime | None]]:
-    """Finished chunks (number, low, high, when it was checked), those that were not checked for longest first."""
+) -> list[tuple[Chunk, datetime | None]]:
+    """Finished chunks, and when each was checked, those that were not checked for longest first."""
     wanted = (table.c.chunk, table.c.low, table.c.high, table.c.checked)
     rows = connection.execute(
         sa.select(*wanted).where(*_done(migration, definition)).order_by(table.c.checked, table.c.chunk).limit(limit)
     )
-    return [(int(row[0]), row[1], row[2], row[3]) for row in rows]
+    return [(_chunk(row[:3]), row[3]) for row in rows]
 
 
-def sample(
-    connection: sa.Connection, migration: str, definition: Table, limit: int
-) -> list[tuple[int, str | None, str | None]]:
-    """Finished chunks (number, low, high) chosen at random."""
+def sample(connection: sa.Connection, migration: str, definition: Table, limit: int) -> list[Chunk]:
+    """Finished chunks chosen at random."""
     rows = connection.execute(
         sa.select(table.c.chunk, table.c.low, table.c.high)
         .where(*_done(migration, definition))
         .order_by(sa.func.rand())
         .limit(limit)
     )
-    return [(int(row[0]), row[1], row[2]) for row in rows]
+    return [_chunk(row[:3]) for row in rows]
 
 
 def mark_checked(connection: sa.Connection, migration: str, definition: Table, chunk: int, rows: int) -> None:
@@ -232,12 +234,12 @@ def mark_checked(connection: sa.Connection, migration: str, definition: Table, c
     connection.execute(statement.values(checked=now, rows_checked=rows))
 
 
-def last_bound(connection: sa.Connection, migration: str, definition: Table) -> str | None:
+def last_bound(connection: sa.Connection, migration: str, definition: Table) -> Key | None:
     """The upper bound of the last finished chunk; None when there is none."""
-    found: str | None = connection.execute(
+    found = connection.execute(
         sa.select(table.c.high).where(*_done(migration, definition)).order_by(table.c.chunk.desc()).limit(1)
     ).scalar()
-    return found
+    return bound_of(found)
 
 
 def unchecked(
@@ -251,6 +253,11 @@ def unchecked(
         sa.select(sa.func.count(), sa.func.count(table.c.checked), sa.func.min(table.c.checked)).where(*wanted)
     ).one()
     return int(row[0]), int(row[0]) - int(row[1]), row[2]
+
+
+def _chunk(row: Sequence[Any]) -> Chunk:
+    """Of a row with number, low and high."""
+    return Chunk(int(row[0]), bound_of(row[1]), bound_of(row[2]))
 
 
 def _done(migration: str, definition: Table) -> tuple[sa.ColumnElement[bool], ...]:

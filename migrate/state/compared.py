@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
+from enum import StrEnum
+from typing import NamedTuple
 
 import sqlalchemy as sa
 
@@ -20,14 +23,45 @@ table = sa.Table(
 )
 
 forgotten = sa.Table(
-    "forgotten", metadata, sa.Column("migration", sa.String(48), primary_key=True), sa.Column("times", sa.BigInteger)
+    "forgotten",
+    metadata,
+    sa.Column("migration", sa.String(48), primary_key=True),
+    sa.Column("times", sa.BigInteger),
+    sa.Column("because", sa.String(512)),
+    sa.Column("at", sa.DateTime),
 )
 
+_LONGEST = 512
 FORGOTTEN = (
     "rows came by another way than the stream, columns changed, a trigger was made, a server was replaced, the state"
     " database was put back, or the stream from the other side began"
 )
 """What makes everything that was found equal count no longer."""
+
+
+class Because(StrEnum):
+    """Each kind of it, as people read it; docs/decisions/0034 has why."""
+
+    BEGAN = "a publisher began to read a source"
+    JOINED = "tables joined a stream"
+    SERVER = "a server was replaced"
+    LOG = "the log of a standby side is another one"
+    ALTERED = "a statement changed columns or a trigger, or put a table in another one's place"
+    COPY = "a table is to be copied, or is open for a copy"
+    RULES = "tables are new, or are to be placed by other rules"
+    LESS = "a server came back with less than it had"
+    STATE = "the state database was put back"
+    REWOUND = "a publisher was rewound"
+    TRIGGER = "a trigger fires for what a stream writes"
+    WITHOUT = "applications were switched without a server"
+    ROLE = "a target database is new, or came back from before its first switch"
+
+
+class Forgotten(NamedTuple):
+    """That nothing counts as equal, since when (UTC) and why; "" of before the state kept it."""
+
+    at: datetime
+    because: str
 
 
 def load(connection: sa.Connection, migration: str, *, lock: bool = False) -> dict[Partition, int]:
@@ -68,14 +102,24 @@ def advance(
     return True
 
 
-def forget(connection: sa.Connection, migration: str) -> None:
+def forget(connection: sa.Connection, migration: str, why: Because, what: str = "") -> None:
     """Nothing is known to be equal any more (`FORGOTTEN`), nor will be by a verification that has begun: of a migration
-    or its reverse stream, and of the other one of the two."""
+    or its reverse stream, and of the other one of the two. what: which table, source or server it is about."""
     names = sorted(migrations.both_ways(connection, migration))
-    put_all(
-        connection, "forgotten", [{"migration": name, "times": 1} for name in names], {"times": "forgotten.times + 1"}
-    )
+    because = f"{why}: {what}" if what else why.value
+    rows = [{"migration": name, "times": 1, "because": because[:_LONGEST]} for name in names]
+    later = {"at": "CURRENT_TIMESTAMP(6)", "because": "{because}", "times": "forgotten.times + 1"}
+    put_all(connection, "forgotten", rows, later)
     connection.execute(sa.delete(table).where(table.c.migration.in_(names)))
+
+
+def why_nothing(connection: sa.Connection, migration: str) -> Forgotten | None:
+    """None while anything counts as equal, and where nothing ever did nor was forgotten."""
+    if load(connection, migration):
+        return None
+    wanted = sa.select(forgotten.c.at, forgotten.c.because)
+    row = connection.execute(wanted.where(forgotten.c.migration == migration, forgotten.c.times > 0)).one_or_none()
+    return None if row is None else Forgotten(row.at, str(row.because))
 
 
 def times_forgotten(connection: sa.Connection, migration: str, *, lock: bool = False) -> int:

@@ -10,7 +10,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from migrate.state.chunks import table as detail
+from migrate.state import chunks
 from migrate.state.database import now
 from migrate.state.migration import table, topics
 from migrate.state.record import consumed
@@ -93,16 +93,16 @@ def totals(connection: sa.Connection, migration: str) -> dict[str, Any]:
     """What the details add up to: of each table its chunks, and the changes that were applied."""
     of_tables = connection.execute(
         sa.select(
-            detail.c.table_schema,
-            detail.c.table_name,
+            chunks.table.c.table_schema,
+            chunks.table.c.table_name,
             sa.func.count(),
-            sa.func.sum(detail.c.rows_read),
-            sa.func.sum(detail.c.rows_inserted),
-            sa.func.min(detail.c.started),
-            sa.func.max(detail.c.finished),
+            sa.func.sum(chunks.table.c.rows_read),
+            sa.func.sum(chunks.table.c.rows_inserted),
+            sa.func.min(chunks.table.c.started),
+            sa.func.max(chunks.table.c.finished),
         )
-        .where(detail.c.migration == migration)
-        .group_by(detail.c.table_schema, detail.c.table_name)
+        .where(chunks.table.c.migration == migration)
+        .group_by(chunks.table.c.table_schema, chunks.table.c.table_name)
     )
     applied = connection.execute(
         sa.select(sa.func.sum(consumed.c.messages), sa.func.sum(consumed.c.row_count)).where(

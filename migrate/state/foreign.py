@@ -14,12 +14,11 @@ from enum import StrEnum
 
 import sqlalchemy as sa
 
-from migrate.model.change import Key, key_json
+from migrate.model.change import Key, Origin, from_stored, key_json, stored
 from migrate.model.coordinate import Coordinate
 from migrate.model.table import TableId
 from migrate.state import migration as migrations
-from migrate.state import since_verification as order
-from migrate.state import verification
+from migrate.state import since_verification, verification
 from migrate.state.columns import how_many, is_table, of_coordinate, of_table, table_row
 from migrate.state.database import metadata, put_all
 
@@ -32,14 +31,16 @@ table = sa.Table(
     sa.Column("kind", sa.String(8)),
     *of_coordinate(),
     sa.Column("seen", sa.DateTime),
-    order.column(),
+    since_verification.column(),
 )
 MOST = 10_000
 """Keys of a table that are listed one by one; of more, the table is, and a clean verification of it settles that."""
 EVERY = ""
 """In place of a key: more than MOST of the table."""
 _AT_ONCE = 500
-_LATER = {name: f"{{{name}}}" for name in ("kind", "incarnation", "file_no", "tx", "ordinal", order.COLUMN)}
+_LATER = {
+    name: f"{{{name}}}" for name in ("kind", "incarnation", "file_no", "tx", "ordinal", since_verification.COLUMN)
+}
 _LATER["seen"] = "CURRENT_TIMESTAMP(6)"
 
 
@@ -57,7 +58,7 @@ class Foreign:
     id: TableId
     key: Key | None
     kind: Kind
-    coordinate: Coordinate
+    origin: Origin
     seen: datetime | None = None
 
 
@@ -65,9 +66,9 @@ def note(connection: sa.Connection, migration: str, found: Iterable[Foreign]) ->
     """List keys; one that is listed already has the newer coordinate. Listing the same again changes nothing."""
     latest = {(one.id, one.key): one for one in found}
     if (since := verification.equal_since(connection, migration)) is not None:
-        settled = table.c[order.COLUMN] < since
+        settled = table.c[since_verification.COLUMN] < since
         connection.execute(sa.delete(table).where(table.c.migration == migration, settled))
-    began = {order.COLUMN: order.began(connection)}
+    began = {since_verification.COLUMN: since_verification.began(connection)}
     rows = [{**_row(migration, one), **began} for one in latest.values()]
     for start in range(0, len(rows), _AT_ONCE):
         put_all(connection, "foreign_write", rows[start : start + _AT_ONCE], _LATER)
@@ -75,12 +76,12 @@ def note(connection: sa.Connection, migration: str, found: Iterable[Foreign]) ->
         if how_many(connection, table, is_table(table, migration, id_)) > MOST:
             last = next(one for one in latest.values() if one.id == id_)
             connection.execute(sa.delete(table).where(*is_table(table, migration, id_)))
-            whole = _row(migration, Foreign(id_, None, last.kind, last.coordinate))
+            whole = _row(migration, Foreign(id_, None, last.kind, last.origin))
             put_all(connection, "foreign_write", [{**whole, **began}], _LATER)
 
 
 def _row(migration: str, one: Foreign) -> dict[str, object]:
-    text, at = EVERY if one.key is None else key_json(one.key), one.coordinate
+    text, at = EVERY if one.key is None else key_json(one.key), stored(one.origin)
     place = {"incarnation": at.incarnation, "file_no": at.file, "tx": at.transaction, "ordinal": at.ordinal}
     key = {"key_hash": hashlib.sha256(text.encode()).digest(), "key_text": text, "kind": one.kind.value}
     return {**table_row(migration, one.id), **key, **place}
@@ -100,7 +101,7 @@ def every(connection: sa.Connection, migration: str, most: int | None = None) ->
             (row.source, row.table_schema, row.table_name),
             None if row.key_text == EVERY else tuple(json.loads(row.key_text)),
             Kind(row.kind),
-            Coordinate(row.incarnation, row.file_no, row.tx, row.ordinal),
+            from_stored(Coordinate(row.incarnation, row.file_no, row.tx, row.ordinal)),
             row.seen,
         )
         for row in rows
@@ -119,7 +120,7 @@ def count_both(connection: sa.Connection, migration: str) -> int:
 
 def _open(connection: sa.Connection, migration: str) -> list[sa.ColumnElement[bool]]:
     since = verification.equal_since(connection, migration)
-    return [table.c.migration == migration, *order.unsettled(table, since)]
+    return [table.c.migration == migration, *since_verification.unsettled(table, since)]
 
 
 def settle(connection: sa.Connection, migration: str, found: Iterable[Foreign]) -> int:

@@ -19,6 +19,7 @@ import structlog
 from sqlalchemy.dialects.mysql import insert
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
+from migrate.metrics import shared
 from migrate.model.errors import OwnershipLost
 from migrate.mysql.errors import passes, text
 from migrate.state.database import metadata, now
@@ -106,6 +107,7 @@ class Leases:
             self._held[name] = held
             self._good_until[name] = asked + self._seconds
         if not self._quiet:
+            shared.lease_taken()
             log.info("lease taken", lease=name, epoch=epoch)
         return held
 
@@ -251,5 +253,6 @@ class Leases:
                 if found:
                     self._good_until[lease.name] = asked + self._seconds
                 else:
+                    shared.lease_lost()
                     log.error("lease lost", lease=lease.name)
                     del self._held[lease.name], self._good_until[lease.name]

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects.mysql import insert
 
 from migrate.model.partition import Partition
-from migrate.state import since_verification as since
+from migrate.state import since_verification
 from migrate.state.columns import how_many, of_partition
 from migrate.state.database import metadata
 
@@ -24,7 +24,7 @@ table = sa.Table(
     sa.Column("refusal", sa.Text),
     sa.Column("reason", sa.Text),
     sa.Column("created", sa.DateTime),
-    since.column(),
+    since_verification.column(),
 )
 
 
@@ -41,7 +41,7 @@ class LeftOut:
 def note(connection: sa.Connection, partition: Partition, offset: int, value: bytes, refusal: str, reason: str) -> None:
     """Leave a message out; said again, the new reason counts."""
     new = {**partition.row, "message_offset": offset, "value": value, "refusal": refusal, "reason": reason}
-    new[since.COLUMN] = since.began(connection)
+    new[since_verification.COLUMN] = since_verification.began(connection)
     connection.execute(insert(table).values(new).on_duplicate_key_update(reason=reason))
 
 
@@ -78,7 +78,9 @@ def every(connection: sa.Connection, migration: str) -> list[LeftOut]:
 
 def count(connection: sa.Connection, migration: str, verification: int | None = None) -> int:
     """verification: those that were left out once this one had begun."""
-    return how_many(connection, table, [table.c.migration == migration, *since.unsettled(table, verification)])
+    return how_many(
+        connection, table, [table.c.migration == migration, *since_verification.unsettled(table, verification)]
+    )
 
 
 class Reasons:

@@ -30,6 +30,8 @@ table = sa.Table(
     sa.Column("message", sa.Text),
     sa.Column("sent", sa.DateTime),
 )
+_FOLLOWS_NONE = (0, 0, 0)
+"""Stored where a marker follows no change."""
 _BYTES = 500_000
 """Of markers in one statement: one alone may be as large as a message."""
 _MOST = 100_000
@@ -44,11 +46,12 @@ _LATER = {
 
 
 class Waiting(NamedTuple):
-    """after: the coordinate of the change that it follows; copied: whether it waits until a copy is closed."""
+    """after: the coordinate of the change that it follows, None: it follows none; copied: whether it waits until a copy
+    is closed."""
 
     id: int
     table: TableId
-    after: Coordinate
+    after: Coordinate | None
     copied: bool
 
 
@@ -138,9 +141,14 @@ def every(connection: sa.Connection, migration: str) -> list[Waiting]:
     wanted = sa.select(*(table.c[name] for name in names)).where(table.c.migration == migration, table.c.sent.is_(None))
     rows = connection.execute(wanted.order_by(table.c.copied, table.c.id).limit(_MOST))
     return [
-        Waiting(row.id, (row[1], row[2], row[3]), Coordinate(row.incarnation, row.file_no, row.tx, 0), bool(row.copied))
+        Waiting(row.id, (row[1], row[2], row[3]), _after(row.incarnation, row.file_no, row.tx), bool(row.copied))
         for row in rows
     ]
+
+
+def _after(incarnation: int, file: int, transaction: int) -> Coordinate | None:
+    place = (incarnation, file, transaction)
+    return None if place == _FOLLOWS_NONE else Coordinate(*place, 0)
 
 
 def messages(connection: sa.Connection, some: Collection[Waiting]) -> dict[int, str]:
@@ -155,7 +163,7 @@ def sent(connection: sa.Connection, migration: str, done: Collection[Waiting]) -
     columns = table.c
     free = sa.func.unhex(sa.func.sha2(sa.func.concat(columns.id, "/", sa.func.hex(columns.digest)), 256))
     same = sa.tuple_(columns.id, columns.incarnation, columns.file_no, columns.tx)
-    those = [(one.id, one.after.incarnation, one.after.file, one.after.transaction) for one in done]
+    those = [(one.id, *(_FOLLOWS_NONE if one.after is None else one.after[:3])) for one in done]
     connection.execute(sa.update(table).where(same.in_(those)).values(sent=now, digest=free))
     connection.execute(sa.delete(table).where(columns.migration == migration, columns.sent < now - _KEPT))
 

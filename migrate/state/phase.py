@@ -12,6 +12,7 @@ from sqlalchemy.dialects.mysql import insert
 
 from migrate.model.table import Table, TableId
 from migrate.state import columns, compared
+from migrate.state.compared import Because
 from migrate.state.database import metadata, put_all
 
 _AT_ONCE = 200
@@ -87,7 +88,7 @@ def put_rules(connection: sa.Connection, migration: str, rules: Mapping[TableId,
     for start in range(0, len(rows), _AT_ONCE):
         put_all(connection, table.name, rows[start : start + _AT_ONCE], later)
     if any(one.phase is not Phase.COPIED for one, _ in rules.values()):
-        compared.forget(connection, migration)
+        compared.forget(connection, migration, Because.RULES)
 
 
 def lock(connection: sa.Connection, migration: str, definition: Table) -> TablePhase:
@@ -103,7 +104,7 @@ def put(connection: sa.Connection, migration: str, definition: Table, phase: Tab
     row = {"migration": migration, **key_of(definition), **values}
     connection.execute(insert(table).values(row).on_duplicate_key_update(values))
     if phase.phase is not Phase.COPIED:
-        compared.forget(connection, migration)
+        compared.forget(connection, migration, Because.COPY, definition.full_name)
 
 
 def put_copied(connection: sa.Connection, migration: str, definition: Table, attempt: int, rule_hash: str) -> None:
@@ -128,7 +129,7 @@ def note_reopened(connection: sa.Connection, migration: str, definition: Table, 
     """Of a table that has a row."""
     connection.execute(sa.update(table).where(*_is(migration, definition)).values(reopened=int(is_so)))
     if is_so:
-        compared.forget(connection, migration)
+        compared.forget(connection, migration, Because.COPY, definition.full_name)
 
 
 def _is(migration: str, definition: Table) -> list[sa.ColumnElement[bool]]:

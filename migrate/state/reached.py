@@ -13,6 +13,7 @@ import sqlalchemy as sa
 
 from migrate.model.partition import Partition
 from migrate.state import columns, compared, since_verification
+from migrate.state.compared import Because
 from migrate.state.database import metadata, now, put_all
 
 table = sa.Table(
@@ -144,7 +145,7 @@ def every(connection: sa.Connection, migration: str) -> dict[DatabaseName, dict[
 
 def note_lost(connection: sa.Connection, migration: str, found: Lost) -> None:
     """A database came back with less. Nothing counts as equal from here on."""
-    compared.forget(connection, migration)
+    compared.forget(connection, migration, Because.LESS, "/".join(filter(None, found.database)))
     target, name = found.database
     values = {"target": target, "database_name": name, "what": found.what, "to_offset": found.end}
     same = [lost.c[column] == value for column, value in values.items()]

@@ -38,7 +38,8 @@ Name = tuple[str, str]
 
 _AT_ONCE = 200
 """Rows in a statement."""
-BEGINNING = Coordinate(0, 0, 0, 0)
+_AT_INIT = Coordinate(0, 0, 0, 0)
+"""Stored with what init noted, which holds from the beginning on; publishers begin with incarnation 1."""
 SIDE: Name = ("", "_migrate_role")
 """In place of a table: which role the source's side has. It holds from a coordinate on, as columns do, and rewinds and
 failovers judge it alike."""
@@ -48,6 +49,7 @@ failovers judge it alike."""
 class Version:
     """What a table is from a coordinate on.
 
+    since: that coordinate; None: from the beginning on, as init noted it.
     table: its columns and key; the last known ones where it is gone or unsure, None where they never were known.
     create: the server's own CREATE TABLE, to replay statements on; empty where it is not known.
     holds: the selected table whose rows it has while it bears another name.
@@ -65,7 +67,7 @@ class Version:
     gone: bool = False
     holds: Name | None = None
     unsure: str = ""
-    since: Coordinate = BEGINNING
+    since: Coordinate | None = None
     gtid: str = ""
     at: int = 0
     renames: bool = False
@@ -88,11 +90,17 @@ class ByTime:
     since: int = 0
 
     def is_behind(self, version: Version) -> bool:
-        return version.at >= self.wanted or version.at in self.statements or version.since >= self.confirmed
+        noted_behind = version.since is not None and version.since >= self.confirmed
+        return noted_behind or version.at >= self.wanted or version.at in self.statements
 
 
-def add(connection: sa.Connection, migration: str, definition: Table, since: Coordinate, create: str = "") -> None:
-    """Note a table's columns and key from a coordinate on. Raises the driver's error when they are noted already."""
+def add(
+    connection: sa.Connection, migration: str, definition: Table, since: Coordinate | None, create: str = ""
+) -> None:
+    """Note a table's columns and key from a coordinate on; None: from the beginning on.
+
+    Raises: the driver's error when they are noted already.
+    """
     row = _row(migration, definition.source, (definition.database, definition.name), since)
     row["definition"] = dumps(definition, Version(definition, create))
     connection.execute(sa.insert(table).values(row))
@@ -102,7 +110,7 @@ def add_first(connection: sa.Connection, migration: str, found: Iterable[tuple[T
     """As `add`, of many tables that init finds, each with the statement that makes it."""
     rows = []
     for definition, create in found:
-        row = _row(migration, definition.source, (definition.database, definition.name), BEGINNING)
+        row = _row(migration, definition.source, (definition.database, definition.name), None)
         rows.append({**row, "definition": dumps(definition, Version(definition, create))})
     for start in range(0, len(rows), _AT_ONCE):
         connection.execute(sa.insert(table), rows[start : start + _AT_ONCE])
@@ -129,7 +137,8 @@ def forget(connection: sa.Connection, migration: str, id_: TableId) -> None:
     connection.execute(sa.delete(table).where(*is_table(table, migration, id_)))
 
 
-def _row(migration: str, source: str, name: Name, since: Coordinate) -> dict[str, object]:
+def _row(migration: str, source: str, name: Name, since: Coordinate | None) -> dict[str, object]:
+    since = since or _AT_INIT
     return {
         "migration": migration,
         "source": source,
@@ -214,9 +223,9 @@ def _judged(
             continue
         raw = json.loads(row.definition)
         name = (row.table_schema, row.table_name)
-        version = _version(source, name, raw, Coordinate(row.incarnation, row.file_no, row.tx, 0))
+        version = _version(source, name, raw, _since(row))
         if row.incarnation == at.incarnation or raw.get("server") == server:
-            holds = version.since[1:3] < at[1:3]
+            holds = version.since is None or version.since[1:3] < at[1:3]
         elif by_time is not None:
             holds = not by_time.is_behind(version)
         else:
@@ -232,7 +241,12 @@ def _versions(migration: str) -> sa.Select[Any]:
     )
 
 
-def _version(source: str, name: Name, raw: dict[str, Any], since: Coordinate) -> Version:
+def _since(row: sa.Row[Any]) -> Coordinate | None:
+    at = Coordinate(row.incarnation, row.file_no, row.tx, 0)
+    return None if at == _AT_INIT else at
+
+
+def _version(source: str, name: Name, raw: dict[str, Any], since: Coordinate | None) -> Version:
     holds = raw.get("holds")
     return Version(
         _table(source, *name, raw),
@@ -255,7 +269,7 @@ def latest(connection: sa.Connection, migration: str) -> dict[TableId, Table]:
     for row in connection.execute(_versions(migration)):
         key = (row.source, row.table_schema, row.table_name)
         definition = loads(*key, row.definition)
-        if row.incarnation == BEGINNING.incarnation:
+        if row.incarnation == _AT_INIT.incarnation:
             noted.add(key)
         if definition is not None:
             found[key] = definition
@@ -265,7 +279,7 @@ def latest(connection: sa.Connection, migration: str) -> dict[TableId, Table]:
 def first(connection: sa.Connection, migration: str) -> dict[TableId, Table]:
     """The definitions that init noted, of the tables that it did not remove."""
     found: dict[TableId, Table] = {}
-    for row in connection.execute(_versions(migration).where(table.c.incarnation == BEGINNING.incarnation)):
+    for row in connection.execute(_versions(migration).where(table.c.incarnation == _AT_INIT.incarnation)):
         key = (row.source, row.table_schema, row.table_name)
         if (definition := loads(*key, row.definition)) is not None:
             found[key] = definition
@@ -275,7 +289,7 @@ def first(connection: sa.Connection, migration: str) -> dict[TableId, Table]:
 def first_created(connection: sa.Connection, migration: str, id_: TableId) -> str:
     """The CREATE TABLE statement that init noted of a table, by which the target tables were made; "" for none."""
     wanted = sa.select(table.c.definition).where(
-        *is_table(table, migration, id_), table.c.incarnation == BEGINNING.incarnation
+        *is_table(table, migration, id_), table.c.incarnation == _AT_INIT.incarnation
     )
     found = connection.execute(wanted).scalar()
     return str(json.loads(found).get("create", "")) if found else ""
@@ -325,16 +339,15 @@ class Reading:
         )
         return found
 
-    def versions(self) -> dict[TableId, list[tuple[Coordinate, Table]]]:
-        """By (source, database, table), each from a coordinate on, oldest first."""
+    def versions(self) -> dict[TableId, list[tuple[Coordinate | None, Table]]]:
+        """By (source, database, table), each from a coordinate on (None: from the beginning on), oldest first."""
         rows = self._run(lambda connection: list(connection.execute(_versions(self._migration))))
-        found: dict[TableId, list[tuple[Coordinate, Table]]] = {}
+        found: dict[TableId, list[tuple[Coordinate | None, Table]]] = {}
         for row in rows:
             name = (row.table_schema, row.table_name)
-            version = _version(row.source, name, json.loads(row.definition), BEGINNING)
+            version = _version(row.source, name, json.loads(row.definition), _since(row))
             if version.table is not None and not version.gone and not version.unsure:
-                since = Coordinate(row.incarnation, row.file_no, row.tx, 0)
-                found.setdefault((row.source, *name), []).append((since, version.table))
+                found.setdefault((row.source, *name), []).append((version.since, version.table))
         return found
 
     def foreign_keys(self) -> dict[TableId, list[ForeignKey]]:

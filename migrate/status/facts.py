@@ -13,11 +13,14 @@ from migrate.settings import Settings
 from migrate.state import compared, cutover, lease, switch, verification
 from migrate.state.cutover import Direction, Outcome, Run
 from migrate.state.switch import Side
-from migrate.status import late_triggers, way_back
+from migrate.status import late_triggers, unlike_tables, way_back
 from migrate.status.blocker import REPAIR, VERIFY
 from migrate.status.readiness import too_old
 from migrate.status.snapshot import Snapshot
-from migrate.status.stage import Facts, Standing, standing_of
+from migrate.status.stage import Facts, Stage, Standing, standing_of
+
+_COMPARED = frozenset({Stage.CATCHING_UP, Stage.VERIFIED, Stage.READY, Stage.REVERSED})
+"""Where tables are, or are about to be, verified: what they are is asked at every server."""
 
 
 def standing(settings: Settings, state: sa.Engine, now: Snapshot) -> Standing:
@@ -25,7 +28,10 @@ def standing(settings: Settings, state: sa.Engine, now: Snapshot) -> Standing:
     known = read(settings, state, now)
     found = standing_of(known)
     if found.next in (VERIFY, REPAIR):  # a trigger would make differences again; only then the targets are asked
-        found = standing_of(replace(known, triggers=late_triggers.named(state, settings)))
+        known = replace(known, triggers=late_triggers.named(state, settings))
+        found = standing_of(known)
+    if found.stage in _COMPARED:
+        found = standing_of(replace(known, unlike=unlike_tables.named(state, settings)))
     return found
 
 

@@ -16,6 +16,7 @@ from migrate.preflight.server import grants
 from migrate.settings import Settings
 from migrate.state import compared, leading
 from migrate.state import migration as migrations
+from migrate.state.compared import Because
 from migrate.target.pool import TargetPool
 from migrate.target.routing import Plan
 from migrate.target.stored_plan import stored_plan
@@ -32,7 +33,7 @@ def refuse_triggers(state: sa.Engine, streams: Iterable[Settings]) -> None:
         if firing:
             with state.begin() as connection:
                 if leading.leads(connection, stream.name):  # the other one has written nothing since it was compared
-                    compared.forget(connection, stream.name)
+                    compared.forget(connection, stream.name, Because.TRIGGER)
             raise _refusal(firing, "; then `migrate verify`, all tables")
         if unseen:
             raise _refusal(unseen, " (docs/grants.md): triggers may fire for what a stream writes there")

@@ -23,14 +23,18 @@ from migrate.publish.start_position import SourceEnd, source_end
 from migrate.settings import Settings, Source
 from migrate.state import (
     check,
+    chunks,
+    compared,
     database,
     exit_reason,
     failover,
     foreign,
     lease,
+    left_out_messages,
     membership,
     outstanding,
     oversized,
+    pending_markers,
     phase,
     position,
     record,
@@ -39,13 +43,9 @@ from migrate.state import (
     stop_reason,
     verification,
 )
-from migrate.state import chunks as detail
-from migrate.state import left_out_messages as left_out
 from migrate.state import migration as migrations
-from migrate.state import pending_markers as waiting
 from migrate.state.reached import Lost
-from migrate.status import lag
-from migrate.status import target_losses as lost
+from migrate.status import lag, target_losses
 from migrate.status.table_state import TableState
 from migrate.target import ledger, parked
 from migrate.target.groups import name_of
@@ -114,6 +114,7 @@ class Snapshot:
     unanswered: list[str] = field(default_factory=list)  # Kafka and targets, of which nothing is told
     check: dict[str, Any] = field(default_factory=dict)  # what the scheduled check found
     copies: dict[str, dict[str, Any]] = field(default_factory=dict)  # how far the copy of each of `tables` is
+    forgotten: dict[str, str] = field(default_factory=dict)  # since when and why nothing counts as compared, if so
 
     @property
     def waiting_messages(self) -> int:
@@ -183,6 +184,7 @@ def read(
         phases = phase.every(connection, settings.name)
         members = membership.every(connection, settings.name)
         status.skips = skipped_key.count(connection, settings.name)
+        status.forgotten = why_nothing_counts(connection, settings.name)
         _without(connection, status)
         now = connection.execute(sa.select(database.now)).scalar_one()
         holders = lease.holders(connection, settings.name)
@@ -220,7 +222,7 @@ def read(
     status.lag_seconds = round(max([behind, *(source.lag_seconds for source in status.sources)]), 1)
     plan = plan or stored_plan(settings, state)
     with state.connect() as connection:
-        expected = lost.Expected.read(connection, plan)
+        expected = target_losses.Expected.read(connection, plan)
         status.lost = verification.lost(connection, settings.name)
         status.check = standing_of_check(connection, plan)
         copies = operator_limits.copies(connection, plan)
@@ -254,14 +256,22 @@ def read(
     return status
 
 
+def why_nothing_counts(connection: sa.Connection, migration: str) -> dict[str, str]:
+    """`since` (UTC) and `because` where nothing counts as compared and the state has why; else empty."""
+    found = compared.why_nothing(connection, migration)
+    if found is None or not found.because:
+        return {}
+    return {"since": in_utc(found.at, "seconds"), "because": found.because}
+
+
 def _without(connection: sa.Connection, status: Snapshot) -> None:
     """What the stream went on without. A clean verification of all tables settles what it began after."""
     since = verification.equal_since(connection, status.migration)
-    status.left_out = left_out.count(connection, status.migration)
+    status.left_out = left_out_messages.count(connection, status.migration)
     status.foreign = foreign.count(connection, status.migration)
-    status.waiting_markers = waiting.count(connection, status.migration)
+    status.waiting_markers = pending_markers.count(connection, status.migration)
     status.differing = check.count(connection, status.migration, verification=since)
-    status.left_out_since = left_out.count(connection, status.migration, since)
+    status.left_out_since = left_out_messages.count(connection, status.migration, since)
     open_ = set(oversized.every(connection, status.migration, since))
     status.oversized = [
         {**asdict(row), "verified": row not in open_} for row in oversized.every(connection, status.migration)
@@ -276,12 +286,12 @@ def standing_of_check(connection: sa.Connection, plan: Plan) -> dict[str, Any]:
     migration = plan.settings.name
     last = check.latest(connection, migration)
     grouped = [id_ for id_, planned in plan.tables.items() if planned.group]
-    chunks, never, oldest = detail.unchecked(connection, migration, grouped)
+    known, never, oldest = chunks.unchecked(connection, migration, grouped)
     return {
         "last": {"finished": in_utc(last.finished, "seconds"), "seconds": last.seconds, **asdict(last.counts)}
         if last
         else None,
-        "chunks": chunks,
+        "chunks": known,
         "never_checked": never,
         "oldest": in_utc(oldest, "seconds") if oldest else None,
         "differences": check.count(connection, migration),

@@ -17,6 +17,7 @@ from migrate.state.switch import Side
 from migrate.status import blockers
 from migrate.status.blocker import (
     COPY,
+    DRAIN,
     FOREIGN,
     PARKED,
     PREFLIGHT,
@@ -58,7 +59,8 @@ class Facts:
     was done. stopped: servers of `side` whose writes an earlier cutover may have left stopped. writable: servers of the
     other side that are writable again. followed: the way back was found equal since the switch. running: whether
     processes of the way there, and of the way back, run. verified: all tables were found equal; too_old: why that is no
-    ground for a cutover any more. triggers: that would fire for what the stream writes.
+    ground for a cutover any more. triggers: that would fire for what the stream writes. unlike: tables of either side
+    that cannot hold the rows of the other one.
     """
 
     settings: Settings
@@ -74,6 +76,7 @@ class Facts:
     verified: bool = False
     too_old: Blocker | None = None
     triggers: Sequence[str] = ()
+    unlike: Sequence[Blocker] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +133,10 @@ def _at_source(known: Facts) -> Standing:
     if stands is not None and stands.next in (VERIFY, REPAIR) and known.triggers:
         fires = [Blocker(Kind.TRIGGER, facts={"reason": reason}, remedy=PREFLIGHT) for reason in known.triggers]
         stands = Standing(stands.stage, [*fires, *stands.held], PREFLIGHT)  # or it would differ again
+    if known.unlike:  # a verification would name them, and a cutover refuse them
+        held, next_ = ([], None) if stands is None else (stands.held, stands.next)
+        first = next_ if next_ not in (None, DRAIN, WATCH, VERIFY, REPAIR) else known.unlike[0].remedy
+        stands = Standing(Stage.CATCHING_UP if stands is None else stands.stage, [*known.unlike, *held], first)
     if known.done is not None and known.done.direction is Direction.BACK:
         opened = _opened(known)
         if stands is not None:
@@ -173,7 +180,7 @@ def _before_ready(known: Facts) -> Standing | None:
         return _copying(now, problems)
     if problems:
         return Standing(Stage.CATCHING_UP, problems, mend(now, problems))
-    unverified = known.too_old if known.verified else Blocker(Kind.UNVERIFIED, remedy=VERIFY)
+    unverified = known.too_old if known.verified else Blocker(Kind.UNVERIFIED, facts={**now.forgotten})
     if unverified is None:
         return None
     unverified = replace(unverified, remedy=VERIFY)

@@ -47,6 +47,10 @@ def _behind(facts: Facts) -> str:
     return f"cutover.max_lag_seconds and consume.merge_interval_seconds ({allowed:g} + {interval:g})"
 
 
+def _forgotten(facts: Facts) -> str:
+    return f"{facts['since']}, because {facts['because']}" if "because" in facts else FORGOTTEN
+
+
 def _waiting(facts: Facts) -> str:
     if facts["way_back"]:
         return "a `migrate --reverse run` that began before is to be started again"
@@ -83,7 +87,7 @@ _TOLD: dict[Kind, Callable[[str, Facts], str]] = {
     Kind.ADDED_JOINING: lambda _, of: f"{tables(of['tables'])} added: the publisher is to come to its place in the log",
     Kind.NOT_COPIED: lambda _, of: f"{tables(of['tables'])} not copied yet",
     Kind.COPY_RUNS: lambda *_: "a copy runs: wait for it; a second one would take its place",
-    Kind.UNVERIFIED: lambda *_: f"no verification of all tables was clean since {FORGOTTEN}",
+    Kind.UNVERIFIED: lambda _, of: f"no verification of all tables was clean since {_forgotten(of)}",
     Kind.VERIFIED_TOO_LONG_AGO: lambda _, of: (
         f"the last clean verification of all tables began more than {of['hours']:g} h ago"
         " (cutover.verified_within_hours)"

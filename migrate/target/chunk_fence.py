@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
+from migrate.model.chunk import Chunk, bound_text
 from migrate.model.errors import OwnershipLost, ServerError
 from migrate.model.table import Table, TableId
 from migrate.mysql.connection import Connection
@@ -14,15 +14,6 @@ from migrate.target.fence import CHUNK_FENCE
 WHOLE_TABLE = -1
 _TABLE = "migration = %s AND source = %s AND table_schema = %s AND table_name = %s"
 _CHUNK = f"{_TABLE} AND chunk = %s"
-
-
-@dataclass(frozen=True, slots=True)
-class Chunk:
-    """A key range `(low, high]` of one source table; None stands for the open end. Texts are JSON lists."""
-
-    number: int
-    low: str | None
-    high: str | None
 
 
 class Unopened(ServerError):  # noqa: N818 - it says what is so
@@ -63,14 +54,14 @@ def raise_attempt(connection: Connection, migration: str, table: Table, chunk: C
         connection.execute(
             f"INSERT INTO {CHUNK_FENCE} (migration, source, table_schema, table_name, chunk, low, high, attempt)"
             " VALUES (%s, %s, %s, %s, %s, %s, %s, %s)",
-            (*key, chunk.number, chunk.low, chunk.high, attempt),
+            (*key, chunk.number, bound_text(chunk.low), bound_text(chunk.high), attempt),
         )
     elif int(row[0]) > attempt or (int(row[0]) == attempt and bool(row[1]) and chunk.number != WHOLE_TABLE):
         raise Superseded(table, chunk.number, attempt, int(row[0]))
     else:
         connection.execute(
             f"UPDATE {CHUNK_FENCE} SET low = %s, high = %s, attempt = %s, closed = 0, writes = 0 WHERE {_CHUNK}",
-            (chunk.low, chunk.high, attempt, *key, chunk.number),
+            (bound_text(chunk.low), bound_text(chunk.high), attempt, *key, chunk.number),
         )
 
 

@@ -6,7 +6,7 @@ from enum import StrEnum
 from functools import cache
 from typing import NamedTuple
 
-from migrate.model.change import Key
+from migrate.model.change import Key, NoChange, Origin
 from migrate.model.coordinate import Coordinate
 from migrate.model.message import Row
 
@@ -16,7 +16,14 @@ class Intent(NamedTuple):
 
     key: Key
     row: Row | None
-    coordinate: Coordinate
+    origin: Origin
+
+    @property
+    def coordinate(self) -> Coordinate:
+        """Of the change that gives it. Raises TypeError where none does."""
+        if isinstance(self.origin, NoChange):
+            raise TypeError(f"no change gives this row: {self.origin.name}")
+        return self.origin
 
 
 class Write(StrEnum):

@@ -11,7 +11,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from migrate.model.change import Key
+from migrate.model.change import Key, Origin, from_stored, stored
 from migrate.model.coordinate import Coordinate
 from migrate.mysql.connection import Connection
 from migrate.target.ledger import Spellings
@@ -24,8 +24,8 @@ _READ = 5_000
 _AT_ONCE = 50
 
 
-Decided = tuple[str, Key, str, Coordinate]
-"""Place, key, what was decided, and the coordinate of the change. A plain tuple: there is one for each row written."""
+Decided = tuple[str, Key, str, Origin]
+"""Place, key, what was decided, and what gave the row. A plain tuple: there is one for each row written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,13 +35,14 @@ class Kept:
     made: datetime
     place: str
     what: str
-    coordinate: Coordinate
+    origin: Origin
 
 
 def put(connection: Connection, migration: str, decided: Sequence[Decided]) -> None:
     """Keep a transaction's decisions, in it."""
     for start in range(0, len(decided), _KEYS):
-        body = zlib.compress(_text(decided[start : start + _KEYS]).encode(), _LEVEL)
+        rows = [(place, key, what, stored(origin)) for place, key, what, origin in decided[start : start + _KEYS]]
+        body = zlib.compress(_text(rows).encode(), _LEVEL)
         connection.execute(f"INSERT INTO {_TABLE} (migration, body) VALUES (%s, %s)", (migration, body))
 
 
@@ -62,7 +63,7 @@ def find(connection: Connection, migration: str, places: Collection[str], spelli
             kept = [(tuple(its), one) for one in reversed(json.loads(text)) if (its := one[1]) and one[0] in places]
             same = spellings.same(its for its, _ in kept)
             found += [
-                Kept(at, place, what, Coordinate(*coordinate))
+                Kept(at, place, what, from_stored(Coordinate(*coordinate)))
                 for its, (place, _, what, coordinate) in kept
                 if its in same
             ]

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from migrate.model.change import Key, key_json
+from migrate.model.change import Key, NoChange, Origin, from_stored, key_json, stored
 from migrate.model.coordinate import Coordinate
 from migrate.model.table import Table, TableId
 from migrate.mysql.connection import Connection
@@ -19,8 +19,7 @@ from migrate.target import ledger
 from migrate.target.decide import Intent
 
 PARKED = "_migrate_parked"
-COPIED = Coordinate(-1, 0, 0, 0)
-"""Stands where a change has its coordinate: a copied row has none, and is older than any change of its key."""
+_COPIED = stored(NoChange.COPY).incarnation
 _PLACE = "migration = %s AND source = %s AND place = %s"
 _TABLE = "migration = %s AND source = %s AND table_schema = %s AND table_name = %s"
 
@@ -40,7 +39,7 @@ class Parked:
     database: str  # of the source table
     table: str
     key: Key
-    coordinate: Coordinate
+    origin: Origin
     deletes: bool
     refusal: str
     reason: str
@@ -49,7 +48,7 @@ class Parked:
     @property
     def copied(self) -> bool:
         """Whether it is a row of the full copy, not a change."""
-        return self.coordinate == COPIED
+        return self.origin is NoChange.COPY
 
 
 def put(connection: Connection, migration: str, table: Table, place: str, intent: Intent, why: SetAside) -> None:
@@ -59,7 +58,7 @@ def put(connection: Connection, migration: str, table: Table, place: str, intent
     row = None if intent.row is None else json.dumps(intent.row, ensure_ascii=True)
     arguments = (
         *(migration, table.source, place, key_hash, key_json(intent.key), table.database, table.name),
-        *(*intent.coordinate, row, why.refusal, why.reason),
+        *(*stored(intent.origin), row, why.refusal, why.reason),
     )
     connection.execute(
         f"INSERT INTO {PARKED} (migration, source, place, key_hash, key_text, table_schema, table_name, incarnation,"
@@ -82,7 +81,7 @@ def remove(
 
     copied_only: what is parked of a change stays.
     """
-    but = f" AND incarnation = {COPIED.incarnation}" if copied_only else ""
+    but = f" AND incarnation = {_COPIED}" if copied_only else ""
     for key_hash in ledger.key_hashes(connection, table, keys):
         for source in sources or (table.source,):
             connection.execute(
@@ -93,7 +92,7 @@ def remove(
 def of_changes(connection: Connection, migration: str, table: Table, place: str) -> set[bytes]:
     """The hashes of the keys of which a change is parked at a place, not a copied row."""
     sql = f"SELECT key_hash FROM {PARKED} WHERE {_PLACE} AND incarnation <> %s"
-    return {bytes(row[0]) for row in connection.query(sql, (migration, table.source, place, COPIED.incarnation))}
+    return {bytes(row[0]) for row in connection.query(sql, (migration, table.source, place, _COPIED))}
 
 
 def copied(connection: Connection, migration: str, table: Table) -> dict[str, set[bytes]]:
@@ -102,7 +101,7 @@ def copied(connection: Connection, migration: str, table: Table) -> dict[str, se
     for place, key_hash in connection.query(
         f"SELECT place, key_hash FROM {PARKED} WHERE migration = %s AND source = %s AND table_schema = %s"
         " AND table_name = %s AND incarnation = %s",
-        (migration, *table.id, COPIED.incarnation),
+        (migration, *table.id, _COPIED),
     ):
         found.setdefault(str(place), set()).add(bytes(key_hash))
     return found
@@ -151,7 +150,7 @@ def every(connection: Connection, migration: str) -> list[Parked]:
             database=str(row[2]),
             table=str(row[3]),
             key=tuple(json.loads(row[4])),
-            coordinate=Coordinate(*(int(part) for part in row[5:9])),
+            origin=from_stored(Coordinate(*(int(part) for part in row[5:9]))),
             deletes=bool(row[9]),
             refusal=str(row[10]),
             reason=str(row[11]),

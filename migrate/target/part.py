@@ -13,8 +13,7 @@ from migrate.model.errors import ServerError
 from migrate.mysql.connection import Connection
 from migrate.mysql.errors import passes, text
 from migrate.state.record import Partition
-from migrate.target import decided as decisions
-from migrate.target import fence, reached, write_context
+from migrate.target import decided, fence, noted, reached, write_context
 from migrate.target.decide import Intent
 from migrate.target.decided import Decided
 from migrate.target.place import Aftermath, Aside, Done, LeftOf, PlaceStep, Returned
@@ -45,6 +44,7 @@ class Part:
     writes: int = 0  # how many transactions it had counted, as far as is known; with `apply`, this one too
     aside: Aside = field(default_factory=dict)  # not to be written, but kept
     version: int | None = None  # of the database's role before rows were read at the source; None where none were
+    notes: int | None = None  # how many the state has of the partition; None where the database was told
 
     @property
     def partition(self) -> Partition:
@@ -91,7 +91,7 @@ def apply(
             if part.version is not None and known.role is not None and part.version != known.role.version:
                 raise SwitchedSince(connection.name)
         aside = {key: why for part in parts for key, why in part.aside.items()}
-        decided: list[Decided] = []
+        made: list[Decided] = []
         lefts = {part.partition: Aftermath() for part in parts}
         for work, left in _by_place(parts, lefts):
             is_open = not work.writer.members <= known.closed
@@ -104,12 +104,15 @@ def apply(
             for intents in _ordered(work.writer, work.refreshed):
                 done.add(step.refresh(step.set_aside(intents, aside)))
             done.add(step.give_back(work.returned, last_tier, aside))
-            decided += step.decided
+            made += step.decided
             if step.noted:
                 known.noted.add(where)
             if step.parked:
                 known.parked |= wheres
-        decisions.put(connection, migration, decided)
+        decided.put(connection, migration, made)
+        for part in parts:
+            if part.notes is not None:
+                noted.put(connection, part.partition, part.notes)
         for partition, aftermath in lefts.items():
             if aftermath:
                 send(partition, aftermath)
@@ -162,7 +165,7 @@ def find_refused(connection: Connection, part: Part) -> tuple[PlaceWriter, Inten
             )
             deletes = [Intent(item.key, None, item.coordinate) for item in work.returned]
             for intent in (*work.intents, *work.refreshed, *deletes):
-                if (work.writer.name, intent.key, intent.coordinate) in part.aside:
+                if (work.writer.name, intent.key, intent.origin) in part.aside:
                     continue
                 try:
                     step.apply([intent])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from migrate.model.change import Key
+from migrate.model.change import Key, Origin
 from migrate.model.coordinate import Coordinate
 from migrate.model.message import Row
 from migrate.model.table import Table
@@ -37,8 +37,8 @@ class EmptyDelete:
     tier: int  # the delay topic it goes to
 
 
-Aside = dict[tuple[str, Key, Coordinate], SetAside]
-"""By place, key and coordinate: of a key that is refused, another change may still be taken."""
+Aside = dict[tuple[str, Key, Origin], SetAside]
+"""By place, key and origin: of a key that is refused, another change may still be taken."""
 
 
 @dataclass(slots=True)
@@ -116,7 +116,7 @@ class PlaceStep:
         table, name = self._writer.table, self._writer.name
         kept = []
         for intent in intents:
-            if why := aside.get((name, intent.key, intent.coordinate)):
+            if why := aside.get((name, intent.key, intent.origin)):
                 self._unpark([intent.key])
                 parked.put(self._connection, self._migration, table, name, intent, why)
                 self.parked = True
@@ -160,10 +160,10 @@ class PlaceStep:
         sources = {source for source, _, _ in writer.members}
         parked.remove(self._connection, self._migration, writer.table, writer.name, keys, sources)
 
-    def _decide(self, items: Iterable[Intent | Returned], what: str) -> None:
+    def _decide(self, intents: Iterable[Intent], what: str) -> None:
         if self._keep:
             place = self._writer.name
-            self.decided += [(place, item.key, what, item.coordinate) for item in items]
+            self.decided += [(place, one.key, what, one.origin) for one in intents]
 
     def _write(self, chosen: Mapping[Write, Sequence[Intent]]) -> None:
         writer, connection = self._writer, self._connection
@@ -225,7 +225,7 @@ class PlaceStep:
             entry = entries.get(key_hash)
             waits = self._open or (name, item.key, item.coordinate) in aside
             judged = decide_return(entry.coordinate if entry else None, item.coordinate, waits)
-            self._decide([item], _SAID_OF_RETURNED[judged])
+            self._decide([Intent(item.key, None, item.coordinate)], _SAID_OF_RETURNED[judged])
             match judged:
                 case Return.AGAIN:
                     tier = min(item.tier + 1, last_tier)

@@ -20,7 +20,7 @@ from migrate.model.partition import Partition
 from migrate.mysql.connection import Connection
 from migrate.mysql.errors import NO_SUCH_TABLE, number
 from migrate.state.reached import DatabaseName
-from migrate.target import fence
+from migrate.target import fence, noted
 from migrate.target.roles import missing
 
 REACHED = "_migrate_reached"
@@ -54,6 +54,7 @@ class Had(NamedTuple):
 
     behind: Mapping[DatabaseName, Has]  # those that have less than they had
     most: int  # the offset that the foremost has come to; NOTHING where none was ever written
+    notes: int = 0  # how many notes the state had of it before the last of their transactions that followed any
 
 
 class Behind(ServerError):  # noqa: N818 - it says what is so
@@ -85,6 +86,7 @@ class Taken(NamedTuple):
 
     offset: int  # that it had come to: what it gets of the messages before, it has; NOTHING where never written
     applied: dict[str, Coordinate | None]  # the highest coordinate by source; None: nothing yet
+    notes: int  # that the state had before (`migrate.target.noted`)
 
 
 def take(connection: Connection, claim: Claim, sources: Iterable[str], at_most: int | None = None) -> Taken:
@@ -98,7 +100,13 @@ def take(connection: Connection, claim: Claim, sources: Iterable[str], at_most: 
     offset = _take(connection, claim, at_most)
     if at_most is not None:
         fence.forget(connection, claim.partition, CANAL)  # whose messages are ordered by offsets, which come again
-    return Taken(offset, fence.take(connection, claim.partition, sources, claim.epoch))
+    applied = fence.take(connection, claim.partition, sources, claim.epoch)
+    try:
+        return Taken(offset, applied, noted.read(connection, claim.partition))
+    except pymysql.MySQLError as error:
+        if number(error) == NO_SUCH_TABLE:
+            raise missing(connection.name, claim.partition.migration) from error
+        raise
 
 
 def _take(connection: Connection, claim: Claim, at_most: int | None) -> int:

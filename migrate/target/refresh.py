@@ -14,12 +14,13 @@ from typing import TypeVar
 
 import pymysql
 
-from migrate.model.change import Key, key_of
+from migrate.model.change import Key, NoChange, key_of, stored
 from migrate.model.coordinate import Coordinate, file_number
 from migrate.model.errors import Code, ServerError, StopError
 from migrate.model.message import REFRESH, Message, Row
 from migrate.model.table import Column, Table
 from migrate.mysql import errors as mysql_errors
+from migrate.mysql.capabilities import read_lock
 from migrate.mysql.catalog import server_of
 from migrate.mysql.connection import Connection, connect
 from migrate.mysql.foreign_keys import logs_cascades
@@ -34,8 +35,6 @@ from migrate.target.pool import SILENT_SECONDS
 from migrate.target.routing import PlannedTable
 
 T = TypeVar("T")
-REFRESHED = Coordinate(0, 0, 0, 0)
-"""Stands where a change has its coordinate: a refresh has none."""
 _KEYS = 200
 _LOCK_SECONDS = 5
 """Of waiting for an open transaction at the source; the partition stands still then, and is tried again."""
@@ -48,15 +47,16 @@ def refresh_message(table: Table, keys: Sequence[Key]) -> Message:
 
 def refresh_of(table: Table, rows: Sequence[Row]) -> Message:
     """As `refresh_message`, of rows of which more is known than their key: as they were."""
+    nowhere = stored(NoChange.REFRESH)
     return Message(
         database=table.database,
         table=table.name,
         type=REFRESH,
         data=tuple(rows),
         source=table.source,
-        incarnation=REFRESHED.incarnation,
-        file=REFRESHED.file,
-        transaction=REFRESHED.transaction,
+        incarnation=nowhere.incarnation,
+        file=nowhere.file,
+        transaction=nowhere.transaction,
         rows=tuple(range(len(rows))),
         pk_names=table.key,
         ts=int(time.time() * 1000),
@@ -133,9 +133,8 @@ class SourceRows:
         connection = self._connection(table.source)
         fields = ", ".join(selected(column) for column in columns)
         where, arguments = and_rows(*condition, planned.rows)
-        locked = "LOCK IN SHARE MODE" if connection.flavour == "mariadb" else "FOR SHARE"
         there = full_name(table.database, table.name)
-        rows = connection.query(f"SELECT {fields} FROM {there} WHERE {where} {locked}", arguments)
+        rows = connection.query(f"SELECT {fields} FROM {there} WHERE {where} {read_lock(connection)}", arguments)
         readers = [(column.name, from_server(column)) for column in columns]
         return [{name: read(value) for (name, read), value in zip(readers, row, strict=True)} for row in rows]
 

@@ -16,6 +16,7 @@ from migrate.model.table import Table, TableId
 from migrate.settings import Settings, TableSettings
 from migrate.sharding.columns import column_types
 from migrate.sharding.rule import TableRule, build_rule
+from migrate.sharding.spec import spec_of
 from migrate.target.ledger import GROUP
 
 
@@ -150,7 +151,8 @@ class Plan:
             self._groups.setdefault(planned.group, []).append(planned)
 
     def _plan(self, wanted: TableSettings, table: Table) -> PlannedTable:
-        rule = build_rule(wanted.sharding, wanted.name, column_types(table))
+        spec = spec_of(wanted.sharding, wanted.name)
+        rule = build_rule(spec, wanted.name, column_types(table))
         for name in rule.columns:
             if name not in table.by_name:
                 raise ConfigError(
@@ -170,7 +172,7 @@ class Plan:
         other = "" if topic == self.settings.topic else topic
         first = self._first.get(table.id)
         group, apart = wanted.group or "", wanted.unique_apart
-        return PlannedTable(table, rule, tuple(places), wanted.sharding, rows, other, wanted.ddl, first, group, apart)
+        return PlannedTable(table, rule, tuple(places), spec, rows, other, wanted.ddl, first, group, apart)
 
     def members(self, planned: PlannedTable) -> Sequence[PlannedTable]:
         """The tables whose rows go to a table's places: those of its group, or itself alone."""

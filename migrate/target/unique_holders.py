@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from migrate.model.table import Column, Table
+from migrate.mysql.capabilities import Capability, can
 from migrate.mysql.connection import Connection
 from migrate.mysql.expressions import unescaped
 from migrate.mysql.keys import Condition, equal, key_parameter, mark, side
@@ -66,7 +67,7 @@ def _values(
 
 
 def _keys(connection: Connection, name: str) -> list[list[_Part]]:
-    expression = "EXPRESSION" if connection.flavour == "mysql" else "NULL"
+    expression = "EXPRESSION" if can(connection, Capability.KEYS_ON_EXPRESSIONS) else "NULL"
     keys: dict[str, list[_Part]] = {}
     for index, column, prefix, made in connection.query(
         f"SELECT INDEX_NAME, COLUMN_NAME, SUB_PART, {expression} FROM information_schema.STATISTICS"

@@ -11,8 +11,8 @@ from functools import partial
 import sqlalchemy as sa
 import structlog
 
-from migrate.chunks.keyrange import KeyRange
 from migrate.model.change import Key
+from migrate.model.chunk import Chunk
 from migrate.model.errors import ServerError, StopError
 from migrate.model.table import TableId
 from migrate.state import check
@@ -35,7 +35,7 @@ Write = Callable[[Callable[[sa.Connection], None]], None]
 class Outcome:
     """What a run did."""
 
-    counts: check.Counts
+    counts: check.CheckCounts
     differences: int  # known now, those of earlier runs included
     seconds: float
 
@@ -78,7 +78,7 @@ class CheckRun:
         finally:
             comparison.close()
         in_motion = sum(one.looked.in_motion for one in found) + comparison.more
-        counts = check.Counts(comparison.chunks, comparison.rows, in_motion, repaired)
+        counts = check.CheckCounts(comparison.chunks, comparison.rows, in_motion, repaired)
         seconds = round(time.monotonic() - began, 3)
         self._write(lambda connection: check.finish(connection, self._name, counts, seconds))
         for error in (*comparison.failed.values(), self._unmended):
@@ -118,7 +118,7 @@ class CheckRun:
             if comparison.chunks >= limit or comparison.full:
                 break
 
-    def _page(self, tables: Sequence[PlannedTable], low: str | None) -> KeyRange | None:
+    def _page(self, tables: Sequence[PlannedTable], low: Key | None) -> Chunk | None:
         """None for tables that failed."""
         comparison = self._comparison
         if tables[0].table.id not in comparison.failed:
@@ -195,8 +195,8 @@ class CheckRun:
             if one.more:
                 repairs = self._plan.settings.check.repair
                 again |= repairs or not any(key in differ.get(id_, {}) for key in one.suspects)
-            if again or (one.unit.chunk is None and id_ in waiting):
-                waiting |= {id_} if one.unit.chunk is None else set()
+            if again or (not one.unit.copied and id_ in waiting):
+                waiting |= set() if one.unit.copied else {id_}
             else:
                 done.append(one)
 

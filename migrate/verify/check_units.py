@@ -8,8 +8,9 @@ from datetime import datetime
 
 import sqlalchemy as sa
 
-from migrate.chunks.keyrange import KeyRange, dump, load
 from migrate.chunks.planner import Planner
+from migrate.model.change import Key
+from migrate.model.chunk import Chunk
 from migrate.model.table import TableId
 from migrate.settings import Settings
 from migrate.state import check, chunks, membership, phase, replay
@@ -17,33 +18,34 @@ from migrate.state.phase import Phase
 from migrate.target.routing import Plan, PlannedTable
 
 _NEVER = datetime(1, 1, 1)  # noqa: DTZ001 - as the state's times, which are UTC without saying so
-Page = Callable[[Sequence[PlannedTable], str | None], KeyRange | None]
+Page = Callable[[Sequence[PlannedTable], Key | None], Chunk | None]
 """Plans the first page of tables that share their places above a bound; None: nothing more of them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """A key range of a table, or of the tables of a group; `chunk` is None where it is no chunk of the copy."""
+    """A chunk to be compared, of a table, or of the tables of a group. copied: it is one of the copy's chunks, which
+    notes it; else it was planned for the comparison alone."""
 
     tables: tuple[PlannedTable, ...]
-    range: KeyRange
-    chunk: int | None
+    chunk: Chunk
+    copied: bool
 
     def mark(self, connection: sa.Connection, migration: str, rows: int) -> None:
         """Note that it was compared, and how many rows the source had."""
         table = self.tables[0].table
-        if self.chunk is None:
-            check.note_rest(connection, migration, table.id, dump(self.range.high))
+        if self.copied:
+            chunks.mark_checked(connection, migration, table, self.chunk.number, rows)
         else:
-            chunks.mark_checked(connection, migration, table, self.chunk, rows)
+            check.note_rest(connection, migration, table.id, self.chunk.high)
 
 
 @dataclass(frozen=True, slots=True)
 class _Due:
     checked: datetime
     tables: tuple[PlannedTable, ...]
-    chunk: KeyRange | None = None  # None: what is above the chunks
-    low: str | None = None
+    chunk: Chunk | None = None  # None: what is above the chunks
+    low: Key | None = None
 
 
 def together(plan: Plan) -> list[tuple[PlannedTable, ...]]:
@@ -88,29 +90,30 @@ def due(state: sa.Engine, plan: Plan, page: Page) -> Iterator[Unit]:
         ]
     for one in sorted(found, key=lambda one: one.checked):
         if one.chunk is not None:
-            yield Unit(one.tables, one.chunk, one.chunk.number)
+            yield Unit(one.tables, one.chunk, copied=True)
             continue
         low = one.low
         while (rest := page(one.tables, low)) is not None:
-            yield Unit(one.tables, rest, None)
+            yield Unit(one.tables, rest, copied=False)
             if rest.high is None:
                 break
-            low = dump(rest.high)
+            low = rest.high
 
 
 def _due(connection: sa.Connection, settings: Settings, tables: tuple[PlannedTable, ...]) -> Iterator[_Due]:
     """Of a group everything is compared page by page: chunks of one of its tables do not bound the others' rows."""
-    table, name, low = tables[0].table, settings.name, None
+    table, name = tables[0].table, settings.name
+    low: Key | None = None
     if not tables[0].group:
-        for number, above, high, checked in chunks.due(connection, name, table, settings.check.chunks):
-            yield _Due(checked or _NEVER, tables, KeyRange(number, load(above), load(high)))
+        for chunk, checked in chunks.due(connection, name, table, settings.check.chunks):
+            yield _Due(checked or _NEVER, tables, chunk)
         low = chunks.last_bound(connection, name, table)
     if phase.get(connection, name, table).phase is Phase.COPIED:
         rest = check.get_rest(connection, name, table.id)
         yield _Due(rest.checked or _NEVER, tables, low=rest.low or low)
 
 
-def first_page(planners: Sequence[Planner], low: str | None) -> KeyRange:
+def first_page(planners: Sequence[Planner], low: Key | None) -> Chunk:
     """The first page above a bound, without an end where it is the last."""
     first, *others = planners
-    return next(first.covering(0, load(low), others))
+    return next(first.covering(0, low, others))

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 
 from migrate.chunks import line
 from migrate.chunks.column_codecs import to_text
-from migrate.chunks.keyrange import KeyRange, condition
+from migrate.chunks.keyrange import condition
 from migrate.model.change import Key
+from migrate.model.chunk import Chunk
 from migrate.model.errors import Code, StopError
 from migrate.model.table import Column, Kind, Table
 from migrate.mysql.columns import stream
@@ -118,24 +119,24 @@ def _length(column: Column) -> str:
     return f"IF({name} IS NULL, '-', LENGTH({name}))" if column.nullable else f"LENGTH({name})"
 
 
-def source_total(source: Sources, tables: Sequence[PlannedTable], key_range: KeyRange, form: Form) -> Total:
+def source_total(source: Sources, tables: Sequence[PlannedTable], chunk: Chunk, form: Form) -> Total:
     """The sum over all tables that share their places."""
     total = Total()
     for planned in tables:
         table = planned.table
-        where, arguments = and_rows(*condition(table, key_range.low, key_range.high), planned.rows)
+        where, arguments = and_rows(*condition(table, chunk.low, chunk.high), planned.rows)
         statement = f"SELECT {form.total(table)} FROM {full_name(table.database, table.name)} WHERE {where}"
         ((rows, digests),) = source(table.source).query(statement, arguments)
         total += form.read(planned, rows, digests)
     return total
 
 
-def target_total(pool: TargetPool, planned: PlannedTable, key_range: KeyRange, form: Form) -> tuple[Total, bool | None]:
+def target_total(pool: TargetPool, planned: PlannedTable, chunk: Chunk, form: Form) -> tuple[Total, bool | None]:
     """The sum over all places, and whether every row is where the table's rule routes it; one statement a database.
 
     The latter is None where no server computes the rule.
     """
-    where, arguments = condition(planned.table, key_range.low, key_range.high)
+    where, arguments = condition(planned.table, chunk.low, chunk.high)
     total, placed, columns = Total(), True, form.total(planned.table)
     conditions = planned.conditions
     for database in planned.databases:
@@ -152,12 +153,12 @@ def target_total(pool: TargetPool, planned: PlannedTable, key_range: KeyRange, f
     return total, placed if all(conditions) else None
 
 
-def all_in_place(pool: TargetPool, planned: PlannedTable, key_range: KeyRange) -> bool:
+def all_in_place(pool: TargetPool, planned: PlannedTable, chunk: Chunk) -> bool:
     """Whether the target's rows of a range are where the table's rule routes them, by their sharding columns."""
     table, rule = planned.table, planned.rule
     columns = [table.by_name[name] for name in rule.columns]
     readers, fields = [to_text(column) for column in columns], ", ".join(map(compared, columns))
-    where, arguments = condition(table, key_range.low, key_range.high)
+    where, arguments = condition(table, chunk.low, chunk.high)
     for index, place in enumerate(planned.places):
         statement = f"SELECT {fields} FROM {quote(place.table)} WHERE {where}"
         for raw in stream(pool.get(place.database), statement, arguments, _BATCH_ROWS, _BATCH_BYTES):
@@ -171,7 +172,7 @@ def all_in_place(pool: TargetPool, planned: PlannedTable, key_range: KeyRange) -
     return True
 
 
-def keys_twice(source: Sources, tables: Sequence[PlannedTable], key_range: KeyRange) -> set[Key]:
+def keys_twice(source: Sources, tables: Sequence[PlannedTable], chunk: Chunk) -> set[Key]:
     """Keys of a range that more than one of the tables has, as the server writes them.
 
     They are not looked for where the key alone says the place, as it is unique there: then the sums differ.
@@ -183,7 +184,7 @@ def keys_twice(source: Sources, tables: Sequence[PlannedTable], key_range: KeyRa
         return twice
     for planned in tables:
         table = planned.table
-        where, arguments = and_rows(*condition(table, key_range.low, key_range.high), planned.rows)
+        where, arguments = and_rows(*condition(table, chunk.low, chunk.high), planned.rows)
         fields, readers = ", ".join(map(selected, table.key_columns)), [to_text(column) for column in table.key_columns]
         statement = f"SELECT {fields} FROM {full_name(table.database, table.name)} WHERE {where}"
         mine: list[Key] = []

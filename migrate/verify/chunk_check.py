@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from migrate.chunks.keyrange import KeyRange
 from migrate.chunks.outcome import Problem, Stopped, judged
 from migrate.chunks.sessions import Sessions, forget, kept
 from migrate.chunks.task_settings import for_tasks
+from migrate.model.chunk import Chunk
 from migrate.settings import Settings
 from migrate.target.routing import PlannedTable
 from migrate.verify import checksum, digest, target_split
@@ -43,42 +43,42 @@ class Checked:
     problem: Problem | None = None
 
 
-def compare_chunk(job: CheckJob, key_range: KeyRange) -> Checked:
+def compare_chunk(job: CheckJob, chunk: Chunk) -> Checked:
     """As `check_chunk`. Raises what it met."""
-    checked = check_chunk(job, key_range)
+    checked = check_chunk(job, chunk)
     if checked.problem is not None:
         raise checked.problem.error()
     return checked
 
 
-def check_chunk(job: CheckJob, key_range: KeyRange) -> Checked:
+def check_chunk(job: CheckJob, chunk: Chunk) -> Checked:
     """Compare one chunk of the sources with its share of every place."""
     planned = job.tables[0]
     try:
-        with judged(f"verification of {planned.table.full_name}, chunk {key_range.number}"):
-            return _compared(job, kept(job.settings), key_range)
+        with judged(f"verification of {planned.table.full_name}, chunk {chunk.number}"):
+            return _compared(job, kept(job.settings), chunk)
     except Stopped as stopped:
         forget()
-        return Checked(key_range.number, problem=stopped.problem)
+        return Checked(chunk.number, problem=stopped.problem)
 
 
-def _compared(job: CheckJob, sessions: Sessions, key_range: KeyRange) -> Checked:
+def _compared(job: CheckJob, sessions: Sessions, chunk: Chunk) -> Checked:
     """Range by range, where the target has far more rows than the sources: then it is more than one."""
-    planned, twice = job.tables[0], checksum.keys_twice(sessions.source, job.tables, key_range)
+    planned, twice = job.tables[0], checksum.keys_twice(sessions.source, job.tables, chunk)
     form, *_ = _forms(job, sessions)
-    expected = checksum.source_total(sessions.source, job.tables, key_range, form)
+    expected = checksum.source_total(sessions.source, job.tables, chunk, form)
     page_rows = job.settings.verify.chunk_rows
     rows, target_rows, named = 0, 0, Suspects()
-    for part in target_split.parts(sessions.targets, planned, key_range, expected.rows, page_rows, MAX_BYTES):
-        here, there = _part(job, sessions, part, expected if part == key_range else None, bool(twice), named)
+    for part in target_split.parts(sessions.targets, planned, chunk, expected.rows, page_rows, MAX_BYTES):
+        here, there = _part(job, sessions, part, expected if part == chunk else None, bool(twice), named)
         rows, target_rows = rows + here, target_rows + there
     for key in twice:
         named.add(key, MAX_SUSPECTS)
-    return Checked(key_range.number, rows, target_rows, named)
+    return Checked(chunk.number, rows, target_rows, named)
 
 
 def _part(
-    job: CheckJob, sessions: Sessions, key_range: KeyRange, total: Total | None, differs: bool, named: Suspects
+    job: CheckJob, sessions: Sessions, chunk: Chunk, total: Total | None, differs: bool, named: Suspects
 ) -> tuple[int, int]:
     """By a sum of each side, and by the keys where those differ, a row is at another place, or two tables have one.
 
@@ -86,13 +86,13 @@ def _part(
     """
     planned, targets = job.tables[0], sessions.targets
     for form in _forms(job, sessions):
-        expected = total or checksum.source_total(sessions.source, job.tables, key_range, form)
-        found, placed = checksum.target_total(targets, planned, key_range, form)
+        expected = total or checksum.source_total(sessions.source, job.tables, chunk, form)
+        found, placed = checksum.target_total(targets, planned, chunk, form)
         total = None
         if differs:
             break
         if expected == found:
-            if checksum.all_in_place(targets, planned, key_range) if placed is None else placed:
+            if checksum.all_in_place(targets, planned, chunk) if placed is None else placed:
                 return expected.rows, found.rows
             break
         if expected.rows != found.rows:
@@ -101,7 +101,7 @@ def _part(
         named.more += found.rows  # all of them are extra: they are not read to be counted
     else:
         mixed = len(sessions.flavours(job.tables)) > 1
-        there = digest.suspects(sessions.source, targets, job.tables, key_range, MAX_SUSPECTS, mixed)
+        there = digest.suspects(sessions.source, targets, job.tables, chunk, MAX_SUSPECTS, mixed)
         for key in there.keys:
             named.add(key, MAX_SUSPECTS)
         named.more += there.more

@@ -15,12 +15,12 @@ from typing import TypeVar
 import sqlalchemy as sa
 import structlog
 
-from migrate.chunks.keyrange import KeyRange
 from migrate.chunks.outcome import may_pass
 from migrate.chunks.planner import Planner
 from migrate.chunks.retry import Patience
 from migrate.chunks.sessions import Sessions, forget, kept
 from migrate.model.change import Key
+from migrate.model.chunk import Chunk
 from migrate.model.errors import Code, ServerError, StopError
 from migrate.model.table import TableId
 from migrate.settings import Settings
@@ -97,10 +97,10 @@ class Comparison:
         self.failed.setdefault(tables[0].table.id, error)
         self._suspects.pop(tables[0].table.id, None)
 
-    def page(self, tables: Sequence[PlannedTable], low: str | None) -> KeyRange:
+    def page(self, tables: Sequence[PlannedTable], low: Key | None) -> Chunk:
         """The first page of tables that share their places above a bound. Raises StopError, ServerError."""
 
-        def plan() -> KeyRange:
+        def plan() -> Chunk:
             rows = self.settings.verify.chunk_rows
             planners = [
                 Planner(self.sessions.source(one.table.source), one.table, rows).bounded(MAX_BYTES) for one in tables
@@ -112,7 +112,7 @@ class Comparison:
     def compare(self, unit: Unit) -> Checked:
         """Compare a range, and keep its suspects. Raises StopError for one that cannot be compared, ServerError."""
         job = CheckJob(self.settings, self._whole(unit.tables), json_types=True)
-        checked = self.call(partial(compare_chunk, job, unit.range))
+        checked = self.call(partial(compare_chunk, job, unit.chunk))
         self.chunks += 1
         self.rows += checked.rows
         self.target_rows += checked.target_rows

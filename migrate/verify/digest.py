@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 
 from migrate.chunks import line
 from migrate.chunks.column_codecs import to_text
-from migrate.chunks.keyrange import KeyRange, condition
+from migrate.chunks.keyrange import condition
 from migrate.model.change import Key
+from migrate.model.chunk import Chunk
 from migrate.model.errors import Code, StopError
 from migrate.model.table import Column, Kind, Table
 from migrate.mysql.columns import stream as columns_of
@@ -67,7 +68,7 @@ def _field(column: Column, value: str) -> str:
 
 
 def source_rows(
-    connection: Connection, planned: PlannedTable, key_range: KeyRange, mixed: bool = False
+    connection: Connection, planned: PlannedTable, chunk: Chunk, mixed: bool = False
 ) -> Iterator[tuple[list[Key], list[int], list[bytes]]]:
     """The source's rows of a range in batches: keys, indexes of the places they route to, digests.
 
@@ -76,7 +77,7 @@ def source_rows(
     table = planned.table
     names = list(dict.fromkeys((*table.key, *planned.rule.columns)))
     fields = ", ".join(selected(table.by_name[name]) for name in names)
-    where, arguments = and_rows(*condition(table, key_range.low, key_range.high), planned.rows)
+    where, arguments = and_rows(*condition(table, chunk.low, chunk.high), planned.rows)
     name = full_name(table.database, table.name)
     statement = f"SELECT {fields}, {row_digest(table, mixed)} FROM {name} WHERE {where}"
     for *raw, digests in columns_of(connection, statement, arguments, _BATCH_ROWS, _BATCH_BYTES):
@@ -97,7 +98,7 @@ def suspects(
     source: Sources,
     pool: TargetPool,
     tables: Sequence[PlannedTable],
-    key_range: KeyRange,
+    chunk: Chunk,
     limit: int,
     mixed: bool = False,
 ) -> Suspects:
@@ -108,13 +109,13 @@ def suspects(
     expected: dict[tuple[int, Key], bytes] = {}
     found = Suspects()
     for planned in tables:
-        for keys, routed, digests in source_rows(source(planned.table.source), planned, key_range, mixed):
+        for keys, routed, digests in source_rows(source(planned.table.source), planned, chunk, mixed):
             for key, place, digest in zip(keys, routed, digests, strict=True):
                 if (place, key) in expected:  # two tables have it
                     found.add(key, limit)
                 expected[place, key] = digest
     for place in range(len(tables[0].places)):
-        for key, there in target_rows(pool, tables[0], key_range, place, mixed):
+        for key, there in target_rows(pool, tables[0], chunk, place, mixed):
             if expected.pop((place, key), None) != there:
                 found.add(key, limit)
     for _, key in expected:
@@ -123,11 +124,11 @@ def suspects(
 
 
 def target_rows(
-    pool: TargetPool, planned: PlannedTable, key_range: KeyRange, place: int, mixed: bool = False
+    pool: TargetPool, planned: PlannedTable, chunk: Chunk, place: int, mixed: bool = False
 ) -> Iterator[tuple[Key, bytes | None]]:
     """Keys and digests of a place's rows in a range; None for a row too large for the server to digest."""
     table = planned.table
-    where, arguments = condition(table, key_range.low, key_range.high)
+    where, arguments = condition(table, chunk.low, chunk.high)
     fields = ", ".join(compared(column) for column in table.key_columns)
     readers = [to_text(column) for column in table.key_columns]
     statement = f"SELECT {fields}, {row_digest(table, mixed)} FROM {quote(planned.places[place].table)} WHERE {where}"

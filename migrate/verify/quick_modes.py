@@ -13,13 +13,11 @@ from typing import Any
 import sqlalchemy as sa
 
 from migrate.chunks.chosen_tables import chosen_tables
-from migrate.chunks.keyrange import KeyRange, dump, load
 from migrate.model.change import Key, key_json
 from migrate.model.errors import DifferenceFound, PreflightError
 from migrate.model.words import counted
 from migrate.settings import Settings
-from migrate.state import chunks as detail
-from migrate.state import leading, position, replay
+from migrate.state import chunks, leading, position, replay
 from migrate.target.routing import Plan, PlannedTable
 from migrate.verify import counts
 from migrate.verify.check_units import Unit, copied, together
@@ -190,36 +188,36 @@ def _units(comparison: Comparison, state: sa.Engine, tables: Tables, mode: Mode,
     return _sample(comparison, state, tables, chunks or 1)
 
 
-def _in_order(comparison: Comparison, tables: Tables, low: str | None, chunks: int | None) -> Iterator[Unit]:
+def _in_order(comparison: Comparison, tables: Tables, low: Key | None, chunks: int | None) -> Iterator[Unit]:
     number = 0
     while chunks is None or number < chunks:
         page = comparison.page(tables, low)
-        yield Unit(tables, page, None)
+        yield Unit(tables, page, copied=False)
         if page.high is None:
             return
-        low, number = dump(page.high), number + 1
+        low, number = page.high, number + 1
 
 
-def _sample(comparison: Comparison, state: sa.Engine, tables: Tables, chunks: int) -> Iterator[Unit]:
+def _sample(comparison: Comparison, state: sa.Engine, tables: Tables, most: int) -> Iterator[Unit]:
     """Chunks of the copy, and one page above them; of a group, whose chunks do not bound each other's rows, and of a
-    table without chunks, pages from random rows on."""
+    table without chunks, pages from random rows on. most: how many together."""
     settings, table = comparison.settings, tables[0].table
     with state.connect() as connection:
-        drawn = [] if tables[0].group else detail.sample(connection, settings.name, table, chunks)
-        last = detail.last_bound(connection, settings.name, table)
+        drawn = [] if tables[0].group else chunks.sample(connection, settings.name, table, most)
+        last = chunks.last_bound(connection, settings.name, table)
     if drawn:
-        for number, above, high in drawn[: max(1, chunks - 1)]:
-            yield Unit(tables, KeyRange(number, load(above), load(high)), None)
-        if chunks > 1:
-            yield Unit(tables, comparison.page(tables, last), None)
+        for chunk in drawn[: max(1, most - 1)]:
+            yield Unit(tables, chunk, copied=False)
+        if most > 1:
+            yield Unit(tables, comparison.page(tables, last), copied=False)
         return
     yield from _in_order(comparison, tables, None, 1)
-    for _ in range(chunks - 1):
+    for _ in range(most - 1):
         one = random.choice(tables)  # noqa: S311 - which rows to look at
         if rows := _rows(comparison, one):
             offset = random.randrange(rows)  # noqa: S311
             low = comparison.call(partial(_key_at, comparison, one, offset))
-            yield from _in_order(comparison, tables, dump(low), 1)
+            yield from _in_order(comparison, tables, low, 1)
 
 
 def _rows(comparison: Comparison, planned: PlannedTable) -> int:

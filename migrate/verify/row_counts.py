@@ -13,10 +13,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from migrate.chunks.keyrange import KeyRange, condition
+from migrate.chunks.keyrange import condition
 from migrate.chunks.planner import Planner
 from migrate.chunks.sessions import Sessions
 from migrate.model.change import Key
+from migrate.model.chunk import Chunk
 from migrate.model.rowfilter import RowFilter
 from migrate.model.table import Table
 from migrate.mysql.connection import Connection
@@ -158,5 +159,5 @@ def _of_the_pages(one: _Physical, page_rows: int) -> Iterator[str]:
         yield f"{one.name} has {rows:,} rows, and {by_pages:,} by ranges of its key"
 
 
-def _range(table: Table, page: KeyRange) -> Condition:
+def _range(table: Table, page: Chunk) -> Condition:
     return condition(table, page.low, page.high)

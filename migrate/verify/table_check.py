@@ -11,12 +11,12 @@ from typing import Any
 
 import structlog
 
-from migrate.chunks.keyrange import KeyRange
 from migrate.chunks.outcome import Problem
 from migrate.chunks.planner import Planner
 from migrate.chunks.retry import Patience
 from migrate.chunks.sessions import Sessions
 from migrate.model.change import Key
+from migrate.model.chunk import Chunk
 from migrate.model.errors import MigrateError, ServerError, StopError
 from migrate.settings import Settings
 from migrate.target.routing import PlannedTable
@@ -43,7 +43,7 @@ _COUNTS = ("rows", "target_rows", "estimate", "chunks_done", "chunks_planned")
 class _Crowd:
     """A chunk with more suspects than it named."""
 
-    key_range: KeyRange
+    chunk: Chunk
     more: int = 0
     keys: dict[Key, None] = field(default_factory=dict)
 
@@ -79,11 +79,11 @@ class TableCheck:
         self._patience = Patience(settings, f"verification of {tables[0].table.full_name}", self._forget, sleep)
         self.tables = self._patience.call(lambda: tuple(with_generated(sessions, one) for one in tables))
         self.planned = self.tables[0]
-        self._queue: deque[KeyRange] = deque()
-        self._ranges: dict[int, KeyRange] = {}
+        self._queue: deque[Chunk] = deque()
+        self._ranges: dict[int, Chunk] = {}
         self._crowds: list[_Crowd] = []
         self._next: tuple[int, Key | None] | None = (0, None)
-        self._pages: Iterator[KeyRange] | None = None
+        self._pages: Iterator[Chunk] | None = None
         self._began = time.monotonic()
         self._before = 0.0  # seconds that former processes had it
         self._mended: dict[Key, Difference | None] = {}  # had refreshed; None: beyond those that are named
@@ -96,7 +96,7 @@ class TableCheck:
         """From now on its seconds count."""
         self._began = time.monotonic()
 
-    def wave(self, size: int) -> list[KeyRange]:
+    def wave(self, size: int) -> list[Chunk]:
         """Up to `size` chunks to compare next; none when all are out. Raises ServerError, PreflightError."""
         return self._patience.call(lambda: self._wave(size))
 
@@ -105,13 +105,13 @@ class TableCheck:
         problems: list[Problem] = []
         done = 0
         for checked in results:
-            key_range = self._ranges.pop(checked.chunk)
+            chunk = self._ranges.pop(checked.chunk)
             if checked.problem is None:
                 done += 1
-                self._book(key_range, checked)
+                self._book(chunk, checked)
             else:
                 problems.append(checked.problem)
-                self._queue.appendleft(key_range)
+                self._queue.appendleft(chunk)
         self._patience.judge(problems, succeeded=done > 0)
 
     def finish(self, keep: Callable[[], None] = lambda: None) -> TableVerified:
@@ -198,26 +198,26 @@ class TableCheck:
         for crowd in self._crowds[:MAX_CROWDS]:
             keys = list(crowd.keys) if room > 0 else []
             room -= len(keys)
-            bounds = (crowd.key_range.number, crowd.key_range.low, crowd.key_range.high)
+            bounds = (crowd.chunk.number, crowd.chunk.low, crowd.chunk.high)
             found.append((bounds, crowd.more + len(crowd.keys) - len(keys), keys))
         if others := self._crowds[MAX_CROWDS:]:
-            first = others[0].key_range
+            first = others[0].chunk
             more = sum(crowd.more + len(crowd.keys) for crowd in others)
             found.append(((first.number, first.low, first.high), more, []))
         return found
 
-    def _book(self, key_range: KeyRange, checked: Checked) -> None:
+    def _book(self, chunk: Chunk, checked: Checked) -> None:
         self.rows += checked.rows
         self.target_rows += checked.target_rows
         self.chunks_done += 1
-        self._cover.add(key_range.low, key_range.high)
+        self._cover.add(chunk.low, chunk.high)
         found = checked.suspects
         if found.more:
-            self._crowds.append(_Crowd(key_range, found.more, found.keys))
+            self._crowds.append(_Crowd(chunk, found.more, found.keys))
         elif len(self.suspects) < MAX_TABLE_SUSPECTS:
             self.suspects |= found.keys
         elif found.keys:
-            self._crowds.append(_Crowd(key_range, len(found.keys), {}))
+            self._crowds.append(_Crowd(chunk, len(found.keys), {}))
 
     def _unaccounted(self) -> list[str]:
         """Why the chunks may not have held every row, before anything is repaired."""
@@ -243,7 +243,7 @@ class TableCheck:
             if not at_once:
                 self._pause(verify.recheck_seconds)
             for crowd in self._crowds[:MAX_CROWDS]:
-                checked = self._patience.call(partial(compare_chunk, job, crowd.key_range))
+                checked = self._patience.call(partial(compare_chunk, job, crowd.chunk))
                 crowd.more, crowd.keys = checked.suspects.more, checked.suspects.keys
         for crowd in self._crowds:
             if len(self.suspects) < MAX_TABLE_SUSPECTS:
@@ -304,7 +304,7 @@ class TableCheck:
     def _describe(self, key: Key, verdict: Verdict) -> Difference:
         return self._patience.call(partial(describe, self._sessions, self.planned, key, verdict))
 
-    def _wave(self, size: int) -> list[KeyRange]:
+    def _wave(self, size: int) -> list[Chunk]:
         self._plan(size)
         chosen = [self._queue.popleft() for _ in range(min(size, len(self._queue)))]
         self._ranges.update((item.number, item) for item in chosen)
@@ -338,6 +338,6 @@ def _key(parts: Sequence[str] | None) -> Key | None:
     return None if parts is None else tuple(parts)
 
 
-def _range(parts: Sequence[Any]) -> KeyRange:
+def _range(parts: Sequence[Any]) -> Chunk:
     number, low, high = parts
-    return KeyRange(int(number), _key(low), _key(high))
+    return Chunk(int(number), _key(low), _key(high))

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from migrate.chunks.keyrange import KeyRange, condition
+from migrate.chunks.keyrange import condition
 from migrate.chunks.planner import Planner, cut
+from migrate.model.chunk import Chunk
 from migrate.mysql.quoting import quote
 from migrate.target.pool import TargetPool
 from migrate.target.routing import PlannedTable
@@ -24,8 +25,8 @@ _COLUMNS = 12
 
 
 def parts(
-    pool: TargetPool, planned: PlannedTable, key_range: KeyRange, rows: int, page_rows: int, page_bytes: int
-) -> list[KeyRange]:
+    pool: TargetPool, planned: PlannedTable, chunk: Chunk, rows: int, page_rows: int, page_bytes: int
+) -> list[Chunk]:
     """The range; or where a place has far more than the `rows` of the sources, pages of it, by its own keys.
 
     No place has more rows in a page than `page_rows`, nor many more bytes than `page_bytes`.
@@ -37,15 +38,15 @@ def parts(
             replace(planned.table, database=place.database.database, name=place.table),
             page_rows,
         ).bounded(page_bytes)
-        for place, estimate in zip(planned.places, _estimates(pool, planned, key_range), strict=True)
+        for place, estimate in zip(planned.places, _estimates(pool, planned, chunk), strict=True)
         if estimate > allowed
     ]
-    return [KeyRange(key_range.number, low, high) for low, high in cut(planners, key_range.low, key_range.high)]
+    return [Chunk(chunk.number, low, high) for low, high in cut(planners, chunk.low, chunk.high)]
 
 
-def _estimates(pool: TargetPool, planned: PlannedTable, key_range: KeyRange) -> Sequence[int]:
+def _estimates(pool: TargetPool, planned: PlannedTable, chunk: Chunk) -> Sequence[int]:
     """Rows of each place in a range, as its server guesses by two dives into the index; one statement a database."""
-    where, arguments = condition(planned.table, key_range.low, key_range.high)
+    where, arguments = condition(planned.table, chunk.low, chunk.high)
     found = [0] * len(planned.places)
     for database in planned.databases:
         places = [index for index, place in enumerate(planned.places) if place.database == database]

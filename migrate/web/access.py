@@ -15,9 +15,13 @@ class Caller:
 
     instance: str | None = None
     any_instance: bool = False
+    reads_switch: bool = True
+    reads_metrics: bool = False
 
     def refusal(self, instance: str) -> str | None:
         """Why this caller cannot acknowledge or leave as an instance; None where it can."""
+        if not self.reads_switch:
+            return "this token only reads metrics"
         if self.any_instance or self.instance == instance:
             return None
         if self.instance is None:
@@ -31,7 +35,9 @@ class Tokens:
     def __init__(self, settings: Web) -> None:
         known = [(secret, Caller(instance)) for instance, secret in settings.tokens.items()]
         if settings.token is not None:
-            known.append((settings.token, Caller(any_instance=settings.is_shared)))
+            known.append((settings.token, Caller(any_instance=settings.is_shared, reads_metrics=True)))
+        if settings.metrics_token is not None:
+            known.append((settings.metrics_token, Caller(reads_switch=False, reads_metrics=True)))
         self._known = [(_digest(f"Bearer {secret.get_secret_value()}".encode()), caller) for secret, caller in known]
 
     def caller(self, authorization: bytes) -> Caller | None:

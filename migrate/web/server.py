@@ -24,6 +24,7 @@ from migrate.state import database, switch
 from migrate.state import migration as migrations
 from migrate.web.access import Tokens
 from migrate.web.connection import HEADER_BYTES, REQUEST_SECONDS, Connection, Listener
+from migrate.web.metrics import METRICS_SESSIONS, Scrapes
 from migrate.web.switch import AT_ONCE, STATE_SECONDS, application
 
 log = structlog.get_logger("migrate.web")
@@ -31,7 +32,7 @@ log = structlog.get_logger("migrate.web")
 
 def serve(settings: Settings, ready: Callable[[str], None] = lambda _address: None) -> None:
     """Answer until told to stop. ready: told where it listens. Raises ConfigError, PreflightError, ServerError."""
-    if settings.web.token is None and not settings.web.tokens:
+    if settings.web.token is None and settings.web.metrics_token is None and not settings.web.tokens:
         hint = "set web.tokens, a token of its own for each application instance; every request needs one"
         raise ConfigError("neither web.tokens nor web.token is set", hint=hint)
     tokens = Tokens(settings.web)
@@ -39,6 +40,7 @@ def serve(settings: Settings, ready: Callable[[str], None] = lambda _address: No
     quick = {"connect_timeout": STATE_SECONDS, "read_timeout": STATE_SECONDS}
     with (
         database.opened(settings.state.model_copy(update=quick), pool=AT_ONCE) as state,
+        database.opened(settings.state.model_copy(update=quick), pool=METRICS_SESSIONS) as of_metrics,
         stop_on_signals() as stop,
         ThreadPoolExecutor(AT_ONCE, "web") as threads,
     ):
@@ -46,7 +48,7 @@ def serve(settings: Settings, ready: Callable[[str], None] = lambda _address: No
             migrations.get(connection, settings.name, finished=True)
             switch.make(connection, settings.name)
         with closing(_listener(settings.web.listen, encrypted)) as listener:
-            app = application(settings.name, state, tokens, threads)
+            app = application(settings.name, state, tokens, threads, Scrapes(settings, of_metrics))
             config = uvicorn.Config(
                 app,
                 http=Connection,

@@ -1,5 +1,6 @@
 """The routes.
 
+GET /metrics              what `migrate.web.metrics` says
 GET /switch               {"version": 3, "side": "target", "writes": "open"}
 POST /switch              {"instance": "web-1", "version": 3}: what an application goes by; the answer as above
 DELETE /switch/INSTANCE   an application's process that ends
@@ -28,6 +29,7 @@ from migrate.settings.web import INSTANCE
 from migrate.state import database, switch
 from migrate.web.access import Caller, Tokens
 from migrate.web.front import BODY_BYTES, Front, answer, refused
+from migrate.web.metrics import Scrapes
 
 log = structlog.get_logger("migrate.web")
 T = TypeVar("T")
@@ -41,10 +43,13 @@ _WANTED = '{"instance": TEXT, "version": NUMBER} is needed'
 _SILENT = "the state database does not answer"
 
 
-def application(migration: str, state: sa.Engine, tokens: Tokens, threads: ThreadPoolExecutor) -> ASGIApp:
+def application(
+    migration: str, state: sa.Engine, tokens: Tokens, threads: ThreadPoolExecutor, scrapes: Scrapes
+) -> ASGIApp:
     """threads: AT_ONCE of them, which ask the state database; its engine gives up within STATE_SECONDS."""
     switches = _Switch(migration, state, threads)
     routes = [
+        Route("/metrics", scrapes.shown, methods=["GET"]),
         Route(_PATH, switches.shown_or_acknowledged, methods=["GET", "POST"]),
         Route(f"{_PATH}/{{instance:path}}", switches.left, methods=["DELETE"]),
     ]
@@ -61,6 +66,8 @@ class _Switch:
         self._turn = asyncio.Semaphore(AT_ONCE)
 
     async def shown_or_acknowledged(self, request: Request) -> Response:
+        if not request.state.caller.reads_switch:
+            raise HTTPException(HTTPStatus.FORBIDDEN, "this token only reads metrics")
         now = await (self._acknowledge(request) if request.method == "POST" else self._get())
         return answer(HTTPStatus.OK, {"version": now.version, "side": now.side.value, "writes": now.writes.value})
 

@@ -5,9 +5,10 @@ from collections.abc import Iterable
 
 from sandbox import faketime
 from sandbox.binaries import java_version, which
-from sandbox.install import kafka, mysql
+from sandbox.install import kafka, mysql, releases
 from sandbox.install.system import apt_install, say
 from sandbox.paths import cache_dir
+from sandbox.releases import Release
 from sandbox.settings import Flavour
 
 _OLDEST_JAVA = 17  # Spark 4 and Kafka 4 need it
@@ -36,6 +37,17 @@ def missing_packages(flavours: Iterable[Flavour]) -> list[list[str]]:
         if which("spin") is None:  # checks the models in docs/model
             packages.append(["spin"])
     return packages
+
+
+def install_releases(wanted: Iterable[Release]) -> None:
+    """Fetch those of the further releases that are missing. Raises SandboxError."""
+    cache_dir().mkdir(parents=True, exist_ok=True)
+    with (cache_dir() / "install.lock").open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        for one in wanted:
+            if not one.installed:
+                apt_install([[name] for name in releases.needs(one)])
+                releases.install(one)
 
 
 def install(flavours: Iterable[Flavour]) -> None:

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 
 import pytest
 
-from migrate.chunks.keyrange import KeyRange, condition
+from migrate.chunks.keyrange import condition
 from migrate.chunks.planner import Planner
 from migrate.model.change import Key
+from migrate.model.chunk import Chunk
 from migrate.model.table import Table
 from migrate.mysql.catalog import load_table
 from migrate.mysql.connection import Connection, connect
@@ -130,7 +131,7 @@ def keys_in(connection: Connection, table: Table, low: Key | None, high: Key | N
     return [tuple(str(read(value)) for read, value in zip(readers, row, strict=True)) for row in rows]
 
 
-def check_pages(connection: Connection, table: Table, pages: list[KeyRange], expected: list[Key]) -> None:
+def check_pages(connection: Connection, table: Table, pages: list[Chunk], expected: list[Key]) -> None:
     """Every key in exactly one page, in the server's order, at most `_ROWS` a page, and pages that join."""
     assert [page.number for page in pages] == list(range(len(pages)))
     assert [page.low for page in pages[1:]] == [page.high for page in pages[:-1]]
@@ -166,7 +167,7 @@ def test_planning_goes_on_behind_a_bound_and_stops_at_the_last_key_of_its_beginn
     with made(box, Case("plain", "k INT", "k", "n * 10", 20)) as (connection, table):
         planner = Planner(connection, table, _ROWS)
         pages = planner.copied(5, ("60",), ("150",))
-        assert list(pages) == [KeyRange(5, ("60",), ("130",)), KeyRange(6, ("130",), ("150",))]
+        assert list(pages) == [Chunk(5, ("60",), ("130",)), Chunk(6, ("130",), ("150",))]
         assert list(planner.copied(7, ("150",), ("150",))) == []
         assert list(planner.copied(7, ("195",), ("199",))) == []  # keys that went meanwhile
 

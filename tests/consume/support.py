@@ -44,6 +44,7 @@ class FakeWriter:
     behind: dict[DatabaseName, int] = field(default_factory=dict)  # what these databases have of each partition
     active: bool = False  # whether applications write there
     most: dict[int, int] = field(default_factory=dict)  # what the foremost database has of a partition
+    noted: dict[int, int] = field(default_factory=dict)  # how many notes the databases were told of a partition
 
     def __post_init__(self) -> None:
         self.gate.set()
@@ -57,7 +58,8 @@ class FakeWriter:
     ) -> Had:
         self.taken.append((claim.partition.number, claim.epoch, watermark))
         behind = {one: Has(has, self.active) for one, has in self.behind.items() if has < had.get(one, 0)}
-        return Had(behind, self.most.get(claim.partition.number, NOTHING))
+        number = claim.partition.number
+        return Had(behind, self.most.get(number, NOTHING), self.noted.get(number, 0))
 
     def drop(self, partition: Partition) -> None:
         self.dropped.append(partition.number)

@@ -111,6 +111,25 @@ def test_notes_of_another_holder_of_the_lease_are_not_missed(world: World, parti
         assert compared.load(connection, world.name) == {partition: 0}
 
 
+@pytest.mark.parametrize(("told", "counts"), [(4, True), (5, False)])
+def test_notes_that_the_state_lost_together_with_the_consumer_that_made_them_are_missed_by_the_next_one(
+    world: World, partition: Partition, told: int, counts: bool
+) -> None:
+    """Lost: the last second's markers of foreign keys, and keys that are carried nowhere, of a state that came back
+    without them behind a consumer that had ended: nobody counted them, and a cutover passed."""
+    consume(world, lambda: None, 1)
+    for _ in range(2):
+        writer = NotingWriter(world, lambda: None, 1)
+        writer.noted[0] = told
+        process = Process(world, writer)
+        until(lambda: bool(writer.taken) and world.halted() == {})  # noqa: B023
+        process.end()
+        with world.state.connect() as connection:
+            assert compared.load(connection, world.name) == ({partition: 0} if counts else {})
+            assert record.notes(connection, [partition]) == {partition: told}
+            assert compared.times_forgotten(connection, world.name) == int(not counts), "it is told once"
+
+
 def test_a_note_whose_commit_was_not_heard_of_is_counted_once(world: World, partition: Partition) -> None:
     """The server committed, and the session ended before it said so."""
     heard: list[bool] = []

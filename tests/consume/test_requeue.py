@@ -12,13 +12,14 @@ import sqlalchemy as sa
 
 from migrate.delay import requeue
 from migrate.delay.lost_deletes import LostDeletes
-from migrate.delay.markers import SENDER, Markers
+from migrate.delay.markers import SENDER, Delivered, Markers
 from migrate.delay.requeue import Requeue
 from migrate.kafka import admin
 from migrate.kafka.producer import OrderedProducer
 from migrate.kafka.reader import NoSuchTopic, PartitionReader
 from migrate.kafka.topic_identity import TopicGone
 from migrate.model import process_names
+from migrate.model.coordinate import Coordinate
 from migrate.model.errors import ServerError
 from migrate.model.message import Message, encode
 from migrate.model.partition import Partition
@@ -108,6 +109,22 @@ def test_a_client_that_does_not_find_a_topic_takes_it_for_deleted_only_where_the
         with pytest.raises(ServerError, match="this client does not find it") as caught:
             waits.run()
     assert "has a new client" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("delivered", "of_no_change", "of_a_change"),
+    [
+        (Delivered(published=False, up_to=None), False, False),
+        (Delivered(published=True, up_to=None), True, False),  # changes are published again
+        (Delivered(published=True, up_to=Coordinate(1, 2, 3, 0)), True, False),
+        (Delivered(published=True, up_to=Coordinate(1, 2, 4, 0)), True, True),
+    ],
+)
+def test_a_marker_goes_once_the_change_that_it_follows_is_delivered(
+    delivered: Delivered, of_no_change: bool, of_a_change: bool
+) -> None:
+    assert delivered.is_behind(None) is of_no_change
+    assert delivered.is_behind(Coordinate(1, 2, 3, 0)) is of_a_change
 
 
 def test_markers_that_the_broker_lost_are_noted_and_nothing_counts_as_compared(

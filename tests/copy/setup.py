@@ -10,12 +10,11 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from migrate.chunks.keyrange import KeyRange
 from migrate.chunks.mark import Mark
 from migrate.chunks.sessions import Sessions
 from migrate.copy.table_copy import Attempt, ChunkResult
 from migrate.copy.tasks import CopyJob, WriteChunk, read_chunk
-from migrate.model.coordinate import Coordinate
+from migrate.model.chunk import Chunk
 from migrate.model.table import Table
 from migrate.mysql import catalog, definition
 from migrate.mysql.connection import Connection, connect
@@ -169,7 +168,7 @@ def _state(settings: Settings, found: Table) -> None:
     engine = database.engine(settings.state)
     with engine.begin() as connection:
         migrations.create(connection, Migration(settings.name, ()), "")
-        schema_history.add(connection, settings.name, found, Coordinate(0, 0, 0, 0))
+        schema_history.add(connection, settings.name, found, None)
         begun = position.Position("main", "127.0.0.1", 1, "", 2, 1, "binlog.000001", 4)
         position.save(connection, settings.name, begun)
     engine.dispose()
@@ -193,9 +192,9 @@ def write_chunk(job: CopyJob, attempt: Attempt, after: Callable[[int], None] | N
     return writer.result()
 
 
-def alike(sessions: Sessions, planned: PlannedTable, key_range: KeyRange | None = None) -> bool:
+def alike(sessions: Sessions, planned: PlannedTable, chunk: Chunk | None = None) -> bool:
     """Whether a table and its places have one sum in one of the forms that are tried, so that no row is looked at."""
-    wanted, flavours = key_range or KeyRange(0, None, None), sessions.flavours([planned])
+    wanted, flavours = chunk or Chunk(0, None, None), sessions.flavours([planned])
     for form in checksum.forms(planned.table, flavours, json_types=False):
         found, placed = checksum.target_total(sessions.targets, planned, wanted, form)
         if found == checksum.source_total(sessions.source, [planned], wanted, form):

@@ -72,7 +72,7 @@ def test_chunks_that_a_target_lost_are_copied_again_before_the_table_is_closed(l
         assert copy_all(laid, copy) == 2
         assert copy.finish()
     assert (keys_at_target(laid), copy.chunks_done, copy.counts.rows_read) == (ALL, 10, 95)
-    assert {one.chunk: one.attempt for one in details(laid) if one.attempt > 1} == {2: 2, 5: 2}
+    assert {one.chunk.number: one.attempt for one in details(laid) if one.attempt > 1} == {2: 2, 5: 2}
 
 
 def test_what_was_done_before_an_interruption_is_looked_back_at_too(laid: Laid) -> None:
@@ -128,7 +128,7 @@ def test_an_attempt_writes_no_more_where_a_database_lost_a_part_of_it(laid: Laid
     with copying(laid) as copy, target(laid) as session:
         copy.begin()
         (attempt,) = copy.wave(1)
-        name, table, chunk = laid.settings.name, laid.table.table, attempt.range.number
+        name, table, chunk = laid.settings.name, laid.table.table, attempt.chunk.number
         with session.transaction():
             chunk_fence.check(session, name, table, chunk, attempt.attempt)
         session.execute(f"UPDATE {CHUNK_FENCE} SET writes = 0 WHERE chunk = %s", [chunk])
@@ -149,7 +149,7 @@ def test_a_part_of_a_chunk_that_a_target_lost_is_missed_by_the_next_part(
         def lose_the_first(place: int) -> None:
             if not lost and laid.table.places[place].database == laid.table.databases[0]:
                 lost.append(session.execute(f"DELETE FROM {laid.table.places[place].table}"))
-                session.execute(f"UPDATE {CHUNK_FENCE} SET writes = 0 WHERE chunk = %s", [attempt.range.number])
+                session.execute(f"UPDATE {CHUNK_FENCE} SET writes = 0 WHERE chunk = %s", [attempt.chunk.number])
 
         found = write_chunk(CopyJob(laid.settings, laid.table), attempt, lose_the_first)
         assert lost == [1]
@@ -177,7 +177,7 @@ def test_an_attempt_that_the_state_gave_twice_is_not_begun_again(laid: Laid) -> 
         copy.begin()
         assert phase_of(laid).attempt == 8
         (again, *_) = copy.wave(3)
-        assert (again.range.number, again.attempt) == (0, before.attempt + 1)
+        assert (again.chunk.number, again.attempt) == (0, before.attempt + 1)
         copy.settle([copied(laid, again)])
         copy_all(laid, copy)
         assert copied(laid, before).problem is not None

@@ -12,7 +12,7 @@ import pytest
 from migrate.chunks.mark import Mark
 from migrate.chunks.outcome import End
 from migrate.chunks.sessions import Sessions, forget
-from migrate.copy import recopy as module
+from migrate.copy import recopy
 from migrate.copy.recopy import Again, check_where
 from migrate.copy.table_copy import Attempt, ChunkResult, TableCopy
 from migrate.copy.tasks import CopyJob, WriteChunk, read_chunk
@@ -128,7 +128,9 @@ def stage(laid: Laid) -> Phase:
 
 def book(laid: Laid, part: int = chunks.WHOLE) -> list[tuple[int, ChunkState]]:
     with laid.state().connect() as connection:
-        return [(one.chunk, one.state) for one in chunks.load(connection, laid.settings.name, laid.table.table, part)]
+        return [
+            (one.chunk.number, one.state) for one in chunks.load(connection, laid.settings.name, laid.table.table, part)
+        ]
 
 
 DONE, VOID = ChunkState.DONE, ChunkState.VOID
@@ -253,9 +255,9 @@ def test_a_copy_that_was_restarted_beside_it_ends_and_its_chunks_can_be_written_
             late = written(laid, earlier, first)
             assert late.problem is not None
             assert late.problem.end is End.LOST
-            done = ChunkResult(second.range.number, second.attempt, chunks.Counts(10))
+            done = ChunkResult(second.chunk.number, second.attempt, chunks.CopyCounts(10))
             earlier.settle([done])
-            assert (second.range.number, VOID) in book(laid), "what counts no more is not booked"
+            assert (second.chunk.number, VOID) in book(laid), "what counts no more is not booked"
             with pytest.raises(OwnershipLost):
                 earlier.wave(1)
             copy_rest(laid, later)
@@ -307,11 +309,11 @@ def test_the_source_is_waited_for_before_the_first_read(laid: Laid, monkeypatch:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch, copying(laid, RESTART) as copy:
-        patch.setattr(module, "readable_end", killed)
+        patch.setattr(recopy, "readable_end", killed)
         with pytest.raises(KeyboardInterrupt):
             copy.begin()
     with copying(laid) as copy:
-        monkeypatch.setattr(module, "readable_end", lambda *_: waited.append(is_open(laid)))
+        monkeypatch.setattr(recopy, "readable_end", lambda *_: waited.append(is_open(laid)))
         copy.begin()
         assert waited == [True, True]
     with copying(laid) as copy:
@@ -345,7 +347,7 @@ def test_a_copy_that_was_killed_while_it_closed_waits_for_the_source_again(
             with pytest.raises(KeyboardInterrupt):
                 copy.finish()
     assert (stage(laid), is_open(laid)) == (Phase.COPYING, False)
-    monkeypatch.setattr(module, "wait_until_readable", lambda _settings, table: waited.append(table.name))
+    monkeypatch.setattr(recopy, "wait_until_readable", lambda _settings, table: waited.append(table.name))
     assert copied(laid) == (60, 0)
     assert waited == ["t"]
     assert stage(laid) is Phase.COPIED
@@ -359,7 +361,7 @@ def test_a_state_that_lost_the_end_of_a_copy_has_the_source_waited_for(
         before = phase.get(state, laid.settings.name, laid.table.table)
         phase.put(state, laid.settings.name, laid.table.table, replace(before, phase=Phase.COPYING))
     waited: list[str] = []
-    monkeypatch.setattr(module, "wait_until_readable", lambda _settings, table: waited.append(table.name))
+    monkeypatch.setattr(recopy, "wait_until_readable", lambda _settings, table: waited.append(table.name))
     with copying(laid) as copy:
         copy.begin()
     assert waited == ["t"]

@@ -13,13 +13,15 @@ import pytest
 from migrate.chunks.line import build
 from migrate.copy.writer import ChunkWriter, Written
 from migrate.model.change import Key
+from migrate.model.chunk import Chunk
 from migrate.model.coordinate import Coordinate
 from migrate.model.errors import OwnershipLost, StopError
 from migrate.model.message import Row
 from migrate.mysql.connection import Connection
+from migrate.state.chunks import CopyCounts
 from migrate.state.record import Partition
 from migrate.target import chunk_fence, ledger, parked, write_context
-from migrate.target.chunk_fence import WHOLE_TABLE, Chunk
+from migrate.target.chunk_fence import WHOLE_TABLE
 from migrate.target.decide import Intent
 from migrate.target.parked import SetAside
 from migrate.target.part import Part, Work, apply
@@ -116,7 +118,7 @@ def test_a_refused_row_is_parked_and_the_others_are_copied(box: Sandbox, tmp_pat
     narrower, row, named = REFUSALS[how]
     with closing(Copying(laid(box, tmp_path, narrower, refused="park"))) as copying:
         rows = [(number, "1", 1) for number in range(1, 7)]
-        assert copying.write(*rows[:4], row, *rows[4:]) == Written(inserted=6, parked=1)
+        assert copying.write(*rows[:4], row, *rows[4:]) == Written(CopyCounts(rows_inserted=6, parked=1))
         assert copying.keys() == [1, 2, 3, 4, 5, 6]
         ((key, (refusal, reason)),) = copying.parked().items()
         assert (key, reason) == (("7",), "copy.refused: park")
@@ -130,7 +132,7 @@ def test_a_row_that_a_person_set_aside_is_parked_and_no_other(box: Sandbox, tmp_
         with pytest.raises(StopError, match=r'key \["3"\]'):
             copying.write((1, "a", 1), (2, "long", 1), (3, "long", 1), aside={("2",): "ticket 12"})
         done = copying.write((1, "a", 1), (2, "long", 1), (3, "b", 1), aside={("2",): "ticket 12"})
-        assert done == Written(inserted=2, parked=1)
+        assert done == Written(CopyCounts(rows_inserted=2, parked=1))
         assert copying.parked() == {("2",): ("Data too long for column 'v' at row 1 (error 1406)", "ticket 12")}
 
 
@@ -142,7 +144,7 @@ def test_a_column_that_the_target_lacks_stops_the_copy_whatever_is_configured(bo
 
 
 def test_every_row_of_a_chunk_may_be_refused(copying: Copying) -> None:
-    assert copying.write(*((number, "long", 1) for number in range(40))) == Written(parked=40)
+    assert copying.write(*((number, "long", 1) for number in range(40))) == Written(CopyCounts(parked=40))
     assert len(copying.parked()) == 40
 
 
@@ -154,7 +156,7 @@ def test_what_is_there_or_deleted_by_now_is_not_parked(copying: Copying) -> None
     changed = Intent(("3",), {"id": "3", "v": "longer", "n": "1"}, AT)
     parked.put(copying.target, copying.name, copying.laid.table.table, "t", changed, why)
     done = copying.write((1, "long", 1), (2, "long", 1), (3, "long", 1), (4, "long", 1))
-    assert done == Written(present=2, taken_out=1, parked=1)
+    assert done == Written(CopyCounts(rows_present=2, taken_out=1, parked=1))
     assert copying.parked() == {("3",): ("refused", "a test"), ("4",): copying.parked()["4",]}
 
 
@@ -201,14 +203,18 @@ def test_a_change_in_flight_is_waited_for_before_a_row_is_parked(
     stream.join(60)
     copy.join(60)
     assert copying.parked() == {}
-    assert done == [Written(inserted=1, taken_out=1) if row is None else Written(inserted=1, present=1)]
+    assert done == [
+        Written(CopyCounts(rows_inserted=1, taken_out=1))
+        if row is None
+        else Written(CopyCounts(rows_inserted=1, rows_present=1))
+    ]
 
 
 def test_a_row_that_is_taken_by_now_ends_what_an_earlier_attempt_parked(copying: Copying) -> None:
     copying.write((1, "a", 1), (7, "long", 1), (8, "long", 1))
     copying.target.execute("ALTER TABLE t MODIFY v VARCHAR(20)")
     chunk_fence.open_attempt(copying.target, copying.name, copying.laid.table.table, Chunk(0, None, None), 2)
-    assert copying.write((1, "a", 1), (7, "long", 1), attempt=2) == Written(inserted=1, present=1)
+    assert copying.write((1, "a", 1), (7, "long", 1), attempt=2) == Written(CopyCounts(rows_inserted=1, rows_present=1))
     assert [*copying.parked()] == [("8",)]
     assert copying.keys() == [1, 7]
 
@@ -221,6 +227,6 @@ def test_the_key_of_a_refused_row_is_one_however_it_is_spelt(box: Sandbox, tmp_p
         (key_hash,) = ledger.key_hashes(copying.target, table, [("GONE",)])
         ledger.put(copying.target, copying.name, table, "t", [(("GONE",), key_hash, AT, True)])
         done = copying.write(("Anna", "long"), ("gone", "long"), ("bert", "a"))
-        assert done == Written(inserted=1, taken_out=1, parked=1)
+        assert done == Written(CopyCounts(rows_inserted=1, taken_out=1, parked=1))
         copying.stream(copying.target, ("ANNA",), {"id": "ANNA", "v": "new"})
         assert copying.parked() == {}

@@ -14,6 +14,7 @@ from migrate.chunks.sessions import Sessions, forget
 from migrate.copy import tasks
 from migrate.copy.table_copy import Attempt, ChunkResult, TableCopy
 from migrate.copy.tasks import CopyJob
+from migrate.model.chunk import Chunk
 from migrate.model.errors import ConfigError, OwnershipLost, PreflightError, ServerError, StopError
 from migrate.model.rowfilter import Comparison, make_filter
 from migrate.settings import Settings
@@ -83,7 +84,7 @@ def phase_of(laid: Laid) -> phase.TablePhase:
         return phase.get(connection, laid.settings.name, laid.table.table)
 
 
-def details(laid: Laid) -> list[chunks.Detail]:
+def details(laid: Laid) -> list[chunks.ChunkCopy]:
     with laid.state().connect() as connection:
         return chunks.load(connection, laid.settings.name, laid.table.table)
 
@@ -97,7 +98,7 @@ def test_a_copy_opens_the_table_books_its_chunks_and_closes_it(laid: Laid) -> No
     assert keys_at_target(laid) == list(range(1, 96))
     assert (phase_of(laid).phase, phase_of(laid).attempt, closed(laid)) == (Phase.COPIED, 1, {True})
     assert {chunk.state for chunk in details(laid)} == {ChunkState.DONE}
-    assert [(chunk.low, chunk.high) for chunk in details(laid)][:2] == [(None, '["10"]'), ('["10"]', '["20"]')]
+    assert [one.chunk for one in details(laid)][:2] == [Chunk(0, None, ("10",)), Chunk(1, ("10",), ("20",))]
     assert sum(chunk.counts.rows_read for chunk in details(laid)) == 95
 
 
@@ -167,7 +168,7 @@ def test_what_a_write_in_the_middle_of_a_chunk_meets_is_the_chunks_result(
         for database in laid.table.databases:
             session = TargetPool(laid.settings).get(database)
             name, table = laid.settings.name, laid.table.table
-            chunk_fence.open_attempt(session, name, table, attempt.range.chunk, attempt.attempt + 1)
+            chunk_fence.open_attempt(session, name, table, attempt.chunk, attempt.attempt + 1)
         found = copied(laid, attempt)
     assert found.problem is not None
     assert found.problem.end is End.LOST
@@ -201,7 +202,7 @@ def test_an_interrupted_copy_goes_on_with_new_attempts_for_what_was_not_done(lai
     with copying(laid) as copy:
         copy.begin()
         again = copy.wave(2)
-        assert [(item.range.number, item.attempt) for item in again] == [(1, 2), (2, 2)]
+        assert [(item.chunk.number, item.attempt) for item in again] == [(1, 2), (2, 2)]
         results = [copied(laid, item) for item in again]
         assert (results[0].counts.rows_present, results[0].counts.rows_inserted) == (10, 0)
         copy.settle(results)
@@ -239,9 +240,9 @@ def test_a_chunk_to_be_tried_again_gets_a_new_attempt_and_a_new_read(laid: Laid)
     with copying(laid) as copy:
         copy.begin()
         (first,) = copy.wave(1)
-        copy.settle([ChunkResult(first.range.number, first.attempt, chunks.Counts(), busy)])
+        copy.settle([ChunkResult(first.chunk.number, first.attempt, chunks.CopyCounts(), busy)])
         (second,) = copy.wave(1)
-        assert (second.range, second.attempt) == (first.range, 2)
+        assert (second.chunk, second.attempt) == (first.chunk, 2)
 
 
 def test_a_copy_gives_up_when_nothing_succeeds_for_many_rounds(laid: Laid) -> None:
@@ -250,7 +251,7 @@ def test_a_copy_gives_up_when_nothing_succeeds_for_many_rounds(laid: Laid) -> No
     def fail(copy: TableCopy) -> None:
         for _ in range(20):
             (attempt,) = copy.wave(1)
-            copy.settle([ChunkResult(attempt.range.number, attempt.attempt, chunks.Counts(), away)])
+            copy.settle([ChunkResult(attempt.chunk.number, attempt.attempt, chunks.CopyCounts(), away)])
 
     with copying(laid) as copy:
         copy.begin()
@@ -264,7 +265,7 @@ def test_a_problem_that_no_retry_mends_stops_the_copy(laid: Laid) -> None:
         (attempt,) = copy.wave(1)
         bad = Problem(End.FAILED, "copy of a.t, chunk 0: Data too long", "mend it")
         with pytest.raises(StopError, match="Data too long"):
-            copy.settle([ChunkResult(attempt.range.number, attempt.attempt, chunks.Counts(), bad)])
+            copy.settle([ChunkResult(attempt.chunk.number, attempt.attempt, chunks.CopyCounts(), bad)])
 
 
 def test_a_copy_is_not_resumed_under_another_rule(laid: Laid) -> None:

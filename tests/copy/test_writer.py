@@ -12,13 +12,15 @@ import pytest
 from migrate.chunks.line import build
 from migrate.copy.writer import ChunkWriter, Values, Written
 from migrate.model.change import Key
+from migrate.model.chunk import Chunk
 from migrate.model.coordinate import Coordinate
 from migrate.model.errors import OwnershipLost
 from migrate.mysql.connection import Connection
 from migrate.mysql.quoting import quote
+from migrate.state.chunks import CopyCounts
 from migrate.state.record import Partition
 from migrate.target import chunk_fence, ledger
-from migrate.target.chunk_fence import WHOLE_TABLE, Chunk
+from migrate.target.chunk_fence import WHOLE_TABLE
 from migrate.target.decide import Intent
 from migrate.target.part import Part, Work, apply
 from migrate.target.pool import TargetPool, connect_database
@@ -94,14 +96,14 @@ def test_a_key_that_the_ledger_of_its_group_names_is_taken_out(copying: Copying)
     session, migration, place = copying.session(), copying.laid.settings.name, planned.places[0].table
     (key_hash,) = ledger.key_hashes(session, planned.table, [("1",)])
     ledger.put(session, migration, grouped.noted_as, place, [(("1",), key_hash, AT, False)])
-    assert copying.write([(1, "a"), (2, "b")]) == Written(inserted=1, taken_out=1)
+    assert copying.write([(1, "a"), (2, "b")]) == Written(CopyCounts(rows_inserted=1, taken_out=1))
     assert copying.rows() == [(2, "b")]
     session.close()
 
 
 def test_what_is_absent_is_inserted_and_what_is_there_stays(copying: Copying) -> None:
     copying.put("INSERT INTO {t} VALUES (2, 'newer')")
-    assert copying.write([(1, "a"), (2, "older"), (3, None)]) == Written(inserted=2, present=1)
+    assert copying.write([(1, "a"), (2, "older"), (3, None)]) == Written(CopyCounts(rows_inserted=2, rows_present=1))
     assert copying.rows() == [(1, "a"), (2, "newer"), (3, None)]
 
 
@@ -132,7 +134,7 @@ def test_the_last_write_closes_the_chunk_in_databases_without_rows_too(box: Sand
 def test_a_key_in_the_ledger_is_taken_out_again(copying: Copying) -> None:
     connection = copying.session()
     note_delete(copying, connection, ("2",))
-    assert copying.write([(1, "a"), (2, "deleted")]) == Written(inserted=1, taken_out=1)
+    assert copying.write([(1, "a"), (2, "deleted")]) == Written(CopyCounts(rows_inserted=1, taken_out=1))
     assert copying.rows() == [(1, "a")]
 
 
@@ -142,7 +144,7 @@ def test_a_ledger_entry_of_an_equal_key_of_another_case_counts(box: Sandbox, tmp
     note_delete(copying, connection, ("ABC",))
     copying.put("INSERT INTO {t} VALUES ('x', 'newer')")
     assert copying.write([("abc", "deleted"), ("X", "older"), ("y", "b")]) == Written(
-        inserted=1, present=1, taken_out=1
+        CopyCounts(rows_inserted=1, rows_present=1, taken_out=1)
     )
     assert copying.rows() == [("x", "newer"), ("y", "b")]
 
@@ -151,7 +153,7 @@ def test_a_taken_unique_value_leaves_the_row_to_the_stream(box: Sandbox, tmp_pat
     copying = Copying(lay(box, tmp_path, CREATE_UNIQUE, one_place("t"), extra=way))
     copying.put("INSERT INTO {t} VALUES (9, 'taken'), (2, 'newer')")
     rows: list[Values] = [(1, "a"), (2, "older"), (3, "taken"), (4, "b"), (5, None), (6, None)]
-    assert copying.write(rows) == Written(inserted=4, present=1, conflicts=1, left=[("3",)])
+    assert copying.write(rows) == Written(CopyCounts(rows_inserted=4, rows_present=1, conflicts=1), left=[("3",)])
     assert copying.rows() == [(1, "a"), (2, "newer"), (4, "b"), (5, None), (6, None), (9, "taken")]
 
 
@@ -168,7 +170,7 @@ def test_a_delete_in_flight_is_waited_for(copying: Copying) -> None:
     assert copy.is_alive(), "the copy committed although a delete of its key was in flight"
     stream.raw.commit()
     copy.join(30)
-    assert done == [Written(taken_out=1)]
+    assert done == [Written(CopyCounts(taken_out=1))]
     assert copying.rows() == []
 
 

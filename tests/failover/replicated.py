@@ -35,7 +35,8 @@ class Replicated:
         columns: str,
         table: str,
     ) -> None:
-        self.primary, self.replica = pair(box.flavour, root / unique("pair"), gtid=gtid, options=options)
+        of = box.source.release.name if box.source.release else ""
+        self.primary, self.replica = pair(box.flavour, root / unique("pair"), gtid=gtid, options=options, of=of)
         for server in (self.primary, self.replica):
             server.password = self.primary.password  # as accounts are that replicate
             server.start()

@@ -29,7 +29,7 @@ CONSUMER = [  # where, at which call of it at most, and whether records are left
     ("before", "migrate.consume.queue:SwapQueue.put", 5, True),
     # during swap, filter and dedup
     ("after", "migrate.consume.queue:SwapQueue.swap", 4, False),
-    ("before", "migrate.merge.planner:Planner.plan_partition", 6, True),
+    ("before", "migrate.merge.folder:Folder.fold", 6, True),
     ("after", "migrate.merge.fold:Fold.add", 60, True),
     # during the target write: the fence is raised, rows are written, deletes are handed on, before the commit
     ("after", "migrate.target.fence:raise_to", 8, True),

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from sandbox.broker import KafkaBroker
 from sandbox.stack import Sandbox
-from tests.failover.support import Flow
+from tests.failover.support import Flow, wait
 from tests.helpers import unique
 
 
@@ -38,3 +38,34 @@ def test_a_cutover_refuses_tables_of_either_side_that_cannot_hold_the_others_row
                 assert f"the way back: main/{there}" in said
         assert said.count("history (varchar(10) for mediumtext)") == 4
         assert "alter it to match (docs/operations.md#altering-a-table)" in said
+
+
+def test_the_status_names_tables_of_either_side_that_cannot_hold_the_others_rows(
+    box: Sandbox, kafka: KafkaBroker, tmp_path: Path
+) -> None:
+    """Lost: no row, but the hours of a verification, which was the first to say that a table had been altered. 40 s."""
+    with closing(Flow(box, kafka, tmp_path, unique("altered"), box.source)) as flow:
+        flow.migration.do("init")
+        flow.child("publish", "publish")
+        flow.start_targets()
+        flow.close_copy()
+        flow.start_way_back()
+
+        def altered() -> dict[str, tuple[str, str]]:
+            found = flow.migration.ask("status")["blockers"]
+            return {one["stream"]: (one["subject"], one["remedy"]) for one in found if one["kind"] == "unlike"}
+
+        wait(lambda: flow.migration.ask("status")["next"] == "migrate verify", "the stream")
+        assert altered() == {}
+        box.targets[1].execute("ALTER TABLE orders_1 MODIFY value INT UNSIGNED NOT NULL", database=f"{flow.name}_1")
+        ours = f"{flow.database}.orders", "migrate preflight"
+        assert altered()[""] == ours
+        assert f"{flow.name}_1.orders_1 has other columns than {flow.database}.orders: value (" in str(
+            flow.migration.do("status")
+        ).replace("\n", " ")
+        assert flow.migration.ask("status")["next"] == "migrate preflight"
+        assert "has other columns" in flow.migration.run("preflight").stdout
+        box.targets[1].execute("ALTER TABLE orders_1 MODIFY value BIGINT NOT NULL", database=f"{flow.name}_1")
+        assert altered() == {}
+        box.source.execute("ALTER TABLE orders MODIFY history VARCHAR(10) NOT NULL", database=flow.database)
+        assert altered()["reverse"][1] == "migrate --reverse preflight"

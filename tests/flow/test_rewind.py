@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -14,6 +15,8 @@ import pytest
 from sandbox.broker import KafkaBroker
 from sandbox.stack import Sandbox
 from tests.flow.support import Pipeline
+from tests.forked import Child
+from tests.kept import KeptState
 
 
 @pytest.fixture(scope="module")
@@ -92,6 +95,57 @@ def test_after_a_rewind_every_change_comes_again_and_the_target_is_as_the_source
     stored = server.query(f"SELECT incarnation, asked FROM {pipeline.name}_state.rewind")
     assert stored == ((2, begin),)
     assert server.query(f"SELECT incarnation FROM {pipeline.name}_state.position") == ((2,),)
+
+
+def test_a_rewind_that_the_state_lost_stops_the_consumer_until_it_is_asked_for_again(
+    box: Sandbox, kafka: KafkaBroker, tmp_path: Path, children: list[Child]
+) -> None:
+    """Lost: every change from then on, where the state came back to before a rewind under a consumer that ran: what the
+    publisher sent in the earlier incarnation was dropped as a repeat of the later one, without a word. Costs 40 s."""
+    flow = Pipeline(box, kafka, tmp_path, f"rewound_{box.source.flavour}")
+    migration, state = flow.migration, box.targets[0]
+
+    def start(label: str, *arguments: str) -> Child:
+        children.append(Child(label, tmp_path / f"{label}.log", Path.cwd()))
+        children[-1].start(migration.command(*arguments), migration.environment)
+        return children[-1]
+
+    def consumed() -> bool:
+        ends = sum(part["end"] - part["consumed"] for part in migration.ask("status")["partitions"])
+        return bool(source_status(flow)["caught_up"]) and ends == 0
+
+    def published_again() -> bool:
+        found = state.query(f"SELECT incarnation FROM {flow.name}_state.position")
+        return found == ((2,),) and consumed()
+
+    migration.do("init")
+    publisher = start("publish", "publish")
+    consumer = start("consume", "consume")
+    migration.wait(lambda: source_status(flow)["published"], 60, "the first position")
+    flow.close_copy()
+    begin = source_status(flow)["published"]
+    flow.sql(*(f"INSERT INTO orders (id, user_id, amount) VALUES ({key}, {key}, 1)" for key in range(1, 41)))
+    migration.wait(consumed, 60, "the first rows")
+    publisher.stop(30)
+    before = KeptState(state, flow.name)
+    try:
+        rewound = start("rewound", "publish", "--from", begin, "--yes")
+        migration.wait(published_again, 60, "everything to come again")
+        assert migration.ask("status")["forgotten"]["because"] == "a publisher was rewound: source"
+        assert "because a publisher was rewound: source" in migration.do("status").replace("\n", " ")
+        rewound.stop(30)
+        before.put_back("lease")
+    finally:
+        before.close()
+    later = start("later", "publish")
+    flow.sql("UPDATE orders SET amount = 7")
+    lost = "the state database was put back to before a rewind or a failover"
+    migration.wait(lambda: lost in str(migration.ask("status")["halted"]), 60, "partitions to stand still")
+    assert re.search(r"up to file \d+, position \d+", str(migration.ask("status")["halted"]))
+    later.stop(30)
+    start("again", "publish", "--from", begin, "--yes")
+    migration.wait(lambda: published_again() and flow.differences() == [], 90, "all that had been dropped")
+    assert consumer.running
 
 
 @pytest.mark.parametrize(("by", "first"), [("gtid_set", 2001), ("time", 3001)])

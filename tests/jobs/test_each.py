@@ -8,7 +8,7 @@ import pytest
 
 from jobs.full_copy import TableCopied, each
 from migrate.model.errors import OwnershipLost, ServerError, StopError
-from migrate.state.chunks import Counts
+from migrate.state.chunks import CopyCounts
 from migrate.target.routing import PlannedTable
 from tests.helpers import plain_table, plan_of
 
@@ -24,7 +24,7 @@ def copying(errors: dict[str, Exception]) -> tuple[list[str], Exception | None]:
         if planned.table.name in errors:
             raise errors[planned.table.name]
         copied.append(planned.table.name)
-        return TableCopied(planned.table.full_name, "s", Counts(), 0, 0.0, 0)
+        return TableCopied(planned.table.full_name, "s", CopyCounts(), 0, 0.0, 0)
 
     try:
         each(_TABLES, copy)

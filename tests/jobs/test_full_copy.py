@@ -21,8 +21,7 @@ from migrate.model.errors import ConfigError, StopError
 from migrate.mysql.connection import connect
 from migrate.mysql.quoting import quote
 from migrate.mysql.values import selected
-from migrate.state import chunks as detail
-from migrate.state import phase
+from migrate.state import chunks, phase
 from migrate.state.chunks import ChunkState
 from migrate.state.phase import Phase
 from migrate.target import ledger
@@ -130,9 +129,9 @@ def test_a_copy_killed_midway_goes_on_where_it_was(box: Sandbox, tmp_path: Path,
     assert before < 30, "the copy was done before it was killed"
     result = full_copy.run(laid.settings)
     assert result.rows_read < 6_000, "finished chunks were copied again"
-    chunks = _details(laid)
-    assert {chunk.state for chunk in chunks} == {ChunkState.DONE}
-    assert {chunk.attempt for chunk in chunks} >= {1, 2}
+    found = _details(laid)
+    assert {chunk.state for chunk in found} == {ChunkState.DONE}
+    assert {chunk.attempt for chunk in found} >= {1, 2}
     here, there = raw_rows(laid)
     assert here == there
     assert verify.run(laid.settings).total == 0
@@ -149,11 +148,11 @@ def _wait_for_chunks(laid: Laid, driver: subprocess.Popen[bytes], wanted: int) -
     raise AssertionError("no chunk was done in time")
 
 
-def _details(laid: Laid) -> list[detail.Detail]:
+def _details(laid: Laid) -> list[chunks.ChunkCopy]:
     state = laid.state()
     try:
         with state.connect() as connection:
-            return detail.load(connection, laid.settings.name, laid.table.table)
+            return chunks.load(connection, laid.settings.name, laid.table.table)
     finally:
         state.dispose()
 

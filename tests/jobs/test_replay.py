@@ -12,8 +12,7 @@ from structlog.testing import capture_logs
 from jobs import full_copy, verify
 from jobs.full_copy import CopyProgress
 from migrate.model.errors import PreflightError
-from migrate.state import chunks as detail
-from migrate.state import position, rewind
+from migrate.state import chunks, position, rewind
 from migrate.state.chunks import ChunkState
 from sandbox.stack import Sandbox
 from tests.copy.setup import Laid, lay, spread
@@ -42,10 +41,10 @@ def come_forward(laid: Laid) -> None:
     state.dispose()
 
 
-def chunks(laid: Laid) -> list[ChunkState]:
+def states(laid: Laid) -> list[ChunkState]:
     state = laid.state()
     with state.connect() as connection:
-        found = [one.state for one in detail.load(connection, laid.settings.name, laid.table.table)]
+        found = [one.state for one in chunks.load(connection, laid.settings.name, laid.table.table)]
     state.dispose()
     return found
 
@@ -60,20 +59,20 @@ def test_a_copy_begins_no_chunk_during_a_replay_and_goes_on_after_it(box: Sandbo
 
     def look_while_it_waits() -> None:
         if not looked.wait(3):  # three polls: it must begin nothing meanwhile
-            begun.append(len(chunks(laid)))
+            begun.append(len(states(laid)))
             come_forward(laid)
 
     def go_back_once(_step: CopyProgress) -> None:
         if not begun:
             go_back(laid)
-            begun.append(len(chunks(laid)))
+            begun.append(len(states(laid)))
             threading.Thread(target=look_while_it_waits, daemon=True).start()
 
     with capture_logs() as logs:
         result = full_copy.run(laid.settings, progress=go_back_once)
     assert begun[0] == begun[1] < 10, "a chunk was begun during the replay"
     assert result.rows_read == 200
-    assert set(chunks(laid)) == {ChunkState.DONE}
+    assert set(states(laid)) == {ChunkState.DONE}
     here, there = raw_rows(laid)
     assert here == there
     assert [entry["event"] for entry in logs if "replay" in entry["event"]] == [

@@ -283,7 +283,7 @@ def test_rows_by_place_are_counted_once_over_runs_and_the_skew_is_told(box: Sand
     state.dispose()
 
 
-def _details(laid: Laid) -> list[chunks.Detail]:
+def _details(laid: Laid) -> list[chunks.ChunkCopy]:
     state = laid.state()
     with state.connect() as connection:
         found = chunks.load(connection, laid.settings.name, laid.table.table)

@@ -9,8 +9,8 @@ import pytest
 
 from jobs import full_copy
 from migrate.chunks.chosen_tables import chosen_tables
-from migrate.chunks.keyrange import KeyRange
 from migrate.chunks.sessions import Sessions, forget
+from migrate.model.chunk import Chunk
 from migrate.model.table import Kind
 from migrate.state import database
 from migrate.target.routing import PlannedTable
@@ -23,7 +23,7 @@ from tests.types.outcome import names, work_through
 from tests.types.ways import Ways, machine_zone
 
 pytestmark = pytest.mark.timeout(600)
-EVERYTHING = KeyRange(0, None, None)
+EVERYTHING = Chunk(0, None, None)
 
 
 def equal_at_first(sessions: Sessions, planned: PlannedTable) -> bool:

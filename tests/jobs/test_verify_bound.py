@@ -13,6 +13,7 @@ from jobs import full_copy, verify
 from jobs.verify import VerifyProgress
 from migrate.settings import parse
 from migrate.state import compared, verification
+from migrate.state.compared import Because
 from migrate.verify.certificate import page
 from sandbox.stack import Sandbox
 from tests.copy.setup import Laid, lay, spread
@@ -30,7 +31,7 @@ OF_THE_OTHER_STREAM = (
     "INSERT INTO schema_history (migration, source, table_schema, table_name, incarnation, file_no, tx, definition)"
     f" SELECT CONCAT(migration, '-reverse'), 't0', 'd', 't_0', {{}}, 9, 9, {{}} FROM schema_history {SAME} LIMIT 1"
 )
-FORGOTTEN = "INSERT INTO forgotten VALUES ('NAME', 1) ON DUPLICATE KEY UPDATE times = times + 1"
+FORGOTTEN = "INSERT INTO forgotten (migration, times) VALUES ('NAME', 1) ON DUPLICATE KEY UPDATE times = times + 1"
 CHANGES = {
     f"UPDATE phase SET attempt = attempt + 1 {SAME}": "t: it was copied again while it was compared",
     "UPDATE position SET incarnation = incarnation + 1": "was read at another server, or was gone back in",
@@ -97,7 +98,7 @@ def test_a_verification_has_an_age_and_speaks_for_no_table_that_was_added_meanwh
         connection.exec_driver_sql("UPDATE verification SET started = started - INTERVAL 61 MINUTE")
         assert not verification.is_fresh(connection, name, 1)
         assert verification.is_fresh(connection, name, 2)
-        compared.forget(connection, name)
+        compared.forget(connection, name, Because.BEGAN)
 
     result = verified(laid, ANOTHER.format("'u'", 0, "definition"))
     added = f"{laid.source}.u"

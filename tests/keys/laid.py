@@ -102,7 +102,7 @@ def verified(laid: Laid, meanwhile: Callable[[], None] = lambda: None) -> TableV
         check = TableCheck(laid.settings, (laid.planned,), sessions, sleep=lambda seconds: None)
         job = CheckJob(laid.settings, check.tables)
         while wave := check.wave(8):
-            check.settle([check_chunk(job, key_range) for key_range in wave])
+            check.settle([check_chunk(job, chunk) for chunk in wave])
         meanwhile()
         return check.finish()
 

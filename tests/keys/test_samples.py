@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from migrate.chunks.keyrange import KeyRange
 from migrate.chunks.sessions import forget, kept
+from migrate.model.chunk import Chunk
 from migrate.mysql.connection import Connection
 from migrate.target.rows import PlaceWriter
 from migrate.verify.chunk_check import CheckJob, compare_chunk
@@ -36,7 +36,7 @@ def test_enum_and_set_in_a_composite_key(
     definition = f"id INT UNSIGNED NOT NULL, kind {part} NOT NULL, {_NUMBERED}, PRIMARY KEY (id, kind)"
     keys = [*zip(("1", "1", "2", "3"), texts, strict=True)]
     laid = lay_rows(box, *databases, definition, keys)
-    job, whole = CheckJob(laid.settings, (laid.planned,)), KeyRange(0, None, None)
+    job, whole = CheckJob(laid.settings, (laid.planned,)), Chunk(0, None, None)
     laid.one.query("UPDATE t SET v = 99 WHERE n < 2")
     laid.one.query("DELETE FROM t WHERE n >= 2")
     assert {*compare_chunk(job, whole).suspects.keys} == {*keys}

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from migrate.merge.cascades import Cascades, Meant
-from migrate.merge.planner import Planner
+from migrate.merge.table_versions import Layouts
 from migrate.model.coordinate import Coordinate
 from migrate.model.message import CASCADE, Message, Received, Row, decode, encode
 from migrate.model.partition import Partition
@@ -131,9 +131,9 @@ class Told:
 def test_what_stands_behind_a_marker_of_a_parent_waits_until_the_marker_is_settled() -> None:
     """Lost: a row that was inserted again took the place of the one that its children were found by."""
     plan = plan_of(plain_table())
-    planner = Planner(plan, Told())
-    planner.layouts.refresh()
-    cascades = Cascades(plan, planner, None, {}, None, Migration("m", ()), None)  # type: ignore[arg-type]
+    layouts = Layouts(Told(), plan)
+    layouts.refresh()
+    cascades = Cascades(plan, layouts, None, None, Migration("m", ()), None)  # type: ignore[arg-type]
 
     def item(offset: int, number: int, kind: str, table: str = "t") -> Received:
         message = Message("shop", table, kind, ({"id": "1"},), "s", 1, 1, offset, (0,))

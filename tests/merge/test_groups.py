@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from migrate.merge.planner import Owned, Planner, Share
+from migrate.merge.owned import Owned
+from migrate.merge.shares import Share
 from migrate.merge.table_versions import Layouts
-from migrate.model.change import partition_of
+from migrate.model.change import Key, partition_of
 from migrate.model.coordinate import Coordinate
 from migrate.model.errors import StopError
 from migrate.model.message import Message
@@ -19,9 +20,10 @@ from migrate.settings import Settings
 from migrate.state.record import Partition
 from migrate.target.groups import misfits
 from migrate.target.reached import Claim
-from migrate.target.refresh import refresh_message
+from migrate.target.refresh import Held, refresh_message
 from migrate.target.routing import Plan
 from tests.helpers import SHARDING, int_column, make_settings, plain_table, plan_of, raw_settings, text_column
+from tests.merge.steps import Steps
 from tests.merge.test_planner import at, batch, delayed, message, wanted
 from tests.merge.test_table_versions import Told
 
@@ -55,14 +57,14 @@ DS_0, DS_1 = PLAN.used_databases
 def share_of(*messages: Message, plan: Plan = PLAN, **applied: Coordinate) -> Share:
     by_name = {"ds_0": DS_0, "ds_1": DS_1}
     owner = Owned(Claim(PARTITION, 7, "h"), {}, {"s": {by_name[name]: one for name, one in applied.items()}})
-    return Planner(plan).plan_partition(owner, batch(*messages))
+    return Steps(plan).share(owner, batch(*messages))
 
 
 def asked(share: Share) -> dict[str, set[str] | None]:
     """Key: the places that are in doubt, as database.table; None for all."""
     return {
         key[0]: None if places is None else {f"{place.database.name}.{place.table}" for place in places}
-        for _, keys in share.refreshes.values()
+        for _, keys in share.folded.refreshes.values()
         for key, places in keys.items()
     }
 
@@ -217,16 +219,14 @@ def test_a_key_that_is_also_to_be_refreshed_is_asked_for_at_every_place() -> Non
 
 def found(share: Share, **held: list[str]) -> dict[str, dict[str, str | None]]:
     """Refreshed by place: key: value; `held`: the sources that have a key, each with a value of its own."""
-    planner = Planner(PLAN)
-    ((planned, keys),) = share.refreshes.values()
-    rows = {
+    rows: dict[Key, Held] = {
         (key.removeprefix("k"),): [
             (PLAN.tables[name, "shop", "t"], {"id": key.removeprefix("k"), "shard": "1", "v": f"at {name}"})
             for name in names
         ]
         for key, names in held.items()
     }
-    planner.add_found(share, planned, rows, keys)  # type: ignore[arg-type]
+    share = Steps(PLAN).answered(share.folded, rows)
     return {
         f"{database.name}.{work.writer.name}": {
             intent.key[0]: intent.row["v"] if intent.row else None for intent in work.refreshed

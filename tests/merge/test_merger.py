@@ -247,7 +247,7 @@ def test_a_locked_row_is_waited_for_and_the_write_tried_again_in_place(side: Sid
     database = side.plan.used_databases[1]
     with closing(side.merger()) as merger:
         merger.merge(batch(("1", "1", "a")))
-        with merger._lanes[database.target].one() as pool:
+        with merger._targets.lanes[database.target].one() as pool:
             first = pool.get(database)
         first.query("SET SESSION innodb_lock_wait_timeout = 1")
         with closing(side.box.targets[1].connect(side.names[1], autocommit=False)) as other, other.cursor() as cursor:
@@ -262,7 +262,7 @@ def test_a_locked_row_is_waited_for_and_the_write_tried_again_in_place(side: Sid
 def test_a_killed_session_is_opened_again(side: Side) -> None:
     with closing(side.merger()) as merger:
         database = side.plan.used_databases[1]
-        with merger._lanes[database.target].one() as pool:
+        with merger._targets.lanes[database.target].one() as pool:
             row = pool.get(database).one("SELECT CONNECTION_ID()")
         assert row is not None
         side.box.targets[1].execute(f"KILL {row[0]}")

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from migrate.merge.planner import Owned, Parts, Planner
+from migrate.merge.owned import Owned
+from migrate.merge.shares import Parts
 from migrate.model.coordinate import Coordinate
 from migrate.model.errors import StopError
 from migrate.model.message import CANAL, Delay, Message, Received, Row
@@ -17,6 +18,7 @@ from migrate.target.reached import Claim
 from migrate.target.refresh import refresh_message
 from migrate.target.routing import Plan
 from tests.helpers import int_column, make_settings, plain_table, plan_of, raw_settings
+from tests.merge.steps import Steps
 from tests.merge.test_table_versions import Told
 
 PLAN = plan_of(plain_table())
@@ -58,7 +60,7 @@ def batch(*messages: Message, first: int = 100, unread: tuple[int, ...] = ()) ->
 
 
 def plan(owner: Owned, items: list[Received], of: Plan = PLAN) -> tuple[Parts, Consumed]:
-    share = Planner(of).plan_partition(owner, items)
+    share = Steps(of).share(owner, items)
     return share.parts, share.consumed
 
 
@@ -267,7 +269,7 @@ def test_a_change_that_no_place_takes_and_is_set_aside_takes_its_row_from_where_
     with pytest.raises(StopError, match=r'key \["1"\]') as told:
         plan(owned(), batch(nowhere))
     assert "migrate parked skip shop.t '[\"1\"]'" in told.value.hint
-    share = Planner(PLAN, None, SetAside()).plan_partition(owned(), batch(nowhere))  # type: ignore[arg-type]
+    share = Steps(PLAN, None, SetAside()).share(owned(), batch(nowhere))  # type: ignore[arg-type]
     assert wanted(share.parts) == {"ds_0": {"t_0": [("1", None)]}, "ds_1": {"t_0": [("2", "c")]}}
 
 
@@ -275,15 +277,13 @@ def test_a_change_that_no_place_takes_and_is_set_aside_takes_its_row_from_where_
 
 
 def test_a_refresh_follows_the_changes_and_leaves_its_row_at_one_place_alone() -> None:
-    planner = Planner(PLAN)
+    steps = Steps(PLAN)
     keys = [("1",), ("2",)]
     asked = refresh_message(plain_table(), keys)
-    share = planner.plan_partition(
-        owned({"s": at(50)}), batch(message("UPDATE", ("1", "0", "a"), transaction=11), asked)
-    )
-    ((table, found),) = share.refreshes.values()
+    folded = steps.fold(owned({"s": at(50)}), batch(message("UPDATE", ("1", "0", "a"), transaction=11), asked))
+    ((table, found),) = folded.refreshes.values()
     assert [*found] == keys
-    planner.add_refreshed(share, table, {("1",): {"id": "1", "shard": "1", "v": "b"}, ("2",): None})
+    share = steps.answered(folded, {("1",): [(table, {"id": "1", "shard": "1", "v": "b"})], ("2",): []})
     places = {
         (database.name, work.writer.name): {intent.key[0]: intent.row and intent.row["v"] for intent in work.refreshed}
         for database, part in share.parts.items()
@@ -306,15 +306,14 @@ def test_a_refresh_follows_the_changes_and_leaves_its_row_at_one_place_alone() -
 
 def test_a_refresh_stands_behind_changes_of_older_columns_that_came_later_by_a_rewind() -> None:
     older = replace(plain_table(), columns=(*plain_table().columns, int_column("n")))
-    planner = Planner(PLAN, Told((at(0, 0), older), (at(0, 5), plain_table())))
-    planner.layouts.refresh()
+    steps = Steps(PLAN, Told((at(0, 0), older), (at(0, 5), plain_table())))
     types = {column.name: column.type for column in older.columns}
     again = message("UPDATE", ("1", "0", "old"), incarnation=2, transaction=3)
     again = replace(again, data=({**again.data[0], "n": "1"},), mysql_type=types)
     items = batch(message("UPDATE", ("2", "0", "a")), again, refresh_message(plain_table(), [("1",)]))
-    share = planner.plan_partition(owned(), items)
-    ((table, _),) = share.refreshes.values()
-    planner.add_refreshed(share, table, {("1",): {"id": "1", "shard": "0", "v": "now"}})
+    folded = steps.fold(owned(), items)
+    ((table, _),) = folded.refreshes.values()
+    share = steps.answered(folded, {("1",): [(table, {"id": "1", "shard": "0", "v": "now"})]})
     there = [work for work in share.parts[DS_0].work if work.writer.name == "t_0"]
     said = [[intent.key[0] for intent in (*work.intents, *work.refreshed)] for work in there]
     assert said == [["2"], ["1"], ["1"]]
@@ -334,13 +333,32 @@ def test_a_message_from_beyond_what_its_publisher_stored_is_refused_and_moves_no
 ) -> None:
     """Lost: every real change behind it, of which it made a repeat."""
     told = Told((at(0, 0), plain_table()))
-    planner = Planner(PLAN, told)
-    planner.layouts.refresh()
+    steps = Steps(PLAN, told)
     with pytest.raises(StopError, match=why):
-        planner.plan_partition(owned(), batch(message("INSERT", ("1", "0", "a"), **more)))
+        steps.share(owned(), batch(message("INSERT", ("1", "0", "a"), **more)))
     told.reaches["s"] = (3, 100)
     if "source" not in more:  # once the publisher has come there
-        planner.plan_partition(owned(), batch(message("INSERT", ("1", "0", "a"), **more)))
+        steps.share(owned(), batch(message("INSERT", ("1", "0", "a"), **more)))
+
+
+@pytest.mark.parametrize("known", ["state", "database", "batch"])
+def test_a_message_of_an_incarnation_before_the_one_that_was_applied_is_a_repeat_only_where_the_state_has_that_one(
+    known: str,
+) -> None:
+    """Lost: every change from then on, dropped as a repeat, where a state was put back to before a rewind."""
+    later = Coordinate(2, 1, 1, 0)
+    holder = owned({"s": later} if known == "state" else {}, **({"ds_0": later} if known == "database" else {}))
+    first = [message("INSERT", ("2", "0", "b"), incarnation=2, transaction=1)] if known == "batch" else []
+    items = batch(*first, message("INSERT", ("1", "0", "a"), transaction=70))
+    told = Told((at(0, 0), plain_table()))
+    steps = Steps(PLAN, told)
+    assert "1" not in str(wanted(steps.share(holder, items).parts).get("ds_0", {}).get("t_0", []))
+    told.reaches["s"] = (1, 99)
+    with pytest.raises(StopError, match="published in incarnation 1, and 2 was applied") as stopped:
+        steps.share(holder, items)
+    assert "up to file 1, position 70" in str(stopped.value.way_out)
+    told.reaches["s"] = (2, 1)  # once it was rewound again
+    steps.share(holder, items)
 
 
 # -- the plan

@@ -9,7 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from migrate.model.change import Change, changes, key_json, key_of, partition_of
+from migrate.model.change import (
+    Change,
+    NoChange,
+    Origin,
+    changes,
+    from_stored,
+    key_json,
+    key_of,
+    partition_of,
+    stored,
+)
 from migrate.model.coordinate import Coordinate
 from migrate.model.errors import StopError
 from migrate.model.message import Message, Op
@@ -111,3 +121,16 @@ def test_keys_spread_over_all_partitions() -> None:
     found = Counter(partition_of("shop", "orders", (str(number),), 8) for number in range(8000))
     assert len(found) == 8
     assert min(found.values()) > 800
+
+
+@pytest.mark.parametrize(
+    ("origin", "expected"),
+    [
+        (NoChange.REFRESH, (0, 0, 0, 0)),
+        (NoChange.COPY, (-1, 0, 0, 0)),
+        (Coordinate(1, 12, 4711, 2), (1, 12, 4711, 2)),
+    ],
+)
+def test_how_an_origin_is_stored_is_final(origin: Origin, expected: tuple[int, ...]) -> None:
+    assert stored(origin) == expected
+    assert from_stored(Coordinate(*expected)) == origin

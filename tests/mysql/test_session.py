@@ -75,9 +75,9 @@ def test_sessions_are_the_same_whatever_the_globals_are(box: Sandbox) -> None:
 
 def relearned(server: DatabaseServer) -> int:
     """The server's port, when nothing is known of the server any more."""
-    from migrate.mysql import session as stating
+    from migrate.mysql.session import _known
 
-    stating._known.clear()
+    _known.clear()
     return server.port
 
 

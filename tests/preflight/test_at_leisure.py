@@ -60,13 +60,21 @@ def test_a_server_that_refuses_and_a_table_that_is_not_there_hide_no_other_check
 def test_versions_that_are_too_old_are_a_problem_and_untested_ones_are_told(case: Case) -> None:
     said = {
         "mysql": {"5.7.44-log": "problem", "8.0.36": "note", "9.7.4": "pass"},
-        "mariadb": {"5.5.5-10.4.2-MariaDB": "problem", "11.4.2-MariaDB": "note", "10.11.6-MariaDB-log": "pass"},
+        "mariadb": {"5.5.5-10.4.2-MariaDB": "problem", "10.6.2-MariaDB": "note", "11.8.6-MariaDB-log": "pass"},
     }
     with session(case.box.source) as connection:
         for reported, verdict in said[connection.flavour].items():
             assert one(versions.check(connection, reported)).verdict == verdict, reported
         if connection.flavour == "mysql":
-            assert one(versions.check(connection, "8.0.36", source=True)).verdict is Verdict.PROBLEM
+            too_old = one(versions.check(connection, "5.7.44-log"))
+            assert "mysql 8.0 or later is needed: as a source it would do" in too_old.mend
+            for reported, verdict in {
+                "5.5.62": "problem",
+                "5.6.24-log": "pass",
+                "5.7.44": "note",
+                "8.4.2": "note",
+            }.items():
+                assert one(versions.check(connection, reported, source=True)).verdict == verdict, reported
 
 
 def test_target_tables_that_init_would_refuse_are_named_all_of_them(case: Case) -> None:

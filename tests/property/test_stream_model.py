@@ -1,7 +1,8 @@
 """Any changes, in any batches, redelivered from any record, end as the source. Without servers: the target is a dict.
 
-Real: the emitter, the messages' bytes, the planner (repeats, folding, splitting) and `decide`. In memory: the topic,
-the state's rows and the target's, whose transaction is all or nothing and raises its fence (invariant fenced-writer).
+Real: the emitter, the messages' bytes, the steps of a merge that ask nobody (repeats, folding, splitting) and `decide`.
+In memory: the topic, the state's rows and the target's, whose transaction is all or nothing and raises its fence
+(invariant fenced-writer).
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from dataclasses import dataclass, field
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from migrate.merge.planner import Owned, Planner
+from migrate.merge.owned import Owned
 from migrate.model.coordinate import Coordinate
 from migrate.model.message import Received, Row, decode
 from migrate.state.record import Consumed, Partition
@@ -20,6 +21,7 @@ from migrate.target.decide import Intent, Write, decide
 from migrate.target.part import Part
 from migrate.target.reached import Claim
 from migrate.target.routing import TargetDatabase
+from tests.merge.steps import Steps
 from tests.property import stream
 
 PLAN = stream.plan()
@@ -89,7 +91,7 @@ class Process:
     def __init__(self, world: World) -> None:
         self._world = world
         self._read = list(world.next)
-        self._planner = Planner(PLAN)
+        self._steps = Steps(PLAN)
         self._owned = [
             Owned(
                 Claim(Partition("m", "topic", number), 1, "h"),
@@ -110,7 +112,7 @@ class Process:
             ]
             self._read[number] = len(messages) - left
             if items:
-                share = self._planner.plan_partition(self._owned[number], items)
+                share = self._steps.share(self._owned[number], items)
                 plans.append((share.parts, share.consumed))
         writes = data.draw(st.permutations([(name, part) for parts, _ in plans for name, part in parts.items()]))
         steps = len(writes) + len(plans)

@@ -7,7 +7,7 @@ what the stream has applied. Until then every delete leaves a ledger entry, and 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pymysql
@@ -16,16 +16,17 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from migrate.merge.merger import Merger
+from migrate.merge.writer import Written
+from migrate.model.chunk import Chunk
 from migrate.model.coordinate import Coordinate
-from migrate.model.errors import MigrateError, StopError
+from migrate.model.errors import StopError
 from migrate.model.message import Received, Row, decode, encode
 from migrate.mysql.connection import Connection
 from migrate.state.record import Partition
 from migrate.target import chunk_fence, ledger
-from migrate.target.chunk_fence import WHOLE_TABLE, Chunk
+from migrate.target.chunk_fence import WHOLE_TABLE
 from migrate.target.part import Part
-from migrate.target.place import Aftermath, Done, EmptyDelete
-from migrate.target.pool import TargetPool
+from migrate.target.place import Aftermath, EmptyDelete
 from migrate.target.reached import Claim
 from migrate.target.requeue import delayed_message
 from migrate.target.routing import Plan, TargetDatabase
@@ -58,12 +59,11 @@ class KillableMerger(Merger):
 
     dying: frozenset[str] = frozenset()
 
-    def _write_all(
-        self, pool: TargetPool, database: TargetDatabase, parts: Sequence[Part]
-    ) -> tuple[Done, dict[Partition, MigrateError]]:
-        if database.name in self.dying:
+    def _write(self, work: Mapping[TargetDatabase, Sequence[Part]]) -> Written:
+        written = super()._write({one: parts for one, parts in work.items() if one.name not in self.dying})
+        if any(one.name in self.dying for one in work):
             raise KilledError("killed")
-        return super()._write_all(pool, database, parts)
+        return written
 
 
 @dataclass

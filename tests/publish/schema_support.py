@@ -109,7 +109,7 @@ class Followed:
         found = dict(self.first)
         for versions in self.stored:
             at = (file_number(place[0]), place[1])
-            found |= {name: version for name, version in versions.items() if version.since[1:3] < at}
+            found |= {name: one for name, one in versions.items() if one.since is None or one.since[1:3] < at}
         return found
 
     def schema(self, place: Place) -> Schema:

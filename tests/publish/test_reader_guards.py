@@ -8,7 +8,8 @@ from collections.abc import Iterator
 import pytest
 from reader_support import DATABASE, Collected, Log
 
-from migrate.model.errors import StopError
+from migrate.kafka.producer import AcknowledgedLost
+from migrate.model.errors import Code, LogPlace, StopError
 from migrate.mysql.readable import BinlogPosition
 from migrate.publish.log import binlog
 from migrate.publish.log.binlog import Event
@@ -103,3 +104,50 @@ def test_positions_that_fall_stop(log: Log, two: tuple[BinlogPosition, list[Even
     fallen = [event._replace(end=event.end - end + 40) for event in events[at:]]
     message = f"positions fall below {end}; the file is above 4 GiB"
     assert "FLUSH BINARY LOGS" in stopped(log, start, [*events[:at], *fallen], fallen[0], message).hint
+
+
+class Refusing(Collected):
+    """A sink that takes no rows."""
+
+    def __init__(self, why: StopError) -> None:
+        super().__init__()
+        self._why = why
+
+    def rows(self, *_: object) -> None:
+        raise self._why
+
+
+def test_what_the_sink_raises_keeps_its_kind_and_gets_the_place(
+    log: Log, two: tuple[BinlogPosition, list[Event]]
+) -> None:
+    """Lost: that Kafka lost messages, met while rows were given to it, was noted nowhere."""
+    start, events = two
+    rows = events[place(events, *binlog.ROWS)]
+    lost = AcknowledgedLost("topic", 3, 7, 9, "publish again")
+    with pytest.raises(
+        AcknowledgedLost, match=rf"source 'main' {re.escape(start.file)}:{rows.end}: Kafka lost"
+    ) as caught:
+        log.reader(start, Refusing(lost)).follow(events)
+    assert (caught.value.where, caught.value.hint) == (LogPlace("main", start.file, rows.end), "publish again")
+
+
+def test_a_place_that_an_error_names_is_named_once(log: Log, two: tuple[BinlogPosition, list[Event]]) -> None:
+    start, events = two
+    named, there = "source 'main' sent what is not its own", LogPlace("main", "binlog.000001", 4)
+    refusing = Refusing(StopError(named, code=Code.POSITION, where=there))
+    with pytest.raises(StopError) as caught:
+        log.reader(start, refusing).follow(events)
+    assert (caught.value.message, caught.value.where) == (named, there)
+    unplaced = Refusing(StopError(named, code=Code.POSITION))
+    rows = events[place(events, *binlog.ROWS)]
+    with pytest.raises(StopError) as caught:
+        log.reader(start, unplaced).follow(events)
+    assert caught.value.message == f"source 'main' {start.file}:{rows.end}: {named}"
+
+
+def test_a_file_that_comes_before_the_one_that_is_read_stops(log: Log, two: tuple[BinlogPosition, list[Event]]) -> None:
+    start, events = two
+    rotate = events[-1]._replace(type=binlog.ROTATE, body=(4).to_bytes(8, "little") + b"binlog.000000")
+    with pytest.raises(StopError) as caught:
+        log.reader(start, Collected()).follow([*events, rotate])
+    assert caught.value.message == f"source 'main': binlog.000000 follows {start.file}"

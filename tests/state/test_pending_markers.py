@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import sqlalchemy as sa
 
 from migrate.model.coordinate import Coordinate
@@ -43,6 +45,17 @@ def test_a_marker_waits_once_behind_the_latest_change_until_it_was_sent(state: s
         assert len(pending_markers.every(connection, name)) == 3
         pending_markers.forget(connection, name, TABLE)
         assert pending_markers.count(connection, name) == 1
+
+
+def test_a_marker_that_follows_no_change_says_so_until_it_was_sent(state: sa.Engine) -> None:
+    name = unique("m")
+    with state.begin() as connection:
+        of_a_refresh = replace(marker("1", 0), incarnation=0, file=0)
+        pending_markers.put(connection, name, [(TABLE, of_a_refresh)], copied=False)
+        found = pending_markers.every(connection, name)
+        assert [one.after for one in found] == [None]
+        pending_markers.sent(connection, name, found)
+        assert pending_markers.every(connection, name) == []
 
 
 def test_who_waits_for_all_of_them_waits_for_those_that_come_of_them(state: sa.Engine) -> None:

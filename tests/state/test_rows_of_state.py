@@ -164,7 +164,7 @@ def test_versions_in_force_are_those_noted_before_the_place(state: sa.Engine, na
     later = replace(ODD, columns=ODD.columns[:2], unique_keys=())
     odd, ghost = ("shöp", 'a`b"c'), ("shöp", "_t_gho")
     with state.begin() as connection:
-        schema_history.add(connection, name, ODD, Coordinate(0, 0, 0, 0), "CREATE TABLE `x` ()")
+        schema_history.add(connection, name, ODD, None, "CREATE TABLE `x` ()")
         first = schema_history.Version(later, "CREATE …", since=Coordinate(1, 12, 500, 0), gtid="u:7")
         gone = schema_history.Version(None, gone=True, since=Coordinate(1, 13, 4, 0))
         away = schema_history.Version(later, "C", holds=odd, unsure="why", since=Coordinate(1, 13, 4, 0))
@@ -175,9 +175,9 @@ def test_versions_in_force_are_those_noted_before_the_place(state: sa.Engine, na
 
         def at(file: int, pos: int, incarnation: int = 1, server: str = "7/u") -> dict[tuple[str, str], object]:
             found = schema_history.in_force(connection, name, "s", Coordinate(incarnation, file, pos, 0), server)
-            return {key: version.since[1:3] for key, version in found.items()}
+            return {key: version.since and version.since[1:3] for key, version in found.items()}
 
-        begun, altered, renamed = {odd: (0, 0)}, {odd: (12, 500)}, {odd: (13, 4), ghost: (13, 4)}
+        begun, altered, renamed = {odd: None}, {odd: (12, 500)}, {odd: (13, 4), ghost: (13, 4)}
         assert at(12, 500) == begun  # the statement itself is still to come
         assert at(12, 501) == at(13, 4) == altered
         assert at(13, 5) == at(1, 4, incarnation=2, server="8/v") == renamed  # another server's log begins anew
@@ -203,7 +203,7 @@ def test_an_incarnation_begins_with_what_stands_before_its_place(state: sa.Engin
     by_time = schema_history.ByTime(100, Coordinate(1, 12, 400, 0), frozenset({80}))
     place = Coordinate(2, 3, 50, 0)
     with state.begin() as connection:
-        schema_history.add(connection, name, ODD, Coordinate(0, 0, 0, 0))
+        schema_history.add(connection, name, ODD, None)
         for one in (early, long_, late, beyond):
             schema_history.put(connection, name, "s", odd, one, "7/u")
         schema_history.put(connection, name, "s", made_since, late, "7/u")
@@ -222,7 +222,7 @@ def test_an_incarnation_begins_with_what_stands_before_its_place(state: sa.Engin
         assert times(place) == {odd: 90}
         assert times(Coordinate(2, 3, 71, 0)) == {odd: 80}
     reading = schema_history.Reading(lambda action: _run(state, action), name)
-    places = [since[:3] for since, _ in reading.versions()[("s", *odd)]]
+    places = [since and since[:3] for since, _ in reading.versions()[("s", *odd)]]
     assert places[-3:] == [(1, 12, 400), (2, 3, 49), (2, 3, 70)]  # what a consumer goes by
 
 
@@ -236,8 +236,8 @@ def test_a_tables_definition_comes_back_equal_and_the_newest_counts(state: sa.En
     with state.begin() as connection:
         assert schema_history.latest(connection, name) == {}
         schema_history.add(connection, name, later, Coordinate(1, 12, 500, 0))
-        schema_history.add(connection, name, ODD, Coordinate(0, 0, 0, 0))
-        schema_history.add(connection, name, plain_table(), Coordinate(0, 0, 0, 0))
+        schema_history.add(connection, name, ODD, None)
+        schema_history.add(connection, name, plain_table(), None)
         found = schema_history.latest(connection, name)
     assert found == {("s", "shöp", 'a`b"c'): later, ("s", "shop", "t"): plain_table()}
     assert schema_history.loads("s", "shöp", 'a`b"c', schema_history.dumps(ODD)) == ODD

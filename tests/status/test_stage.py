@@ -19,7 +19,7 @@ from migrate.state.reached import BROKER, NO_OFFSET, SWITCH, Lost
 from migrate.state.stop_reason import Halt
 from migrate.state.switch import Side
 from migrate.status import blockers, way_back
-from migrate.status.blocker import Blocker, Kind
+from migrate.status.blocker import PREFLIGHT, Blocker, Kind
 from migrate.status.next_step import mend, missing, typed
 from migrate.status.readiness import not_ready
 from migrate.status.snapshot import PartitionStatus, Snapshot, SourceStatus
@@ -41,6 +41,7 @@ UNTIL_VERIFIED = {
     Kind.MESSAGES_LEFT_OUT,
     Kind.ROWS_LEFT_OUT,
 }
+UNLIKE = [Blocker(Kind.UNLIKE, "shop.t", {"reason": "shop_1.t_0 has other columns than shop.t"}, PREFLIGHT)]
 OLD = Blocker(Kind.VERIFIED_TOO_LONG_AGO, facts={"hours": 24.0})
 BACK_IS_READY = WayBack([], None)
 NO_WAY_BACK = WayBack([Blocker(Kind.NOT_THERE)], Command.of("--reverse init"))
@@ -169,6 +170,14 @@ T = TableState
         (facts(verified=False, triggers=["trigger t fires"]), Stage.CATCHING_UP, "migrate preflight"),
         (facts(snapshot(differing=1), triggers=["trigger t fires"]), Stage.CATCHING_UP, "migrate preflight"),
         (facts(snapshot(parked=1), triggers=["trigger t fires"]), Stage.CATCHING_UP, "migrate parked list"),
+        # tables that somebody altered alone
+        (facts(unlike=UNLIKE), Stage.CATCHING_UP, "migrate preflight"),
+        (facts(unlike=UNLIKE, verified=False), Stage.CATCHING_UP, "migrate preflight"),
+        (facts(unlike=UNLIKE, back=NO_WAY_BACK), Stage.CATCHING_UP, "migrate preflight"),
+        (facts(snapshot(lag_of_consumers=1e6), unlike=UNLIKE), Stage.CATCHING_UP, "migrate preflight"),
+        (facts(snapshot(parked=1), unlike=UNLIKE), Stage.CATCHING_UP, "migrate parked list"),
+        (facts(snapshot(**NOBODY), unlike=UNLIKE), Stage.CATCHING_UP, "migrate run"),
+        (facts(last=BACK, done=BACK, unlike=UNLIKE), Stage.REVERSED, "migrate preflight"),
         # verified
         (facts(back=NO_WAY_BACK), Stage.VERIFIED, "migrate --reverse init"),
         (facts(), Stage.READY, "migrate cutover --rehearse"),
@@ -224,6 +233,16 @@ T = TableState
 def test_where_it_stands_and_what_to_type_next(known: Facts, stage: Stage, next_: str) -> None:
     found = standing_of(known)
     assert (found.stage, str(found.next)) == (stage, next_), [told(one) for one in found.held]
+
+
+def test_what_made_nothing_count_as_compared_is_said() -> None:
+    """Lost: no row, but whoever was asked for a verification could not know what had happened. Costs nothing."""
+    why = {"since": "2026-01-01T00:00:00+00:00", "because": "a publisher was rewound: main"}
+    (held,) = standing_of(facts(snapshot(forgotten=why), verified=False)).held
+    assert (held.kind, held.as_dict()["facts"]) == (Kind.UNVERIFIED, why)
+    assert told(held) == (
+        "no verification of all tables was clean since 2026-01-01T00:00:00+00:00, because a publisher was rewound: main"
+    )
 
 
 SNAPSHOTS = [

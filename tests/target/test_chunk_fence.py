@@ -7,16 +7,17 @@ from dataclasses import replace
 import pymysql
 import pytest
 
+from migrate.model.chunk import Chunk
 from migrate.model.errors import OwnershipLost
 from migrate.model.table import Table
 from migrate.mysql.connection import Connection
 from migrate.target import chunk_fence, write_context
-from migrate.target.chunk_fence import WHOLE_TABLE, Chunk, Unopened
+from migrate.target.chunk_fence import WHOLE_TABLE, Unopened
 from migrate.target.fence import CHUNK_FENCE
 from tests.helpers import plain_table
 from tests.target.conftest import TargetSide, standby
 
-FIRST = Chunk(0, None, '["100"]')
+FIRST = Chunk(0, None, ("100",))
 WHOLE = Chunk(WHOLE_TABLE, None, None)
 
 
@@ -123,6 +124,6 @@ def test_a_copy_transaction_holds_up_a_new_attempt_and_the_closing(
 
 
 def test_the_range_is_kept_with_its_texts(side: TargetSide, migration: str, table: Table) -> None:
-    chunk_fence.open_attempt(side.one, migration, table, Chunk(3, '["é", "a\\"b"]', None), 1)
+    chunk_fence.open_attempt(side.one, migration, table, Chunk(3, ("é", 'a"b'), None), 1)
     row = side.one.one(f"SELECT low, high, attempt, closed FROM {CHUNK_FENCE} WHERE migration = %s", [migration])
     assert row == ('["é", "a\\"b"]', None, 1, 0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pymysql
 import pytest
 
+from migrate.model.change import stored
 from migrate.target import decided
 from migrate.target.decide import Intent
 from migrate.target.ledger import Spellings
@@ -21,7 +22,7 @@ def put(place: Place, *intents: Intent, returned: tuple[Returned, ...] = (), kee
 def told(place: Place, key: str) -> list[tuple[str, int]]:
     spellings = Spellings(lambda: place.connection, place.table, (key,))
     found = decided.find(place.connection, place.migration, {place.writer.name}, spellings)
-    return [(one.what, one.coordinate.ordinal) for one in found]
+    return [(one.what, stored(one.origin).ordinal) for one in found]
 
 
 def test_what_was_decided_for_a_key_is_told_in_order(side: TargetSide) -> None:

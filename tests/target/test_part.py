@@ -9,6 +9,8 @@ from dataclasses import replace
 import pymysql
 import pytest
 
+from migrate.model.change import NoChange
+from migrate.model.chunk import Chunk
 from migrate.model.coordinate import Coordinate
 from migrate.model.errors import OwnershipLost, StopError
 from migrate.model.message import Row
@@ -16,13 +18,12 @@ from migrate.model.table import Table
 from migrate.mysql.connection import Connection
 from migrate.state.record import Partition
 from migrate.target import chunk_fence, fence, ledger, parked, reached
-from migrate.target.chunk_fence import WHOLE_TABLE, Chunk
+from migrate.target.chunk_fence import WHOLE_TABLE
 from migrate.target.decide import Intent
 from migrate.target.parked import SetAside
 from migrate.target.part import Part, Work, apply, find_refused
 from migrate.target.place import Aftermath, Done, EmptyDelete, Returned
 from migrate.target.reached import Claim
-from migrate.target.refresh import REFRESHED
 from migrate.target.rows import PlaceWriter
 from tests.helpers import catalog_table, unique
 from tests.target.conftest import TargetSide, standby
@@ -277,7 +278,7 @@ def test_what_is_parked_of_a_removed_table_is_forgotten(side: TargetSide) -> Non
 def test_a_refresh_of_a_key_is_written_though_a_change_of_it_is_set_aside(side: TargetSide) -> None:
     place = Place(side)
     part = place.part(write(0, "1", "99999999999"))
-    part.work[0].refreshed.append(Intent(("1",), {"id": "1", "v": "5"}, REFRESHED))
+    part.work[0].refreshed.append(Intent(("1",), {"id": "1", "v": "5"}, NoChange.REFRESH))
     part.aside[place.writer.name, ("1",), at(0)] = SetAside("too large", "tested")
     apply(place.connection, [part], LAST_TIER, place._send)
     assert (place.rows, parked.every(place.connection, place.migration)) == ([(1, 5)], [])

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from migrate.chunks.chosen_tables import chosen_tables
-from migrate.chunks.keyrange import KeyRange
 from migrate.chunks.sessions import Sessions, forget
 from migrate.model.change import Key
+from migrate.model.chunk import Chunk
 from migrate.state import database
 from migrate.target.routing import PlannedTable
 from migrate.verify.chunk_check import CheckJob, compare_chunk
@@ -30,7 +30,7 @@ from tests.types.special import special_tables
 from tests.types.ways import SESSION, Rows, Ways, Wide, quoted, streamed, wide_tables
 
 DOUBLE = "{0} * 1e0"
-EVERYTHING = KeyRange(0, None, None)
+EVERYTHING = Chunk(0, None, None)
 NOT_THERE = ("VECTOR", "gb18030", "UUID", "INET", "DECIMAL(38,38)")
 """Of these the other flavour has none (test_mixed.py of the flows)."""
 

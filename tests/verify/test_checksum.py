@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from migrate.chunks.keyrange import KeyRange
 from migrate.chunks.sessions import Sessions, forget
+from migrate.model.chunk import Chunk
 from migrate.mysql.quoting import quote
 from migrate.verify import checksum, digest
 from migrate.verify.checksum import Form, Total
@@ -19,7 +19,7 @@ from tests.copy.setup import Laid, lay, one_place, spread
 from tests.helpers import globally
 from tests.verify.test_digest import PAIRS
 
-EVERYTHING = KeyRange(0, None, None)
+EVERYTHING = Chunk(0, None, None)
 CREATE = "CREATE TABLE {t} (id INT PRIMARY KEY, v VARCHAR(20))"
 JSON = "CREATE TABLE {t} (id INT PRIMARY KEY, j JSON)"
 

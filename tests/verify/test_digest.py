@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from migrate.chunks.keyrange import KeyRange
 from migrate.chunks.sessions import Sessions
+from migrate.model.chunk import Chunk
 from migrate.mysql.connection import Connection, connect
 from migrate.mysql.quoting import quote
 from migrate.mysql.quoting import table as full_name
@@ -21,7 +21,7 @@ from tests.copy import types
 from tests.copy.setup import Laid, alike, lay, one_place, spread
 from tests.helpers import server_of, unique
 
-EVERYTHING = KeyRange(0, None, None)
+EVERYTHING = Chunk(0, None, None)
 
 
 @contextmanager
@@ -118,9 +118,9 @@ def test_only_the_rows_of_the_range_are_compared(box: Sandbox, tmp_path: Path) -
         if rows:
             laid.connect(index).execute(f"INSERT INTO {quote(place.table)} VALUES {', '.join(rows)}")
     with sessions_of(laid) as sessions:
-        up_to_nine = KeyRange(0, ("0",), ("9",))
+        up_to_nine = Chunk(0, ("0",), ("9",))
         assert alike(sessions, laid.table, up_to_nine)
-        assert not alike(sessions, laid.table, KeyRange(1, ("9",), None))
+        assert not alike(sessions, laid.table, Chunk(1, ("9",), None))
 
 
 def _home(laid: Laid, key: int) -> int:

@@ -177,10 +177,10 @@ def test_each_row_is_copied_once_whatever_its_key(box: Sandbox, tmp_path: Path, 
         read, inserted, present = copy.counts.rows_read, copy.counts.rows_inserted, copy.counts.rows_present
         assert (read, inserted, present) == (count, count, 0), "a gap or an overlap"
         for attempt in attempts:
-            assert alike(sessions, laid.table, attempt.range)
+            assert alike(sessions, laid.table, attempt.chunk)
             form = Form(sessions.flavours([laid.table]))
-            total = checksum.source_total(sessions.source, [laid.table], attempt.range, form)
-            assert total.rows == min(_ROWS, count - _ROWS * attempt.range.number)
+            total = checksum.source_total(sessions.source, [laid.table], attempt.chunk, form)
+            assert total.rows == min(_ROWS, count - _ROWS * attempt.chunk.number)
     names = ", ".join(f"HEX({part.strip()})" for part in case.key.split(","))
     (at_target,) = laid.target_rows(f"v, {names}").values()
     assert sorted(at_target) == sorted(laid.source_rows(f"v, {names}"))

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from migrate.chunks.keyrange import KeyRange
 from migrate.chunks.sessions import Sessions, forget
 from migrate.chunks.sessions import kept as kept_sessions
+from migrate.model.chunk import Chunk
 from migrate.mysql.connection import log_statements
 from migrate.mysql.quoting import quote
 from migrate.target.pool import TargetPool
@@ -60,7 +60,7 @@ def verified(laid: Laid) -> TableVerified:
     with closing(Sessions(laid.settings)) as sessions:
         check = TableCheck(laid.settings, (laid.table,), sessions)
         while wave := check.wave(8):
-            check.settle([check_chunk(job, key_range) for key_range in wave])
+            check.settle([check_chunk(job, chunk) for chunk in wave])
         found = check.finish()
     forget()
     return found
@@ -111,7 +111,7 @@ def test_masses_of_rows_that_the_source_does_not_have_are_summed_up_in_parts_and
     looks, pages = 2, (ROWS - left) // len(laid.table.places) // CHUNK
     assert sums.count("target 't0'") >= looks * pages * 2
 
-    gap = KeyRange(0, ("1000",), ("119000",))
+    gap = Chunk(0, ("1000",), ("119000",))
     with closing(TargetPool(laid.settings)) as pool:
         ranges = target_split.parts(pool, laid.table, gap, 0, CHUNK, MAX_BYTES)
     assert (ranges[0].low, ranges[-1].high) == (gap.low, gap.high)

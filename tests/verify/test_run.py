@@ -70,8 +70,8 @@ def compared(laid: Laid, sessions: Sessions, before: str | None, waves: int | No
     while waves is None or waves > 0:
         if not (wave := check.wave(2)):
             break
-        check.settle([check_chunk(job, key_range) for key_range in wave])
-        numbers += [key_range.number for key_range in wave]
+        check.settle([check_chunk(job, chunk) for chunk in wave])
+        numbers += [chunk.number for chunk in wave]
         waves = None if waves is None else waves - 1
     if waves is not None:
         check.wave(2)

@@ -8,6 +8,7 @@ from itertools import combinations
 from math import gcd
 
 from migrate.model.table import TableId
+from migrate.mysql.capabilities import Capability, can
 from migrate.mysql.catalog import place
 from migrate.mysql.connection import Connection
 from migrate.mysql.quoting import quote
@@ -79,7 +80,7 @@ def next_ids(connection: Connection, places: Collection[Place]) -> dict[Place, i
 
     MySQL 8.4 manual, "information_schema_stats_expiry": otherwise it is what the server knew up to a day ago.
     """
-    if connection.flavour == "mysql":
+    if can(connection, Capability.KEPT_STATISTICS):
         connection.execute("SET SESSION information_schema_stats_expiry = 0")
     sql = "SELECT TABLE_NAME, AUTO_INCREMENT FROM information_schema.TABLES WHERE TABLE_SCHEMA = %s"
     there = {

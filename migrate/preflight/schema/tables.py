@@ -6,7 +6,8 @@ import re
 from collections.abc import Sequence
 
 from migrate.model.errors import MigrateError
-from migrate.model.table import Table
+from migrate.model.table import Kind, Table
+from migrate.mysql.capabilities import Capability, can
 from migrate.mysql.catalog import load_table
 from migrate.mysql.connection import Connection
 from migrate.mysql.definition import show_create
@@ -63,11 +64,22 @@ def check(connection: Connection, source: str, wanted: TableSettings) -> tuple[T
         told = f"{wanted.name}: {key} excludes rows whose periods overlap, and their changes may come in any order"
         mend = "drop the key at the source, or leave the table out"
         return None, [Result("table", wanted.name, Verdict.PROBLEM, told, mend)]
+    if documents := _unread_documents(connection, table):
+        told = f"{wanted.name}: this server cannot tell the types inside of JSON documents ({', '.join(documents)})"
+        mend = "a source of MySQL 8.0.4 or later can; or leave the table out"
+        return None, [Result("table", wanted.name, Verdict.PROBLEM, told, mend)]
     if not table.one_partition:
         return table, [Result("table", wanted.name, Verdict.PASS, f"{wanted.name}: key ({', '.join(table.key)})")]
     why = "further unique keys" if table.key_is_exact else "a key that only the server can compare"
     message = f"{wanted.name}: key ({', '.join(table.key)}); with {why} all its changes travel in one partition"
     return table, [Result("table", wanted.name, Verdict.NOTE, message)]
+
+
+def _unread_documents(connection: Connection, table: Table) -> list[str]:
+    """Binary JSON columns of a server that has no JSON_TABLE, by which the copy reads them."""
+    if connection.flavour != "mysql" or can(connection, Capability.JSON_TABLE):
+        return []
+    return [column.name for column in table.stored if column.kind is Kind.JSON]
 
 
 def _without_overlaps(connection: Connection, table: Table) -> str:

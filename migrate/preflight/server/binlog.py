@@ -7,7 +7,7 @@ from typing import Any
 
 import pymysql
 
-from migrate.mysql import grants
+from migrate.mysql import capabilities, grants
 from migrate.mysql.catalog import show_variables
 from migrate.mysql.connection import Connection
 from migrate.mysql.errors import ACCESS_DENIED, number
@@ -44,9 +44,6 @@ def check(connection: Connection) -> list[Result]:
 
 # -- what it leaves out
 
-_END = {"mariadb": "SHOW MASTER STATUS", "mysql": "SHOW BINARY LOG STATUS"}
-_CHANNELS = {"mariadb": "SHOW ALL SLAVES STATUS", "mysql": "SHOW REPLICA STATUS"}
-_LOGS_REPLICATED = {"mariadb": "log_slave_updates", "mysql": "log_replica_updates"}
 _SEES_CHANNELS = {"mariadb": "SLAVE MONITOR", "mysql": "REPLICATION CLIENT"}
 
 
@@ -61,7 +58,7 @@ def check_left_out(connection: Connection, databases: Collection[str]) -> list[R
 def _filtered(connection: Connection, databases: Collection[str]) -> list[Result]:
     """By the columns Binlog_Do_DB and Binlog_Ignore_DB. The second counts only where the first is empty (MySQL manual,
     "Evaluation of Database-Level Replication and Binary Logging Options")."""
-    rows = _seen(connection, _END[connection.flavour])
+    rows = _seen(connection, capabilities.log_status(connection))
     if rows is None:
         return []  # the account lacks what every source needs, which the check of grants tells
     logged, ignored = ({name for name in str(column or "").split(",") if name} for column in rows[0][2:4])
@@ -76,10 +73,10 @@ def _filtered(connection: Connection, databases: Collection[str]) -> list[Result
 
 
 def _replicated(connection: Connection) -> list[Result]:
-    name = _LOGS_REPLICATED[connection.flavour]
+    name = capabilities.logs_replicated(connection)
     if show_variables(connection, name).get(name, "ON") == "ON":
         return []
-    channels = _seen(connection, _CHANNELS[connection.flavour])
+    channels = _seen(connection, capabilities.replica_status(connection))
     mend = f"{name} = ON in the server's option file, and restart it; or take the server that it replicates for source"
     if channels or (channels is None and _replicates(connection)):
         told = f"{connection.name} is a replica with {name} OFF: its binlog lacks what it replicates"

@@ -8,12 +8,14 @@ from migrate.mysql.connection import Connection
 from migrate.preflight.result import Result, Verdict
 
 LEAST = {"mysql": (8, 0), "mariadb": (10, 5)}
-"""Older ones lack what is needed: window functions, CHECK constraints by name."""
+"""Older ones lack what is needed of a target: window functions, CHECK constraints by name."""
 
-LEAST_SOURCE = {"mysql": (8, 2), "mariadb": (10, 5)}
-"""Older ones have no SHOW BINARY LOG STATUS, or no full row metadata in the binlog."""
+LEAST_SOURCE = {"mysql": (5, 6), "mariadb": (10, 5)}
+"""Older ones have no checksums of events, no fractions of seconds and no GTIDs (MySQL), or other row events."""
 
-TESTED = {"mysql": (9, 7), "mariadb": (10, 11)}
+TESTED = {"mysql": ((9, 7),), "mariadb": ((10, 5), (10, 11), (11, 4), (11, 8))}
+TESTED_SOURCE = {"mysql": ((5, 6), (9, 7)), "mariadb": TESTED["mariadb"]}
+"""docs/servers.md has the pairs; what lies between is supported by the manual."""
 
 
 def reported(connection: Connection) -> str:
@@ -24,16 +26,24 @@ def reported(connection: Connection) -> str:
 
 def check(connection: Connection, version: str, *, source: bool = False) -> list[Result]:
     """version: as `reported`; source: whether its binlog is read."""
-    least, tested = (LEAST_SOURCE if source else LEAST)[connection.flavour], TESTED[connection.flavour]
+    least = (LEAST_SOURCE if source else LEAST)[connection.flavour]
+    tested = (TESTED_SOURCE if source else TESTED)[connection.flavour]
     numbers = _numbers(version)
     told = f"{connection.name}: {connection.flavour} {version}"
     if numbers < least:
-        mend = f"{connection.flavour} {'.'.join(map(str, least))} or later is needed"
+        mend = f"{connection.flavour} {_shown(least)} or later is needed"
+        if numbers >= LEAST_SOURCE[connection.flavour]:
+            mend += ": as a source it would do, as a target, for state or for the way back not"
         return [Result("version", connection.name, Verdict.PROBLEM, f"{told} is too old", mend)]
-    if numbers != tested:
-        words = f"{told}; the service is tested with {'.'.join(map(str, tested))}: rehearse with a copy of your tables"
+    if numbers not in tested:
+        among = ", ".join(map(_shown, tested))
+        words = f"{told} goes by its manual; tested are {among}: rehearse with a copy of your tables"
         return [Result("version", connection.name, Verdict.NOTE, words)]
     return [Result("version", connection.name, Verdict.PASS, told)]
+
+
+def _shown(numbers: tuple[int, ...]) -> str:
+    return ".".join(map(str, numbers))
 
 
 def _numbers(version: str) -> tuple[int, ...]:

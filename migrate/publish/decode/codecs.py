@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from migrate.publish.decode import column_types as types
-from migrate.publish.decode import old_time as old
+from migrate.publish.decode import old_time
 from migrate.publish.decode.tablemap import ColumnMap
 from migrate.publish.decode.text import DECIMAL_BYTES, decimal_groups
 
@@ -187,9 +187,9 @@ def time2_codec(column: ColumnMap) -> Codec:
 
 
 _OLD_TIMES: Final[dict[int, tuple[str, tuple[int, ...], Callable[[bytes, int], str]]]] = {
-    types.TIMESTAMP: ("timestamp", old.TIMESTAMP_BYTES, old.old_timestamp_text),
-    types.DATETIME: ("datetime", old.DATETIME_BYTES, old.old_datetime_text),
-    types.TIME: ("time", old.TIME_BYTES, old.old_time_text),
+    types.TIMESTAMP: ("timestamp", old_time.TIMESTAMP_BYTES, old_time.old_timestamp_text),
+    types.DATETIME: ("datetime", old_time.DATETIME_BYTES, old_time.old_datetime_text),
+    types.TIME: ("time", old_time.TIME_BYTES, old_time.old_time_text),
 }
 
 

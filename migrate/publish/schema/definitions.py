@@ -15,7 +15,7 @@ from migrate.publish.schema.key_texts import same_texts
 from migrate.publish.schema.shadow import Shape
 from migrate.sharding.columns import type_text
 from migrate.sharding.places import TableRule
-from migrate.state.schema_history import BEGINNING, Version
+from migrate.state.schema_history import Version
 
 Versions = dict[Name, Version]
 COPY_AGAIN = "start a new migration and copy again"
@@ -144,7 +144,7 @@ class Definitions:
         before = version.table if version else None
         if before is not None:
             self.keep_order(name, before, shape.table, "a statement")
-        before_it = version or Version(None, since=BEGINNING)
+        before_it = version or Version(None)
         self.move({name: replace(before_it, table=shape.table, create=shape.create, gone=False, unsure="")})
 
     # -- changes

@@ -25,6 +25,7 @@ from migrate.publish.state_writes import StateWrites
 from migrate.settings import Settings, Source
 from migrate.state import compared, foreign, leading, schema_history
 from migrate.state import migration as migrations
+from migrate.state.compared import Because
 from migrate.state.foreign import Foreign, Kind
 from migrate.state.position import Position
 from migrate.state.schema_history import ByTime
@@ -226,14 +227,15 @@ class History:
         emptied = [
             Foreign((source, *(version.holds or place)), None, Kind.FOREIGN, version.since)
             for place, version in versions.items()
-            if version.emptied
+            if version.emptied and version.since is not None
         ]
 
         def put(connection: sa.Connection) -> None:
             known = schema_history.latest(connection, name) if tables else {}  # a role is noted in a freeze
             altered = any(_columns(table) != _columns(known.get(id_, table)) for id_, table in tables.items())
             if altered or any(version.unequal or version.renames for version in versions.values()):
-                compared.forget(connection, name)
+                named = ", ".join(sorted(".".join(place) for place in versions if place != schema_history.SIDE))
+                compared.forget(connection, name, Because.ALTERED, named)
             if emptied:
                 foreign.note(connection, name, emptied)
             for place, version in versions.items():

@@ -1,0 +1,89 @@
+"""One partition's share of a batch, as each step of a merge leaves it to the next: folded, resolved, planned."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from migrate.merge.fold import Fold
+from migrate.merge.group_conflicts import Asked
+from migrate.merge.owned import Owned
+from migrate.model.change import Key
+from migrate.model.message import Message, Row
+from migrate.model.table import TableId
+from migrate.state.foreign import Foreign
+from migrate.state.record import Consumed
+from migrate.target.part import Part
+from migrate.target.place import Returned
+from migrate.target.refresh import Held
+from migrate.target.routing import Place, PlannedTable, TargetDatabase
+
+Parts = dict[TargetDatabase, Part]
+CameBack = dict[tuple[Place, TableId], tuple[PlannedTable, list[Returned]]]
+Refreshes = dict[TableId, tuple[PlannedTable, Asked]]
+"""By table, or group."""
+
+
+class Marker(NamedTuple):
+    """Of values that rows of a table lost by a foreign key."""
+
+    planned: PlannedTable
+    message: Message
+
+
+@dataclass(frozen=True, slots=True)
+class Folded:
+    """What its messages say."""
+
+    owned: Owned
+    fold: Fold  # what each place shall hold
+    consumed: Consumed  # what is consumed once the databases have it
+    refreshes: Refreshes = field(default_factory=dict)  # of which no message has the last word
+    returned: CameBack = field(default_factory=dict)
+    foreign: Sequence[Foreign] = ()  # written while the side was standby: listed, and carried nowhere
+    markers: Sequence[Marker] = ()  # whose rows are to be found once the parts are written
+    images: Sequence[tuple[TableId, Key, Row]] = ()  # rows to be refreshed that made way, as the target had them
+    repeats: int = 0  # changes that were merged before
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the sources have of keys of a table, or of its group."""
+
+    planned: PlannedTable
+    asked: Asked
+    rows: Mapping[Key, Held]
+    versions: Mapping[TargetDatabase, int]  # of roles, from before the rows were read
+
+    @property
+    def rows_by_key(self) -> dict[Key, list[Row]]:
+        """None, one, or one of each table of the group that has it."""
+        return {key: [row for _, row in held] for key, held in self.rows.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """And what the sources have of the keys on which no message has the last word."""
+
+    folded: Folded
+    answers: Sequence[Answer] = ()
+    late: Refreshes = field(default_factory=dict)  # what is to be read once the parts are written
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """What each database gets."""
+
+    folded: Folded
+    parts: Parts
+    late: Refreshes = field(default_factory=dict)
+
+    @property
+    def consumed(self) -> Consumed:
+        return self.folded.consumed
+
+    @property
+    def unfinished(self) -> bool:
+        """Whether more is to be written once the parts are."""
+        return bool(self.folded.markers or self.late)

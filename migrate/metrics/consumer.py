@@ -1,0 +1,84 @@
+"""Of a consumer. Everything is counted once a batch, or where something rare happens."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter as Counts
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
+from prometheus_client import Counter, Gauge, Histogram
+
+from migrate.metrics.registry import REGISTRY, TIMES
+from migrate.metrics.weighted import Weighted
+
+received_messages = Counter(
+    "migrate_received_messages", "Messages that were read and recorded, also again after a restart", registry=REGISTRY
+)
+received_bytes = Counter("migrate_received_bytes", "Bytes of these", registry=REGISTRY)
+merged_messages = Counter("migrate_merged_messages", "Messages that were consumed", registry=REGISTRY)
+changes = Counter("migrate_changes", "Row changes of these, by what was decided", ["decision"], registry=REGISTRY)
+target_rows = Counter(
+    "migrate_target_rows", "Rows at the targets, by what was done to them", ["operation"], registry=REGISTRY
+)
+set_aside = Counter(
+    "migrate_set_aside", "What was gone on without, as a person asked for it", ["what"], registry=REGISTRY
+)
+partition_stops = Counter(
+    "migrate_partition_stops", "How often a partition came to stand still for another reason", registry=REGISTRY
+)
+merge_seconds = Histogram("migrate_merge_seconds", "Time of a merge", buckets=TIMES, registry=REGISTRY)
+transaction_seconds = Histogram(
+    "migrate_target_transaction_seconds",
+    "Time of a transaction at a target, its look-ups included",
+    ["target"],
+    buckets=TIMES,
+    registry=REGISTRY,
+)
+queue_bytes = Gauge("migrate_queue_bytes", "Bytes of messages that wait for a merge, or are in one", registry=REGISTRY)
+visible_lag = Weighted(
+    "migrate_visible_lag_seconds",
+    "From the commit of a change at the source until it is visible at the target, by message",
+    (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 15.0, 20.0, 30.0, 60.0, 120.0, 300.0, 900.0, 3600.0),
+    REGISTRY,
+)
+for _what in ("parked", "skipped", "left out"):
+    set_aside.labels(_what)  # 0, and not absent
+
+
+def received(sizes: Iterable[int]) -> None:
+    """Messages of one poll, by their bytes."""
+    found = list(sizes)
+    received_messages.inc(len(found))
+    received_bytes.inc(sum(found))
+
+
+def decided(messages: int, rows: int, repeats: int, foreign: int) -> None:
+    """Of one partition's share of a batch, once it is at the target. rows: all changes in it."""
+    merged_messages.inc(messages)
+    changes.labels("repeat").inc(repeats)
+    changes.labels("foreign").inc(foreign)
+    changes.labels("taken").inc(rows - repeats - foreign)
+
+
+def written(inserted: int, updated: int, deleted: int, empty: int) -> None:
+    target_rows.labels("inserted").inc(inserted)
+    target_rows.labels("updated").inc(updated)
+    target_rows.labels("deleted").inc(deleted)
+    target_rows.labels("deferred").inc(empty)
+
+
+def visible(committed_ms: Iterable[int]) -> None:
+    """Changes came to the target now. committed_ms: of each message, Unix milliseconds; 0 where it does not say."""
+    now = time.time()
+    counts = Counts(committed_ms)
+    counts.pop(0, None)
+    visible_lag.observe({max(0.0, now - at / 1000): count for at, count in counts.items()})
+
+
+@contextmanager
+def transaction(target: str) -> Iterator[None]:
+    """Around one; one that fails is not counted."""
+    began = time.monotonic()
+    yield
+    transaction_seconds.labels(target).observe(time.monotonic() - began)

@@ -1,0 +1,50 @@
+"""A table's `sharding:` as the config file has it: the rule itself, or a ShardingSphere rule file that holds it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+
+from migrate.model.errors import ConfigError
+from migrate.sharding.javatypes import JavaType
+from migrate.sharding.shardingsphere import RuleFile
+
+_OF_A_FILE = ("file", "content", "logic-table", "value-types")
+
+
+def spec_of(written: Mapping[str, object], table: str) -> Mapping[str, object]:
+    """The mapping that `build_rule` takes.
+
+    written: that mapping; or `file`, the name of a rule file, with `content`, its bytes, which
+    `migrate.settings.loading` adds. Beside it: `logic-table`, the table's name there (without it that of `table`, which
+    is written as `shop.orders`), and `value-types`, Java types by sharding column.
+    Raises ConfigError, which names the table, and the key or the file.
+    """
+    if "file" not in written:
+        return written
+    where = f"table '{table}': sharding"
+    unknown = next((key for key in written if key not in _OF_A_FILE), None)
+    if unknown is not None:
+        raise ConfigError(
+            f"{where}.{unknown} does not go with sharding.file",
+            hint="beside 'file' there may be 'logic-table' and 'value-types'; the rule itself is the file's",
+        )
+    content, types = written.get("content"), written.get("value-types", {})
+    if not isinstance(content, bytes):
+        raise ConfigError(f"{where}.file is the name of a ShardingSphere rule file, relative to the config file")
+    if not isinstance(types, Mapping) or not all(str(one) in {*JavaType} for one in types.values()):
+        raise ConfigError(f"{where}.value-types gives a Java type by column", hint=f"types: {', '.join(JavaType)}")
+    logic_table = str(written.get("logic-table", table.rpartition(".")[2]))
+    try:
+        return _parsed(content, str(written["file"])).spec(logic_table, {str(key): str(types[key]) for key in types})
+    except ConfigError as error:
+        raise ConfigError(f"{where}: {error.message}", hint=error.hint) from None
+
+
+@lru_cache(maxsize=8)
+def _parsed(content: bytes, name: str) -> RuleFile:
+    """One file is named by many tables."""
+    try:
+        return RuleFile(content.decode("utf-8"), name)
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{name} is no text: {error}") from None

@@ -1,0 +1,46 @@
+"""One look at a migration: all that its metrics and its alarms are made of, read at one time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+
+from migrate.settings import Settings
+from migrate.state import finished
+from migrate.state import migration as migrations
+from migrate.status import blockers, measures, snapshot
+from migrate.status.blocker import Blocker
+from migrate.status.facts import standing
+from migrate.status.measures import Measures
+from migrate.status.snapshot import Snapshot
+from migrate.status.stage import Stage
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """stage: None of a way back, which has none. seconds: that it took."""
+
+    now: Snapshot
+    stage: Stage | None
+    held: Sequence[Blocker]
+    measures: Measures
+    seconds: float = 0.0
+
+
+def look(settings: Settings, state: sa.Engine) -> Look:
+    """Now. Raises PreflightError before init, ServerError where the state database does not answer; other servers that
+    do not are blockers."""
+    began = time.monotonic()
+    with state.connect() as connection:
+        if finished.find(connection, settings.name) is not None:
+            return Look(Snapshot(settings.name, []), Stage.FINISHED, [], Measures())
+        is_way_back = bool(migrations.reverse_of(connection, settings.name))
+        more = measures.read(connection, settings)
+    now = snapshot.read(settings, state, whoever_answers=True)
+    if is_way_back:
+        return Look(now, None, blockers.of_stream(settings, now), more, time.monotonic() - began)
+    stands = standing(settings, state, now)
+    return Look(now, stands.stage, stands.held, more, time.monotonic() - began)

@@ -1,0 +1,1 @@
+"""What processes count, and where they say it."""

@@ -1,0 +1,128 @@
+"""A ShardingSphere rule file that the config names. Costs 8 s: one migration by such a file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from migrate.model.errors import ConfigError
+from migrate.model.table import Table
+from migrate.settings.loading import load
+from migrate.target.routing import Plan
+from sandbox.broker import KafkaBroker
+from sandbox.stack import Sandbox
+from tests.flow.support import Pipeline
+from tests.helpers import int_column, plan_of, raw_settings
+
+RULES = """\
+dataSources: {ds_0: {}, ds_1: {}}
+rules:
+- !SHARDING
+  tables:
+    orders:
+      actualDataNodes: ds_${0..3}.orders_$->{0..3}
+      databaseStrategy: {standard: {shardingColumn: user_id, shardingAlgorithmName: by_user}}
+      tableStrategy: {standard: {shardingColumn: id, shardingAlgorithmName: by_id}}
+    log:
+      actualDataNodes: ds_0.log_${0..1}
+      tableStrategy: {standard: {shardingColumn: id, shardingAlgorithmName: log}}
+  defaultTableStrategy: {none: }
+  shardingAlgorithms:
+    by_user: {type: INLINE, props: {algorithm-expression: 'ds_${user_id % 4}'}}
+    by_id: {type: INLINE, props: {algorithm-expression: 'orders_$->{id % 4}'}}
+    log: {type: INLINE, props: {algorithm-expression: 'log_${Math.abs(id.hashCode()) % 2}'}}
+"""
+
+
+def written(directory: Path, rules: str, *tables: dict[str, Any]) -> Path:
+    """A config file with these tables beside a file with these rules."""
+    (directory / "rules.yaml").write_text(rules, "utf-8")
+    databases = {f"ds_{number}": {"target": "t0", "database": f"db_{number}"} for number in range(4)}
+    config = directory / "migrate.yaml"
+    config.write_text(yaml.safe_dump(raw_settings(tables=list(tables), databases=databases)), "utf-8")
+    return config
+
+
+def plan(config: Path, *names: str) -> Plan:
+    columns = (int_column("id"), int_column("user_id"))
+    return plan_of(*(Table("s", "shop", name, columns, ("id",)) for name in names), settings=load(config, {}))
+
+
+def places(planned: Plan, name: str, *rows: dict[str, str]) -> list[str]:
+    rule = planned.tables["s", "shop", name].rule
+    return [str(rule.route(row)) for row in rows]
+
+
+def test_a_rule_is_the_files(tmp_path: Path) -> None:
+    made = plan(written(tmp_path, RULES, {"name": "shop.orders", "sharding": {"file": "rules.yaml"}}), "orders")
+    assert places(made, "orders", {"id": "6", "user_id": "3"}, {"id": "9", "user_id": "8"}) == [
+        "ds_3.orders_2",
+        "ds_0.orders_1",
+    ]
+
+
+def test_tables_of_a_pattern_are_looked_up_by_their_names_or_by_one(tmp_path: Path) -> None:
+    own = {"name": "shop.o*", "sharding": {"file": "rules.yaml"}}
+    one = {"name": "shop.log?", "sharding": {"file": "rules.yaml", "logic-table": "LOG"}}
+    made = plan(written(tmp_path, RULES, own, one), "orders", "log1", "log2")
+    assert [len(made.tables["s", "shop", name].places) for name in ("orders", "log1", "log2")] == [16, 2, 2]
+
+
+def test_a_java_type_that_the_file_does_not_know_is_given(tmp_path: Path) -> None:
+    """The hash of -2 is odd for a Long, even for an Integer."""
+    row = {"id": "-2", "user_id": "0"}
+    for types, place in ({}, "ds_0.log_0"), ({"value-types": {"ID": "Long"}}, "ds_0.log_1"):
+        table = {"name": "shop.log", "sharding": {"file": "rules.yaml", **types}}
+        assert places(plan(written(tmp_path, RULES, table), "log"), "log", row) == [place]
+
+
+def test_another_rule_in_the_file_is_another_rule_and_a_comment_is_none(tmp_path: Path) -> None:
+    table = {"name": "shop.orders", "sharding": {"file": "rules.yaml"}}
+    first, commented, other = (
+        plan(written(tmp_path, rules, table), "orders").tables["s", "shop", "orders"].rule_hash
+        for rules in (RULES, f"# a comment\n{RULES}", RULES.replace("user_id % 4", "(user_id + 1) % 4"))
+    )
+    assert first == commented != other
+
+
+@pytest.mark.parametrize(
+    ("sharding", "message"),
+    [
+        ({"file": "none.yaml"}, "tables: shop.orders: sharding.file: cannot read .*none.yaml: No such file"),
+        ({"file": "rules.yaml", "nodes": "ds_0.t"}, r"sharding\.nodes does not go with sharding\.file"),
+        ({"file": "rules.yaml", "value-types": {"id": "Lon"}}, r"sharding\.value-types gives a Java type by column"),
+        (
+            {"file": "rules.yaml", "logic-table": "there"},
+            r"table 'shop\.orders': sharding: rules.yaml has no table 'there'",
+        ),
+        ({"file": 7}, r"sharding\.file is the name of a ShardingSphere rule file"),
+    ],
+)
+def test_what_is_wrong_is_named(tmp_path: Path, sharding: dict[str, Any], message: str) -> None:
+    config = written(tmp_path, RULES, {"name": "shop.orders", "sharding": sharding})
+    with pytest.raises(ConfigError, match=message):
+        plan(config, "orders")
+
+
+def test_a_migration_by_a_rule_file_puts_every_row_where_the_file_says(
+    box: Sandbox, kafka: KafkaBroker, tmp_path: Path
+) -> None:
+    pipe = Pipeline(box, kafka, tmp_path, f"rule_file_{box.source.flavour}")
+    config = yaml.safe_load(pipe.migration.config.read_text("utf-8"))
+    config["tables"][0]["sharding"] = {"file": "rules.yaml"}
+    pipe.migration.config.write_text(yaml.safe_dump(config), "utf-8")
+    (pipe.migration.config.parent / "rules.yaml").write_text(RULES, "utf-8")
+    pipe.migration.do("init")
+    pipe.close_copy()
+    try:
+        pipe.migration.begin()
+        pipe.sql("INSERT INTO orders (user_id, amount) VALUES (1, 1), (2, 2), (3, 3), (4, 4), (5, 5)")
+        pipe.sql("UPDATE orders SET user_id = user_id + 1 WHERE id > 2", "DELETE FROM orders WHERE id = 4")
+        pipe.migration.do("drain")
+    finally:
+        pipe.migration.stop()
+    assert len(pipe.box.source.query(f"SELECT 1 FROM {pipe.source}.orders")) == 4
+    assert pipe.differences() == []
