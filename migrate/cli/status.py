@@ -34,14 +34,16 @@ _SECONDS = 2.0
 
 def status(
     context: typer.Context,
-    watch: Annotated[bool, typer.Option("--watch", help="Keep it on the screen, until Ctrl-C or the end.")] = False,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Refresh it on the screen until Ctrl-C or the end of the migration.")
+    ] = False,
     as_json: Json = False,
     exit_code: Annotated[
         bool,
         typer.Option("--exit-code", help="Exit with 0 where all is well, 1 where a person is needed, 2 if unknown."),
     ] = False,
 ) -> None:
-    """Say where the migration stands, what holds it back, and what to type next."""
+    """Show where the migration stands, what holds it back, and which command to run next."""
     if watch and (as_json or exit_code):
         raise ConfigError(f"--watch and {'--json' if as_json else '--exit-code'} exclude each other")
     settings = context.obj.load("status")
@@ -95,7 +97,7 @@ def _ended(settings: Settings, state: sa.Engine) -> dict[str, Any] | None:
         switched = cutover.latest(connection, settings.name, outcome=cutover.Outcome.DONE)
     return {
         "stage": Stage.FINISHED,
-        "holds_back": [] if found.done else ["`migrate finish` was interrupted: what it cleans is not all clean"],
+        "holds_back": [] if found.done else ["`migrate finish` was interrupted: not everything is cleaned up"],
         "next": "" if found.done else f"migrate finish {found.summary.get('options', '--yes')}",
         "migration": settings.name,
         "finished": found.at,
@@ -108,7 +110,7 @@ def _ended(settings: Settings, state: sa.Engine) -> dict[str, Any] | None:
 def _told_ended(about: dict[str, Any]) -> str:
     ended, side = about["finished"], about["summary"]["side"]
     lines = [f"stage: finished, {ended:%Y-%m-%d %H:%M:%S} UTC; applications are at the {side}s"]
-    lines += [f"  held back: {reason} (`{about['next']}` goes on)" for reason in about["holds_back"]]
+    lines += [f"  held back: {reason} (`{about['next']}` continues it)" for reason in about["holds_back"]]
     if switched := about["last_cutover"]:
         lines.append(f"last switch: run {switched['number']}, {switched['direction']}, {switched['outcome']}")
     for table in about["summary"]["copied"]:
@@ -211,7 +213,7 @@ def page(now: Snapshot, stands: StageStatus | None, meant: Callable[[str], str])
             + (
                 "a verification of all tables that began later was clean"
                 if row["verified"]
-                else "the target lacks the row or has an older one, unless it came again since (`migrate verify` tells)"
+                else "the target lacks the row or has an older one, unless it came again since (see `migrate verify`)"
             ),
         )
     for line in shown_check(now.check):

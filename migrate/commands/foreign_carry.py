@@ -187,7 +187,7 @@ class Carrier:
         if len(held) > 1:
             raise StopError(
                 f"a row of {planned.table.full_name} is in several tables of group '{planned.group}'",
-                hint="delete it where it does not belong, and again",
+                hint="delete it where it does not belong, then try again",
                 code=Code.KEY,
             )
         return held[0] if held else (planned, None)
@@ -220,8 +220,8 @@ class Carrier:
                     yield connection
                 except pymysql.err.IntegrityError as error:
                     raise StopError(
-                        f"the active side refuses a row of {planned.table.full_name} (error {number(error)}): a unique"
-                        " value is another row's, or a foreign key does not hold",
+                        f"the active side refuses a row of {planned.table.full_name} (error {number(error)}): another"
+                        " row has its unique value, or a foreign key is violated",
                         hint="carry or change that other row first, or `migrate foreign discard`",
                         code=Code.KEY,
                     ) from error
@@ -244,9 +244,9 @@ class Carrier:
 
 def _taken_along(planned: PlannedTable, child: _Child, what: str) -> StopError:
     return StopError(
-        f"rows of {child.table} go or change with a row of {planned.table.full_name} that {what},"
-        f" by foreign key {child.key}",
-        hint="carry those rows too, or move them first, and again",
+        f"foreign key {child.key} would delete or change rows of {child.table} with a row of {planned.table.full_name}"
+        f" that {what}",
+        hint="carry those rows too, or move them first, then try again",
         code=Code.KEY,
     )
 
@@ -254,5 +254,5 @@ def _taken_along(planned: PlannedTable, child: _Child, what: str) -> StopError:
 def _changed(planned: PlannedTable, side: str) -> PreflightError:
     return PreflightError(
         f"a row of {planned.table.full_name} was changed at the {side} side meanwhile",
-        hint="it was not written; `migrate foreign compare`, and again",
+        hint="it was not written; run `migrate foreign compare`, then try again",
     )

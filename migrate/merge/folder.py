@@ -208,8 +208,8 @@ class Folder:
             told = f"{table.full_name}: a {message.type} statement is in the topic"
             if message.type in _TAKE_ROWS:
                 raise StopError(
-                    f"{told}: the rows that it takes away stay at the targets",
-                    hint="`migrate verify --repair` takes them out there, once the message is left out",
+                    f"{told}: the rows that it removes stay at the targets",
+                    hint="`migrate verify --repair` deletes them there, once the message is left out",
                     code=Code.MESSAGE,
                 )
             if planned.ddl == "stop":
@@ -227,7 +227,7 @@ class Folder:
         place = next((place for place in planned.places if (place.database.name, place.table) == wanted), None)
         if place is None:
             raise StopError(
-                f"a delayed delete speaks of {wanted[0]}.{wanted[1]}, which is no place of {planned.table.full_name}",
+                f"a delayed delete names {wanted[0]}.{wanted[1]}, which is no place of {planned.table.full_name}",
                 hint="the sharding rule changed while the migration ran",
                 code=Code.MESSAGE,
             )

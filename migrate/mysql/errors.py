@@ -81,10 +81,11 @@ def explain(error: BaseException, what: str) -> MigrateError:
             f"{what}: a grant is missing: {text(error)}", hint="docs/grants.md lists what each server needs"
         )
     if code == UNKNOWN_DATABASE:
-        return ServerError(f"{what}: {text(error)}", hint="create the database or mend its name in the config")
+        return ServerError(f"{what}: {text(error)}", hint="create the database, or fix its name in the config")
     if code in _NO_CONNECTION or isinstance(error, ConnectionError | TimeoutError):
         return ServerError(
-            f"{what}: the server does not answer: {text(error)}", hint="is it running, and are host and port right?"
+            f"{what}: the server does not answer: {text(error)}",
+            hint="check that it is running, and that host and port are right",
         )
     return ServerError(f"{what}: {text(error)}")
 

@@ -53,8 +53,8 @@ class EqualKeys:
         say."""
         if not self._are_one(table, [KeyColumn(column) for column in table.key_columns], key, stored):
             raise StopError(
-                f"{table.full_name}: the target takes key {key_json(key)} and key {key_json(stored)} for one, and"
-                f" {_for_two(table)}, and the target can hold one row",
+                f"{table.full_name}: the target treats key {key_json(key)} and key {key_json(stored)} as equal, but"
+                f" {_for_two(table)}; the target can hold only one of the rows",
                 hint=f"{_ALTER}; else give one of them another key at the source, {_AND_THEN}",
                 code=Code.SOURCE,
             )
@@ -70,8 +70,9 @@ class EqualKeys:
         if not self._are_one(table, parts, row[1], holder[1]):
             names = ", ".join(part.column.name for part in parts)
             raise StopError(
-                f"{table.full_name}: the target takes what key {key_json(row[0])} and key {key_json(holder[0])} have in"
-                f" its unique key ({names}) for one, and {_for_two(table)}, and each would evict the other for ever",
+                f"{table.full_name}: the target treats the values of key {key_json(row[0])} and key"
+                f" {key_json(holder[0])} in its unique key ({names}) as equal, but {_for_two(table)}; each row would"
+                " evict the other for ever",
                 hint=f"{_ALTER}; else give one of them another value at the source, {_AND_THEN}",
                 code=Code.SOURCE,
             )
@@ -113,4 +114,4 @@ class EqualKeys:
 
 
 def _for_two(table: Table) -> str:
-    return f"source '{table.source}' for two: their collations are not the same"
+    return f"source '{table.source}' treats them as different: their collations are not the same"

@@ -309,7 +309,7 @@ def _value(row: Row, name: str, table: Table) -> str | None:
     except KeyError:
         raise StopError(
             f"{table.full_name}: column {name} is missing in a row image",
-            hint="the source's columns changed: docs/operations.md#altering-a-table has how the targets follow",
+            hint="the source's columns changed: docs/operations.md#altering-a-table says how to alter the targets",
             code=Code.TARGET,
         ) from None
 

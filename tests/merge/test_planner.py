@@ -252,7 +252,7 @@ def test_a_statement_of_another_producer_about_an_index_stops_nothing(kind: str)
 
 @pytest.mark.parametrize(("database", "table"), [("ds_0", "t_9"), ("ds_9", "t_0")])
 def test_a_delayed_delete_for_no_place_of_the_table_stops(database: str, table: str) -> None:
-    with pytest.raises(StopError, match=rf"speaks of {database}\.{table}, which is no place of shop\.t"):
+    with pytest.raises(StopError, match=rf"a delayed delete names {database}\.{table}, which is no place of shop\.t"):
         plan(owned(), batch(delayed("7", database, table)))
 
 

@@ -403,7 +403,7 @@ def test_a_table_renamed_away_and_back_is_followed(followed: Followed) -> None:
 def test_rows_that_change_while_the_table_has_another_name_stop(followed: Followed) -> None:
     start = followed.here
     followed.sql("RENAME TABLE t TO away", "INSERT INTO away (id) VALUES (1)")
-    assert f"rows of {followed.database}.t change while it bears the name" in followed.stopped(start).message
+    assert f"rows of {followed.database}.t change while it is named" in followed.stopped(start).message
 
 
 def test_sql_modes_decide_what_a_quote_is(followed: Followed) -> None:

@@ -55,7 +55,9 @@ def test_a_row_is_not_taken_for_another_ones(crossed: Sandbox, writer: tuple[Pla
     places.insert(connection, [{"n": "1", "k": one, "v": "1"}, {"n": "1", "k": "a", "v": "1"}])
     for key, there in ((("1", one), True), (("1", "A"), True), (("2", other), False)):
         assert (places.present(connection, [key]) == {key}) is there
-    with pytest.raises(StopError, match="for one, and source 'main' for two: their collations") as caught:
+    with pytest.raises(
+        StopError, match="as equal, but source 'main' treats them as different: their collations"
+    ) as caught:
         places.present(connection, [("1", other)])
     assert "`migrate parked skip`" in caught.value.hint
     places.delete(connection, [("1", one)])
@@ -71,7 +73,9 @@ def test_a_key_of_a_target_that_was_altered_alone_is_not_taken_for_another_ones(
     stricter, looser = PADDED.format("utf8mb4", "bin"), PADDED.format("utf8mb4", "general_ci")
     with made(box.source, box.targets[0], stricter, looser) as (places, connection):
         places.insert(connection, [{"k": "a", "v": "1"}])
-        with pytest.raises(StopError, match="for one, and source 'main' for two: their collations") as caught:
+        with pytest.raises(
+            StopError, match="as equal, but source 'main' treats them as different: their collations"
+        ) as caught:
             places.present(connection, [("A",)])
         assert "where the target table has another collation than the source's, alter it to match" in caught.value.hint
     with made(box.source, box.targets[0], looser, looser) as (places, connection):
@@ -109,7 +113,7 @@ def test_a_row_that_the_source_has_beside_another_one_does_not_make_way_for_it(
     """Lost: both rows by turns, and the consumer's time: each evicted the other, was refreshed, and was evicted."""
     stricter, looser = UNIQUE.format("utf8mb4_bin"), UNIQUE.format("utf8mb4_general_ci")
     with made(box.source, box.targets[0], stricter, looser) as found:
-        told = rf'what key \["2"\] and key \["1"\] have in its unique key \({names}\) for one, and source .main. for'
+        told = rf'the values of key \["2"\] and key \["1"\] in its unique key \({names}\) as equal, but source .main. '
         with pytest.raises(StopError, match=told) as caught:
             evicted_by(found, u, p)
         assert "`migrate parked skip`" in caught.value.hint
@@ -129,5 +133,5 @@ def test_a_unique_value_that_only_another_flavour_takes_for_one_stops_its_row(cr
         with connection.transaction():
             places.insert(connection, [{"id": "1", "u": one}, {"id": "2", "u": "a"}])
             assert [row["id"] for row in places.insert_taking(connection, [{"id": "3", "u": "A"}])] == ["2"]
-            with pytest.raises(StopError, match="each would evict the other for ever"):
+            with pytest.raises(StopError, match="each row would evict the other for ever"):
                 places.insert_taking(connection, [{"id": "4", "u": other}])
