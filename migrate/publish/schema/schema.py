@@ -33,6 +33,11 @@ _FOLLOW = (
     "make its target tables the same by hand, set tables[].ddl: ignore and start again; or undo it at the source,"
     f" {COPY_AGAIN}"
 )
+_FOLLOW_STANDBY = (
+    "applications are at the other side, and nothing of this one is carried: make the other side's tables the same, set"
+    " tables[].ddl: ignore and start again (docs/operations.md#altering-a-table); or undo it here,"
+    f" {COPY_AGAIN}"
+)
 
 
 class Replays(Protocol):
@@ -113,7 +118,7 @@ class Schema:
             return False
         ddl = self._resolved(ddl)
         with_rows = [name for name in ddl.names if name in self._selected or self.known.holds(name)]
-        step = _Step(ddl, statement, since)
+        step = _Step(ddl, statement, since, standby=standby)
         if ddl.verb is Verb.CREATE:
             moved = self._create(step)
         elif ddl.verb is Verb.TRUNCATE and standby:
@@ -366,7 +371,7 @@ class Schema:
 
     def _policy(self, step: _Step, name: Name, why: str) -> None:
         if not self._selected[name].follows:
-            raise step.stop(name, why, _FOLLOW)
+            raise step.stop(name, why, _FOLLOW_STANDBY if step.standby else _FOLLOW)
         log.warning("statement followed, as configured", table=full(name), statement=_text(step.statement), reason=why)
 
 
@@ -376,6 +381,7 @@ class _Step:
     statement: Statement
     since: Coordinate
     does: Ddl | None = None  # without the clauses that have no effect
+    standby: bool = False  # applications are not at the side that is read
 
     def stop(self, name: Name, why: str, hint: str) -> StopError:
         because = f" ({why})" if why else ""
