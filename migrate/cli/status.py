@@ -22,7 +22,7 @@ from migrate.model.errors import ConfigError, MigrateError
 from migrate.model.words import counted
 from migrate.settings import Settings
 from migrate.state import cutover, database, finished, verification
-from migrate.status import blockers, snapshot, told
+from migrate.status import blockers, snapshot, told, unlike_tables
 from migrate.status.facts import standing
 from migrate.status.snapshot import Snapshot
 from migrate.status.stage import Stage, StageStatus
@@ -30,6 +30,7 @@ from migrate.status.verdict import Verdict, verdict
 from migrate.terminal import Printable, console, printable
 
 _SECONDS = 2.0
+_UNLIKE_SECONDS = 60.0
 
 
 def status(
@@ -127,11 +128,12 @@ def _told_ended(about: dict[str, Any]) -> str:
 
 def _watch(settings: Settings, state: sa.Engine, asked: Any) -> None:
     """Redraws until the migration is finished; servers that are away for a while are told, and asked again."""
+    unlike = unlike_tables.kept(_UNLIKE_SECONDS)
     with Live(console=console(highlight=False), auto_refresh=False) as live:
         while True:
             try:
                 ended = _ended(settings, state)
-                live.update(Printable(_frame(settings, state, ended, asked)), refresh=True)
+                live.update(Printable(_frame(settings, state, ended, asked, unlike)), refresh=True)
                 if ended is not None and not ended["next"]:
                     return
             except MigrateError as error:
@@ -139,11 +141,13 @@ def _watch(settings: Settings, state: sa.Engine, asked: Any) -> None:
             time.sleep(_SECONDS)
 
 
-def _frame(settings: Settings, state: sa.Engine, ended: dict[str, Any] | None, asked: Any) -> RenderableType:
+def _frame(
+    settings: Settings, state: sa.Engine, ended: dict[str, Any] | None, asked: Any, unlike: unlike_tables.Look
+) -> RenderableType:
     if ended is not None:
         return Text(_told_ended(ended))
     now = snapshot.read(settings, state, whoever_answers=True)
-    return page(now, None if asked.reverse else standing(settings, state, now), asked.meant)
+    return page(now, None if asked.reverse else standing(settings, state, now, unlike), asked.meant)
 
 
 def page(now: Snapshot, stands: StageStatus | None, meant: Callable[[str], str]) -> RenderableType:
