@@ -112,7 +112,7 @@ class Carrier:
 
     def _refuse_left_behind(self, wanted: Wanted, connection: sa.Connection) -> None:
         """Before anything is written. Raises StopError, ServerError."""
-        keys = schema_history.Reading(lambda action: action(connection), self._settings.name).foreign_keys()
+        keys = schema_history.HistoryReader(lambda action: action(connection), self._settings.name).foreign_keys()
         children = Children(self._plan, keys, self._session)
         carried = {(one.table.id, key) for planned, key in wanted for one in self._plan.members(planned)}
         for planned, key in wanted:

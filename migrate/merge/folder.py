@@ -15,8 +15,8 @@ from migrate.merge.owned import OwnedPartition
 from migrate.merge.shares import CameBack, Folded, Marker, Refreshes
 from migrate.merge.skipped_rows import RowRefused, SkippedRows
 from migrate.merge.table_versions import History, Layouts
-from migrate.merge.trusted_places import TrustedPlaces
 from migrate.merge.trusted_places import Place as LogFile
+from migrate.merge.trusted_places import TrustedPlaces
 from migrate.metrics import consumer as measured
 from migrate.model.change import Change, Key, changes, key_of
 from migrate.model.coordinate import Coordinate
