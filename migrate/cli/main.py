@@ -31,7 +31,7 @@ PANELS = {
     "Set up": {"preflight": "set_up", "init": "set_up", "bundle": "bundle"},
     "Run": dict.fromkeys(("run", "publish", "consume", "commit", "requeue"), "processes") | {"check": "verify"},
     "Copy and verify": {"copy": "copy", "throttle": "throttle", "drain": "stream", "verify": "verify"},
-    "Look": {"status": "status", "explain": "explain", "switch": "cutover"},
+    "Look": {"status": "status", "explain": "explain", "switch": "cutover", "alarms": "alarms"},
     "Switch": dict.fromkeys(("cutover", "rollback", "finish", "web"), "cutover"),
     "Repair": {"refresh": "stream", "parked": "parked", "foreign": "foreign", "repartition": "stream"},
 }

@@ -8,6 +8,7 @@ CLEANUP = "cleanup"
 REQUEUE = "requeue"
 CHECK = "check"
 CUTOVER = "cutover"
+ALARMS = "alarms"
 SINGLE = (COMMIT, CLEANUP, REQUEUE, CHECK)
 """Of which one works at a time, besides the publishers."""
 

@@ -26,7 +26,9 @@ _CONF, _PID = "supervisord.conf", "supervisord.pid"
 def process_names(settings: Settings) -> dict[str, list[str]]:
     """The processes of a migration: name → arguments of `migrate`."""
     publishers = {f"publish-{source.name}": ["publish", "--source", source.name] for source in settings.sources}
-    return {**publishers, "consume": ["consume"], "commit": ["commit"], "requeue": ["requeue"], "check": ["check"]}
+    more = {"alarms": ["alarms", "run"]} if settings.alarms.to else {}
+    single = {name: [name] for name in ("consume", "commit", "requeue", "check")}
+    return {**publishers, **single, **more}
 
 
 def write_config(settings: Settings, config: Path, directory: Path, options: Sequence[str] = ()) -> Path:

@@ -4,6 +4,8 @@ Others use `model.Settings`, `servers.Source`, `tables.TableSettings`, `loading.
 `load(path)` is the only way in. Every mistake becomes one `ConfigError` line that names the key.
 """
 
+from migrate.settings.alarms import Alarms as Alarms
+from migrate.settings.alarms import Receiver as Receiver
 from migrate.settings.cutover import Cutover as Cutover
 from migrate.settings.cutover import Hooks as Hooks
 from migrate.settings.loading import load as load

@@ -11,6 +11,7 @@ from pydantic import Field, SecretStr, field_validator, model_validator
 from migrate.model.errors import ConfigError
 from migrate.model.message import CANAL
 from migrate.model.secrets import is_secret, refuse_sample
+from migrate.settings.alarms import Alarms
 from migrate.settings.base import Name, Positive, Seconds, Section, TopicName
 from migrate.settings.cutover import Cutover
 from migrate.settings.metrics import Metrics
@@ -221,6 +222,7 @@ class Settings(Section):
     cutover: Cutover = Cutover()
     web: Web = Web()
     metrics: Metrics = Metrics()
+    alarms: Alarms = Alarms()
     connections: Connections = Connections()
     lease: Lease = Lease()
     logging: Logging = Logging()

@@ -73,7 +73,7 @@ def read(settings: Settings, state: sa.Engine, now: Snapshot) -> StageFacts:
 
 def _running(connection: sa.Connection, name: str) -> bool:
     """Whether a process of a way runs."""
-    return bool(lease.holders(connection, name).keys() - {process_names.CUTOVER})
+    return bool(lease.holders(connection, name).keys() - {process_names.CUTOVER, process_names.ALARMS})
 
 
 def _followed(connection: sa.Connection, settings: Settings, switched: CutoverRun) -> bool:

@@ -1,4 +1,4 @@
-"""`migrate run` on a directory that another one works in. Costs 1 s."""
+"""`migrate run`: its processes, and a directory that another one works in. Costs 1 s."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from migrate.model.errors import ConfigError
-from migrate.processes.supervisor import refuse_second, write_config
+from migrate.processes.supervisor import process_names, refuse_second, write_config
 from tests.helpers import make_settings
 
 
@@ -38,3 +38,9 @@ def test_a_second_supervisor_in_one_directory_is_refused(tmp_path: Path) -> None
         pid.write_text(str(other.pid), "ascii")
         refuse_second(tmp_path)
         other.communicate()
+
+
+def test_alarms_have_a_process_where_somebody_is_told() -> None:
+    assert "alarms" not in process_names(make_settings())
+    told = make_settings(alarms={"to": [{"name": "one", "command": ["page"]}]})
+    assert process_names(told)["alarms"] == ["alarms", "run"]

@@ -58,6 +58,8 @@ def _of_role(settings: Settings, role: str, server: Server) -> dict[str, int]:
         return {"consume": consume, "commit": 1, "check": 1, "copy": copy + 2, "verify": verify + 1, **_COMMANDS}
     publish = SESSIONS + 1  # one tries the log's statements
     each = dict.fromkeys(("consume", "commit", "requeue", "check", "copy"), SESSIONS)
+    if settings.alarms.to:
+        each["alarms"] = SESSIONS
     return {
         "publish": publish * len(settings.sources),
         **each,

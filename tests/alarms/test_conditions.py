@@ -1,0 +1,119 @@
+"""What is an alarm, of each kind, and what is none."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from migrate.alarms.conditions import Condition, Kind, conditions, remembered, untold
+from migrate.model import process_names
+from migrate.settings import Settings
+from migrate.state import stop_reason
+from migrate.state.reached import Lost
+from migrate.status.look import Look
+from migrate.status.measures import Held
+from migrate.status.snapshot import PartitionStatus
+from tests.alarms.looks import AT, settings_of, verified, well, with_measures
+
+LEASE = process_names.publisher("s")
+
+
+def found(settings: Settings, *looks: Look, seconds: float = 10.0) -> list[Condition]:
+    """By the last of these looks, so many seconds apart."""
+    memory: Any = {}
+    at = AT
+    for look in looks:
+        at += timedelta(seconds=seconds)
+        memory = remembered(memory, look, at)
+    return list(conditions(settings, looks[-1], memory, at))
+
+
+def halted(process: str) -> Look:
+    one = {"process": process, "reason": 'key ["canary"] is refused', "code": "target", "since": "", "at": ""}
+    return well(halted=[one])
+
+
+def behind(**partition: Any) -> Look:
+    return well(partitions=[replace(PartitionStatus("t", 0, 5, 9, 5, 9, "here:2"), **partition)])
+
+
+def moved(holder: str) -> Look:
+    look = well()
+    return with_measures(look, leases={**look.measures.leases, LEASE: Held(holder, 2)})
+
+
+PARTITION = stop_reason.of_partition("t", 0)
+LEADING = well().now.leading
+CASES: list[tuple[str, list[Look], Kind, str]] = [
+    ("a partition stands still", [halted(PARTITION)], Kind.BLOCKED, PARTITION),
+    ("a process stopped", [halted("check")], Kind.STOPPED, "check"),
+    ("a topic is gone", [well(gone={"t"})], Kind.STOPPED, "t"),
+    ("no publisher", [well(leading={k: v for k, v in LEADING.items() if k != LEASE})], Kind.MISSING, LEASE),
+    ("no committer", [well(leading={k: v for k, v in LEADING.items() if k != "commit"})], Kind.MISSING, "commit"),
+    ("no consumer", [well(partitions=[PartitionStatus("t", 0, 5, 5, 5, 9)])], Kind.MISSING, "consume"),
+    ("a source is away", [well(sources=[replace(well().now.sources[0], problem="away")])], Kind.UNREACHABLE, "s"),
+    ("a target is away", [well(unanswered=["target 't0': away"])], Kind.UNREACHABLE, ""),
+    ("it is behind", [well(lag_seconds=301.0)], Kind.LAG, ""),
+    ("nothing comes on", [behind()] * 70, Kind.NO_PROGRESS, ""),
+    ("the check found a difference", [well(differing=1)], Kind.DIFFERENT, ""),
+    ("a verification did", [with_measures(well(), verified=verified(2))], Kind.DIFFERENT, ""),
+    ("a change is parked", [well(parked=1)], Kind.PARKED, ""),
+    ("a message is left out", [well(left_out=1, left_out_since=1)], Kind.LEFT_OUT, ""),
+    ("a row is left out", [well(oversized=[{"verified": False}])], Kind.LEFT_OUT, ""),
+    ("a foreign write", [well(foreign=3)], Kind.FOREIGN, ""),
+    ("a server came back with less", [well(lost=[Lost(("t0", "d0"), "t [0]", 1, 2, 2)])], Kind.LOST, ""),
+    ("another machine has a lease", [well(), moved("there:1")], Kind.TAKEOVER, LEASE),
+    ("a failover", [well(), with_measures(well(), failovers={"s": 1})], Kind.FAILOVER, "s"),
+    ("a certificate is old", [with_measures(well(), certificate_age=90_000.0)], Kind.CERTIFICATE, ""),
+]
+
+
+@pytest.mark.parametrize(("looks", "kind", "subject"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])
+def test_each_kind_is_told_alone(looks: list[Look], kind: Kind, subject: str) -> None:
+    told = found(settings_of(certificate_hours=24), *looks)
+    assert [(one.kind, one.subject) for one in told] == [(kind, subject)]
+    assert told[0].remedy.startswith("migrate ")
+    assert "canary" not in told[0].message, "a row's key is for nobody elsewhere"
+
+
+def test_every_kind_has_a_case() -> None:
+    assert {kind for _, _, kind, _ in CASES} | {Kind.TEST} == set(Kind)
+
+
+@pytest.mark.parametrize(
+    "looks",
+    [
+        [well()],
+        [well(lag_seconds=299.0)],
+        [well()] * 100,  # idle, and nothing waits
+        [*[well()] * 100, behind()],  # what waits has just come
+        [behind(consumed=number, end=number + 4) for number in range(100)],
+        [well(left_out=2)],  # verified since
+        [well(oversized=[{"verified": True}])],
+        [with_measures(well(), failovers={"s": 1})],  # from before the first look
+        [moved("there:1")],
+        [well(), moved("here:7")],  # a restart
+        [well(), moved("there:1"), *[moved("there:1")] * 95],  # long over
+        [with_measures(well(), certificate_age=80_000.0)],
+    ],
+)
+def test_what_is_well_is_not_told(looks: list[Look]) -> None:
+    assert found(settings_of(certificate_hours=24), *looks) == []
+
+
+def test_each_kind_can_be_turned_off() -> None:
+    off: dict[str, Any] = dict.fromkeys(
+        ("stopped_seconds", "missing_seconds", "unreachable_seconds", "lag_seconds", "no_progress_seconds")
+    )
+    off |= dict.fromkeys(("differences", "parked", "left_out", "foreign", "losses", "certificate_hours"))
+    off |= {"takeovers": False, "failovers": False}
+    for _, looks, kind, _ in CASES:
+        assert found(settings_of(**off), *looks) == [], kind
+
+
+def test_what_a_server_that_is_away_would_have_told_is_unknown() -> None:
+    assert untold(well()) == frozenset()
+    assert {Kind.PARKED, Kind.LOST} <= untold(well(unanswered=["target 't0': away"]))
