@@ -49,11 +49,10 @@ def _run(receiver: Receiver, letter: Letter) -> None:
     try:
         code = process.wait(receiver.seconds)
     except subprocess.TimeoutExpired as error:
-        raise _refused(receiver, f"it did not end within {receiver.seconds:g} s") from error
-    finally:
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, signal.SIGKILL)  # with all that it started
         process.wait()
+        raise _refused(receiver, f"it did not end within {receiver.seconds:g} s") from error
     if code:
         raise _refused(receiver, f"exit status {code}")
 
