@@ -1,4 +1,4 @@
-"""`migrate alarms run` beside a real migration, with a real HTTP receiver, and with one that hangs."""
+"""`migrate alarms run` beside a real migration, with a real HTTP receiver, and with one that hangs. Costs 25 s."""
 
 from __future__ import annotations
 
