@@ -20,7 +20,7 @@ from migrate.model.errors import ConfigError, PreflightError, ServerError
 from migrate.processes.runtime import Runtime, run_process
 from migrate.settings import Settings
 from migrate.state.database import in_transaction
-from migrate.state.lease import Held
+from migrate.state.lease import HeldLease
 from migrate.status.look import look
 
 log = structlog.get_logger("migrate.alarms")
@@ -44,7 +44,7 @@ def watch(settings: Settings) -> None:
 
 
 class Watch:
-    def __init__(self, runtime: Runtime, held: Held) -> None:
+    def __init__(self, runtime: Runtime, held: HeldLease) -> None:
         self._runtime = runtime
         self._settings = runtime.settings
         self._held = held

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from migrate.commands import foreign, preconditions
 from migrate.commands.cutover_context import CutoverContext
-from migrate.cutover import entered_side, lost_server, side_roles
+from migrate.cutover import entered_side, lost_server, side_roles, whole_logs
 from migrate.cutover.catch_up import pass_up_to
 from migrate.model.errors import ServerError
 from migrate.publish.start_position import SourceEnd
@@ -33,6 +33,7 @@ def check(context: CutoverContext) -> None:
         late_triggers.refuse_triggers(context.state, streams if context.direction is Direction.THERE else streams[:1])
     common = context.settings, context.state, context.direction
     preconditions.refuse_unready(*common, streams, context.plan, context.servers, context.without)
+    refuse_holes(context)
     side_roles.refuse_lacking(context.written)
     side_roles.align(context.written, context.state)
     refuse_closed(context)
@@ -46,6 +47,12 @@ def refuse_closed(context: CutoverContext) -> None:
     entered_side.refuse_closed(
         context.state, context.settings.name, context.side.other, context.others, context.servers, stop
     )
+
+
+def refuse_holes(context: CutoverContext) -> None:
+    """Raise PreflightError where changes may be missing from a log that is read. ServerError."""
+    whole_logs.refuse_holes(context.state, context.stream.name, context.plan, context.servers)
+    whole_logs.refuse_holes(context.state, context.other.name, context.written[1].plan, context.others)
 
 
 def hurry(context: CutoverContext, *streams: Settings) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import sqlalchemy as sa
 
-from migrate.commands.cutover_check import drain, read_other_side, refuse_closed
+from migrate.commands.cutover_check import drain, read_other_side, refuse_closed, refuse_holes
 from migrate.commands.cutover_context import CutoverContext
 from migrate.cutover import freeze_deadline, lost_server, side_roles
 from migrate.cutover.catch_up import StreamComparison, pass_up_to, refuse_copied_since
@@ -88,6 +88,7 @@ class Freeze:
             end = self._ends[server.name] = server.lock(tables, wait, self._left() + freeze_deadline.GRACE, ended)
             end.refuse_earlier(server.name, before)
             self._report.ends[server.name] = f"{end.at.file}:{end.at.pos}"
+        refuse_holes(context)  # a server that restarts later lets go of its locks
 
     def _drain(self) -> None:
         self._catch_up = drain(self._context, self._left(), self._ends)

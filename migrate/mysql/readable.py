@@ -13,6 +13,7 @@ from migrate.model.errors import Code, ServerError, StopError
 from migrate.mysql.capabilities import Capability, can, log_status
 from migrate.mysql.connection import Connection
 from migrate.mysql.errors import ACCESS_DENIED, LOCK_WAIT, number
+from migrate.mysql.left_out import NO_LOG
 from migrate.mysql.quoting import table as quoted_table
 
 log = structlog.get_logger("migrate.publish")
@@ -134,7 +135,7 @@ def log_end(connection: Connection) -> BinlogPosition:
     """The binlog's current end. Raises StopError where there is no binlog."""
     row = connection.one(log_status(connection))
     if row is None:
-        raise StopError(f"{connection.name} writes no binlog", hint="start it with log_bin", code=Code.POSITION)
+        raise StopError(f"{connection.name} writes no binlog", hint=NO_LOG, code=Code.POSITION)
     gtid_set = str(row[4]) if len(row) > 4 and row[4] else ""
     return BinlogPosition(str(row[0]), int(row[1]), gtid_set.replace("\n", ""))
 

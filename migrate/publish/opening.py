@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
@@ -11,11 +11,13 @@ from functools import partial
 import sqlalchemy as sa
 import structlog
 
-from migrate.model.errors import ServerError
+from migrate.model.errors import Code, ServerError, StopError
+from migrate.mysql import left_out
 from migrate.mysql.catalog import collation_charsets
 from migrate.mysql.connection import Connection
 from migrate.mysql.errors import explained
 from migrate.mysql.foreign_keys import logs_cascades
+from migrate.mysql.server_start import started
 from migrate.publish import configured_start, replaced_log, start_position
 from migrate.publish.added_tables import AddedTables
 from migrate.publish.log import logfiles
@@ -26,10 +28,11 @@ from migrate.publish.source_selection import ReachedSource, SourceSelection
 from migrate.publish.start_position import ResumePlan
 from migrate.publish.unacknowledged import UnacknowledgedTransactions, beyond
 from migrate.settings import Settings, Source
-from migrate.state import compared, leading, left_out_messages, schema_history
+from migrate.state import compared, leading, left_out_messages, schema_history, server_start
 from migrate.state import failover as failovers
 from migrate.state import migration as migrations
 from migrate.state.compared import Because
+from migrate.state.database import in_transaction
 from migrate.state.migration import Migration
 from migrate.state.position import Position
 from migrate.target.routing import PlannedTable
@@ -40,7 +43,8 @@ Name = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class OpenedSource:
-    """source: as it is reached. logs_cascades: whether its log has what foreign keys change."""
+    """source: as it is reached. logs_cascades: whether its log has what foreign keys change. started: when the server
+    was, in seconds since 1970."""
 
     source: Source
     position: Position
@@ -48,6 +52,7 @@ class OpenedSource:
     charsets: dict[int, str]
     flavour: str
     logs_cascades: bool
+    started: int
 
 
 class SourceOpening:
@@ -85,6 +90,8 @@ class SourceOpening:
         with closing(connection), explained(f"source '{source.name}'"):
             written = source.address == named.address  # by the stream the other way
             databases = {database for database, _ in self._tables}
+            since = started(connection)
+            self._refuse_left_out(connection, databases)
             side = SideRead(connection, settings.name, named.name, databases, written=written)
             if (found := reached.position) is None:
                 position, resume = self._first(connection, source, side)
@@ -93,8 +100,26 @@ class SourceOpening:
                 side.set_right(self._state)
                 position, resume = self._goes_on(connection, reached, found)
                 self._added.take_places(connection, position)
+            self._note_start(since)
             charsets, logs = collation_charsets(connection), logs_cascades(connection)
-            return OpenedSource(source, position, resume, charsets, connection.flavour, logs)
+            return OpenedSource(source, position, resume, charsets, connection.flavour, logs, since)
+
+    def _refuse_left_out(self, connection: Connection, databases: Collection[str]) -> None:
+        """Raises StopError where changes are missing from the log; what was compared counts no more."""
+        if (lacks := left_out.of(connection, databases)) is None:
+            return
+        name, source = self._settings.name, self._source.name
+        in_transaction(
+            self._state, lambda state: server_start.note_left_out(state, name, source, lacks.told), self._stop
+        )
+        hint = f"{lacks.mend}; then `migrate verify`, all tables"
+        raise StopError(lacks.told, hint=hint, code=Code.LOG)
+
+    def _note_start(self, since: int) -> None:
+        """Once the position is stored: a restarted server may have written without its log meanwhile."""
+        name, source = self._settings.name, self._source.name
+        if self._keeper.writes.look(lambda state: server_start.differs(state, name, source, since)):
+            self._keeper.writes.run(lambda state: server_start.note(state, name, source, since))
 
     def _first(self, connection: Connection, source: Source, side: SideRead) -> tuple[Position, ResumePlan]:
         first = configured_start.first(connection, self._settings, source, list(self._tables), self._stop)

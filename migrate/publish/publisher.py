@@ -176,6 +176,7 @@ class Publisher:
             position.pos,
             self._resume.gtids if self._resume.by_gtid else None,
             server=(position.server_id, position.server_uuid),
+            since=self._opened.started,
         )
 
     def _reader(self) -> TransactionReader:

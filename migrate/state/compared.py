@@ -33,8 +33,8 @@ forgotten = sa.Table(
 
 _LONGEST = 512
 FORGOTTEN = (
-    "rows came by another way than the stream, columns changed, a trigger was made, a server was replaced, the state"
-    " database was put back, or the stream from the other side began"
+    "rows came by another way than the stream, columns changed, a trigger was made, a server was replaced or restarted,"
+    " its log left changes out, the state database was put back, or the stream from the other side began"
 )
 """What makes everything that was found equal count no longer."""
 
@@ -45,6 +45,8 @@ class Because(StrEnum):
     BEGAN = "a publisher began to read a source"
     JOINED = "tables joined a stream"
     SERVER = "a server was replaced"
+    RESTARTED = "a server was restarted"
+    LEFT_OUT = "a server's log leaves changes out"
     LOG = "the log of a standby side is another one"
     ALTERED = "a statement changed columns or a trigger, or put a table in another one's place"
     COPY = "a table is to be copied, or is open for a copy"

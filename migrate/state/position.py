@@ -31,6 +31,7 @@ table = sa.Table(
     sa.Column("file_created", sa.BigInteger),
     sa.Column("reach_file", sa.BigInteger),
     sa.Column("writes", sa.BigInteger),
+    sa.Column("started", sa.BigInteger),
 )
 
 

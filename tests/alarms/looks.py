@@ -8,7 +8,7 @@ from typing import Any
 
 from migrate.model import process_names
 from migrate.settings import Settings
-from migrate.state.verification import Run
+from migrate.state.verification import FinishedVerification
 from migrate.status.look import Look
 from migrate.status.measures import Held, Measures
 from migrate.status.snapshot import PartitionStatus, Snapshot, SourceStatus
@@ -43,5 +43,5 @@ def with_measures(look: Look, **changes: Any) -> Look:
     return replace(look, measures=replace(look.measures, **changes))
 
 
-def verified(differences: int) -> Run:
-    return Run(1, AT, AT, 1, 50, differences, 0)
+def verified(differences: int) -> FinishedVerification:
+    return FinishedVerification(1, AT, AT, 1, 50, differences, 0)

@@ -12,7 +12,7 @@ from migrate.alarms.conditions import Condition, Kind, conditions, remembered, u
 from migrate.model import process_names
 from migrate.settings import Settings
 from migrate.state import stop_reason
-from migrate.state.reached import Lost
+from migrate.state.reached import LostMessages
 from migrate.status.look import Look
 from migrate.status.measures import Held
 from migrate.status.snapshot import PartitionStatus
@@ -64,7 +64,7 @@ CASES: list[tuple[str, list[Look], Kind, str]] = [
     ("a message is left out", [well(left_out=1, left_out_since=1)], Kind.LEFT_OUT, ""),
     ("a row is left out", [well(oversized=[{"verified": False}])], Kind.LEFT_OUT, ""),
     ("a foreign write", [well(foreign=3)], Kind.FOREIGN, ""),
-    ("a server came back with less", [well(lost=[Lost(("t0", "d0"), "t [0]", 1, 2, 2)])], Kind.LOST, ""),
+    ("a server came back with less", [well(lost=[LostMessages(("t0", "d0"), "t [0]", 1, 2, 2)])], Kind.LOST, ""),
     ("another machine has a lease", [well(), moved("there:1")], Kind.TAKEOVER, LEASE),
     ("a failover", [well(), with_measures(well(), failovers={"s": 1})], Kind.FAILOVER, "s"),
     ("a certificate is old", [with_measures(well(), certificate_age=90_000.0)], Kind.CERTIFICATE, ""),

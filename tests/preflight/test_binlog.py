@@ -108,6 +108,21 @@ def test_where_replication_is_not_shown_a_server_that_would_not_log_it_is_told(s
     assert as_least(server, "shown") == []
 
 
+def test_a_node_of_a_cluster_that_does_not_log_what_others_write_is_a_problem(server: DatabaseServer) -> None:
+    """Lost: every write of another Galera node: it has no channel, and only channels were asked for."""
+    if server.flavour == "mysql":
+        assert "wsrep_on" not in dict(server.query("SHOW GLOBAL VARIABLES LIKE 'wsrep%'"))
+        return
+    server.kill()
+    server.options["wsrep_on"] = "ON"
+    server.start()
+    (silent,) = found(server, "shown")
+    assert silent.verdict is Verdict.PROBLEM
+    assert "a node of a Galera cluster with log_slave_updates OFF" in silent.message
+    assert silent.mend == "log_slave_updates = ON in the server's option file, and restart it"
+    del server.options["wsrep_on"]
+
+
 def test_only_databases_that_the_log_is_for_pass_and_a_replica_that_logs(server: DatabaseServer) -> None:
     server.kill()
     server.options |= {"binlog_do_db": "shown", LOGS[server.flavour]: "ON"}

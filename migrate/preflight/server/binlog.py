@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from typing import Any
+from collections.abc import Collection
 
-import pymysql
-
-from migrate.mysql import capabilities, grants
+from migrate.mysql import capabilities, grants, left_out
 from migrate.mysql.catalog import show_variables
 from migrate.mysql.connection import Connection
-from migrate.mysql.errors import ACCESS_DENIED, number
 from migrate.preflight.result import Result, Verdict
 
 _TO_LAST = "in the server's option file too, and open sessions keep the old value until they are ended"
@@ -52,55 +48,19 @@ def check_left_out(connection: Connection, databases: Collection[str]) -> list[R
     all is logged. Raises pymysql.MySQLError."""
     if show_variables(connection, "log_bin").get("log_bin") != "ON":
         return []  # told by `check`
-    return _filtered(connection, databases) + _replicated(connection)
+    found = left_out.filtered(connection, databases), left_out.replicated(connection)
+    problems = [Result("binlog", connection.name, Verdict.PROBLEM, one.told, one.mend) for one in found if one]
+    return problems if found[1] else problems + _not_shown(connection)
 
 
-def _filtered(connection: Connection, databases: Collection[str]) -> list[Result]:
-    """By the columns Binlog_Do_DB and Binlog_Ignore_DB. The second counts only where the first is empty (MySQL manual,
-    "Evaluation of Database-Level Replication and Binary Logging Options")."""
-    rows = _seen(connection, capabilities.log_status(connection))
-    if rows is None:
-        return []  # the account lacks what every source needs, which the check of grants tells
-    logged, ignored = ({name for name in str(column or "").split(",") if name} for column in rows[0][2:4])
-    option = "binlog_do_db" if logged else "binlog_ignore_db"
-    left_out = sorted(set(databases) - logged if logged else ignored.intersection(databases))
-    if not left_out:
+def _not_shown(connection: Connection) -> list[Result]:
+    """Where it would not log what it replicates, and whether it does is not shown."""
+    if not left_out.leaves_replicated_out(connection) or left_out.channels(connection) is not None:
         return []
-    told = f"{connection.name}: {option} keeps changes of {', '.join(left_out)} out of the binlog"
-    change = f"add {option} = NAME for each" if logged else f"take {option} out for them"
-    mend = f"{change} in the server's option file, and restart it; or leave their tables out of the config"
-    return [Result("binlog", connection.name, Verdict.PROBLEM, told, mend)]
-
-
-def _replicated(connection: Connection) -> list[Result]:
     name = capabilities.logs_replicated(connection)
-    if show_variables(connection, name).get(name, "ON") == "ON":
-        return []
-    channels = _seen(connection, capabilities.replica_status(connection))
-    mend = f"{name} = ON in the server's option file, and restart it; or take the server that it replicates for source"
-    if channels or (channels is None and _replicates(connection)):
-        told = f"{connection.name} is a replica with {name} OFF: its binlog lacks what it replicates"
-        return [Result("binlog", connection.name, Verdict.PROBLEM, told, mend)]
-    if channels is not None:
-        return []
     told = f"{connection.name} has {name} OFF, and whether it is a replica is not shown to this account: its binlog"
     told += " would lack what it replicates"
     grant = f"GRANT {_SEES_CHANNELS[connection.flavour]} ON *.* TO {grants.read(connection).account}"
     seen = f"make sure that it is none, or {grant} for the time of preflight"
+    mend = f"{name} = ON in the server's option file, and restart it; or take the server that it replicates for source"
     return [Result("binlog", connection.name, Verdict.NOTE, told, f"{seen}; if it is: {mend}")]
-
-
-def _replicates(connection: Connection) -> bool:
-    """Whether it replicates at this moment, as MariaDB shows to every account."""
-    rows = connection.query("SHOW GLOBAL STATUS LIKE 'Slaves_running'")
-    return any(str(value) != "0" for _, value in rows)
-
-
-def _seen(connection: Connection, statement: str) -> Sequence[tuple[Any, ...]] | None:
-    """Its rows; None where the account may not see them."""
-    try:
-        return connection.query(statement)
-    except pymysql.MySQLError as error:
-        if number(error) not in ACCESS_DENIED:
-            raise
-        return None

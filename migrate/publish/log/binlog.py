@@ -17,8 +17,9 @@ from pymysql.err import raise_mysql_exception
 from pymysqlreplication import BinLogStreamReader
 
 from migrate.model.errors import Code, MigrateError, ServerError, StopError
-from migrate.mysql.connection import driver_options
+from migrate.mysql.connection import Connection, driver_options
 from migrate.mysql.errors import explain, number, text
+from migrate.mysql.server_start import started
 from migrate.mysql.session import state_session
 from migrate.publish.log import dump
 from migrate.publish.log.gtid import GtidSet
@@ -69,7 +70,8 @@ class NotByGtid(ServerError):  # noqa: N818 - what it says is the finding
 class BinlogReader:
     """Events from (file, position) or from a GTID set on, as they come, with heartbeats while the source is idle.
 
-    server: the id and UUID that a place by file is of. The address may lead elsewhere since they were looked at.
+    server: the id and UUID that a place by file is of. since: when that was started, in seconds since 1970. The address
+    may lead elsewhere since they were looked at.
     """
 
     def __init__(
@@ -81,6 +83,7 @@ class BinlogReader:
         position: int,
         gtids: GtidSet | None = None,
         server: tuple[int, str] | None = None,
+        since: int | None = None,
     ) -> None:
         self._where = f"source '{source.name}'"
         self._source = source
@@ -88,7 +91,7 @@ class BinlogReader:
         self._session = 0  # its number at the server
         self._from = f"{file}:{position}" + (f", GTID set {str(gtids)[:500]}" if gtids is not None else "")
         self._gtids, self._replica_id, self._heartbeat = gtids, replica_id, heartbeat_seconds
-        self._server = server
+        self._server, self._since = server, since
         options = driver_options(source)
         options["read_timeout"] = max(30.0, heartbeat_seconds * 10)
         self._options = options
@@ -131,6 +134,11 @@ class BinlogReader:
             raise ServerError(
                 f"{self._where} is another server than a moment ago (server_id {server[0]} {server[1]})",
                 hint="the publisher starts again and checks it",
+            )
+        if self._since not in (None, started(Connection(connection, self._where))):
+            connection.close()
+            raise ServerError(
+                f"{self._where} was restarted a moment ago", hint="the publisher starts again and looks at it"
             )
         return connection
 

@@ -1,0 +1,47 @@
+"""Whether the logs that are read have every change: since a clean verification nothing else tells of one that lacks.
+
+A server that was restarted since its publisher looked may have written without its log in between
+(docs/decisions/0034).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import sqlalchemy as sa
+
+from migrate.cutover.left_server import LeftServer, side_by_side
+from migrate.model.errors import PreflightError
+from migrate.mysql import left_out
+from migrate.mysql.errors import explained
+from migrate.mysql.left_out import LeftOut
+from migrate.mysql.server_start import started
+from migrate.state import server_start
+from migrate.target.routing import Plan
+
+_VERIFY = "`migrate verify`, all tables, then again"
+
+
+def refuse_holes(state: sa.Engine, stream: str, plan: Plan, servers: Sequence[LeftServer]) -> None:
+    """Raise PreflightError where a log lacks changes, or may: what was compared counts no more. ServerError.
+
+    stream: by name, whose sources these servers are; plan: of it.
+    """
+
+    def look(server: LeftServer) -> tuple[int, LeftOut | None]:
+        databases = {id_[1] for id_ in plan.tables if id_[0] == server.name}
+        with explained(server.acts.name):
+            return started(server.acts), left_out.of(server.acts, databases)
+
+    for server, (since, lacks) in zip(servers, side_by_side(look, servers), strict=True):
+        if lacks is not None:
+            with state.begin() as connection:
+                server_start.note_left_out(connection, stream, server.name, lacks.told)
+            raise PreflightError(f"not ready: {lacks.told}", hint=f"{lacks.mend}; then {_VERIFY}")
+        with state.begin() as connection:
+            restarted = server_start.note(connection, stream, server.name, since)
+        if restarted:
+            raise PreflightError(
+                f"not ready: {server.acts.name} was restarted: what it wrote without its log in between nobody knows",
+                hint=_VERIFY,
+            )
