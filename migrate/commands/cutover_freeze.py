@@ -101,11 +101,13 @@ class Freeze:
         context = self._context
         if self._catch_up is not None:
             pass_up_to(self._catch_up.again(), self._left())  # a row may have been asked for meanwhile
-        with context.state.connect() as connection:
+        with context.state.begin() as connection:
+            self._still_running(connection)  # what is frozen by an earlier version is refused by the databases
             version = switch.get(connection, context.settings.name).version
             lacks = [target_losses.Expected.read(connection, one.plan).lost for one in context.written]
         side_roles.freeze(context.written, version, lacks, min(context.settings.cutover.wait_seconds, self._left()))
         with context.state.begin() as connection:
+            self._still_running(connection)
             switch.note_frozen(connection, context.settings.name, version)
         read_other_side(context, self._left())
 

@@ -90,8 +90,10 @@ def put(connection: sa.Connection, migration: str, side: Side, writes: Writes) -
 
 
 def note_frozen(connection: sa.Connection, migration: str, version: int) -> None:
-    """Every database of both sides was frozen with this version of the switch: none that kept its commits has less."""
-    connection.execute(sa.update(table).where(table.c.migration == migration).values(frozen=version))
+    """Every database of both sides was frozen with this version of the switch: none that kept its commits has less.
+    It never falls."""
+    highest = sa.func.greatest(table.c.frozen, version)
+    connection.execute(sa.update(table).where(table.c.migration == migration).values(frozen=highest))
 
 
 def frozen(connection: sa.Connection, migration: str) -> int:

@@ -134,18 +134,26 @@ def require_standby(connection: Connection, migration: str) -> None:
 
 
 def put(connection: Connection, migration: str, role: Role, version: int, database: str = "") -> None:
-    """Set the role, in the caller's transaction; waits for transactions of the stream in flight.
+    """Set the role, in the caller's transaction; waits for transactions of the stream in flight. A version never
+    falls: it tells what a database lost, and a process that was suspended may have read it before others switched.
 
-    database: on the connection's server; without it, the connection's own. Raises: NoRole where there is no row; the
-    driver's error.
+    database: on the connection's server; without it, the connection's own. Raises: NoRole where there is no row;
+    ServerError where it has a later version; the driver's error.
     """
     where = f"{quote(database)}.{ROLE}" if database else ROLE
     changed = connection.execute(
-        f"UPDATE {where} SET role = %s, version = %s, writes = writes + 1 WHERE migration = %s",
-        (role.value, version, migration),
+        f"UPDATE {where} SET role = %s, version = %s, writes = writes + 1 WHERE migration = %s AND version <= %s",
+        (role.value, version, migration, version),
     )
     if changed != 1:
-        raise missing(f"{connection.name}, database {database}" if database else connection.name, migration)
+        name = f"{connection.name}, database {database}" if database else connection.name
+        row = connection.one(f"SELECT role, version FROM {where} WHERE migration = %s FOR UPDATE", (migration,))
+        if row is None:
+            raise missing(name, migration)
+        raise ServerError(
+            f"{name}: its role is of version {held(row).version} of the switch, not to be set to {version}",
+            hint="another cutover came meanwhile: `migrate status` says where it stands",
+        )
 
 
 def set_right(state: sa.Connection, there: Connection, migration: str, database: DatabaseName) -> Role | None:

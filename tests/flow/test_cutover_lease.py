@@ -59,6 +59,31 @@ def test_a_run_that_another_one_ended_meanwhile_leaves_writes_open(
         assert (one.source_writable(), noted(one)) == (True, [])
         assert one.stage()[1] == "migrate cutover --rehearse"
 
+        late_freeze(one, tmp_path)
+
+
+def late_freeze(one: Switched, tmp_path: Path) -> None:
+    """Lost: the notice that a database lost its last switch: a process that was suspended before it froze the roles
+    wrote the version of its own run over that of the next one, which had switched."""
+    flow, held = one.flow, tmp_path / "held-freeze"
+    late = Child("late-freeze", tmp_path / "late-freeze.log", Path.cwd())
+    line = launcher.command(flow.migration, "hold", "migrate.cutover.side_roles:Written.freeze", 1, "cutover")
+    late.start(line, {**flow.migration.environment, "HELD_AT": str(held)})
+    wait(held.exists, "the cutover to come to the roles")
+    os.kill(late.pid, signal.SIGSTOP)
+    flow.nobody_switches()
+    flow.migration.do("cutover", "--abort")
+    flow.migration.do("cutover")
+    known = "SELECT frozen FROM application_switch"
+    roles = f"SELECT role, version FROM _migrate_role WHERE migration = '{flow.name}'"
+    frozen, there = flow.state_of(known), one.box.targets[0].query(roles, database=f"{flow.name}_0")
+    held.unlink()
+    os.kill(late.pid, signal.SIGCONT)
+    assert late.wait(SLOW)
+    assert (late.returncode != 0, one.side()) == (True, "target")
+    assert flow.state_of(known) == frozen
+    assert one.box.targets[0].query(roles, database=f"{flow.name}_0") == there
+
 
 def noted(one: Switched) -> list[str]:
     return [row[0] for row in one.flow.state_of("SELECT server FROM write_block")]

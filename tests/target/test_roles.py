@@ -5,7 +5,7 @@ from __future__ import annotations
 import pymysql
 import pytest
 
-from migrate.model.errors import StopError
+from migrate.model.errors import ServerError, StopError
 from migrate.mysql.errors import LOCK_WAIT, number
 from migrate.target import roles, write_context
 from migrate.target.roles import NotStandby, Role
@@ -50,3 +50,18 @@ def test_a_role_changes_only_when_no_transaction_of_the_stream_is_in_flight(side
         roles.make(side.two, migration, Role.STANDBY, 3)  # there is one
     with side.one.transaction():
         assert roles.read(side.one, migration) == (Role.FROZEN, 2)
+
+
+def test_a_process_that_was_suspended_sets_no_role_over_that_of_a_later_switch(
+    side: TargetSide, migration: str
+) -> None:
+    """Lost: that a database lost its last switch, and with it the applications' last writes there: a frozen cutover
+    went on after another one, and set the version of before."""
+    with side.one.transaction():
+        roles.put(side.one, migration, Role.STANDBY, 5)
+    for database in ("", side.database):
+        with pytest.raises(ServerError, match="version 5 of the switch, not to be set to 4"), side.two.transaction():
+            roles.put(side.two, migration, Role.FROZEN, 4, database)
+    with side.one.transaction():
+        roles.put(side.one, migration, Role.FROZEN, 5)
+        assert roles.read(side.one, migration) == (Role.FROZEN, 5)
