@@ -17,7 +17,7 @@ from typing import Protocol, TypeVar
 import sqlalchemy as sa
 import structlog
 
-from migrate.consume.ownership import LastConsumed, LeasedPartition, PutBack
+from migrate.consume.ownership import LastConsumed, LeasedPartition, PutBack, gaps
 from migrate.consume.partition_start import Owner
 from migrate.consume.partitions import Partitions
 from migrate.consume.queue import SwapQueue
@@ -28,7 +28,7 @@ from migrate.model.errors import Code, MigrateError, OwnershipLost, ServerError,
 from migrate.model.message import Message, Received, decode, without_rows
 from migrate.model.partition import leave_out_hint
 from migrate.settings import Settings
-from migrate.state import compared, exit_reason, left_out_messages, record
+from migrate.state import compared, exit_reason, left_out_messages, reached, record
 from migrate.state import migration as migrations
 from migrate.state.compared import Because
 from migrate.state.database import in_transaction
@@ -147,7 +147,7 @@ class Consumer:
         self._paused = True
         # Keeps the client alive; a message that slips through is read again.
         for raw in self._reader.poll(1, 0.1, self._partitions.gone):
-            self._reader.seek(raw.topic, raw.partition, raw.offset)
+            self._reader.seek(raw.topic, raw.partition, raw.offset - raw.skipped)
 
     def _record(self, raws: Sequence[RawMessage]) -> list[Received]:
         """Write the records of one poll, then say what is to be queued (invariant record-before-queue)."""
@@ -169,6 +169,9 @@ class Consumer:
                     Record(raw.offset, message.source, message.coordinate, len(message.data)) for raw, message in items
                 ]
             record.insert_new(connection, records)
+            for gap in [gap for tenure, items in decoded if tenure.partition in records for gap in gaps(tenure, items)]:
+                log.error("messages are missing in Kafka", lost=str(gap), hint="is cleanup.policy compact?")
+                reached.note_lost(connection, self._settings.name, gap)
             return lost, done
 
         lost, known = self._in_state(write)

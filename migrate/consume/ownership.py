@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from migrate.kafka.reader import RawMessage
 from migrate.model.coordinate import Coordinate
 from migrate.model.errors import MigrateError, ServerError
 from migrate.model.message import CANAL, DIGEST, Message
@@ -13,6 +15,7 @@ from migrate.model.partition import Partition
 from migrate.state import stop_reason
 from migrate.state.database import PUT_BACK
 from migrate.state.lease import HeldLease
+from migrate.state.reached import BROKER
 
 NO_RECORD = -1
 """Instead of an offset: whatever is read is to be applied, though it may have been before."""
@@ -68,6 +71,17 @@ class LeasedPartition:
     def name(self) -> str:
         """For the notes of what is stopped, and why."""
         return stop_reason.of_partition(*self.where)
+
+
+def gaps(leased: LeasedPartition, items: Iterable[tuple[RawMessage, Message]]) -> list[LostMessages]:
+    """Offsets without a message before those that were read: the cleaner of a topic that is compacted took them, as the
+    key of a message is its table's name. Only Canal writes in transactions, whose marks take offsets too."""
+    return [
+        LostMessages(BROKER, leased.named, start, raw.offset, raw.offset)
+        for raw, message in items
+        if raw.skipped and message.source != CANAL
+        if (start := max(raw.offset - raw.skipped, tenure.end)) < raw.offset
+    ]
 
 
 @dataclass(slots=True)

@@ -12,7 +12,7 @@ from migrate.chunks.sessions import Sessions
 from migrate.kafka.reader import PartitionReader
 from migrate.model.change import Key, key_json, key_of
 from migrate.model.errors import DifferenceFound, PreflightError
-from migrate.model.message import Message, decode
+from migrate.model.message import CANAL, Message, decode
 from migrate.model.partition import Partition
 from migrate.model.table import TableId
 from migrate.model.words import counted
@@ -88,15 +88,15 @@ class ChangedKeys:
                 continue
             low, _ = self._reader.bounds(topic, partition.number)
             if start < low:
-                raise PreflightError(
-                    f"{topic} [{partition.number}]: messages from {start} to {low} are no longer at the broker: which"
-                    " keys changed since the last verification is not known",
-                    hint="run `migrate verify` over all tables, then try again",
-                )
+                raise _unknown(topic, partition.number, start, low)
             spans[topic, partition.number] = start, end
         markers: dict[TableId, tuple[PlannedTable, dict[tuple[str, str, str], Message]]] = {}
+        read = {place: start for place, (start, _) in spans.items()}
         for raw in self._reader.spans(spans):
             message = decode(raw.value, raw.where, raw.offset)
+            if raw.skipped and message.source != CANAL:  # whose transactions leave marks
+                raise _unknown(raw.topic, raw.partition, raw.offset - raw.skipped, raw.offset)
+            read[raw.topic, raw.partition] = raw.offset + 1
             if not message.data:
                 continue
             planned = self._plan.find(message.source, message.database, message.table)
@@ -107,6 +107,9 @@ class ChangedKeys:
                 continue
             keys.add(tables, (key_of(row, planned.table.key, planned.table.full_name) for row in message.data))
             self._refuse_many(keys)
+        for (topic, number), (_, end) in spans.items():
+            if (last := read[topic, number]) < end:
+                raise _unknown(topic, number, last, end)
         for planned, some in markers.values():
             keys.add(tuple(self._plan.members(planned)), self._meant(planned, list(some.values())))
             self._refuse_many(keys)
@@ -199,3 +202,11 @@ class ChangedKeys:
                     hint="writes are given back; see `migrate explain TABLE KEY`, run `migrate verify --repair`, then"
                     " try again",
                 )
+
+
+def _unknown(topic: str, number: int, start: int, end: int) -> PreflightError:
+    return PreflightError(
+        f"{topic} [{number}]: messages from {start} to {end} are no longer at the broker: which keys changed since the"
+        " last verification is not known",
+        hint="run `migrate verify` over all tables, then try again",
+    )

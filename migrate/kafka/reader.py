@@ -54,6 +54,9 @@ class RawMessage:
     partition: int
     offset: int
     value: bytes
+    skipped: int = 0
+    """Offsets before it that have no message although they were read: the cleaner took them (`cleanup.policy=compact`),
+    or somebody's transaction left its mark."""
 
     @property
     def where(self) -> str:
@@ -130,7 +133,8 @@ class PartitionReader:
             error = message.error()
             if error is None:
                 place, offset = (str(message.topic()), int(message.partition() or 0)), int(message.offset() or 0)
-                result.append(RawMessage(*place, offset, message.value() or b""))
+                expected = ends.get(place, self._assigned.get(place, offset))
+                result.append(RawMessage(*place, offset, message.value() or b"", max(0, offset - expected)))
                 ends[place] = offset + 1
             elif error.code() in _NOT_THERE:
                 kind = MessagesLost if _TRUNCATED in error.str() else StopError

@@ -1,4 +1,4 @@
-"""Whether topics are still the ones that a migration began with."""
+"""Whether topics are still the ones that a migration began with, and keep every message until it is old."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, ConfigResource  # type: ignore[attr-defined]  # documented there
 
 from migrate.kafka import client_close
 from migrate.kafka.admin import client_options, error_code
@@ -25,6 +25,10 @@ MAKE_AGAIN = (
     "nothing is lost, as the targets know what waited in it: stop `migrate run`, run `migrate init`, which creates the"
     " topic and sends that again, then start `migrate run`"
 )
+_KEEP = (
+    "kafka-configs.sh --bootstrap-server {} --alter --entity-type topics --entity-name {} --add-config"
+    " cleanup.policy=delete; what is missing by then is named, and `migrate verify` finds it"
+)
 
 
 class TopicGone(StopError):  # noqa: N818 - what it says is what happened
@@ -34,7 +38,8 @@ class TopicGone(StopError):  # noqa: N818 - what it says is what happened
 
 
 class TopicWatch:
-    """Asks for the topics' ids now and then, in the background: a broker that is away holds nobody up."""
+    """Asks for the topics' ids, and how they are cleaned, now and then in the background: a broker that is away holds
+    nobody up."""
 
     def __init__(
         self,
@@ -55,20 +60,37 @@ class TopicWatch:
         self._admin = AdminClient(client_options(settings))
         self._lost = False  # the broker did not answer
         self._asked: dict[str, Future[Any]] = {}
+        self._cleaned: dict[str, Future[Any]] = {}
+        self._compacted: dict[str, TopicGone] = {}
         self._next = time.monotonic()
         self._unknown = dict.fromkeys(self._ids, 0)  # answers in a row
         self._gone = {name: self.deleted(name) for name in self._ids if name in gone}
 
     def gone(self) -> Mapping[str, TopicGone]:
-        """What there is to say of each topic that was deleted, as far as is known by now. Does not wait."""
+        """What there is to say of each topic that was deleted, or is compacted, as far as is known by now. Does not
+        wait."""
         for name in [name for name, future in self._asked.items() if future.done()]:
             self._judge(name, self._asked.pop(name))
-        if self._ids and not self._asked and time.monotonic() >= self._next:
+        for name in [name for name, future in self._cleaned.items() if future.done()]:
+            self._judge_cleaning(name, self._cleaned.pop(name))
+        if self._ids and not self._asked and not self._cleaned and time.monotonic() >= self._next:
             self._next = time.monotonic() + self._every
             if self._lost:
                 self._renew()
             self._asked = dict(self._admin.describe_topics(TopicCollection([*self._ids]), request_timeout=self._every))
-        return self._gone
+            topics = [ConfigResource(ConfigResource.Type.TOPIC, name) for name in self._ids]
+            answers = self._admin.describe_configs(topics, request_timeout=self._every)
+            self._cleaned = {str(topic.name): answer for topic, answer in answers.items()}
+        return {**self._compacted, **self._gone}
+
+    def _judge_cleaning(self, name: str, answer: Future[Any]) -> None:
+        """Where the user may not see it, or the broker is away, it stays as it was."""
+        with suppress(KafkaException):
+            if "compact" in str(answer.result()["cleanup.policy"].value):
+                told = f"topic {name} has cleanup.policy=compact: of several changes of a table one is left"
+                self._compacted[name] = TopicGone(told, hint=_KEEP.format(self._settings.bootstrap, name))
+            else:
+                self._compacted.pop(name, None)
 
     def _judge(self, name: str, answer: Future[Any]) -> None:
         try:

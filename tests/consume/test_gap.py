@@ -1,0 +1,52 @@
+"""Lost: changes whose messages Kafka had no more, as its cleaner came before the consumer (`cleanup.policy=compact`).
+
+A message's key is its table's name, so one is left of a table and partition, and offsets were only compared with the
+last one that was consumed. A transaction that is given up leaves the same: offsets that are read over.
+"""
+
+from __future__ import annotations
+
+import json
+from contextlib import closing
+
+import pytest
+from confluent_kafka import Producer
+
+from migrate.kafka.reader import PartitionReader
+from migrate.model.partition import Partition
+from migrate.state import compared, reached
+from tests.consume.support import FakeWriter, Process, World, until
+
+
+def leave_out(world: World) -> int:
+    """A message that nobody can read, and a mark behind it. Returns where partition 0 ends then."""
+    producer = Producer({"bootstrap.servers": world.kafka.bootstrap, "transactional.id": world.name})
+    producer.init_transactions(60)
+    producer.begin_transaction()
+    producer.produce(world.name, partition=0, value=b"")
+    producer.flush(60)
+    producer.abort_transaction(60)
+    with closing(PartitionReader(world.settings.kafka, world.name)) as reader:
+        _, end = reader.bounds(world.name, 0)
+    return end
+
+
+@pytest.mark.parametrize("canal", [False, True])
+def test_messages_that_are_missing_are_named_and_nothing_counts_as_compared(world: World, canal: bool) -> None:
+    body = {"database": "shop", "table": "t", "type": "INSERT", "data": [{"id": "7"}]}
+    with world.state.begin() as connection:
+        compared.note(connection, world.name, {Partition(world.name, world.topic_id, 0): 0})
+    world.send(0, 2)
+    end = leave_out(world)
+    world.sent[0] = end
+    world.send(0, 2, json.dumps(body).encode() if canal else None)
+    writer = FakeWriter()
+    process = Process(world, writer)
+    until(lambda: world.consumed(0) == end + 2)
+    process.end()
+    assert writer.offsets == [(0, 0), (0, 1), (0, end), (0, end + 1)]
+    with world.state.connect() as connection:
+        lost = [str(one) for one in reached.lost_since(connection, world.name, None)]
+        equal = bool(compared.load(connection, world.name))
+    named = f"Kafka lost acknowledged messages of {world.name} [0], from offset 2 or before to {end}"
+    assert (lost, equal) == (([], True) if canal else ([named], False)), "Canal may write in transactions"
