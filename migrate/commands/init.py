@@ -12,7 +12,13 @@ from functools import partial
 import sqlalchemy as sa
 
 from migrate.commands import delayed_deletes, group_changes, row_filter_changes
-from migrate.commands.source_definitions import Definition, read_definitions, store_definitions, store_rules
+from migrate.commands.source_definitions import (
+    Definition,
+    read_definitions,
+    refuse_rules,
+    store_definitions,
+    store_rules,
+)
 from migrate.commands.table_changes import TableChanges
 from migrate.config_text import masked
 from migrate.kafka import admin
@@ -76,6 +82,7 @@ def initialise(
             changes = TableChanges.find(connection, plan)
             phases = phase.stages(connection, settings.name)
             group_changes.refuse_changes(connection, plan, changes)
+            refuse_rules(connection, plan, changes)  # before anything goes that a table needs as long as it is a member
             if not reverse_of and changes.known and not leading.leads(connection, settings.name):
                 _refuse_behind(changes)
         if not changes.known:
@@ -128,10 +135,11 @@ def _resumable(say: Say) -> Iterator[None]:
 
 
 def _refuse_behind(changes: TableChanges) -> None:
-    """Raise PreflightError where rows at the targets would go, or come from the sources, by this."""
-    if changes.new or changes.conditions:
+    """Raise PreflightError where rows at the targets would go, or come from the sources, by this; or stay there alone,
+    as the reverse stream no longer carries what applications write to a table."""
+    if changes.new or changes.gone or changes.conditions:
         raise PreflightError(
-            "tables are added or their row conditions changed, and applications are at the targets",
+            "tables are added or taken out, or their row conditions changed, and applications are at the targets",
             hint="restore that part of the config; change it after `migrate rollback`",
         )
 

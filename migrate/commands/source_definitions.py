@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
 
@@ -16,7 +16,7 @@ from migrate.mysql.connection import connect
 from migrate.mysql.errors import explained
 from migrate.settings import Settings
 from migrate.state import phase, position, schema_history
-from migrate.target.routing import Plan
+from migrate.target.routing import Plan, PlannedTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,13 +55,32 @@ def store_definitions(
     schema_history.add_first(connection, name, found)
 
 
+def refuse_rules(connection: sa.Connection, plan: Plan, changes: TableChanges) -> None:
+    """Raise ConfigError where `store_rules` would, before anything is changed."""
+    _rules(connection, plan, changes, plan.tables.keys() - changes.new)
+
+
 def store_rules(connection: sa.Connection, plan: Plan, changes: TableChanges) -> None:
     """Remember each table's rule once its source is being read: rows written under one rule stay where it put them."""
+    name = plan.settings.name
+    rules, other_bases = _rules(connection, plan, changes, plan.tables.keys())
+    for planned in other_bases:
+        phase.note_base(connection, name, planned.table, planned.base_hash)
+    phase.put_rules(connection, name, rules)
+
+
+def _rules(
+    connection: sa.Connection, plan: Plan, changes: Changes, of: Collection[TableId]
+) -> tuple[dict[TableId, tuple[phase.TablePhase, str]], list[PlannedTable]]:
+    """What is to be stored of these tables: phases with their rules and bases; and of which the base alone."""
     name = plan.settings.name
     first, stages = schema_history.first(connection, name), phase.stages(connection, name)
     bases, read = phase.base_hashes(connection, name), set(position.sources(connection, name))
     rules: dict[TableId, tuple[phase.TablePhase, str]] = {}
+    other_bases: list[PlannedTable] = []
     for key, now in plan.tables.items():
+        if key not in of:
+            continue
         planned = replace(now, first=first.get(key))
         before = stages.get(key, phase.UNKNOWN)
         unread = key[0] not in read or key in changes.waiting
@@ -73,5 +92,5 @@ def store_rules(connection: sa.Connection, plan: Plan, changes: TableChanges) ->
                 hint="restore them, or start a new migration under another name",
             )
         elif bases.get(key) != planned.base_hash:
-            phase.note_base(connection, name, planned.table, planned.base_hash)
-    phase.put_rules(connection, name, rules)
+            other_bases.append(planned)
+    return rules, other_bases

@@ -15,7 +15,7 @@ from migrate.model.partition import Partition
 from migrate.state import stop_reason
 from migrate.state.database import PUT_BACK
 from migrate.state.lease import HeldLease
-from migrate.state.reached import BROKER
+from migrate.state.reached import BROKER, LostMessages
 
 NO_RECORD = -1
 """Instead of an offset: whatever is read is to be applied, though it may have been before."""
@@ -80,7 +80,7 @@ def gaps(leased: LeasedPartition, items: Iterable[tuple[RawMessage, Message]]) -
         LostMessages(BROKER, leased.named, start, raw.offset, raw.offset)
         for raw, message in items
         if raw.skipped and message.source != CANAL
-        if (start := max(raw.offset - raw.skipped, tenure.end)) < raw.offset
+        if (start := max(raw.offset - raw.skipped, leased.end)) < raw.offset
     ]
 
 
