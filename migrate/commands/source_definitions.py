@@ -70,7 +70,7 @@ def store_rules(connection: sa.Connection, plan: Plan, changes: TableChanges) ->
 
 
 def _rules(
-    connection: sa.Connection, plan: Plan, changes: Changes, of: Collection[TableId]
+    connection: sa.Connection, plan: Plan, changes: TableChanges, of: Collection[TableId]
 ) -> tuple[dict[TableId, tuple[phase.TablePhase, str]], list[PlannedTable]]:
     """What is to be stored of these tables: phases with their rules and bases; and of which the base alone."""
     name = plan.settings.name

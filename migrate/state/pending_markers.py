@@ -41,7 +41,7 @@ _LATER = {
     name: f"IF(({{incarnation}}, {{file_no}}, {{tx}}) > (waiting_marker.incarnation, waiting_marker.file_no,"
     f" waiting_marker.tx), {{{name}}}, waiting_marker.{name})"
     for name in ("tx", "file_no", "incarnation")
-} | {"copied": "LEAST({copied}, waiting_marker.copied)"}
+}
 """The later coordinate, column by column: those that are equal already change nothing for the next."""
 
 
@@ -113,7 +113,8 @@ def put(connection: sa.Connection, migration: str, markers: Iterable[tuple[Table
     rows: dict[bytes, dict[str, object]] = {}
     for id_, marker in markers:
         plain = replace(marker, id=0, es=0, ts=0, gtid="", incarnation=0, file=0, transaction=0)
-        digest = hashlib.sha256(encode(replace(plain, rows=(0,) * len(marker.data)))).digest()
+        # One that waits for a copy is another: it is put when the same one came, which may not be noted as sent yet.
+        digest = hashlib.sha256(b"copied" * copied + encode(replace(plain, rows=(0,) * len(marker.data)))).digest()
         at = marker.coordinate
         rows[digest] = {
             **table_row(migration, id_),

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from publishing import Publishing, with_way_back
+from publishing import Publishing, with_reverse
 
 from migrate.commands.init import initialise
 from migrate.model.errors import ConfigError, PreflightError
@@ -19,7 +19,7 @@ from sandbox.stack import Sandbox
 @pytest.fixture
 def main(mysql_box: Sandbox, kafka: KafkaBroker) -> Iterator[Publishing]:
     """Of two tables, `t` and `u`; its publisher has begun."""
-    made = with_way_back(mysql_box.source, mysql_box.targets[0], kafka)
+    made = with_reverse(mysql_box.source, mysql_box.targets[0], kafka)
     made.sql("CREATE TABLE u LIKE t")
     made.raw["tables"].append({"name": f"{made.database}.u", "sharding": {"nodes": "ds_0.u"}})
     initialise(made.settings)
