@@ -50,7 +50,11 @@ def refuse_closed(context: CutoverContext) -> None:
 
 
 def refuse_holes(context: CutoverContext) -> None:
-    """Raise PreflightError where changes may be missing from a log that is read. ServerError."""
+    """Raise PreflightError where changes may be missing from a log that is read, or may come to one that is left; not
+    where a server is gone, as nothing is compared. ServerError."""
+    if context.without:
+        return
+    whole_logs.refuse_replicas(context.servers)
     whole_logs.refuse_holes(context.state, context.stream.name, context.plan, context.servers)
     whole_logs.refuse_holes(context.state, context.other.name, context.written[1].plan, context.others)
 

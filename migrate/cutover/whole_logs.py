@@ -45,3 +45,21 @@ def refuse_holes(state: sa.Engine, stream: str, plan: Plan, servers: Sequence[Le
                 f"not ready: {server.acts.name} was restarted: what it wrote without its log in between nobody knows",
                 hint=_VERIFY,
             )
+
+
+def refuse_replicas(servers: Sequence[Server]) -> None:
+    """Raise PreflightError where a server that is left replicates: to stop writes there stops nobody who writes at the
+    server before it, and what arrives after the switch is nobody's. ServerError."""
+
+    def look(server: Server) -> list[str]:
+        with explained(server.acts.name):
+            return left_out.receives_from(server.acts)
+
+    for server, others in zip(servers, side_by_side(look, servers), strict=True):
+        if others:
+            stop = "STOP ALL SLAVES" if server.acts.flavour == "mariadb" else "STOP REPLICA"
+            raise PreflightError(
+                f"not ready: {server.acts.name} replicates from {', '.join(others)}: what is written there would arrive"
+                " after the switch",
+                hint=f"stop the applications there, let it catch up, `{stop}` here, and again",
+            )

@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
 import pymysql
+from pymysql.cursors import DictCursor
 
 from migrate.mysql import capabilities
 from migrate.mysql.catalog import show_variables
@@ -72,6 +73,23 @@ def leaves_replicated_out(connection: Connection) -> bool:
 def channels(connection: Connection) -> Sequence[tuple[Any, ...]] | None:
     """From which servers it replicates; None where the account may not see them."""
     return _seen(connection, capabilities.replica_status(connection))
+
+
+def receives_from(connection: Connection) -> list[str]:
+    """The servers that changes arrive from now, host:port. Raises pymysql.MySQLError.
+
+    Of an account that may not see channels MariaDB tells only whether there are any.
+    """
+    try:
+        with connection.raw.cursor(DictCursor) as cursor:
+            cursor.execute(_CHANNELS[connection.flavour])
+            rows = list(cursor.fetchall())
+    except pymysql.MySQLError as error:
+        if number(error) not in ACCESS_DENIED:
+            raise
+        return ["another server"] if _replicates(connection) else []
+    word, names = ("Slave", "Master") if connection.flavour == "mariadb" else ("Replica", "Source")
+    return [f"{row[f'{names}_Host']}:{row[f'{names}_Port']}" for row in rows if row[f"{word}_IO_Running"] == "Yes"]
 
 
 def _replicates(connection: Connection) -> bool:

@@ -104,7 +104,7 @@ class Switching:
             self._faults.may_lose = ()
             self._until(self._faults.servers_are_back, "the servers")
             self._discard()
-            if calm or self._lost():
+            if calm or self._lost() or not self._state("SELECT 1 FROM compared LIMIT 1"):  # a server was restarted
                 self._compared(command)
             child = Child(f"migrate {command}", self._migration.directory / f"{command}.log", Path.cwd())
             child.start(self._migration.command(command), self._migration.environment)

@@ -8,11 +8,15 @@ from pathlib import Path
 
 import pytest
 
+from migrate.cutover import whole_logs
+from migrate.cutover.left_server import Server as CutoverServer
+from migrate.model.errors import PreflightError
+from migrate.mysql import left_out
 from migrate.mysql.connection import connect
 from migrate.preflight.result import Result, Verdict
 from migrate.preflight.run import run
 from migrate.preflight.server import binlog
-from migrate.settings import parse
+from migrate.settings import Source, parse
 from sandbox.database import DatabaseServer
 from sandbox.settings import Flavour
 from sandbox.stack import Sandbox
@@ -80,23 +84,39 @@ def test_a_selected_database_that_the_log_leaves_out_is_a_problem(server: Databa
 
 def test_a_replica_that_does_not_log_what_it_replicates_is_a_problem(box: Sandbox, server: DatabaseServer) -> None:
     assert found(server, "shown") == [], "it is none, and the account sees that"
-    word, names = ("SLAVE", "MASTER") if box.flavour == "mariadb" else ("REPLICA", "SOURCE")
-    file, pos = log_end(box.source)
-    change = "CHANGE MASTER TO" if box.flavour == "mariadb" else "CHANGE REPLICATION SOURCE TO"
-    more = "" if box.flavour == "mariadb" else ", GET_SOURCE_PUBLIC_KEY=1"
-    server.execute(
-        f"{change} {names}_HOST='{box.source.host}', {names}_PORT={box.source.port}, {names}_USER='{box.source.user}',"
-        f" {names}_PASSWORD='{box.source.password}', {names}_LOG_FILE='{file}', {names}_LOG_POS={pos}{more}"
-    )
+    word = points_to(server, box.source)
     (silent,) = found(server, "shown")
     assert silent.verdict is Verdict.PROBLEM, "it will replicate, though it does not now"
     assert f"is a replica with {LOGS[box.flavour]} OFF" in silent.message
     assert silent.mend.startswith(f"{LOGS[box.flavour]} = ON in the server's option file")
-    server.execute(f"START {word}")
-    Migration.wait(lambda: replicates(server), 60, "it replicates")
+    with closing(CutoverServer(Source(name="s", **address(server)), "source")) as left:
+        whole_logs.refuse_replicas([left])
+        server.execute(f"START {word}")
+        Migration.wait(lambda: replicates(server), 60, "it replicates")
+        Migration.wait(lambda: receives(server), 60, "it is connected")
+        with pytest.raises(PreflightError, match=f"replicates from {box.source.host}:{box.source.port}: what is"):
+            whole_logs.refuse_replicas([left])  # lost: what arrives after the switch; it was listed as somebody's
     (silent,) = as_least(server, "shown")
     assert silent.verdict is Verdict.PROBLEM
     server.execute(f"STOP {word}", f"RESET {word} ALL")
+
+
+def points_to(server: DatabaseServer, other: DatabaseServer) -> str:
+    """It is a replica of another one from here on, which is not started; what its statements call it."""
+    word, names = ("SLAVE", "MASTER") if server.flavour == "mariadb" else ("REPLICA", "SOURCE")
+    file, pos = log_end(other)
+    change = "CHANGE MASTER TO" if server.flavour == "mariadb" else "CHANGE REPLICATION SOURCE TO"
+    more = "" if server.flavour == "mariadb" else ", GET_SOURCE_PUBLIC_KEY=1"
+    server.execute(
+        f"{change} {names}_HOST='{other.host}', {names}_PORT={other.port}, {names}_USER='{other.user}',"
+        f" {names}_PASSWORD='{other.password}', {names}_LOG_FILE='{file}', {names}_LOG_POS={pos}{more}"
+    )
+    return word
+
+
+def receives(server: DatabaseServer) -> bool:
+    with closing(connect(server_of(server), "source 's'")) as connection:
+        return bool(left_out.receives_from(connection))
 
 
 def test_where_replication_is_not_shown_a_server_that_would_not_log_it_is_told(server: DatabaseServer) -> None:
