@@ -47,11 +47,11 @@ def refuse_holes(state: sa.Engine, stream: str, plan: Plan, servers: Sequence[Le
             )
 
 
-def refuse_replicas(servers: Sequence[Server]) -> None:
+def refuse_replicas(servers: Sequence[LeftServer]) -> None:
     """Raise PreflightError where a server that is left replicates: to stop writes there stops nobody who writes at the
     server before it, and what arrives after the switch is nobody's. ServerError."""
 
-    def look(server: Server) -> list[str]:
+    def look(server: LeftServer) -> list[str]:
         with explained(server.acts.name):
             return left_out.receives_from(server.acts)
 

@@ -82,7 +82,7 @@ def receives_from(connection: Connection) -> list[str]:
     """
     try:
         with connection.raw.cursor(DictCursor) as cursor:
-            cursor.execute(_CHANNELS[connection.flavour])
+            cursor.execute(capabilities.replica_status(connection))
             rows = list(cursor.fetchall())
     except pymysql.MySQLError as error:
         if number(error) not in ACCESS_DENIED:

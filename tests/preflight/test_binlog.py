@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from migrate.cutover import whole_logs
-from migrate.cutover.left_server import Server as CutoverServer
+from migrate.cutover.left_server import LeftServer as CutoverServer
 from migrate.model.errors import PreflightError
 from migrate.mysql import left_out
 from migrate.mysql.connection import connect
