@@ -14,7 +14,7 @@ from migrate.commands.rewind import clear_batches
 from migrate.model.errors import PreflightError
 from migrate.state import outstanding
 from migrate.state.outstanding import ListedBatches
-from migrate.status import snapshot
+from migrate.status import snapshot_reading
 from sandbox.broker import KafkaBroker
 from sandbox.stack import Sandbox
 
@@ -27,7 +27,7 @@ def main(mariadb_box: Sandbox, kafka: KafkaBroker) -> Iterator[Publishing]:
 
 
 def lag(main: Publishing) -> float:
-    return snapshot.read(main.settings, main.state).lag_seconds
+    return snapshot_reading.read(main.settings, main.state).lag_seconds
 
 
 def test_it_counts_from_when_the_idle_source_was_last_read_to_its_end(main: Publishing) -> None:
@@ -67,6 +67,6 @@ def test_a_killed_publishers_batches_are_listed_until_they_are_cleared(main: Pub
             clear_batches(main.settings, main.state, "main")
     with main.state.begin() as connection:
         outstanding.put(connection, main.name, "main", listed)
-    assert snapshot.read(main.settings, main.state).sources[0].outstanding["batches"] == 2
+    assert snapshot_reading.read(main.settings, main.state).sources[0].outstanding["batches"] == 2
     assert clear_batches(main.settings, main.state, "main") == 2
-    assert snapshot.read(main.settings, main.state).sources[0].outstanding["batches"] == 0
+    assert snapshot_reading.read(main.settings, main.state).sources[0].outstanding["batches"] == 0
