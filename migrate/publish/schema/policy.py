@@ -24,6 +24,8 @@ _FOLLOW = (
 
 @dataclass(frozen=True, slots=True)
 class Step:
+    """A statement that defines tables, at its place in the log."""
+
     ddl: Ddl
     statement: Statement
     since: Coordinate
