@@ -77,8 +77,10 @@ def run(
     tables: Sequence[str] | None = None,
     progress: Progress | None = None,
     again: Recopy | None = None,
+    starting: Callable[[], None] | None = None,
 ) -> CopyResult:
     """Copy every table of the config (or those named "database.table") that is not copied yet; again: these, once more.
+    starting: told once there is something to copy with, before Spark starts.
 
     Interrupted at any moment, it goes on from its finished chunks when called again.
     Raises: PreflightError before `migrate init` or before the incremental began; ConfigError for an unknown table or
@@ -101,6 +103,8 @@ def run(
             for table in firsts.values():
                 refuse_before_incremental(connection, settings.name, table)
         began = time.monotonic()
+        if starting is not None:
+            starting()
         with spark_session(settings, settings.copy_.master) as spark:
             started = time.monotonic()
 

@@ -112,7 +112,8 @@ class VerifyResult:
             first += f"; {counted(self.in_motion, 'key')} kept changing while looked at"
         raise DifferenceFound(
             f"{counted(self.total, 'difference')}{first}",
-            hint="`migrate verify --show` names them, `migrate explain` says what is known of a key, `--repair` mends",
+            hint="`migrate verify --show` names them, `migrate explain` shows what is known of a key,"
+            " `--repair` repairs them",
         )
 
 
@@ -281,7 +282,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="verify", description="Compare source and sharded target, row for row.")
     parser.add_argument("--config", type=Path, required=True)
     parser.add_argument("--repair", action="store_true", help="have rows that differ refreshed, and look again")
-    parser.add_argument("--anew", action="store_true", help="do not go on with a verification that was not finished")
+    parser.add_argument("--anew", action="store_true", help="do not resume a verification that was not finished")
     parser.add_argument("--table", action="append", help="database.table; may be given several times")
     options = parser.parse_args(arguments)
     try:

@@ -1,6 +1,7 @@
 """Command line of the sandbox: `python -m sandbox install` and `python -m sandbox up`."""
 
 import argparse
+import os
 import signal
 import sys
 import threading
@@ -37,8 +38,10 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
 
 def _up(options: argparse.Namespace) -> None:
     ended = threading.Event()
+    again = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda *_: ended.set())
+    signal.signal(signal.SIGUSR1, lambda *_: again.set())
     box = Sandbox(options.flavour, options.root, targets=options.targets, kafka=not options.no_kafka)
     began = time.monotonic()
     with box:
@@ -55,11 +58,31 @@ def _up(options: argparse.Namespace) -> None:
             f"\npasswords: . {secrets}\nfor the config file:\n\n{snippet.config(box)}\nCtrl-C stops all.",
             flush=True,
         )
-        while not ended.wait(1.0):
-            gone = [server for server in box.servers if not server.running]
-            if gone:
-                raise SandboxError(f"{gone[0].name} has ended; see {gone[0].log}")
+        _watch(box, ended, again)
     print("stopped")
+
+
+def _watch(box: Sandbox, ended: threading.Event, again: threading.Event) -> None:
+    """Until it shall end. A server that ends is told once, and the others go on; again: starts those that ended.
+
+    Raises SandboxError when all have ended, or one does not start again.
+    """
+    gone: set[str] = set()
+    while not ended.wait(0.5):
+        if again.is_set():
+            again.clear()
+            for server in box.servers:
+                if not server.running:
+                    server.start()
+                    print(f"{server.name} runs again: pid {server.pid}", flush=True)
+        away = [server for server in box.servers if not server.running]
+        for server in away:
+            if server.name not in gone:
+                way = f"the others go on, `kill -USR1 {os.getpid()}` starts it again"
+                print(f"{server.name} has ended, see {server.log}; {way}", flush=True)
+        gone = {server.name for server in away}
+        if len(away) == len(box.servers):
+            raise SandboxError(f"all servers have ended; see {away[0].log}")
 
 
 def main(argv: Sequence[str] | None = None) -> int:

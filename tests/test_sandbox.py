@@ -277,8 +277,28 @@ def test_up_ends_with_a_message_when_a_server_dies() -> None:
         assert up.stderr is not None
         pid = next(int(line.split("pid ")[1].split()[0]) for line in up.stdout if "pid " in line)
         os.kill(pid, signal.SIGKILL)
-        assert up.stderr.read().startswith("sandbox: source has ended; see ")
+        assert up.stderr.read().startswith("sandbox: all servers have ended; see ")
     assert up.returncode == 1
+
+
+def test_up_goes_on_without_a_server_that_ends_and_starts_it_again_when_asked() -> None:
+    """Lost: every other server, and a trial of what a migration does while one is down. Costs 5 s."""
+    command = [sys.executable, "-u", "-m", "sandbox", "up", "--flavour", "mariadb", "--targets", "1", "--no-kafka"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=PROJECT) as up:
+        assert up.stdout is not None
+        pids = (int(line.split("pid ")[1].split()[0]) for line in up.stdout if "pid " in line)
+        source, target = next(pids), next(pids)
+        os.kill(target, signal.SIGKILL)
+        told = next(line for line in up.stdout if line.startswith("target1"))
+        assert "target1 has ended, see " in told
+        assert f"`kill -USR1 {up.pid}` starts it again" in told
+        assert is_alive(source)
+        up.send_signal(signal.SIGUSR1)
+        back = int(next(line for line in up.stdout if line.startswith("target1 runs again")).split("pid ")[1])
+        assert (is_alive(source), is_alive(back), back != target) == (True, True, True)
+        up.send_signal(signal.SIGINT)
+        assert up.stdout.read() == "stopped\n"
+    assert up.returncode == 0
 
 
 def test_a_failed_start_stops_the_servers_that_did_start(run_root: Path) -> None:

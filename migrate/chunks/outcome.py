@@ -72,7 +72,7 @@ def judge(error: Exception, what: str) -> Problem:
     if may_pass(error):
         return Problem(AttemptEnd.AGAIN, f"{what}: {errors.text(error)}")
     return Problem(
-        AttemptEnd.FAILED, f"{what}: {errors.text(error)}", "mend the row or the target table, then run it again"
+        AttemptEnd.FAILED, f"{what}: {errors.text(error)}", "fix the row or the target table, then run it again"
     )
 
 

@@ -54,7 +54,7 @@ class Retries:
         """Wait after a failure, longer each time. Raises ServerError when there were too many in a row."""
         self._failures += 1
         if self._failures > _ROUNDS:
-            hint = "see that source and targets answer, then run it again"
+            hint = "check that source and targets answer, then run it again"
             raise ServerError(f"{self._what} gives up: {reason.message}", hint=hint)
         seconds = min(self._most, self._first * 2 ** (self._failures - 1))
         log.warning("waits", what=self._what, seconds=seconds, reason=reason.message)

@@ -42,7 +42,7 @@ def copy(
         def progress(step: full_copy.CopyProgress) -> None:
             bar.update(step.table, step.rows_read, step.rows_estimate, step.more())
 
-        result = full_copy.run(settings, table, progress, once_more)
+        result = full_copy.run(settings, table, progress, once_more, lambda: bar.say("starting Spark"))
     if as_json:
         print_json(result.as_dict())
         return

@@ -36,8 +36,8 @@ Without = Annotated[
     list[str] | None,
     typer.Option(
         metavar="SERVER",
-        help="Go on without a server that is lost for good, and without its last writes. A dry run, which shows up to"
-        " where its writes are kept, unless it is applied. Repeatable.",
+        help="Continue without a server that is lost for good; its last writes are lost too. Without --yes a dry run,"
+        " which shows up to which place its writes are kept. Repeatable.",
     ),
 ]
 Yes = Annotated[bool, typer.Option("--yes", help="With --without: apply. The default is a dry run.")]
@@ -98,7 +98,7 @@ class _Asked:
 
 def _go(context: typer.Context, direction: Direction, asked: _Asked) -> None:
     if context.obj.reverse:
-        raise ConfigError("cutover and rollback are of the migration itself", hint="say it without --reverse")
+        raise ConfigError("`migrate cutover` and `migrate rollback` take no --reverse", hint="leave out --reverse")
     asked.check()
     settings = context.obj.load("cutover")
     context.obj.rollback = direction is Direction.BACK
@@ -117,7 +117,7 @@ def _go(context: typer.Context, direction: Direction, asked: _Asked) -> None:
             for server, upto in delivered.items():
                 say(f"'{server}': {upto} is on its way or at the other side; what it took after that is lost")
             if not asked.yes:
-                say("nothing was changed; with --yes it is done, without a comparison")
+                say("nothing was changed; --yes applies it, without a comparison")
                 if asked.as_json:
                     print_json({"delivered": delivered})
                 return

@@ -20,7 +20,7 @@ from migrate.state.foreign import ForeignWrite, count_both
 foreign = typer.Typer(
     name="foreign",
     no_args_is_help=True,
-    help="Foreign writes, which no stream carries, as they were made at a standby side: list, compare, carry, discard.",
+    help="Foreign writes: writes at a standby side that no stream carries. List, compare, carry or discard them.",
 )
 _NAMED = 1000
 Table = Annotated[
@@ -62,7 +62,9 @@ def foreign_list(context: typer.Context, as_json: Json = False) -> None:
     if total > len(found):
         out.print(f"and {total - len(found):,} more")
     if found:
-        out.print("`migrate foreign compare` strikes out rows that are equal at both sides by now", markup=False)
+        out.print(
+            "`migrate foreign compare` removes rows that are equal at both sides by now from the list", markup=False
+        )
     else:
         out.print("nothing is listed")
 
@@ -111,7 +113,7 @@ _decision(
 
 def _settings(context: typer.Context) -> Settings:
     if context.obj.reverse:
-        raise ConfigError("`migrate foreign` speaks of both sides", hint="leave out --reverse")
+        raise ConfigError("`migrate foreign` covers both sides, and takes no --reverse", hint="leave out --reverse")
     settings: Settings = context.obj.load("foreign")
     return settings
 
@@ -121,7 +123,7 @@ def _asked(
 ) -> tuple[str | None, Sequence[str], str | None]:
     if every == (table is not None):
         raise ConfigError(
-            "say which rows", hint="a table as `migrate foreign list` names it, with keys or without; or --all"
+            "no rows are chosen", hint="name a table as `migrate foreign list` does, with keys or without; or use --all"
         )
     return table, keys or [], server
 

@@ -39,7 +39,7 @@ def parked_list(context: typer.Context, as_json: Json = False) -> None:
         told = f"PARKED {one['place']}: {one['change']} of {one['table']} key {one['key']}{at}"
         out.print(f"{told}: {one['refusal']}; set aside: {one['reason']}", markup=False)
     if found.drop:
-        out.print(f"applications are at the other side: `{found.drop} TABLE KEY` does without one", markup=False)
+        out.print(f"applications are at the other side: `{found.drop} TABLE KEY` drops one", markup=False)
     for skip in found.skips:
         out.print(f"SKIPS what is refused of {skip['table']} key {skip['key']}: {skip['reason']}", markup=False)
     for one in found.left_out:
@@ -71,7 +71,9 @@ def parked_skip(
     settings = context.obj.load("parked")
     row, message = (table, key), (topic, partition, offset)
     if (None in row) == (None in message) or any(one is not None for one in (row if None in row else message)):
-        raise ConfigError("say what to set aside", hint="a table and a key; or --topic, --partition and --offset")
+        raise ConfigError(
+            "nothing is named to set aside", hint="name a table and a key; or --topic, --partition and --offset"
+        )
     with database.opened(settings.state) as state:
         if topic is not None and partition is not None and offset is not None:
             parking.leave_out(settings, state, topic, partition, offset, reason)

@@ -36,10 +36,12 @@ def publish(
             help="Publish again from an earlier place: binlog.000012:4711, a GTID set, or 2026-01-31T12:00:00Z.",
         ),
     ] = None,
-    yes: Annotated[bool, typer.Option("--yes", help="With --from: do not ask.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="With --from: do not ask for confirmation.")] = False,
     clear_batches: Annotated[
         bool,
-        typer.Option("--clear-batches", help="Only forget the batches that a killed publisher left in `status`."),
+        typer.Option(
+            "--clear-batches", help="Only clear the list of batches that a killed publisher left in `status`."
+        ),
     ] = False,
 ) -> None:
     """Publish one source's binlog to the topic."""
@@ -82,6 +84,6 @@ def commit(context: typer.Context) -> None:
 
 
 def requeue(context: typer.Context) -> None:
-    """Bring deletes that found nothing back when their delay is over."""
+    """Bring delayed deletes and foreign key markers back when they are due."""
     follow_parent()
     entry.requeue(context.obj.load("requeue"))

@@ -56,6 +56,10 @@ class RowsBar:
         if self._bar is not None:
             self._bar.stop()
 
+    def say(self, line: str) -> None:
+        """A line above the bar."""
+        self._console.print(line, markup=False, soft_wrap=True)
+
     def update(self, table: str, rows: int, expected: int, more: str = "") -> None:
         """Take in how far one table is: rows done, and the estimate of all its rows (0 when not known).
 

@@ -11,7 +11,7 @@ from migrate.preflight import run as preflights
 
 
 def preflight(context: typer.Context, as_json: Json = False) -> None:
-    """Look at sources, tables, targets, state and Kafka; say what must be mended, and how. Leaves nothing behind."""
+    """Check sources, tables, targets, state and Kafka; show what must be fixed, and how. Leaves nothing behind."""
     settings = context.obj.load()
     report = preflights.run(settings, services=True, reverse=bool(context.obj.reverse_of))
     if as_json:
@@ -32,7 +32,7 @@ def preflight(context: typer.Context, as_json: Json = False) -> None:
 
 
 def init(context: typer.Context) -> None:
-    """Create the state database, the topics and the target tables. Running it again changes nothing that is there."""
+    """Create the state database, the topics and the target tables. A second run changes nothing that exists."""
     settings = context.obj.load()
     done = initialising.initialise(settings, context.obj.text, out.print, reverse_of=context.obj.reverse_of)
     following = "`migrate --reverse run`" if context.obj.reverse else "`migrate run`, then `migrate copy`"

@@ -22,7 +22,7 @@ from migrate.model.errors import ConfigError, MigrateError
 from migrate.model.words import counted
 from migrate.settings import Settings
 from migrate.state import cutover, database, finished, verification
-from migrate.status import blockers, snapshot_reading, told
+from migrate.status import blockers, snapshot_reading, told, unlike_tables
 from migrate.status.facts import standing
 from migrate.status.snapshot import Snapshot
 from migrate.status.stage import Stage, StageStatus
@@ -30,18 +30,21 @@ from migrate.status.verdict import Verdict, verdict
 from migrate.terminal import Printable, console, printable
 
 _SECONDS = 2.0
+_UNLIKE_SECONDS = 60.0
 
 
 def status(
     context: typer.Context,
-    watch: Annotated[bool, typer.Option("--watch", help="Keep it on the screen, until Ctrl-C or the end.")] = False,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Refresh it on the screen until Ctrl-C or the end of the migration.")
+    ] = False,
     as_json: Json = False,
     exit_code: Annotated[
         bool,
         typer.Option("--exit-code", help="Exit with 0 where all is well, 1 where a person is needed, 2 if unknown."),
     ] = False,
 ) -> None:
-    """Say where the migration stands, what holds it back, and what to type next."""
+    """Show where the migration stands, what holds it back, and which command to run next."""
     if watch and (as_json or exit_code):
         raise ConfigError(f"--watch and {'--json' if as_json else '--exit-code'} exclude each other")
     settings = context.obj.load("status")
@@ -95,7 +98,7 @@ def _ended(settings: Settings, state: sa.Engine) -> dict[str, Any] | None:
         switched = cutover.latest(connection, settings.name, outcome=cutover.Outcome.DONE)
     return {
         "stage": Stage.FINISHED,
-        "holds_back": [] if found.done else ["`migrate finish` was interrupted: what it cleans is not all clean"],
+        "holds_back": [] if found.done else ["`migrate finish` was interrupted: not everything is cleaned up"],
         "next": "" if found.done else f"migrate finish {found.summary.get('options', '--yes')}",
         "migration": settings.name,
         "finished": found.at,
@@ -108,7 +111,7 @@ def _ended(settings: Settings, state: sa.Engine) -> dict[str, Any] | None:
 def _told_ended(about: dict[str, Any]) -> str:
     ended, side = about["finished"], about["summary"]["side"]
     lines = [f"stage: finished, {ended:%Y-%m-%d %H:%M:%S} UTC; applications are at the {side}s"]
-    lines += [f"  held back: {reason} (`{about['next']}` goes on)" for reason in about["holds_back"]]
+    lines += [f"  held back: {reason} (`{about['next']}` continues it)" for reason in about["holds_back"]]
     if switched := about["last_cutover"]:
         lines.append(f"last switch: run {switched['number']}, {switched['direction']}, {switched['outcome']}")
     for table in about["summary"]["copied"]:
@@ -125,11 +128,12 @@ def _told_ended(about: dict[str, Any]) -> str:
 
 def _watch(settings: Settings, state: sa.Engine, asked: Any) -> None:
     """Redraws until the migration is finished; servers that are away for a while are told, and asked again."""
+    unlike = unlike_tables.kept(_UNLIKE_SECONDS)
     with Live(console=console(highlight=False), auto_refresh=False) as live:
         while True:
             try:
                 ended = _ended(settings, state)
-                live.update(Printable(_frame(settings, state, ended, asked)), refresh=True)
+                live.update(Printable(_frame(settings, state, ended, asked, unlike)), refresh=True)
                 if ended is not None and not ended["next"]:
                     return
             except MigrateError as error:
@@ -137,11 +141,13 @@ def _watch(settings: Settings, state: sa.Engine, asked: Any) -> None:
             time.sleep(_SECONDS)
 
 
-def _frame(settings: Settings, state: sa.Engine, ended: dict[str, Any] | None, asked: Any) -> RenderableType:
+def _frame(
+    settings: Settings, state: sa.Engine, ended: dict[str, Any] | None, asked: Any, unlike: unlike_tables.Look
+) -> RenderableType:
     if ended is not None:
         return Text(_told_ended(ended))
     now = snapshot_reading.read(settings, state, whoever_answers=True)
-    return page(now, None if asked.reverse else standing(settings, state, now), asked.meant)
+    return page(now, None if asked.reverse else standing(settings, state, now, unlike), asked.meant)
 
 
 def page(now: Snapshot, stands: StageStatus | None, meant: Callable[[str], str]) -> RenderableType:
@@ -211,7 +217,7 @@ def page(now: Snapshot, stands: StageStatus | None, meant: Callable[[str], str])
             + (
                 "a verification of all tables that began later was clean"
                 if row["verified"]
-                else "the target lacks the row or has an older one, unless it came again since (`migrate verify` tells)"
+                else "the target lacks the row or has an older one, unless it came again since (see `migrate verify`)"
             ),
         )
     for line in shown_check(now.check):

@@ -39,12 +39,14 @@ def refresh(
     table: Table,
     keys: Annotated[
         list[str],
-        typer.Argument(metavar="KEY...", help="""Keys of rows; of several columns as a JSON list: '["7", "eu"]'."""),
+        typer.Argument(
+            metavar="KEY...", help="""The rows' keys. A key of several columns is a JSON list: '["7", "eu"]'."""
+        ),
     ],
     source: SourceOfTable = None,
     timeout: Timeout = 60.0,
 ) -> None:
-    """Read single rows at the source again, and write or delete them wherever they may be at the target."""
+    """Read single rows at the source again, and write or delete them at every place of the target."""
     settings = context.obj.load("refresh")
     with database.opened(settings.state) as state:
         count = refreshing.refresh(settings, state, table, keys, source, timeout)
@@ -53,7 +55,7 @@ def refresh(
 
 def repartition(
     context: typer.Context,
-    partitions: Annotated[int, typer.Argument(help="How many there shall be; more than there are.")],
+    partitions: Annotated[int, typer.Argument(help="The new number of partitions, above the present one.")],
     topic: Annotated[str | None, typer.Option(help="Which topic; needed when there are several.")] = None,
 ) -> None:
     """Give a topic more partitions. Only while nothing runs and everything published is at the target."""

@@ -46,7 +46,7 @@ def throttle(
     """Change the limits of running and later copies. Without options: show the limits and the running copies."""
     settings = context.obj.load("throttle")
     if pause + resume + reset > 1:
-        raise ConfigError("--pause, --resume and --reset exclude each other", hint="say one of them")
+        raise ConfigError("--pause, --resume and --reset exclude each other", hint="use one of them")
     given = {
         "chunks": chunks,
         "min_chunks": min_chunks,
@@ -77,7 +77,7 @@ def _show(now: operator_limits.Throttle) -> None:
         none = value == 0 and "chunks" not in name
         out.print(f"{name}: {'no limit' if none else f'{value:,g}'} ({whence})")
     if now.limits.paused:
-        out.print("PAUSED; `migrate throttle --resume` goes on")
+        out.print("PAUSED; `migrate throttle --resume` ends the pause")
     if not now.copies:
         out.print("no copy runs")
     for table, one in told["copies"].items():

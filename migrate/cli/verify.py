@@ -76,9 +76,9 @@ def verify(
         )
     if mode is not None:
         if anew:
-            raise ConfigError("--mode keeps nothing to go on with", hint="leave --anew out")
+            raise ConfigError("--mode keeps no progress that --anew could drop", hint="leave --anew out")
         if repair:
-            raise ConfigError("--mode only looks", hint="`migrate verify --repair` compares every row and repairs")
+            raise ConfigError("--mode only compares", hint="`migrate verify --repair` compares every row and repairs")
         _look(settings, mode, table, chunks, as_json)
         return
     _tell_not_copied(settings, table)
@@ -107,7 +107,7 @@ def _tell_not_copied(settings: Settings, chosen: list[str] | None) -> None:
     left = [name for name, stage in names.items() if stage is not Phase.COPIED and (not chosen or name in chosen)]
     if left:
         told = f"{', '.join(left[:3])}{' …' if len(left) > 3 else ''}"
-        typer.echo(f"not copied yet, so that rows will be missing: {told} (`migrate copy`)", err=True)
+        typer.echo(f"not copied yet, so rows will be missing: {told} (`migrate copy`)", err=True)
 
 
 def _show_last(settings: Settings, as_json: bool, page: Path | None) -> None:

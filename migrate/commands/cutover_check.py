@@ -80,6 +80,6 @@ def read_other_side(context: CutoverContext, seconds: float) -> None:
     pass_up_to(catch_up, seconds / 2, f"the stream from the {context.side.other}s")
     with context.state.connect() as connection:
         if listed := readiness.foreign_left(connection, context.settings.name):
-            raise ServerError(listed, hint="`migrate foreign compare`, and again")
+            raise ServerError(listed, hint="run `migrate foreign compare`, then try again")
         if unread := readiness.not_carried(connection, context.other.name):
             raise ServerError(f"the stream from the {context.side.other}s: {unread}", hint="`migrate status` says more")

@@ -103,5 +103,6 @@ class CutoverEnd:
             raise CutoverAborted(f"writes are given back: {why}", hint=error.hint) from error
         if not took:
             raise ServerError(
-                f"it has switched, and the rest is to be done: {why}", hint="say the same again: it goes on from there"
+                f"applications are switched, the last steps are not done: {why}",
+                hint="run the same command again: it continues from there",
             ) from error

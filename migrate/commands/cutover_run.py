@@ -100,7 +100,9 @@ def _guarded(config: Path) -> Iterator[GuardianLine]:
     )
     try:
         if guardian.stdin is None or guardian.stdout is None or guardian.stdout.readline() != "ready\n":
-            raise ServerError("the process that would give writes back after a kill does not start", hint="see above")
+            raise ServerError(
+                "the guardian, which would give writes back after a kill, does not start", hint="see the error above"
+            )
         yield GuardianLine(guardian.stdin)
     finally:
         guardian.communicate()  # it looks, and ends what is still open

@@ -115,7 +115,9 @@ def finish(
             if begun is None:  # a cutover, or a process, may have begun since
                 _refuse(connection, settings, names, abandon=abandon, ours=process_names.CUTOVER)
                 if switch.get(connection, settings.name).side is not side:
-                    raise PreflightError("applications were switched meanwhile", hint="`migrate status`, and again")
+                    raise PreflightError(
+                        "applications were switched meanwhile", hint="see `migrate status`, then try again"
+                    )
             for name in names if begun is None else ():
                 summary = {"side": side.value, "options": options}
                 finished.mark(connection, name, {**finished.totals(connection, name), **summary})
@@ -123,7 +125,7 @@ def finish(
             for used in stream.databases:
                 _clean(stream.settings, used, say)
             for used in set(stream.plan.used_databases) - set(stream.databases):
-                say(f"{used.target}, database {used.database}: left as it is; should it come back, drop _migrate_*")
+                say(f"{used.target}, database {used.database}: left as it is; if it comes back, drop _migrate_* there")
         if plans.topics:
             admin.delete_topics(settings.kafka, list(plans.topics))
             say(f"{counted(len(plans.topics), 'topic')} deleted")
@@ -139,8 +141,8 @@ def _refuse_foreign(state: sa.Engine, name: str) -> None:
     if count:
         raise PreflightError(
             told.foreign(count),
-            hint="`migrate foreign carry TABLE KEY` writes one at the active side, `migrate foreign compare` strikes"
-            " out equal ones; --unread leaves them as they are",
+            hint="`migrate foreign carry TABLE KEY` writes one at the active side, `migrate foreign compare` removes"
+            " equal ones from the list; --unread finishes without them",
         )
 
 
@@ -151,12 +153,12 @@ def _refuse(
     last = cutover.latest(connection, settings.name)
     if last is not None and last.open:
         raise PreflightError(
-            f"run {last.number}, a cutover or rollback, is not done", hint="`migrate status` says how to go on"
+            f"run {last.number}, a cutover or rollback, is not finished", hint="`migrate status` names the next command"
         )
     side = switch.get(connection, settings.name).side
     if side is Side.SOURCE and not abandon:
         raise PreflightError(
-            "applications are at the sources: nothing is to be finished yet",
+            "applications are at the sources: the migration cannot be finished yet",
             hint="`migrate cutover` first; `migrate finish --abandon` gives the migration up",
         )
     if side is Side.TARGET and abandon:
@@ -170,7 +172,7 @@ def _refuse(
     if running:
         more = f" and {len(running) - 3} more" if len(running) > 3 else ""
         raise PreflightError(
-            f"it still runs: {', '.join(running[:3])}{more}",
+            f"processes still run: {', '.join(running[:3])}{more}",
             hint=f"stop `migrate run` and `migrate --reverse run`; after a kill wait {settings.lease.seconds:g} s",
         )
 
@@ -182,7 +184,7 @@ def _refuse_parked(there: _Stream) -> None:
             raise PreflightError(
                 f"{counted(count, 'change')} that {used.target}, database {used.database}, refused"
                 f" {'are' if count > 1 else 'is'} parked",
-                hint="`migrate parked list` names them, and how to do without them",
+                hint="`migrate parked list` names them, and the command that drops them",
             )
 
 
@@ -203,7 +205,7 @@ def _read_on(settings: Settings, state: sa.Engine, without: Collection[str]) -> 
         except (StopError, ServerError) as error:
             raise PreflightError(
                 f"the log of source '{source.name}' is not read to its end: {error.message}",
-                hint="mend that, and again; or, where nobody wrote there since its publisher stopped, with --unread",
+                hint="fix that and try again; or use --unread, if nobody has written there since its publisher stopped",
             ) from error
 
 
@@ -221,7 +223,8 @@ def _refuse_unread(there: _Stream, state: sa.Engine) -> None:
     if unread:
         raise PreflightError(
             f"{counted(unread, 'message')} of changes at the sources never came to the targets",
-            hint="`migrate run`, `migrate drain`, stop it, and again; or, where nobody wants them, with --unread",
+            hint="start `migrate run`, wait for `migrate drain`, stop it, and try again; or use --unread, if nobody"
+            " needs them",
         )
 
 

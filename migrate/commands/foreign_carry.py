@@ -11,6 +11,7 @@ import sqlalchemy as sa
 import structlog
 
 from migrate.chunks.sessions import Sessions
+from migrate.commands.foreign_children import Children
 from migrate.model.change import Key
 from migrate.model.errors import Code, MigrateError, PreflightError, StopError
 from migrate.model.message import Row
@@ -22,7 +23,7 @@ from migrate.mysql.quoting import quote, quote_all
 from migrate.mysql.quoting import table as quoted
 from migrate.mysql.referring import ForeignKey, referring
 from migrate.settings import Settings
-from migrate.state import leading
+from migrate.state import leading, schema_history_reader
 from migrate.target import roles
 from migrate.target.equal_keys import EqualKeys
 from migrate.target.pool import connect_database
@@ -95,6 +96,7 @@ class Carrier:
             for database in {used for planned, _ in wanted for used in planned.databases}:
                 with explained(database.target):
                     roles.set_right(connection, self._session(database), name, (database.target, database.database))
+            self._refuse_left_behind(wanted, connection)
             written: list[tuple[PlannedTable, Key, int | None]] = []
             failed: list[MigrateError] = []
             try:
@@ -104,20 +106,39 @@ class Carrier:
             except MigrateError as error:
                 failed.append(error)
             finally:
-                for planned, key, home in reversed(written):
-                    with suppress(sa.exc.SQLAlchemyError):  # rows leave all the same; the commit tells of it
-                        leading.hold(connection, name)
-                    try:
-                        self._leave(planned, key, home, version)
-                    except MigrateError as error:  # the others are to leave all the same
-                        log.warning(
-                            "a row did not leave its place at the active side",
-                            table=planned.table.full_name,
-                            reason=error.message,
-                        )
-                        failed.append(error)
+                failed += self._leave_all(list(reversed(written)), version, connection)
             if failed:
                 raise failed[0]
+
+    def _refuse_left_behind(self, wanted: Wanted, connection: sa.Connection) -> None:
+        """Before anything is written. Raises StopError, ServerError."""
+        keys = schema_history_reader.HistoryReader(
+            lambda action: action(connection), self._settings.name
+        ).foreign_keys()
+        children = Children(self._plan, keys, self._session)
+        carried = {(one.table.id, key) for planned, key in wanted for one in self._plan.members(planned)}
+        for planned, key in wanted:
+            children.refuse_left_behind(planned, key, self._row(planned, key)[1], carried)
+
+    def _leave_all(
+        self, written: Sequence[tuple[PlannedTable, Key, int | None]], version: int, connection: sa.Connection
+    ) -> list[MigrateError]:
+        """Delete rows where they are not to be; those that others refer to once more when these have left."""
+        waiting, failed = list(written), list[MigrateError]()
+        while True:
+            kept: list[tuple[tuple[PlannedTable, Key, int | None], MigrateError]] = []
+            for one in waiting:
+                with suppress(sa.exc.SQLAlchemyError):  # rows leave all the same; the commit tells of it
+                    leading.hold(connection, self._settings.name)
+                try:
+                    self._leave(*one, version)
+                except _TakenAlong as error:
+                    kept.append((one, error))
+                except MigrateError as error:  # the others are to leave all the same
+                    failed.append(_stays(one[0], error))
+            if not kept or len(kept) == len(waiting):
+                return [*failed, *(_stays(one[0], error) for one, error in kept)]
+            waiting = [one for one, _ in kept]
 
     def _write(self, planned: PlannedTable, key: Key, version: int) -> int | None:
         """Write a row in its place, which is returned; None where it is to be in none."""
@@ -187,7 +208,7 @@ class Carrier:
         if len(held) > 1:
             raise StopError(
                 f"a row of {planned.table.full_name} is in several tables of group '{planned.group}'",
-                hint="delete it where it does not belong, and again",
+                hint="delete it where it does not belong, then try again",
                 code=Code.KEY,
             )
         return held[0] if held else (planned, None)
@@ -220,8 +241,8 @@ class Carrier:
                     yield connection
                 except pymysql.err.IntegrityError as error:
                     raise StopError(
-                        f"the active side refuses a row of {planned.table.full_name} (error {number(error)}): a unique"
-                        " value is another row's, or a foreign key does not hold",
+                        f"the active side refuses a row of {planned.table.full_name} (error {number(error)}): another"
+                        " row has its unique value, or a foreign key is violated",
                         hint="carry or change that other row first, or `migrate foreign discard`",
                         code=Code.KEY,
                     ) from error
@@ -242,17 +263,28 @@ class Carrier:
             writer.insert(connection, [row])
 
 
+class _TakenAlong(StopError):  # noqa: N818 - it says what would be
+    """By a foreign key, which would change rows that nobody asked for."""
+
+    code = Code.KEY
+
+
 def _taken_along(planned: PlannedTable, child: _Child, what: str) -> StopError:
-    return StopError(
-        f"rows of {child.table} go or change with a row of {planned.table.full_name} that {what},"
-        f" by foreign key {child.key}",
-        hint="carry those rows too, or move them first, and again",
-        code=Code.KEY,
+    return _TakenAlong(
+        f"foreign key {child.key} would delete or change rows of {child.table} with a row of {planned.table.full_name}"
+        f" that {what}",
+        hint="where `migrate foreign list` has those rows, carry them first, or all at once (`migrate foreign carry"
+        " --all`); else move or delete them there, then try again",
     )
+
+
+def _stays(planned: PlannedTable, error: MigrateError) -> MigrateError:
+    log.warning("a row did not leave its place at the active side", table=planned.table.full_name, reason=error.message)
+    return error
 
 
 def _changed(planned: PlannedTable, side: str) -> PreflightError:
     return PreflightError(
         f"a row of {planned.table.full_name} was changed at the {side} side meanwhile",
-        hint="it was not written; `migrate foreign compare`, and again",
+        hint="it was not written; run `migrate foreign compare`, then try again",
     )

@@ -58,7 +58,7 @@ def refuse_early(settings: Settings, state: sa.Engine, plan: Plan, changes: Tabl
             if stage is not Phase.COPIED:
                 raise PreflightError(
                     f"{name_of(plan.tables[id_])} cannot join group '{one.group}' yet: {name_of(one)} is not copied",
-                    hint="go on without it: take it out of the config, `migrate run`, `migrate copy`, `migrate drain`;"
-                    " then put it back and say this again",
+                    hint="continue without it: take it out of the config, `migrate run`, `migrate copy`,"
+                    " `migrate drain`; then put it back and run this again",
                 )
         repartition.refuse_unless_drained(settings, state, known, plan)

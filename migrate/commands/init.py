@@ -123,7 +123,7 @@ def _resumable(say: Say) -> Iterator[None]:
     try:
         yield
     except MigrateError:
-        say("what was made until here stays; once the cause is mended, `migrate init` goes on from there")
+        say("what was made until here stays; once the cause is fixed, `migrate init` continues from there")
         raise
 
 
@@ -132,7 +132,7 @@ def _refuse_behind(changes: TableChanges) -> None:
     if changes.new or changes.conditions:
         raise PreflightError(
             "tables are added or their row conditions changed, and applications are at the targets",
-            hint="leave that of the config as it was; it can be changed after `migrate rollback`",
+            hint="restore that part of the config; change it after `migrate rollback`",
         )
 
 

@@ -167,9 +167,9 @@ def retry(
         (_, database, table), key = left[0]
         raise PreflightError(
             f"{counted(len(left), 'row')} of the {sides.read} {'is' if len(left) == 1 else 'are'} parked, and"
-            f" applications are at the {sides.written}: nothing older is brought over newer rows",
-            hint=f"`migrate parked drop {database}.{table} '{key_json(key)}'` does without it; a verification names the"
-            " row where it differs",
+            f" applications are at the {sides.written}: older rows must not overwrite newer ones",
+            hint=f"`migrate parked drop {database}.{table} '{key_json(key)}'` drops it; a verification names the row if"
+            " it differs",
         )
     with state.begin() as connection:
         _withdraw(connection, plan, wanted)
@@ -195,7 +195,7 @@ def drop(
             sides = leading.sides(connection, settings.name)
             raise PreflightError(
                 f"applications are at the {sides.read}: without it their row would be missing at the {sides.written}",
-                hint="`migrate parked retry` brings it again, once it is taken there",
+                hint="`migrate parked retry` applies it once the target accepts it",
             )
         if not (found := _parked_of(settings, state, plan, name, keys, source)):
             what = "these keys of " if keys else ""

@@ -77,7 +77,7 @@ def refuse_unready(
         lines = "\n  - ".join(map(told.told, held))
         raise PreflightError(
             f"not ready: {lines}",
-            hint=f"`migrate {'' if direction is there else '--reverse '}status` says more; mend it, and again",
+            hint=f"`migrate {'' if direction is there else '--reverse '}status` says more; fix it, then try again",
         )
 
 

@@ -36,7 +36,7 @@ def read_on(settings: Settings, state: sa.Engine, source: str) -> None:
     with closing(Leases(state, settings.name, settings.lease.seconds, quiet=True).start()) as leases:
         held = leases.acquire(process_names.publisher(source))
         if held is None:
-            raise PreflightError(f"the publisher of {name} runs", hint="stop `migrate run`, and again")
+            raise PreflightError(f"the publisher of {name} runs", hint="stop `migrate run`, then try again")
         _publish(settings, state, source, leases, held, end)
 
 
@@ -60,7 +60,7 @@ def _publish(
             if time.monotonic() > until:
                 raise ServerError(
                     f"the log of source '{source}' was not read to its end within {_SECONDS:g} s",
-                    hint="`migrate run`, `migrate drain`, stop it, and again",
+                    hint="start `migrate run`, wait for `migrate drain`, stop it, then try again",
                 )
             thread.join(_LOOKS_SECONDS)
     finally:

@@ -82,7 +82,7 @@ def refuse_unless_drained(settings: Settings, state: sa.Engine, known: Migration
     if left:
         raise PreflightError(
             f"not drained: {left} waiting",
-            hint="start `migrate run`, wait for `migrate drain`, stop it, say this again",
+            hint="start `migrate run`, wait for `migrate drain`, stop it, then run this again",
         )
     for source in settings.sources:
         _refuse_unsaved_position(settings, state, known, source.name)
@@ -98,6 +98,6 @@ def _refuse_unsaved_position(settings: Settings, state: sa.Engine, known: Migrat
     here = (stored.incarnation, file_number(stored.file), stored.pos)
     if any(mark is not None and mark[:3] >= here for mark in marks):
         raise PreflightError(
-            f"source '{source}': its publisher was killed before it noted how far it came",
-            hint="start `migrate run` once more, wait for `migrate drain`, stop it, say this again",
+            f"source '{source}': its publisher was killed before it noted its last position",
+            hint="start `migrate run` once more, wait for `migrate drain`, stop it, then run this again",
         )

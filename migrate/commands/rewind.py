@@ -54,7 +54,8 @@ def rewind(
             reached = before and _published_up_to(before, rewinds.every(connection, settings.name, source))
         if before is None or reached is None:
             raise PreflightError(
-                f"the publisher of source '{source}' never ran", hint="where it begins is sources[].start in the config"
+                f"the publisher of source '{source}' never ran",
+                hint="set where it begins with sources[].start in the config",
             )
         with closing(connect(settings.source(source), f"source '{source}'")) as server:
             start_position.check_same_server(server, before)
@@ -70,7 +71,7 @@ def rewind(
             file_created=0,
         )
         if not confirm(before, after):
-            raise PreflightError("not rewound", hint="answer yes, or say --yes")
+            raise PreflightError("not rewound", hint="answer yes, or use --yes")
         with state.begin() as connection:
             leases.still_ours(connection, held)
             leading.refuse_rewind(connection, settings.name)

@@ -107,7 +107,7 @@ class PartitionStart:
             start = low
         if start < low:
             raise StopError(
-                f"{leased.named}: reading goes on at offset {start}, the broker has {low} to {high}",
+                f"{leased.named}: the next offset to read is {start}, but the broker has {low} to {high}",
                 hint=DELETED,
                 code=Code.TOPIC,
             )

@@ -55,7 +55,7 @@ def check_where(connection: Connection, table: Table, text: str) -> None:
             raise errors.explain(error, connection.name) from error
         told = " ".join(errors.text(error).split())
         raise ConfigError(
-            f"--where: {connection.name} refuses it for {table.full_name}: {told}",
+            f"--where: {connection.name} refuses the condition for {table.full_name}: {told}",
             hint="""give it as SQL over the table's own columns: --where "id BETWEEN 1000 AND 2000" """.rstrip(),
         ) from error
 
@@ -72,7 +72,7 @@ def check_again(
     if again.where is None:
         return
     if again.restart:
-        raise ConfigError("--restart copies the whole table again, --where a part", hint="give one of them")
+        raise ConfigError("--restart copies the whole table again, --where a part", hint="use one of them")
     if not again.where.strip():
         raise ConfigError("--where is empty", hint="""for example: --where "id BETWEEN 1000 AND 2000" """.rstrip())
     for planned in chosen:
@@ -96,13 +96,13 @@ def choose(
     elif again.where is not None and running is not None and running.condition != again.where:
         raise ConfigError(
             f"copy of {table.full_name}: the rows with {running.condition} are being copied again",
-            hint=f"`migrate copy --table {table.full_name}` goes on with that; it comes first",
+            hint=f"`migrate copy --table {table.full_name}` continues that; it has to finish first",
         )
     elif again.where is not None and running is None:
         if before is not Phase.COPIED:
             raise PreflightError(
                 f"copy of {table.full_name}: it is not copied yet, so no part of it can be copied again",
-                hint="`migrate copy` goes on with it, and brings every row",
+                hint="`migrate copy` continues it, and brings every row",
             )
         running = parts.begin(connection, migration, table, again.where)
     if before is Phase.COPIED and running is None and not again.restart:

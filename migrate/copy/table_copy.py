@@ -58,7 +58,7 @@ class TableCopy(TableSteps):
                 if stop.wait(_POLL):
                     raise ServerError(
                         f"copy of {table}: stopped while it waited for source '{source}' to be replayed up to {until}",
-                        hint="run it again once the publisher is there; it goes on from its finished chunks",
+                        hint="run the copy again once the publisher is there; it continues from its finished chunks",
                     )
         log.info("the replay is over, the copy goes on", table=table, source=source)
 

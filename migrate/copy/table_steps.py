@@ -42,7 +42,7 @@ def refuse_before_incremental(connection: sa.Connection, migration: str, table: 
     """Raises PreflightError while nobody keeps the changes made during a copy (invariant capture-before-copy)."""
     if position.load(connection, migration, table.source) is None:
         raise PreflightError(
-            f"copy of {table.full_name}: the incremental of source '{table.source}' has not begun",
+            f"copy of {table.full_name}: the publisher of source '{table.source}' has not begun",
             hint="start `migrate run` first, and copy once `migrate status` shows a position",
         )
 

@@ -172,8 +172,8 @@ class ChunkWriter:
         name, text = self._table.full_name, key_json(key)
         return StopError(
             f"{self._places[place]} refuses {name} key {text}: {told}",
-            hint=f"mend the target table and run it again; or set the row aside: `migrate parked skip {name} '{text}'"
-            " --reason …`, or every such row: `copy.refused: park`",
+            hint=f"fix the target table and run the copy again; or set the row aside: `migrate parked skip {name}"
+            f" '{text}' --reason …`, or every such row: `copy.refused: park`",
             code=Code.TARGET,
         )
 

@@ -38,15 +38,15 @@ def refuse_open(server: LeftServer, accounts: Sequence[str], databases: Collecti
     taken, _ = grants(server, accounts, databases)
     if taken:
         raise PreflightError(
-            f"'{server.name}': writes were given back while they were taken: {'; '.join(taken)} is to be done again",
-            hint="see who changes these accounts, and try again",
+            f"'{server.name}': grants were given again while they were revoked: {'; '.join(taken)} has to be repeated",
+            hint="find out who changes these accounts, and try again",
         )
     comers = refuse_others(server, accounts, databases)
     if left := server.may_write({*comers, *server.roles_of(comers), *server.roles_of_all()}, databases):
         raise PreflightError(
-            f"'{server.name}': who is to be stopped may write all the same, by the server's tables of privileges:"
+            f"'{server.name}': accounts that are to be stopped can still write, by the server's tables of privileges:"
             f" {'; '.join(left)}",
-            hint="take that from them by hand, or use cutover.stop: read_only",
+            hint="revoke that by hand, or use cutover.stop: read_only",
         )
 
 

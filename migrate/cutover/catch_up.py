@@ -26,7 +26,7 @@ def pass_up_to(passing: CatchUp, seconds: float, stream: str = "the stream") -> 
     """Wait until a stream has come to where it is to come. Raises ServerError when it does not in time."""
     if not settled(passing.passed, seconds, _POLL):
         raise ServerError(
-            f"{stream} did not come to the end of the log within {seconds:.1f} s",
+            f"{stream} did not reach the end of the log within {seconds:.1f} s",
             hint="`migrate status` says what holds it back",
         )
     if passing.gone:
@@ -75,8 +75,8 @@ class StreamComparison:
             if len(keys) <= self._limits.max_keys_frozen:
                 return
         raise PreflightError(
-            f"between two looks more than {self._limits.max_keys_frozen:,} keys change",
-            hint="at a quieter time; or raise cutover.max_keys_frozen and cutover.freeze_seconds",
+            f"more than {self._limits.max_keys_frozen:,} keys change between two comparisons",
+            hint="try again at a quieter time; or raise cutover.max_keys_frozen and cutover.freeze_seconds",
         )
 
     def refuse_forgotten(self, connection: sa.Connection) -> None:
@@ -115,7 +115,7 @@ def refuse_copied_since(connection: sa.Connection, stream: str, plan: Plan, comp
     for id_, planned in plan.tables.items():
         if (stage := stages.get(id_, Phase.CREATED)) is not Phase.COPIED:
             raise PreflightError(
-                f"table {planned.table.full_name} is {stage} by now", hint="once `migrate status` says copied, again"
+                f"table {planned.table.full_name} is {stage} by now", hint="try again once `migrate status` says copied"
             )
     if comparing is not None:
         comparing.refuse_forgotten(connection)
@@ -124,5 +124,5 @@ def refuse_copied_since(connection: sa.Connection, stream: str, plan: Plan, comp
 def _forgotten() -> PreflightError:
     return PreflightError(
         f"since the last clean verification of all tables {compared.FORGOTTEN}",
-        hint="`migrate verify`, all tables, then again",
+        hint="run `migrate verify` over all tables, then try again",
     )

@@ -91,7 +91,7 @@ class ChangedKeys:
                 raise PreflightError(
                     f"{topic} [{partition.number}]: messages from {start} to {low} are no longer at the broker: which"
                     " keys changed since the last verification is not known",
-                    hint="`migrate verify`, all tables, then again",
+                    hint="run `migrate verify` over all tables, then try again",
                 )
             spans[topic, partition.number] = start, end
         markers: dict[TableId, tuple[PlannedTable, dict[tuple[str, str, str], Message]]] = {}
@@ -116,7 +116,7 @@ class ChangedKeys:
         if len(keys) > self._most:
             raise PreflightError(
                 f"more than {self._most:,} keys changed since they were compared last (cutover.max_keys)",
-                hint="`migrate verify`, all tables, then again; or raise cutover.max_keys",
+                hint="run `migrate verify` over all tables, then try again; or raise cutover.max_keys",
             )
 
     def _meant(self, planned: PlannedTable, some: Sequence[Message]) -> Iterator[Key]:
@@ -151,7 +151,7 @@ class ChangedKeys:
                 raise error
             if not judged:
                 raise PreflightError(
-                    f"the stream did not pass within {self._settings.check.wait_seconds:.0f} s",
+                    f"the stream did not bring everything within {self._settings.check.wait_seconds:.0f} s",
                     hint="`migrate status` says what holds it back",
                 )
             for one in settled:
@@ -168,7 +168,7 @@ class ChangedKeys:
                     raise DifferenceFound(
                         f"{counted(len(one.looked.verdicts), 'key')} changed since the last verification and"
                         f" {'differs' if len(one.looked.verdicts) == 1 else 'differ'}: {told}",
-                        hint="`migrate explain TABLE KEY`, `migrate refresh TABLE KEY`, and again",
+                        hint="see `migrate explain TABLE KEY`, run `migrate refresh TABLE KEY`, then try again",
                     )
         if len(moving):
             say(f"{counted(len(moving), 'key')} kept changing; looked at again in the freeze")
@@ -196,5 +196,6 @@ class ChangedKeys:
                 told = "; ".join(f"{item.table} key {key_json(item.key)} {item.kind}: {item.detail}" for item in first)
                 raise DifferenceFound(
                     f"{counted(len(differing), 'key')} differ at the coordinate of the freeze: {told}",
-                    hint="writes are given back; `migrate explain TABLE KEY`, `migrate verify --repair`, and again",
+                    hint="writes are given back; see `migrate explain TABLE KEY`, run `migrate verify --repair`, then"
+                    " try again",
                 )

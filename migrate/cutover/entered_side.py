@@ -30,14 +30,14 @@ def refuse_closed(
     for server in servers:
         if (same := closes.get(server.place)) is not None:
             raise PreflightError(
-                f"{side} '{server.name}' is the same server as '{same}', that is to be closed: nobody could write",
-                hint="cutover.stop: revoke, with the applications' accounts",
+                f"{side} '{server.name}' is the same server as '{same}', which becomes read-only: nobody could write",
+                hint="use cutover.stop: revoke, with the applications' accounts",
             )
         ours = noted.get(server.name) == "read_only" or "hook" in noted.values()
         if not ours and (name := _closed_by(server)):
             raise PreflightError(
                 f"{side} '{server.name}' has {name} on: nobody could write there after the switch",
-                hint="there: SET GLOBAL read_only = 0; and take it out of the server's option file",
+                hint="run SET GLOBAL read_only = 0 there, and remove it from the server's option file",
             )
 
 

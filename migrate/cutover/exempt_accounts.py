@@ -48,12 +48,12 @@ def told(server: LeftServer, accounts: Sequence[str]) -> str:
     if among := [one for one in applications if one in found]:
         raise PreflightError(
             f"'{server.name}': read_only does not stop {', '.join(among)}, of cutover.accounts",
-            hint="take SUPER, CONNECTION_ADMIN and READ ONLY ADMIN from it, or cutover.stop: revoke",
+            hint="revoke SUPER, CONNECTION_ADMIN and READ ONLY ADMIN from it, or use cutover.stop: revoke",
         )
     if not found:
         return ""
     more = f" and {len(found) - _TOLD} more" if len(found) > _TOLD else ""
     return (
-        f"'{server.name}': read_only does not stop {', '.join(found[:_TOLD])}{more}: nothing of an application's may"
-        " come as one of them"
+        f"'{server.name}': read_only does not stop {', '.join(found[:_TOLD])}{more}: applications must"
+        " not use these accounts"
     )

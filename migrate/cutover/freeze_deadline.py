@@ -67,7 +67,9 @@ class GuardianLine:
         try:
             self._say(f"{RUN} {number}")
         except OSError as error:
-            raise ServerError("the process that would give writes back after a kill has ended", hint="again") from error
+            raise ServerError(
+                "the guardian, which would give writes back after a kill, has ended", hint="try again"
+            ) from error
 
     def until(self, seconds: float) -> None:
         """What stops writes, or gives them back, is to be over after so many seconds."""

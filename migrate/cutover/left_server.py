@@ -157,7 +157,9 @@ class LeftServer:
         names = f"it may be one of those that use the databases: {', '.join(maybe) or 'none'}"
         how = "" if shown else f"; {metadata_locks.TO_SEE[self.acts.flavour]} shows who it is, so that it is ended"
         why = error.message if isinstance(error, ServerError) else f"{self._where}: {text(error)}"
-        return ServerError(f"{why}: a session keeps tables locked; {names}", hint=f"end it by KILL, and again{how}")
+        return ServerError(
+            f"{why}: a session keeps tables locked; {names}", hint=f"end it by KILL, then try again{how}"
+        )
 
     def sessions_of(self, accounts: Sequence[tuple[str, str]]) -> list[OtherSession]:
         """Sessions of accounts, as (user, host)."""

@@ -45,7 +45,7 @@ def nobody_came(migration: str, side: Side, connection: sa.Connection) -> None:
     here = switch.get(connection, migration, lock=True).side is side
     last = cutover.latest(connection, migration)
     if not here or (last is not None and last.open):
-        raise PreflightError("another cutover came first", hint="`migrate status` says where it stands")
+        raise PreflightError("another cutover is under way", hint="`migrate status` says where it stands")
 
 
 def still_at(migration: str, run: int, outcome: Outcome, connection: sa.Connection) -> None:

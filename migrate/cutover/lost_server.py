@@ -40,12 +40,13 @@ def refuse_answering(servers: Iterable[Source | Target], names: Collection[str],
             if unreachable(error.__cause__):
                 continue
             raise PreflightError(
-                f"'{source.name}' is there and refuses: {error.message}", hint="it is gone only when nothing answers"
+                f"'{source.name}' answers, and refuses: {error.message}",
+                hint="a server counts as gone only if it does not answer",
             ) from error
         with closing(connection):
             raise PreflightError(
                 f"'{source.name}' answers: what was written there can still be brought back",
-                hint=f"without `--without {source.name}`; if it must not come back, shut it down first",
+                hint=f"leave out `--without {source.name}`; if the server must not come back, shut it down first",
             )
 
 

@@ -90,8 +90,8 @@ class WriteBlocks:
                 known = switch.every_application(connection, self._name)
             if not known:
                 raise PreflightError(
-                    "no application has said which version of the switch it goes by",
-                    hint="cutover.stop: application needs applications that write their row of `application`:"
+                    "no application has acknowledged a version of the switch",
+                    hint="with cutover.stop: application every application writes its row of the table `application`:"
                     " docs/cutover.md",
                 )
 
@@ -137,7 +137,9 @@ class WriteBlocks:
         for block in found:
             if block.server in self._without:
                 by_hand = "; ".join(block.ending)
-                self._say(f"{self._side} '{block.server}' is gone; should it come back, writes open by: {by_hand}")
+                self._say(
+                    f"{self._side} '{block.server}' is gone; if it comes back, this allows writes there: {by_hand}"
+                )
         found = [block for block in found if block.server not in self._without]
         outcomes = side_by_side(partial(self._given_back, still), found)
         failed = {block.server: error for block, error in zip(found, outcomes, strict=True) if error is not None}
@@ -146,7 +148,11 @@ class WriteBlocks:
             names = ", ".join(f"'{name}'" for name in failed)
             by_hand = "; ".join(statement for block in found if block.server in failed for statement in block.ending)
             denied = first.__cause__ is not None and number(first.__cause__) in _DENIED
-            hint = f"with an account that may, run there: {by_hand}; and say the same again" if denied else first.hint
+            hint = (
+                f"run there, with an account that may: {by_hand}; then run the same command again"
+                if denied
+                else first.hint
+            )
             raise ServerError(f"writes are still stopped at {names}: {first.message}", hint=hint)
 
     @property

@@ -207,7 +207,7 @@ class LostDeletes:
         try:
             yield from reader.spans(spans, may_go_on)
         except StopError as error:  # deleted by age, or put back, since it was asked where the partition begins
-            raise ServerError(error.message, hint="it is looked for again") from error
+            raise ServerError(error.message, hint="this is checked again by itself") from error
 
 
 def begins(low: int, high: int, committed: int | None) -> int:

@@ -123,7 +123,7 @@ class Requeue:
                     if there is not None and there.partitions > number:
                         raise ServerError(
                             f"Kafka has {topic} [{number}], and this client does not find it",
-                            hint="started again, this process has a new client",
+                            hint="after a restart this process has a new client",
                         ) from error
                     raise self._topics.deleted(topic) from error
                 if self._stop.wait(_PAUSE):

@@ -80,7 +80,7 @@ class AcknowledgedCheck:
             except _Stopped:
                 pass
             except StopError as error:  # deleted by age, or put back, since it was asked where the partition begins
-                raise ServerError(error.message, hint="it is looked for again") from error
+                raise ServerError(error.message, hint="this is checked again by itself") from error
 
     def _look(self, reader: PartitionReader, marked: Mapping[Place, set[int]]) -> None:
         left: dict[Place, list[int]] = {}

@@ -41,7 +41,8 @@ def client_options(settings: Kafka) -> dict[str, Any]:
 def explain(error: BaseException, settings: Kafka) -> ServerError:
     """One line about a refused or unreachable broker."""
     return ServerError(
-        f"Kafka at {settings.bootstrap}: {error_text(error)}", hint="is the broker up, and is kafka.bootstrap right?"
+        f"Kafka at {settings.bootstrap}: {error_text(error)}",
+        hint="check that the broker is up, and that kafka.bootstrap is right",
     )
 
 
@@ -167,7 +168,7 @@ def _described(settings: Kafka, resource: ConfigResource, wanted: Iterable[str])
         raise explain(error, settings) from error
     told = {name: entry.value for name, entry in found.items()}
     if missing := [name for name in wanted if told.get(name) is None]:
-        raise ServerError(f"Kafka at {settings.bootstrap} does not tell {', '.join(missing)}")
+        raise ServerError(f"Kafka at {settings.bootstrap} does not report {', '.join(missing)}")
     return {name: str(told[name]) for name in wanted}
 
 

@@ -52,7 +52,7 @@ class AcknowledgedLost(StopError):  # noqa: N818 - it says what happened
         super().__init__(
             f"Kafka lost acknowledged messages: {topic} [{partition}] ended at offset {end} or before, and had been"
             f" acknowledged up to {had}",
-            hint=hint or "start the publisher again: it names the place from which to publish once more",
+            hint=hint or "start the publisher again: it names the place from which to publish again",
         )
         self.topic, self.partition, self.end, self.had = topic, partition, end, had
 
@@ -310,7 +310,7 @@ class OrderedProducer:
         if self._heard.failed is not None:
             raise DeliveryFailed(
                 f"Kafka at {self._settings.bootstrap} did not take a message: {self._heard.failed}",
-                hint="it ends here, so that nothing later overtakes, and starts again from the stored position",
+                hint="the process ends, so that no later message overtakes, and starts again from the stored position",
             )
 
     def abandon(self) -> None:

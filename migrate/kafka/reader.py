@@ -32,7 +32,7 @@ _NOT_THERE = frozenset({KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_
 _TRUNCATED = KafkaError(KafkaError._LOG_TRUNCATION).str()
 """In the text of what the client says of such a partition; by number it says that there is no offset to go on at."""
 DELETED = "messages were deleted before they were applied: raise kafka.retention_hours and copy again"
-_NEW_CLIENT = "its client fell silent: started again, this process has a new one"
+_NEW_CLIENT = "the Kafka client fell silent: after a restart this process has a new one"
 Gone = Callable[[str, int, StopError], None]
 """Topic, partition, and what there is to say."""
 T = TypeVar("T")
@@ -197,7 +197,9 @@ class PartitionReader:
             except KafkaException as error:
                 if error_code(error) in _UNKNOWN:
                     where = f"Kafka at {self._settings.bootstrap}"
-                    raise NoSuchTopic(f"{where} has no {topic} [{partition}]", hint="was the topic deleted?") from error
+                    raise NoSuchTopic(
+                        f"{where} has no {topic} [{partition}]", hint="check whether the topic was deleted"
+                    ) from error
                 raise
 
         low, high = self._once_settled(ask)

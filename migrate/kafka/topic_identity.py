@@ -22,8 +22,8 @@ _SURE = 2
 """Answers in a row that know no such topic: a broker that just started may not have heard of it yet."""
 BEGIN_ANEW = "its messages are gone; start a new migration under another name and copy again"
 MAKE_AGAIN = (
-    "nothing is lost, the targets know what waited in it: stop `migrate run`, `migrate init` makes it again and sends"
-    " that anew, then `migrate run`"
+    "nothing is lost, as the targets know what waited in it: stop `migrate run`, run `migrate init`, which creates the"
+    " topic and sends that again, then start `migrate run`"
 )
 
 

@@ -15,6 +15,7 @@ from migrate.merge.owned import OwnedPartition
 from migrate.merge.shares import CameBack, Folded, Marker, Refreshes
 from migrate.merge.skipped_rows import RowRefused, SkippedRows
 from migrate.merge.table_versions import History, Layouts
+from migrate.merge.trusted_places import Place as LogFile
 from migrate.merge.trusted_places import TrustedPlaces
 from migrate.metrics import consumer as measured
 from migrate.model.change import Change, Key, changes, key_of
@@ -48,7 +49,7 @@ class _Draft:
     foreign: list[ForeignWrite] = field(default_factory=list)
     markers: list[Marker] = field(default_factory=list)
     images: list[tuple[TableId, Key, Row]] = field(default_factory=list)
-    incarnations: dict[str, int] = field(default_factory=dict)  # the latest that was applied, or is here, by source
+    seen: dict[str, LogFile] = field(default_factory=dict)  # the latest that was applied, or is here, by source
     asked: set[str] = field(default_factory=set)  # sources of which the state knows that one
     repeats: int = 0
 
@@ -125,13 +126,13 @@ class Folder:
         if not message.from_log:
             return
         source = message.source
-        seen = draft.incarnations.get(source)
+        place, seen = (message.incarnation, message.file), draft.seen.get(source)
         if seen is None:
-            seen = owned.incarnation(source)
-        if message.incarnation < seen and source not in draft.asked:
+            seen = owned.place(source)
+        if place < seen and source not in draft.asked:
             self._trusted.refuse_lost(message, seen)
             draft.asked.add(source)
-        draft.incarnations[source] = max(seen, message.incarnation)
+        draft.seen[source] = max(seen, place)
 
     def _leave_out_or_raise(self, item: Received, error: StopError) -> None:
         """A message that says nothing we could do: only a person can leave it out (invariant unknown-stops)."""
@@ -208,8 +209,8 @@ class Folder:
             told = f"{table.full_name}: a {message.type} statement is in the topic"
             if message.type in _TAKE_ROWS:
                 raise StopError(
-                    f"{told}: the rows that it takes away stay at the targets",
-                    hint="`migrate verify --repair` takes them out there, once the message is left out",
+                    f"{told}: the rows that it removes stay at the targets",
+                    hint="`migrate verify --repair` deletes them there, once the message is left out",
                     code=Code.MESSAGE,
                 )
             if planned.ddl == "stop":
@@ -227,7 +228,7 @@ class Folder:
         place = next((place for place in planned.places if (place.database.name, place.table) == wanted), None)
         if place is None:
             raise StopError(
-                f"a delayed delete speaks of {wanted[0]}.{wanted[1]}, which is no place of {planned.table.full_name}",
+                f"a delayed delete names {wanted[0]}.{wanted[1]}, which is no place of {planned.table.full_name}",
                 hint="the sharding rule changed while the migration ran",
                 code=Code.MESSAGE,
             )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from migrate.merge.trusted_places import Place as LogFile
 from migrate.model.coordinate import Coordinate
 from migrate.state.record import Partition
 from migrate.target.reached import Claim
@@ -27,7 +28,7 @@ class OwnedPartition:
     def partition(self) -> Partition:
         return self.claim.partition
 
-    def incarnation(self, source: str) -> int:
-        """The latest of a source that was applied anywhere; 0 where nothing was."""
+    def place(self, source: str) -> LogFile:
+        """The latest of a source that was applied anywhere; of no incarnation where nothing was."""
         marks = [self.watermark.get(source), *self.applied.get(source, {}).values()]
-        return max((mark.incarnation for mark in marks if mark is not None), default=0)
+        return max(((mark.incarnation, mark.file) for mark in marks if mark is not None), default=(0, 0))

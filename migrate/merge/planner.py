@@ -83,8 +83,8 @@ class Planner:
             if len(held) > 1:
                 names = ", ".join(name_of(one) for one, _ in held)
                 told = StopError(
-                    f"a row may be in one table of group '{answer.planned.group}' alone, and this is in {names}",
-                    hint="delete it where it does not belong, and this goes on by itself",
+                    f"a key may be in only one table of group '{answer.planned.group}', and this one is in {names}",
+                    hint="delete it where it does not belong, and the partition continues by itself",
                     code=Code.MESSAGE,
                 )
                 self._skipped.skip_or_raise(answer.planned.table, key, told, "as its sources have it")

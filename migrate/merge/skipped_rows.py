@@ -41,5 +41,5 @@ class SkippedRows:
             measured.set_aside.labels("skipped").inc()
             log.warning("a change that no place takes is left out", change=where, refusal=error.message, reason=why)
             return
-        skip = f"to go on without it: `migrate parked skip {table.full_name} '{key}' --reason …`"
+        skip = f"to continue without it: `migrate parked skip {table.full_name} '{key}' --reason …`"
         raise RowRefused(f"{where}: {error.message}", hint=error.hint_and(skip)) from None

@@ -102,8 +102,9 @@ class Layouts:
             if wanted <= one.table.by_name.keys():
                 return one
         raise StopError(
-            f"{planned.table.full_name}: a foreign key changed rows by {', '.join(wanted)}: no version of it has that",
-            hint="leave the message out, and `migrate verify --repair`",
+            f"{planned.table.full_name}: a foreign key changed rows by {', '.join(wanted)}, but no version of the"
+            " table has these columns",
+            hint="leave the message out, then run `migrate verify --repair`",
             code=Code.DEFINITION,
         )
 

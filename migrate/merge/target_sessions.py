@@ -59,7 +59,7 @@ class TargetSessions:
             return StopError(
                 f"{where_of(database)}: rows that a foreign key changed cannot be looked for:"
                 f" {mysql_errors.text(error)}",
-                hint="ALTER the target tables as the source's were: it is tried again by itself",
+                hint="ALTER the target tables as the source's were altered: the search is then tried again by itself",
                 code=Code.TARGET,
             )
 

@@ -15,6 +15,8 @@ _RESTORED = (
     "was the state database put back to an earlier one? then `migrate publish --from` an earlier place begins an"
     " incarnation of its own; else see who else writes to the topic"
 )
+Place = tuple[int, int]
+"""Incarnation and number of a file."""
 
 
 class TrustedPlaces:
@@ -45,19 +47,28 @@ class TrustedPlaces:
             hint = _RESTORED if message.incarnation > now[0] else _HINT
             raise _beyond(message, f"the publisher of source '{message.source}' has come to {reached}", hint)
 
-    def refuse_lost(self, message: Message, applied: int) -> None:
-        """Of a message of an earlier incarnation than one that was applied: after a rewind, or a failover, it is a
-        repeat. Where the state no longer has that one, its publisher goes on in the earlier one, and every change of it
-        would be dropped as a repeat without a word. Raises StopError then. applied: the later incarnation."""
-        now = self._history.reach(message.source) if self._history is not None else (applied, 0)
-        if now is None or now[0] < applied:
-            place = f"file {message.file}, position {message.transaction}"
-            raise StopError(
-                f"source '{message.source}' is published in incarnation {message.incarnation}, and {applied} was"
-                " applied: the state database was put back to before a rewind or a failover",
-                hint=f"`migrate publish --from` a place of the source's log up to {place} begins that one again",
-                code=Code.MESSAGE,
+    def refuse_lost(self, message: Message, applied: Place) -> None:
+        """Of a message from a place before one that was applied: it is a repeat, after a rewind, a failover or a kill.
+        Where the state no longer has that place, its publisher goes on before it, or in another server's log, and every
+        change would be dropped as a repeat without a word. Raises StopError then."""
+        now = self._history.reach(message.source) if self._history is not None else applied
+        if now is not None and now >= applied:
+            return
+        place = f"incarnation {message.incarnation}, file {message.file}"
+        again = f"`migrate publish --from` a place up to position {message.transaction} of that file"
+        if message.incarnation < applied[0]:
+            hint = f"{again} begins the later one again"
+        else:
+            hint = (
+                f"it goes on by itself once the publisher has come to file {applied[1]} again; where that was another"
+                f" server's log, {again} begins an incarnation of its own"
             )
+        raise StopError(
+            f"source '{message.source}' is published from {place}, and incarnation {applied[0]}, file {applied[1]} was"
+            " applied: the state database was put back to before a rewind or a failover, or the file",
+            hint=hint,
+            code=Code.MESSAGE,
+        )
 
 
 def _beyond(message: Message, why: str, hint: str = _HINT) -> StopError:

@@ -189,9 +189,9 @@ class Writer:
 
 def _mend(table: str, key: str, error: BaseException) -> str:
     if mysql_errors.number(error) in _OTHER_COLUMNS:
-        return f"ALTER every target table of {table} as the source's was: the change is tried again by itself"
+        return f"ALTER every target table of {table} as the source's was altered: the change is tried again by itself"
     skip = f"migrate parked skip {table} '{key}' --reason …"
-    return f"mend the target, it is tried again by itself; or set the change aside: `{skip}`"
+    return f"fix the target: the change is tried again by itself; or set the change aside: `{skip}`"
 
 
 def _in_groups(parts: Sequence[Part]) -> Iterator[list[Part]]:

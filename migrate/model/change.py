@@ -62,7 +62,7 @@ def key_of(row: Row, columns: tuple[str, ...], where: str) -> Key:
         if value is None:
             raise StopError(
                 f"{where}: key column {name} is missing or NULL in a row image",
-                hint="docs/messages.md",
+                hint="docs/messages.md describes the messages",
                 code=Code.MESSAGE,
             )
         parts.append(value)
@@ -84,7 +84,7 @@ def changes(message: Message, key: tuple[str, ...]) -> Iterator[Change]:
             if key_of(before, key, where) != key_of(row, key, where):
                 raise StopError(
                     f"{where}: an update changes the key; it must come as a delete and an insert",
-                    hint="this publisher splits it; a producer that does not cannot feed such changes",
+                    hint="this service's publisher splits such an update; another producer has to do the same",
                     code=Code.MESSAGE,
                 )
         after = None if op is Op.DELETE else row

@@ -24,8 +24,8 @@ class MigrateError(Exception):
     """An error with a message for people and a hint that names the way out."""
 
     exit_code: ClassVar[int] = 70
-    usual: ClassVar[str] = "nothing was lost by it; docs/operations.md has what each exit code means"
-    """What leads on where an error has no hint of its own."""
+    usual: ClassVar[str] = "nothing was lost; docs/operations.md lists the exit codes"
+    """The way out where an error has no hint of its own."""
 
     def __init__(self, message: str, *, hint: str = "") -> None:
         super().__init__(message)
@@ -54,25 +54,25 @@ def defect(error: BaseException) -> str:
 
 class DifferenceFound(MigrateError):  # noqa: N818 - what it says is the outcome, not a fault
     exit_code = 1
-    usual = "`migrate explain TABLE KEY` shows a row at both sides, `migrate verify --repair` mends what differs"
+    usual = "`migrate explain TABLE KEY` shows a row at both sides, `migrate verify --repair` repairs what differs"
 
 
 class ConfigError(MigrateError):
     exit_code = 2
     usual = (
-        "mend it in the config file or on the command line: config/example.yaml has every setting, docs/sharding.md"
-        " what rules may be, `migrate COMMAND --help` the options"
+        "fix it in the config file or on the command line: config/example.yaml lists every setting, docs/sharding.md"
+        " the sharding rules, `migrate COMMAND --help` the options"
     )
 
 
 class PreflightError(MigrateError):
     exit_code = 3
-    usual = "mend it and try again; `migrate preflight` names all that is missing"
+    usual = "fix it and try again; `migrate preflight` names everything that is missing"
 
 
 class ServerError(MigrateError):
     exit_code = 4
-    usual = "see that the server answers and try again; `migrate preflight` looks at each of them"
+    usual = "check that the server answers, and try again; `migrate preflight` checks every server"
 
 
 class Code(StrEnum):
@@ -112,8 +112,8 @@ class StopError(MigrateError):
     code: Code = Code.DEFECT
     """Each that is raised says its own; a test sees to it."""
     usual = (
-        "nothing is skipped: what stopped goes on from there once this is mended; `migrate status` names the next"
-        " command, docs/operations.md has the ways out"
+        "nothing is skipped: what stopped continues from the same place once this is fixed; `migrate status` names the"
+        " next command, docs/resume.md the ways out"
     )
 
     def __init__(
@@ -133,9 +133,9 @@ class StopError(MigrateError):
 
 class CutoverAborted(MigrateError):  # noqa: N818 - what it says is the outcome
     exit_code = 7
-    usual = "writes are where they were before; mend what kept it from switching, and try again"
+    usual = "applications write where they wrote before; fix what prevented the switch, and try again"
 
 
 class OwnershipLost(MigrateError):  # noqa: N818 - as above
     exit_code = 6
-    usual = "the process that took over goes on; nothing is to be done"
+    usual = "the process that took over continues; there is nothing to do"

@@ -253,7 +253,7 @@ def decode(raw: bytes, where: str, offset: int) -> Message:
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise StopError(
             f"message {where} is not a flat message: {type(error).__name__}: {str(error)[:200]}",
-            hint="see docs/messages.md; nothing behind it is read until it is dealt with",
+            hint="see docs/messages.md; the partition is not read further until this message is dealt with",
             code=Code.MESSAGE,
         ) from None
 

@@ -13,7 +13,7 @@ def offset_name(topic: str, number: int, offset: int) -> str:
 def leave_out_hint(topic: str, number: int, offset: int) -> str:
     """The way on where a message cannot be applied, whatever is mended."""
     skip = f"migrate parked skip --topic {topic} --partition {number} --offset {offset} --reason …"
-    return f"to go on without the message: `{skip}`"
+    return f"to continue without the message: `{skip}`"
 
 
 @dataclass(frozen=True, slots=True)

@@ -148,7 +148,7 @@ class CatalogTables:
             )
         if kind == "SYSTEM VERSIONED":
             raise PreflightError(
-                f"{where} is system-versioned: the log mixes its history with its rows, a target starts one of its own",
+                f"{where} is system-versioned: the log mixes its history with its rows, a target would start its own",
                 hint=f"take it out of the config, or ALTER TABLE {database}.{name} DROP SYSTEM VERSIONING",
             )
         if kind != "BASE TABLE":
@@ -173,14 +173,14 @@ def _missing(connection: Connection, database: str, name: str, where: str) -> Pr
             grant = f"GRANT SELECT ON {on.replace('%%', '%')} TO '{user}'@'{host}'"
             return PreflightError(
                 f"{where} is missing (or not visible to this user)",
-                hint=f"{grant}; or mend tables[].name in the config, if there is no such table",
+                hint=f"{grant}; or fix tables[].name in the config, if there is no such table",
             )
-    hint = "mend tables[].name in the config, or take it out of there and `migrate init`"
+    hint = "fix tables[].name in the config, or take the table out and run `migrate init`"
     if "." in name:
         hint += (
             f"; it is read as table {quote(name)} of database {quote(database)}: one of a database with a dot in its"
         )
-        hint += " name can be migrated once it stands in another one (RENAME TABLE)"
+        hint += " name can be migrated once it is in another database (RENAME TABLE)"
     return PreflightError(f"{where} is missing", hint=hint)
 
 

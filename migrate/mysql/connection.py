@@ -247,7 +247,7 @@ def file_asked(where: str, file: str) -> StopError:
     """The server wants to read this machine's files: nobody answers such a question but `local_load`."""
     return StopError(
         f"{where}: the server asked for {file} of this machine",
-        hint="it was given nothing; see that the address in the config is your server's",
+        hint="nothing was sent; check that the address in the config is your server's",
         code=Code.TARGET,
     )
 

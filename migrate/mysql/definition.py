@@ -54,14 +54,16 @@ def printed(connection: Connection, database: str, name: str) -> str:
     rows = _as_stored(connection, f"SHOW CREATE TABLE {table(database, name)}")
     if not rows:
         raise StopError(
-            f"{connection.name}: no definition of {database}.{name}", hint="is it a table?", code=Code.DEFINITION
+            f"{connection.name}: no definition of {database}.{name}",
+            hint="check that it is a table",
+            code=Code.DEFINITION,
         )
     try:
         text = readable(bytes(rows[0][1]))
     except UnicodeDecodeError as error:
         raise StopError(
             f"{connection.name}: the definition of {database}.{name} is not UTF-8 ({error.reason})",
-            hint="leave the table out, or give names, comments and expressions without such bytes",
+            hint="leave the table out, or remove such bytes from its names, comments and expressions",
             code=Code.DEFINITION,
         ) from None
     return unprinted.restored(connection, database, name, text)

@@ -19,6 +19,7 @@ LOAD_FORBIDDEN = frozenset({1148, 3948, 4166})
 ACCESS_DENIED = frozenset({1044, 1045, 1142, 1143, 1227, 1370, 1698})
 UNKNOWN_DATABASE = 1049
 LOCK_WAIT = 1205
+NO_SUCH_COLUMN = 1054
 NO_SUCH_TABLE = 1146
 READ_ONLY = 1290
 
@@ -81,10 +82,11 @@ def explain(error: BaseException, what: str) -> MigrateError:
             f"{what}: a grant is missing: {text(error)}", hint="docs/grants.md lists what each server needs"
         )
     if code == UNKNOWN_DATABASE:
-        return ServerError(f"{what}: {text(error)}", hint="create the database or mend its name in the config")
+        return ServerError(f"{what}: {text(error)}", hint="create the database, or fix its name in the config")
     if code in _NO_CONNECTION or isinstance(error, ConnectionError | TimeoutError):
         return ServerError(
-            f"{what}: the server does not answer: {text(error)}", hint="is it running, and are host and port right?"
+            f"{what}: the server does not answer: {text(error)}",
+            hint="check that it is running, and that host and port are right",
         )
     return ServerError(f"{what}: {text(error)}")
 

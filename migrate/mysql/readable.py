@@ -73,7 +73,7 @@ def readable_end(connection: Connection, tables: list[tuple[str, str]], stop: th
         if in_log(here.file, here.pos) >= in_log(end.file, end.pos):
             return here
         if stop.wait(_BETWEEN_LOOKS):
-            raise ServerError(f"{connection.name}: stopped while what is in its log could not be read")
+            raise ServerError(f"{connection.name}: stopped before all rows in its log could be read")
 
 
 def _wait_for_prepared(connection: Connection, stop: threading.Event) -> None:
@@ -125,7 +125,7 @@ def _lock(connection: Connection, tables: list[tuple[str, str]], stop: threading
         if stop.wait(_BETWEEN_LOCKS):
             raise ServerError(
                 f"{connection.name}: stopped while transactions on selected tables were open",
-                hint="wait for them, or end them; `XA RECOVER` shows those that are prepared, `XA COMMIT` and"
+                hint="wait for them, or end them; `XA RECOVER` shows prepared ones, `XA COMMIT` and"
                 " `XA ROLLBACK` end them",
             )
 

@@ -68,7 +68,7 @@ def referring(connection: Connection, database: str, table: str) -> list[Foreign
         raise StopError(
             f"{connection.name}: rows of {hidden[0]} go or change with rows of {database}.{table} by a foreign key, and"
             " this account may not see that table",
-            hint=f"give it SELECT and REFERENCES on database {hidden[0].split('.', 1)[0]}, and again",
+            hint=f"give it SELECT and REFERENCES on database {hidden[0].split('.', 1)[0]}, then try again",
             code=Code.DEFINITION,
         )
     return acting

@@ -17,9 +17,9 @@ class Verdict(StrEnum):
 
 
 _MENDS = {
-    Verdict.PROBLEM: "mend it at the server or in the config, and run `migrate preflight` again; docs/preflight.md has"
-    " what each check looks at",
-    Verdict.UNKNOWN: "mend what kept it from being looked at, and run `migrate preflight` again",
+    Verdict.PROBLEM: "fix it at the server or in the config, and run `migrate preflight` again; docs/preflight.md"
+    " explains each check",
+    Verdict.UNKNOWN: "fix what prevented the check, and run `migrate preflight` again",
 }
 """For results of checks that know no statement or setting."""
 

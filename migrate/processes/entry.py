@@ -198,17 +198,17 @@ def check_once(settings: Settings) -> CheckOutcome:
         if held is None:
             raise PreflightError(
                 "another process checks this migration already",
-                hint="`migrate run` has one; `migrate status` shows what it finds",
+                hint="`migrate run` starts one; `migrate status` shows what it finds",
             )
         plan = stored_plan(settings, state)
         with state.connect() as connection:
             if not check_units.begun(connection, plan):
                 raise PreflightError(
-                    "nothing can be compared yet: no table is being copied or was",
-                    hint="`migrate run`, then `migrate copy`; of a group every table must be copied",
+                    "nothing can be compared yet: no copy has begun",
+                    hint="start `migrate run`, then `migrate copy`; in a group every table must be copied",
                 )
         try:
             return ScheduledCheck(settings, partial(stored_plan, settings, state), state, leases, held, stop).run_once()
         except CheckInterrupted as ending:
-            hint = "what it compared until then counts; run it again for the rest"
+            hint = "what it compared so far is kept; run it again for the rest"
             raise ServerError("the check was stopped before it was done", hint=hint) from ending

@@ -80,7 +80,7 @@ def refuse_second(directory: Path) -> None:
     if str(directory / _CONF).encode() in words:
         raise ConfigError(
             f"run_dir: process {number} is a `migrate run` in {directory} already",
-            hint="stop it first; another migration needs a run_dir of its own",
+            hint="stop it first; another migration needs its own run_dir",
         )
 
 

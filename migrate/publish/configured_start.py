@@ -55,8 +55,8 @@ def first(
     found = StartFinder(source, here.replica_id, connection).find(place)
     if in_log(found.file, found.pos) > in_log(here.file, here.pos):
         raise StopError(
-            f"{connection.name}: the configured start {place} is behind {here.file}:{here.pos}, which is as far as its"
-            " rows can be read",
+            f"{connection.name}: the configured start {place} is after {here.file}:{here.pos}, up to which its rows"
+            " can be read",
             hint="choose an earlier start, or none",
             code=Code.POSITION,
         )

@@ -252,7 +252,7 @@ class Emitter:
             f"{message.database}.{message.table} key {key} at {tuple(message.coordinate)}:"
             f" one row makes a message of {size} bytes, above kafka.max_message_bytes",
             hint="raise kafka.max_message_bytes and the topic's max.message.bytes, then start the publisher again;"
-            " or let it go on without such rows: publish.oversized: park",
+            " or let it leave such rows out: publish.oversized: park",
             code=Code.SIZE,
         )
 

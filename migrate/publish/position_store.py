@@ -95,7 +95,7 @@ class FileStore:
                 return None
             raise StopError(
                 f"position file {self._path} is missing; the state database has {in_state.file}:{in_state.pos}",
-                hint="bring it back, or set publish.position_store: database to go on from there",
+                hint="bring it back, or set publish.position_store: database to continue from there",
                 code=Code.POSITION,
             ) from None
         except OSError as error:
@@ -105,8 +105,8 @@ class FileStore:
         found, writes = self._parse(raw)
         if in_state is None and writes:
             raise StopError(
-                f"position file {self._path} has {found.file}:{found.pos}, and the state database none: it was put back"
-                " to an earlier one",
+                f"position file {self._path} has {found.file}:{found.pos}, and the state database none: the state"
+                " database was put back",
                 hint="bring the state database back as it was, or start a new migration and copy again",
                 code=Code.POSITION,
             )
@@ -127,7 +127,7 @@ class FileStore:
         if head.decode("utf-8", "replace") != _FORMAT or digest.strip().decode("ascii", "replace") != _digest(body):
             raise StopError(
                 f"position file {self._path} is torn or changed: its checksum does not fit ({len(raw)} bytes)",
-                hint="set publish.position_store: database to go on from what the state database has",
+                hint="set publish.position_store: database to continue from what the state database has",
                 code=Code.POSITION,
             )
         values: dict[str, Any] = json.loads(body)

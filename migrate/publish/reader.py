@@ -139,7 +139,9 @@ class TransactionReader:
             hint = "copy again under a new migration"
             raise StopError("an incident: the server lost events", hint=hint, code=Code.LOG)
         if kind not in _NOTHING_TO_US and not event.flags & binlog.FLAG_IGNORABLE:
-            raise StopError(f"event type {kind} is not known", hint="this version does not read it", code=Code.LOG)
+            raise StopError(
+                f"event type {kind} is not known", hint="this version of the program cannot read it", code=Code.LOG
+            )
 
     def _payload(self, event: Event) -> None:
         self.follow(payload.transaction(event))

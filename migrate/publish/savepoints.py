@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Protocol
 
 HINT_SIZE = "raise publish.transaction_rows and publish.outstanding_bytes above it"
-HINT = f"{HINT_SIZE} and start again; when that is drained, `migrate verify --repair` mends what was written of it"
+HINT = f"{HINT_SIZE} and start again; once drained, `migrate verify --repair` repairs what was written of it"
 
 
 class Rows(Protocol):

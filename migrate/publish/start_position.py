@@ -40,7 +40,7 @@ class SourceEnd:
         if before and self.is_of(before) and in_log(before.file, before.pos) > in_log(at.file, at.pos):
             raise ServerError(
                 f"the log of source '{source}' ends at {at.file}:{at.pos}, and was published up to"
-                f" {before.file}:{before.pos}: it is another log by now",
+                f" {before.file}:{before.pos}: it is another log now",
                 hint="`migrate status` says more",
             )
 
@@ -143,7 +143,7 @@ def check_same_server(connection: Connection, stored: Position) -> None:
         raise StopError(
             f"{connection.name} at {stored.address} is another server now (server_id {facts.server_id} {facts.uuid},"
             f" was {stored.server_id} {stored.server_uuid}); {stored.file}:{stored.pos} means nothing there",
-            hint="start the publisher, which looks where to go on, or bring the old server back",
+            hint="start the publisher, which finds where to resume, or bring the old server back",
             code=Code.POSITION,
         )
 

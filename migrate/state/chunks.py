@@ -133,7 +133,7 @@ def begin(
     if current != run:
         raise OwnershipLost(
             f"copy of {definition.full_name}: run {run} was superseded by run {current}",
-            hint="another `migrate copy` goes on with it",
+            hint="another `migrate copy` continues it",
         )
     wanted = {chunk.number: chunk for chunk in chunks}
     known = connection.execute(

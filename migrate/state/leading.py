@@ -54,7 +54,7 @@ def refuse_unless(connection: sa.Connection, name: str, what: str) -> None:
 
 
 def _other(direction: Direction, what: str) -> str:
-    return f"the other direction is `{Command.of(what).towards(direction)}`"
+    return f"in the other direction: `{Command.of(what).towards(direction)}`"
 
 
 class StreamSides(NamedTuple):
@@ -86,7 +86,9 @@ def refuse_now(connection: sa.Connection, name: str, what: str) -> None:
 def refuse_in_cutover(connection: sa.Connection, name: str) -> None:
     """Raise PreflightError while a cutover is under way: what is asked for now could be done after its switch."""
     if is_switching(connection, name):
-        raise PreflightError("a cutover is under way", hint="once it is over; `migrate status` says where it stands")
+        raise PreflightError(
+            "a cutover is under way", hint="try again once it is over; `migrate status` says where it stands"
+        )
 
 
 def refuse_rewind(connection: sa.Connection, name: str) -> None:
@@ -96,7 +98,7 @@ def refuse_rewind(connection: sa.Connection, name: str) -> None:
     if not leads(connection, name):
         here, there, other = sides(connection, name)
         raise PreflightError(
-            f"applications are at the {there}: older changes of the {here} would come again over newer rows",
+            f"applications are at the {there}: older changes of the {here} would overwrite newer rows",
             hint=_other(other, "publish --from"),
         )
 

@@ -18,20 +18,22 @@ from migrate.status.blocker import REPAIR, VERIFY
 from migrate.status.readiness import too_old
 from migrate.status.snapshot import Snapshot
 from migrate.status.stage import Stage, StageFacts, StageStatus, standing_of
+from migrate.status.unlike_tables import Look
 
 _COMPARED = frozenset({Stage.CATCHING_UP, Stage.VERIFIED, Stage.READY, Stage.REVERSED})
 """Where tables are, or are about to be, verified: what they are is asked at every server."""
 
 
-def standing(settings: Settings, state: sa.Engine, now: Snapshot) -> StageStatus:
-    """Where a migration stands. now: of its stream there. Raises ServerError of the state server."""
+def standing(settings: Settings, state: sa.Engine, now: Snapshot, unlike: Look = unlike_tables.named) -> StageStatus:
+    """Where a migration stands. now: of its forward stream; unlike: looks for tables that were altered alone. Raises
+    ServerError of the state server."""
     known = read(settings, state, now)
     found = standing_of(known)
     if found.next in (VERIFY, REPAIR):  # a trigger would make differences again; only then the targets are asked
         known = replace(known, triggers=late_triggers.named(state, settings))
         found = standing_of(known)
     if found.stage in _COMPARED:
-        found = standing_of(replace(known, unlike=unlike_tables.named(state, settings)))
+        found = standing_of(replace(known, unlike=unlike(state, settings)))
     return found
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from migrate.kafka.reader import PartitionReader
 from migrate.model.errors import MigrateError
-from migrate.model.message import decode
+from migrate.model.message import CANAL, Message, decode
 
 _PATIENCE = 5.0
 _AHEAD = timedelta(minutes=1)
@@ -25,23 +27,57 @@ def of_source(now: datetime, caught_up: bool, *delivered_until: datetime | None)
     return max(0.0, (now - max(known)).total_seconds())
 
 
-def of_partition(
-    now: datetime, reader: PartitionReader, topic: str, partition: int, consumed: int, event_ms: int
-) -> float:
-    """Seconds since the commit of the first change that waits in a partition.
+@dataclass(frozen=True, slots=True)
+class Published:
+    """What the publishers of a migration have stored.
 
-    Where that cannot be read, since `event_ms`, the commit of the last one that is applied (Unix milliseconds).
+    reach: by source, the incarnation and newest file that messages may be from. in_order: there is one source, and it
+    is not replayed: no message of a partition is of an earlier commit than one before it.
     """
+
+    reach: Mapping[str, tuple[int, int]]
+    in_order: bool = False
+
+    def believes(self, message: Message) -> bool:
+        """Whether its publisher may have sent it: who else can write to the topic may say any time in it."""
+        if not message.from_log or message.source == CANAL:
+            return True
+        known = self.reach.get(message.source)
+        return known is not None and (message.incarnation, message.file) <= known
+
+
+def of_partition(
+    now: datetime,
+    reader: PartitionReader,
+    topic: str,
+    partition: int,
+    consumed: int,
+    event_ms: int,
+    published: Published,
+) -> float:
+    """Seconds since the commit of the first change that waits in a partition, as its message says.
+
+    Where that cannot be read, or is from no publisher or the future, since `event_ms`, the commit of the last one that
+    is applied (Unix milliseconds); no longer than since then where changes come in order.
+    """
+    applied, committed = _time(event_ms, now), None
     reader.assign(topic, partition, consumed)
     try:
         for raw in reader.poll(1, _PATIENCE):
             message = decode(raw.value, raw.where, raw.offset)
-            event_ms = message.es or message.ts
+            if published.believes(message):
+                committed = _time(message.es or message.ts, now)
     except MigrateError:
         pass  # the consumer stops at it, and says why
     finally:
         reader.unassign(topic, partition)
-    if not event_ms:
-        return 0.0
-    committed = datetime.fromtimestamp(event_ms / 1000, UTC).replace(tzinfo=None)
-    return max(0.0, (now - committed).total_seconds())
+    if committed is None or (published.in_order and applied is not None):
+        committed = max(filter(None, (committed, applied)), default=None)
+    return 0.0 if committed is None else max(0.0, (now - committed).total_seconds())
+
+
+def _time(unix_ms: int, now: datetime) -> datetime | None:
+    """UTC; None for none, and for one that is not over."""
+    if not 0 < unix_ms < (now + _AHEAD).replace(tzinfo=UTC).timestamp() * 1000:
+        return None
+    return datetime.fromtimestamp(unix_ms / 1000, UTC).replace(tzinfo=None)

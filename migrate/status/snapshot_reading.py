@@ -100,6 +100,9 @@ def read(
         replaying = {
             name: replay.replaying(connection, settings.name, where) for name, where in stored.items() if where
         }
+        reaches = {name: position.reach(connection, settings.name, name) for name in stored}
+        known_reaches = {name: reach for name, reach in reaches.items() if reach is not None}
+        published = lag.Published(known_reaches, len(stored) == 1 and not any(replaying.values()))
     for name, where in stored.items():
         source = settings.source(name)
         end, problem = _source_end(source, where, upto[name] if upto else None)
@@ -114,7 +117,7 @@ def read(
             status.sources[-1].doubt = f"{found.doubt} (since {in_utc(at, 'seconds')}, {found.to_server})"
     behind = 0.0
     try:
-        behind = _partitions(settings, known, totals, status, now)
+        behind = _partitions(settings, known, totals, status, now, published)
     except MigrateError as error:
         if not whoever_answers:
             raise
@@ -266,6 +269,7 @@ def _partitions(
     totals: dict[Partition, record.ConsumedTotal],
     status: Snapshot,
     now: datetime,
+    published: lag.Published,
 ) -> float:
     """Take in every partition; returns the age in seconds of the oldest change that waits in one."""
     reader, oldest = PartitionReader(settings.kafka, f"{settings.group}.status"), 0.0
@@ -280,7 +284,7 @@ def _partitions(
                 end = total.next_offset
             status.partitions.append(PartitionStatus(topic, number, total.next_offset, end, total.messages, total.rows))
             if total.next_offset < end:
-                age = lag.of_partition(now, reader, topic, number, total.next_offset, total.event_ms)
+                age = lag.of_partition(now, reader, topic, number, total.next_offset, total.event_ms, published)
                 oldest = max(oldest, age)
     finally:
         reader.close()

@@ -79,12 +79,14 @@ _TOLD: dict[Kind, Callable[[str, Facts], str]] = {
     Kind.FOREIGN: lambda _, of: foreign(of["count"]),
     Kind.LOST: lambda _, of: f"{of['lost']}, not verified since",
     Kind.DIFFERENT: lambda _, of: differs(of["count"]),
-    Kind.MESSAGES_LEFT_OUT: lambda _, of: f"{of['count']} × message is left out, and what it held not verified since",
+    Kind.MESSAGES_LEFT_OUT: lambda _, of: (
+        f"{of['count']} × message is left out, and its changes are not verified since"
+    ),
     Kind.ROWS_LEFT_OUT: lambda _, of: f"{of['count']} × row is left out of the stream, and not verified since",
     Kind.ADDED_WAITING: lambda _, of: f"{tables(of['tables'])} added: {_waiting(of)}",
     Kind.ADDED_JOINING: lambda _, of: f"{tables(of['tables'])} added: the publisher is to come to its place in the log",
     Kind.NOT_COPIED: lambda _, of: f"{tables(of['tables'])} not copied yet",
-    Kind.COPY_RUNS: lambda *_: "a copy runs: it is to be waited for; a second one would take its place",
+    Kind.COPY_RUNS: lambda *_: "a copy runs: wait for it; a second one would take its place",
     Kind.UNVERIFIED: lambda _, of: f"no verification of all tables was clean since {_forgotten(of)}",
     Kind.VERIFIED_TOO_LONG_AGO: lambda _, of: (
         f"the last clean verification of all tables began more than {of['hours']:g} h ago"
@@ -94,10 +96,10 @@ _TOLD: dict[Kind, Callable[[str, Facts], str]] = {
     Kind.UNLIKE: lambda _, of: str(of["reason"]),
     Kind.CASCADES: lambda _, of: str(of["reason"]),
     Kind.WRITABLE_AGAIN: lambda subject, of: (
-        f"{of['side']} '{subject}' is read-only no more, as after a start: who does not follow the switch can write"
-        " there (SET GLOBAL read_only = 1)"
+        f"{of['side']} '{subject}' is no longer read-only, as after a restart: what does not follow the switch can"
+        " write there (SET GLOBAL read_only = 1)"
     ),
-    Kind.RUN_SWITCHED: lambda _, of: f"run {of['run']}, a {of['command']}, has switched; the rest is to be done",
+    Kind.RUN_SWITCHED: lambda _, of: f"run {of['run']}, a {of['command']}, has switched; its last steps are left",
     Kind.RUN_OPEN: lambda _, of: (
         f"run {of['run']}, a {of['command']}, is under way, or was killed: writes may be stopped"
     ),
@@ -106,10 +108,10 @@ _TOLD: dict[Kind, Callable[[str, Facts], str]] = {
         " them back"
     ),
     Kind.NOT_FOLLOWED: lambda *_: (
-        "not known to be equal since the switch: whether the sources follow, as a rollback needs"
+        "no verification since the switch shows that the sources follow, which a rollback needs"
     ),
     Kind.STILL_RUNS: lambda *_: (
-        "it still runs, for as long as a rollback may be wanted; to end the migration, stop `migrate run` and"
+        "it still runs, so that a rollback stays possible; to end the migration, stop `migrate run` and"
         " `migrate --reverse run` first"
     ),
     Kind.NEVER_APPLIED: lambda _, of: (

@@ -3,6 +3,8 @@ names them, and a cutover refuses them."""
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from contextlib import closing
 
 import sqlalchemy as sa
@@ -18,6 +20,24 @@ from migrate.target.pool import TargetPool
 from migrate.target.routing import Plan
 from migrate.target.stored_plan import stored_plan
 from migrate.target.unlike_places import unlike_places
+
+Look = Callable[[sa.Engine, Settings], list[Blocker]]
+"""As `named`."""
+
+
+def kept(seconds: float) -> Look:
+    """A look whose answer is given again for so long: every table of every database is asked about."""
+    found: list[Blocker] = []
+    until = 0.0
+
+    def look(state: sa.Engine, settings: Settings) -> list[Blocker]:
+        nonlocal found, until
+        if time.monotonic() >= until:
+            found = named(state, settings)
+            until = time.monotonic() + seconds
+        return found
+
+    return look
 
 
 def named(state: sa.Engine, settings: Settings) -> list[Blocker]:

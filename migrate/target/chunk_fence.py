@@ -189,5 +189,5 @@ def _why_not(
     what = "the table" if chunk == WHOLE_TABLE else f"chunk {chunk}"
     return Unopened(
         f"{connection.name} lost committed transactions: copy of {table.full_name}, {what}, attempt {attempt}",
-        hint="it is copied again by itself; where it is not, `migrate copy` again",
+        hint="the chunk is copied again by itself; if it is not, run `migrate copy` again",
     )

@@ -63,7 +63,7 @@ def create_place(connection: Connection, table: Table, place: Place, statement: 
             who, whose = connection.flavour, f", which is of {flavour}"
         mend = BY_HAND if translated else f"change what the server names, there or in the source's table; or {BY_HAND}"
         raise PreflightError(
-            f"{place}: {who} does not take the definition of {table.full_name}{whose}: {said}", hint=mend
+            f"{place}: {who} refuses the definition of {table.full_name}{whose}: {said}", hint=mend
         ) from error
     if noted or translated:
         refuse_unlike(connection, table, place, flavour, first=True)

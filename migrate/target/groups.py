@@ -31,7 +31,7 @@ def misfits(tables: Iterable[PlannedTable]) -> Iterator[PreflightError]:
             if owner is not planned and not (planned.group and owner.group == planned.group):
                 yield PreflightError(
                     f"{place} takes rows of {name_of(owner)} and of {name_of(planned)}, which are not of one group",
-                    hint="give each target tables of its own; or, for one key is one row in both, the same `group`",
+                    hint="give each its own target tables; or the same `group`, if one key is one row in both",
                 )
                 break  # the others say no more
 
@@ -42,13 +42,13 @@ def _unlike(leader: PlannedTable, planned: PlannedTable) -> PreflightError | Non
         columns = ", ".join(table.unique_keys[0])
         return PreflightError(
             f"{group}: {name_of(planned)} has a further unique key ({columns}), whose values two sources may both hold",
-            hint="say `unique_apart: true` where they cannot, as the key has all columns that choose the source; else"
-            " drop it where it is, or give the table target tables of its own",
+            hint="set `unique_apart: true` if they cannot, because the key has all columns that choose the source; else"
+            " drop the unique key, or give the table its own target tables",
         )
     if (what := _difference(leader, planned)) is not None:
         return PreflightError(
             f"{group}: {name_of(leader)} and {name_of(planned)} differ in {what}",
-            hint="make them alike, or take one out of the group and give it target tables of its own",
+            hint="make them alike, or take one out of the group and give it its own target tables",
         )
     return None
 

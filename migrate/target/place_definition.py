@@ -29,7 +29,7 @@ def refuse_unlike(described: CatalogTables, table: Table, place: Place, kind: st
     if wrong := flavours.unlike(table, there.columns, (kind, connection.flavour)):
         raise PreflightError(f"{place} has other columns than {table.full_name}: {', '.join(wrong)}", hint=mend)
     if stricter := keys_only_of(there, table):
-        told = f"{place} has unique keys that {table.full_name} has not: {stricter}"
+        told = f"{place} has unique keys that {table.full_name} does not have: {stricter}"
         raise PreflightError(f"{told}; it would refuse rows that the source takes", hint=mend)
     return there
 

@@ -65,7 +65,7 @@ class DatabaseBehind(ServerError):  # noqa: N818 - it says what is so
         super().__init__(
             f"{where} lost committed transactions: it has partition {claim.partition.number} up to offset {has},"
             f" and {had}",
-            hint="what the broker has is applied again by itself; `migrate status` names what it has not",
+            hint="what the broker still has is applied again by itself; `migrate status` names the rest",
         )
 
 

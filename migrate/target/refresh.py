@@ -180,7 +180,7 @@ class SourceRows:
         self.close()
         return StopError(
             f"source '{table.source}': {table.full_name} cannot be read for a refresh: {mysql_errors.text(error)}",
-            hint="it is tried again by itself; a row that stays locked needs its transaction ended",
+            hint="it is tried again by itself; if a row stays locked, end the transaction that locks it",
             code=Code.SOURCE,
         )
 
@@ -199,8 +199,8 @@ class SourceRows:
         wanted, found = self._servers.get(source), server_of(connection)
         if wanted is not None and found != wanted:
             raise ServerError(
-                f"another server is there (server_id/UUID {found}) than the one that the publisher reads ({wanted})",
-                hint="it is tried again by itself once the publisher has followed",
+                f"this is not the server that the publisher reads: server_id/UUID {found}, not {wanted}",
+                hint="it is tried again by itself once the publisher reads this server",
             )
 
     def _connection(self, source: str) -> Connection:

@@ -83,6 +83,6 @@ def _wait(
         if time.monotonic() > deadline:
             raise ServerError(
                 "the request is in the topic and was not consumed in time",
-                hint="it is done once the stream from the side where applications write runs: see `migrate status`",
+                hint="it is carried out once the stream from the applications' side runs: see `migrate status`",
             )
         sleep(_POLL)

@@ -186,7 +186,7 @@ class Plan:
         for source, name, table in sorted(id_ for id_, rule in noted.items() if self._rule(id_) != rule):
             raise ServerError(
                 f"{name}.{table} of source '{source}' was added or changed by `migrate init` since this process began",
-                hint="it ends, and goes on by the new config: `migrate run` starts it again, else start it",
+                hint="the process ends; `migrate run` starts it again with the new config, otherwise start it yourself",
             )
 
     def _rule(self, id_: TableId) -> str | None:
@@ -198,7 +198,7 @@ class Plan:
         found = self.tables.get((source, database, table)) or anywhere.get((database, table))
         if found is None:
             raise StopError(
-                f"a message speaks of table {database}.{table} of source '{source}', which is not in the config",
+                f"a message names table {database}.{table} of source '{source}', which is not in the config",
                 hint="add it to 'tables' and run `migrate init` again, or clean the topic's producer",
                 code=Code.DEFINITION,
             )

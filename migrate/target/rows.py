@@ -149,33 +149,36 @@ class PlaceWriter:
         replaces = f"REPLACE{self._insert.removeprefix('INSERT')} {self._row_mark}"
         write = partial(self._write, connection, replaces, self._values(row))
         for holder in unique_holders.conditions(connection, self.table, self.name, row, write):
-            held = [part.column for part in holder.written]
-            rows = self._rows(connection, (*columns, *held), *holder.condition)
-            found = [one[: len(columns)] for one in rows]
+            held = self.table.stored if holder.computed else [part.column for part in holder.written]
+            wanted = [*dict.fromkeys((*columns, *held))]
+            rows = self._rows(connection, wanted, *holder.condition)
+            found = [dict(zip([column.name for column in wanted], one, strict=True)) for one in rows]
             if found:
-                self._refuse_evicting(connection, holder, row, rows)
-                self.delete(connection, [tuple(map(str, one[: len(self.table.key)])) for one in found])
+                self._refuse_evicting(connection, holder, row, found)
+                self.delete(connection, [self.key_of(one) for one in found])
                 log.warning("a row made way for a unique value, and is refreshed", table=self.name, rows=len(found))
-            evicted += [dict(zip([column.name for column in columns], one, strict=True)) for one in found]
+            evicted += [{column.name: one[column.name] for column in columns} for one in found]
         self.insert(connection, [row])
         return evicted
 
-    def _refuse_evicting(
-        self, connection: Connection, holder: Holder, row: Row, rows: Sequence[tuple[str | None, ...]]
-    ) -> None:
+    def _refuse_evicting(self, connection: Connection, holder: Holder, row: Row, found: Sequence[Row]) -> None:
         """Raise StopError where the source does not take the values for one that a row, and those that hold them, have.
 
-        rows: of each its key, and last of all what it has in the unique key's columns.
+        found: of each its key and what it has in the unique key's columns; all columns where some are computed.
         """
-        if self._alike is None or not holder.written:
+        if self._alike is None:
             return
-        if self._is_as_source(connection, [part.column for part in holder.written]):
+        if holder.computed:
+            for one in found:
+                self._alike.refuse_both(self.table, self.key_of(row), row, self.key_of(one), one)
+        if not holder.written or self._is_as_source(connection, [part.column for part in holder.written]):
             return
         wanted = [row[part.column.name] for part in holder.written]
-        for one in rows:
-            key = tuple(map(str, one[: len(self.table.key)]))
-            stored = one[-len(wanted) :]
-            self._alike.refuse_evicting(self.table, holder.written, (self.key_of(row), wanted), (key, stored))
+        for one in found:
+            stored = [one[part.column.name] for part in holder.written]
+            self._alike.refuse_evicting(
+                self.table, holder.written, (self.key_of(row), wanted), (self.key_of(one), stored)
+            )
 
     def update(self, connection: Connection, rows: Sequence[Row]) -> None:
         """Overwrite rows whose keys are present and locked.
@@ -309,7 +312,7 @@ def _value(row: Row, name: str, table: Table) -> str | None:
     except KeyError:
         raise StopError(
             f"{table.full_name}: column {name} is missing in a row image",
-            hint="the source's columns changed: docs/operations.md#altering-a-table has how the targets follow",
+            hint="the source's columns changed: docs/operations.md#altering-a-table says how to alter the targets",
             code=Code.TARGET,
         ) from None
 

@@ -27,10 +27,12 @@ _Part = tuple[str | None, int | None, str | None]
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """condition: finds the row that holds a row's values of one unique key; written: its columns that are written."""
+    """condition: finds the row that holds a row's values of one unique key; written: its columns that are written;
+    computed: whether it has others, or expressions."""
 
     condition: Condition
     written: tuple[KeyColumn, ...]
+    computed: bool
 
 
 def conditions(
@@ -49,7 +51,8 @@ def conditions(
     for parts in keys:
         if (found := _of_key(table, row, parts, generated, computed)) is not None:
             plain = [(name, prefix) for name, prefix, _ in parts if name is not None and name not in generated]
-            yield Holder(found, tuple(KeyColumn(table.by_name[name], prefix) for name, prefix in plain))
+            written = tuple(KeyColumn(table.by_name[name], prefix) for name, prefix in plain)
+            yield Holder(found, written, len(written) < len(parts))
 
 
 def _values(

@@ -78,7 +78,7 @@ class CatchUp:
             if where is not None and not end.is_of(where):
                 if self._fixed:
                     told = f"the publisher of source '{name}' reads another server by now"
-                    raise ServerError(told, hint="`migrate verify`, and again")
+                    raise ServerError(told, hint="run `migrate verify` again")
                 self._ends = self._source_ends()  # the publisher reads another server by now
                 return False
             if where is None or not end.reached_by(where):

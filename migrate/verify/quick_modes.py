@@ -94,7 +94,8 @@ class QuickReport:
                 raise DifferenceFound(f"not accounted for: {one.unaccounted[0]}", hint="`migrate verify` names all")
         if not self.clean:
             raise DifferenceFound(
-                "not judged: rows kept changing, or the stream did not come to them", hint="`migrate drain`, then again"
+                "not judged: rows kept changing, or the stream did not bring them in time",
+                hint="run `migrate drain`, then try again",
             )
 
 
@@ -120,14 +121,14 @@ def run(
     for tables in chosen:
         if tables[0].table.id not in done:
             raise PreflightError(
-                f"{tables[0].table.full_name}: its copy is not done, and rows that are to come would be missing",
-                hint=f"{_way(state, settings, tables)}, then again; --table looks at others alone",
+                f"{tables[0].table.full_name}: its copy is not finished, so rows not copied yet would count as missing",
+                hint=f"{_way(state, settings, tables)}, then try again; or choose other tables with --table",
             )
     sources = [one.table.source for tables in chosen for one in tables]
     for source, until in replay.sources(state, settings.name, sources).items():
         raise PreflightError(
             f"source '{source}' is being replayed up to {until}, and rows go back until then",
-            hint="`migrate drain`, then again",
+            hint="run `migrate drain`, then try again",
         )
     began = time.monotonic()
     found = []

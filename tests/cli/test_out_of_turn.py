@@ -26,7 +26,7 @@ def test_rollback_cutover_and_verify_before_anything_was_copied(
             assert message == "the reverse stream is not there yet"
             assert hint.startswith("`migrate --reverse preflight`")
             told = migrate(config, "verify").err
-            assert f"not copied yet, so that rows will be missing: {database}.t (`migrate copy`)\n" in told
+            assert f"not copied yet, so rows will be missing: {database}.t (`migrate copy`)\n" in told
         finally:
             for name in (f"{database}_state", f"{database}_state_shadow", f"{database}_target"):
                 box.targets[0].execute(f"DROP DATABASE IF EXISTS {name}")

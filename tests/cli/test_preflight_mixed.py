@@ -57,21 +57,21 @@ def told_of_existing(crossed: Sandbox, source: str, target: str) -> list[str]:
 
 LACKING = {
     "mariadb": {
-        "u UUID": ("column u is uuid, which mysql has not", "by hand, with u CHAR(36)"),
-        "i INET6": ("column i is inet6, which mysql has not", "by hand, with i VARCHAR(39)"),
+        "u UUID": ("column u is uuid, which mysql does not have", "by hand, with u CHAR(36)"),
+        "i INET6": ("column i is inet6, which mysql does not have", "by hand, with i VARCHAR(39)"),
         "c VARCHAR(9) COLLATE utf8mb4_general_nopad_ci": (
-            "column c is in utf8mb4_general_nopad_ci, which mysql has not",
+            "column c is in utf8mb4_general_nopad_ci, which mysql does not have",
             "c in another collation of utf8mb4",
         ),
     },
     "mysql": {
-        "v VECTOR(3)": ("column v is vector(3), which mariadb has not", "by hand, with v VARBINARY"),
+        "v VECTOR(3)": ("column v is vector(3), which mariadb does not have", "by hand, with v VARBINARY"),
         "c VARCHAR(9) COLLATE utf8mb4_ja_0900_as_cs": (
-            "column c is in utf8mb4_ja_0900_as_cs, which mariadb has not",
+            "column c is in utf8mb4_ja_0900_as_cs, which mariadb does not have",
             "c in another collation of utf8mb4",
         ),
         "g VARCHAR(9) CHARACTER SET gb18030": (
-            "column g is in gb18030_chinese_ci, which mariadb has not",
+            "column g is in gb18030_chinese_ci, which mariadb does not have",
             "give g utf8mb4 at the source",
         ),
     },

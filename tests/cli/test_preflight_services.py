@@ -109,7 +109,7 @@ def test_a_topic_for_no_table_is_refused_by_name(case: Case, pattern: str) -> No
     assert f"problem  {told}\n" in found.out
     message, hint = case.run("init", topics=topics).told(3)
     assert message == told
-    assert hint == "mend it, written as database.table; * stands for any letters, ? for one"
+    assert hint == "fix it: write database.table; * stands for any letters, ? for one"
     assert case.topics() == set()
 
 

@@ -124,7 +124,7 @@ def test_a_source_that_does_not_answer(tmp_path: Path, mariadb_box: Sandbox, kaf
     path = written(tmp_path, config_of(mariadb_box, "shop", sources=[source], kafka={"bootstrap": kafka.bootstrap}))
     message, hint = migrate(path, "init").told(4)
     assert message.startswith(f"source 'main' at 127.0.0.1:{port}: the server does not answer: ")
-    assert hint == "is it running, and are host and port right?"
+    assert hint == "check that it is running, and that host and port are right"
     looked(migrate(path, "preflight"), message, hint)
 
 
@@ -183,7 +183,7 @@ def test_a_missing_grant(tmp_path: Path, box: Sandbox, database: str, held: str)
 @pytest.mark.parametrize(
     ("table", "told", "mend"),
     [
-        ("nowhere", "nowhere is missing", "mend tables[].name in the config, or take it out of there"),
+        ("nowhere", "nowhere is missing", "fix tables[].name in the config, or take the table out"),
         ("keyless", "keyless has no primary key and no NOT NULL unique key", "ADD COLUMN `row_id` BIGINT"),
         ("nullable", "nullable has no key that tells rows apart: unique key id takes NULL, in id", "ADD COLUMN"),
         ("myisam", "myisam uses engine MyISAM", "ENGINE=InnoDB"),
@@ -305,7 +305,7 @@ def test_kafka_that_does_not_answer(init_without_kafka: subprocess.Popen[str]) -
     out, err = init_without_kafka.communicate(timeout=60)
     message, hint = Outcome(init_without_kafka.returncode, out, err).told(4)
     assert message.startswith("Kafka at 127.0.0.1:1: ")
-    assert hint == "is the broker up, and is kafka.bootstrap right?"
+    assert hint == "check that the broker is up, and that kafka.bootstrap is right"
 
 
 def test_tables_of_a_group_that_are_not_alike_are_all_named_with_what_differs(

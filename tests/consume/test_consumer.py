@@ -170,7 +170,7 @@ def test_messages_that_were_deleted_before_they_were_applied_stop_it(world: Worl
     process = Process(world, FakeWriter())
     world.send(1, 2)
     until(lambda: world.consumed(1) == 2)
-    assert world.halted() == {0: f"{world.name} [0]: reading goes on at offset 0, the broker has 3 to 5"}
+    assert world.halted() == {0: f"{world.name} [0]: the next offset to read is 0, but the broker has 3 to 5"}
     assert world.consumed(0) is None
     process.end()
 

@@ -133,7 +133,7 @@ def test_what_the_broker_deleted_before_it_was_read_stops_unless_all_but_the_one
         until(lambda: world.consumed(0) == 5)
         assert writer.offsets == [(0, 4)]
     else:
-        until(lambda: "reading goes on at offset 2, the broker has 4 to 5" in world.halted().get(0, ""))
+        until(lambda: "the next offset to read is 2, but the broker has 4 to 5" in world.halted().get(0, ""))
         assert writer.offsets == []
     process.end()
 

@@ -87,7 +87,7 @@ def test_a_delay_topic_that_goes_after_it_was_looked_for_is_named_with_its_way_o
     with requeueing(settings, there, state, stop) as waits:
         with pytest.raises(TopicGone, match=f"delay topic {others[0]} was deleted at the broker") as caught:
             waits.run()
-    assert "`migrate init` makes it again" in caught.value.hint
+    assert "run `migrate init`, which creates the topic" in caught.value.hint
 
 
 def test_a_client_that_does_not_find_a_topic_takes_it_for_deleted_only_where_the_broker_does(

@@ -291,7 +291,9 @@ WRONG = {
 @pytest.mark.parametrize("where", WRONG)
 def test_a_condition_that_the_source_does_not_take_is_refused_in_one_line(laid: Laid, where: str) -> None:
     with closing(connect(server_of(laid.box.source), "source 'main'")) as source:
-        with pytest.raises(ConfigError, match=f"--where: source 'main' refuses it .*{WRONG[where]}") as refused:
+        with pytest.raises(
+            ConfigError, match=f"--where: source 'main' refuses the condition .*{WRONG[where]}"
+        ) as refused:
             check_where(source, laid.table.table, where)
         assert "\n" not in refused.value.message
         for right in ("id > 3", "v LIKE '100%'", "id = 1 -- 2", "id = 1 # 2", "id = 1 OR id = 2"):

@@ -282,7 +282,7 @@ def test_a_copy_is_not_resumed_under_another_rule(laid: Laid) -> None:
 def test_a_copy_does_not_begin_before_the_incremental(laid: Laid) -> None:
     with laid.state().begin() as connection:
         connection.execute(position.table.delete())
-    with copying(laid) as copy, pytest.raises(PreflightError, match="the incremental of source 'main' has not begun"):
+    with copying(laid) as copy, pytest.raises(PreflightError, match="the publisher of source 'main' has not begun"):
         copy.begin()
     assert phase_of(laid).phase is Phase.CREATED
 

@@ -26,7 +26,7 @@ def test_only_what_nothing_answers_for_is_gone(box: Sandbox) -> None:
         lost_server.refuse_answering(stream(box).sources, ["t1"], 1.0)
     with pytest.raises(PreflightError, match="'t1' answers"):
         lost_server.refuse_answering(stream(box).sources, ["t1"])
-    with pytest.raises(PreflightError, match=r"'t1' is there and refuses: .*wrong user or password"):
+    with pytest.raises(PreflightError, match=r"'t1' answers, and refuses: .*wrong user or password"):
         lost_server.refuse_answering(stream(box, password="wrong-one").sources, ["t1"])
 
 

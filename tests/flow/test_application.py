@@ -94,7 +94,7 @@ def test_applications_go_there_and_back_by_the_switch_alone_and_lose_no_write(
             refused = flow.child("nobody", "cutover")
             assert refused.wait(SLOW)
             said = refused.log.read_text("utf-8")
-            assert (refused.returncode, "no application has said which version" in said) == (3, True), said
+            assert (refused.returncode, "no application has acknowledged a version" in said) == (3, True), said
         made = Applications(one, until)
         accounts = f", accounts: ['{made.account}']" if stop == "revoke" else ""
         flow.migration.config.write_text(text.replace("stop: read_only", f"stop: {stop}{accounts}"))

@@ -348,10 +348,8 @@ def test_each_mode_finds_what_it_looks_at_and_no_live_write(flow: Flow) -> None:
 def test_before_anything_was_copied_it_says_what_is_missing(box: Sandbox, kafka: KafkaBroker, tmp_path: Path) -> None:
     with closing(Flow(box, kafka, tmp_path, unique("early"), box.source)) as flow:
         flow.migration.do("init")
-        asked: dict[tuple[str, ...], str] = {
-            ("check", "--once"): "nothing can be compared yet: no table is being copied or was"
-        }
-        asked |= {("verify", "--mode", mode): "its copy is not done" for mode in ("order", "sample", "count")}
+        asked: dict[tuple[str, ...], str] = {("check", "--once"): "nothing can be compared yet: no copy has begun"}
+        asked |= {("verify", "--mode", mode): "its copy is not finished" for mode in ("order", "sample", "count")}
         for number, (words, told) in enumerate(asked.items()):
             child = flow.child(f"early-{number}", *words)
             assert child.wait(SLOW)

@@ -111,7 +111,7 @@ def test_what_is_asked_for_has_to_be_a_table_and_a_condition(box: Sandbox, kafka
             "--restart needs --table": ("--restart",),
             "--where needs --table": ("--where", "id > 3"),
             "--where is empty": ("--table", table, "--where", " "),
-            "give one of them": ("--table", table, "--where", "id > 3", "--restart"),
+            "use one of them": ("--table", table, "--where", "id > 3", "--restart"),
             "Unknown column 'nosuch'": ("--table", table, "--where", "nosuch > 3"),
             "there is no table named": ("--table", "a.b", "--restart"),
         }

@@ -89,6 +89,7 @@ def test_every_meeting_of_copy_and_stream_ends_with_the_sources_newest_row(
         with first_chunk_held(box.targets[0], f"{flow.name}_0") as take:
             copy = flow.child("copy", "copy")
             wait(take, "the first attempt to be opened")
+            assert "starting Spark\n" in copy.log.read_text("utf-8")
             wait(lambda: waits_for_a_lock(box.targets[0]), "the copy to write what it has read")
             change(
                 update(INSERTED_BEFORE, "newer"),

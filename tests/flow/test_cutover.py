@@ -163,7 +163,7 @@ def test_there_and_back_and_there_again_loses_no_write(box: Sandbox, kafka: Kafk
         assert one.writable() == ["target"]
         box.source.execute("SET GLOBAL read_only = 0")  # as after a start
         held = ask("status")["holds_back"]
-        assert any("source 'main' is read-only no more" in line for line in held), held
+        assert any("source 'main' is no longer read-only" in line for line in held), held
         box.source.execute("SET GLOBAL read_only = 1")
         assert flow.differences(box.source) == []
         one.write_at_target(0, "INSERT INTO orders_1 VALUES (5001, 2, 7, 'new side')")
@@ -249,7 +249,7 @@ def finished(one: Switched, kafka: KafkaBroker) -> None:
     topics = {f"migrate.{flow.name}", f"migrate.{flow.name}-reverse"}
     refused = flow.child("finish-early", "finish", "--yes")
     assert refused.wait(SLOW)
-    assert (refused.returncode, "it still runs: " in refused.log.read_text("utf-8")) == (3, True)
+    assert (refused.returncode, "processes still run: " in refused.log.read_text("utf-8")) == (3, True)
     certificate = ask("verify", "--show")
     flow.children("consume")[0].stop(SLOW)
     for label in ("publish", "commit", "requeue"):

@@ -127,7 +127,7 @@ def test_a_revoke_that_is_denied_in_the_freeze_leaves_nobody_locked_out(
         )
         back = f"GRANT INSERT, UPDATE, DELETE ON `{flow.database}`.* TO '{one.at_source['user']}'@'%'"
         assert "writes are still stopped at 'main'" in abort.stderr, abort.stderr
-        assert f"with an account that may, run there: {back}" in abort.stderr, abort.stderr
+        assert f"run there, with an account that may: {back}" in abort.stderr, abort.stderr
         box.source.execute(back)
         flow.migration.do("cutover", "--abort")
         with closing(connected(box.source, flow.database, one.at_source)) as connection:

@@ -44,12 +44,12 @@ def test_what_holds_a_cutover_back_and_moves_out_of_order_are_named_and_begin_no
         table = f"{flow.database}.orders"
         ask("verify")
 
-        refused.says("cutover and rollback are of the migration itself", "--reverse", "cutover", code=2)
+        refused.says("`migrate cutover` and `migrate rollback` take no --reverse", "--reverse", "cutover", code=2)
         refused.says("--rehearse and --abort exclude each other", "cutover", "--rehearse", "--abort", code=2)
         refused.says("--freeze goes with --rehearse only", "cutover", "--freeze", code=2)
         refused.says("no cutover is under way", "cutover", "--abort")
         refused.says("applications are at the source already", "rollback")
-        refused.says("hint: the other direction is `migrate --forward verify`", "--reverse", "verify")
+        refused.says("hint: in the other direction: `migrate --forward verify`", "--reverse", "verify")
         refused.says("applications are at the sources", "finish", "--yes")
 
         config = flow.migration.config.read_text("utf-8")

@@ -5,6 +5,9 @@ from __future__ import annotations
 from contextlib import closing
 from pathlib import Path
 
+from migrate.settings import load
+from migrate.state import database
+from migrate.status import unlike_tables
 from sandbox.broker import KafkaBroker
 from sandbox.stack import Sandbox
 from tests.failover.support import Flow, wait
@@ -57,7 +60,13 @@ def test_the_status_names_tables_of_either_side_that_cannot_hold_the_others_rows
 
         wait(lambda: flow.migration.ask("status")["next"] == "migrate verify", "the stream")
         assert altered() == {}
-        box.targets[1].execute("ALTER TABLE orders_1 MODIFY value INT UNSIGNED NOT NULL", database=f"{flow.name}_1")
+        settings = load(flow.migration.config, flow.migration.environment)
+        with database.opened(settings.state) as state:
+            seldom, always = unlike_tables.kept(600), unlike_tables.kept(0)  # the first as `--watch` looks
+            assert seldom(state, settings) == always(state, settings) == []
+            alter = "ALTER TABLE orders_1 MODIFY value INT UNSIGNED NOT NULL"
+            box.targets[1].execute(alter, database=f"{flow.name}_1")
+            assert (seldom(state, settings), len(always(state, settings))) == ([], 1)
         ours = f"{flow.database}.orders", "migrate preflight"
         assert altered()[""] == ours
         assert f"{flow.name}_1.orders_1 has other columns than {flow.database}.orders: value (" in str(

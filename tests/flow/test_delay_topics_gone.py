@@ -17,7 +17,7 @@ from tests.helpers import unique
 pytestmark = pytest.mark.long
 
 STOPPED = 5
-MEND = "`migrate init` makes it again and sends that anew"
+MEND = "run `migrate init`, which creates the topic and sends that again"
 
 
 def test_deletes_that_waited_in_topics_that_were_deleted_come_back_after_an_init(

@@ -71,7 +71,7 @@ def test_a_rewind_of_the_stream_that_follows_is_refused_before_and_after_the_swi
         assert early.wait(SLOW)
         said = early.log.read_text("utf-8")
         assert (early.returncode, "applications are at the sources: older changes of the targets" in said) == (3, True)
-        assert "hint: the other direction is `migrate --forward publish --from`" in said
+        assert "hint: in the other direction: `migrate --forward publish --from`" in said
         flow.child("back-t0-again", "--reverse", "publish", "--source", "t0")
 
         place = newer_at_target(one)
@@ -82,7 +82,7 @@ def test_a_rewind_of_the_stream_that_follows_is_refused_before_and_after_the_swi
         said = late.log.read_text("utf-8")
         assert value_at_target(one) == 222, said
         assert (late.returncode, "applications are at the targets: older changes of the sources" in said) == (3, True)
-        assert "hint: the other direction is `migrate --reverse publish --from`" in said
+        assert "hint: in the other direction: `migrate --reverse publish --from`" in said
         assert flow.state_of(incarnations) == before
         flow.child("publish-again", "publish")
         flow.drain()

@@ -188,7 +188,9 @@ def carried_whole(one: Switched) -> None:
     listed(one, 2)
     with child_elsewhere(one, "id", "ON DELETE CASCADE", 104):
         told = flow.refused("foreign", "carry", "--all", code=5)
-        assert f"rows of {flow.name}_billing.lines go or change with a row of" in told, "lost: what the key took along"
+        assert f"would delete or change rows of {flow.name}_billing.lines with a row of" in told, (
+            "lost: what the key took along"
+        )
         assert at_targets() == [52, 53], "both, which every comparison names"
         other = "SELECT user_id FROM orders_0 WHERE id = 124"
         found = [box.targets[number].query(other, database=f"{flow.name}_{number}") for number in (0, 1)]
@@ -199,7 +201,7 @@ def carried_whole(one: Switched) -> None:
     listed(one, 1)
     changed = ("foreign", "carry", f"{flow.database}.orders", "144")
     with child_elsewhere(one, "value", "ON UPDATE SET NULL", 144) as lines:
-        assert "that is to change, by foreign key" in flow.refused(*changed, code=5)
+        assert "that is to change" in flow.refused(*changed, code=5)
         assert box.targets[0].query(f"SELECT of_order FROM {lines}") == ((72,),), "lost: what the row was of"
     flow.migration.do(*changed)
 

@@ -105,7 +105,7 @@ def test_a_message_that_cannot_be_applied_is_left_out_by_hand_alone_and_what_is_
     world.write(101)
     whys = (
         "is not a flat message: UnicodeDecodeError",
-        "a message speaks of table shop._orders_gho",
+        "a message names table shop._orders_gho",
         "",
         "is not believed: the publisher of source 'main' has come to incarnation 1, file ",
         "is not believed: the publisher of source 'main' has come to incarnation 1, file ",

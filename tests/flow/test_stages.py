@@ -103,7 +103,7 @@ def test_a_copy_that_runs_is_waited_for_and_an_added_table_is_no_copied_one(
         flow.migration.do("throttle", "--rows-per-second", "8")
         copy = flow.child("copy", "copy")
         wait(lambda: stands(flow)[:2] == ("copying", _WATCH), "the copy to begin")
-        assert "a copy runs: it is to be waited for; a second one would take its place" in stands(flow)[2]
+        assert "a copy runs: wait for it; a second one would take its place" in stands(flow)[2]
         flow.migration.do("throttle", "--pause")
         wait(lambda: stands(flow)[1] == "migrate throttle --resume", "it to pause")
         flow.migration.do("throttle", "--reset")

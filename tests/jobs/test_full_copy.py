@@ -110,7 +110,7 @@ def test_a_row_that_no_place_takes_stops_the_copy_and_names_the_table(box: Sandb
 def test_an_unknown_table_is_refused_by_name(box: Sandbox, tmp_path: Path) -> None:
     laid = lay(box, tmp_path, CREATE, spread("id", "t"))
     with pytest.raises(ConfigError, match=r"there is no table named 'a\.b'"):
-        full_copy.run(laid.settings, ["a.b"])
+        full_copy.run(laid.settings, ["a.b"], starting=lambda: pytest.fail("Spark was to start"))
 
 
 @pytest.mark.timeout(240)

@@ -103,7 +103,7 @@ def test_a_copy_that_is_paused_stands_still_and_goes_on_after_resume(box: Sandbo
     assert len(paused) >= 3
     assert len(set(paused[:3])) == 1, "it went on while it was paused"
     assert 0 < paused[0][0] < 240
-    assert "PAUSED; `migrate throttle --resume` goes on" in shown[0]
+    assert "PAUSED; `migrate throttle --resume` ends the pause" in shown[0]
     assert f"copy of {laid.source}.t: " in shown[0]
     assert "PAUSED (0 chunks at a time): paused by `migrate throttle`" in shown[0]
     assert "PAUSED;" not in shown[1]

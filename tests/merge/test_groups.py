@@ -258,7 +258,7 @@ def test_a_refresh_of_a_person_sets_every_place_right() -> None:
 
 def test_a_row_that_two_sources_have_stops_with_its_key_and_both() -> None:
     with pytest.raises(
-        StopError, match=r'shop\.t key \["1"\] as its sources have it: .* this is in s/shop.t, r/shop.t'
+        StopError, match=r'shop\.t key \["1"\] as its sources have it: .* this one is in s/shop.t, r/shop.t'
     ):
         found(share_of(message("DELETE", ("1", "0", "a"))), k1=["s", "r"])
 

@@ -252,7 +252,7 @@ def test_a_statement_of_another_producer_about_an_index_stops_nothing(kind: str)
 
 @pytest.mark.parametrize(("database", "table"), [("ds_0", "t_9"), ("ds_9", "t_0")])
 def test_a_delayed_delete_for_no_place_of_the_table_stops(database: str, table: str) -> None:
-    with pytest.raises(StopError, match=rf"speaks of {database}\.{table}, which is no place of shop\.t"):
+    with pytest.raises(StopError, match=rf"a delayed delete names {database}\.{table}, which is no place of shop\.t"):
         plan(owned(), batch(delayed("7", database, table)))
 
 
@@ -342,23 +342,30 @@ def test_a_message_from_beyond_what_its_publisher_stored_is_refused_and_moves_no
 
 
 @pytest.mark.parametrize("known", ["state", "database", "batch"])
-def test_a_message_of_an_incarnation_before_the_one_that_was_applied_is_a_repeat_only_where_the_state_has_that_one(
-    known: str,
+@pytest.mark.parametrize(
+    ("later", "reach", "hint"),
+    [((2, 1), (1, 99), "begins the later one again"), ((1, 9), (1, 8), "once the publisher has come to file 9 again")],
+    ids=["a rewind", "a file, or a failover to a third server"],
+)
+def test_a_message_from_before_what_was_applied_is_a_repeat_only_where_the_state_has_that_place(
+    known: str, later: tuple[int, int], reach: tuple[int, int], hint: str
 ) -> None:
-    """Lost: every change from then on, dropped as a repeat, where a state was put back to before a rewind."""
-    later = Coordinate(2, 1, 1, 0)
-    holder = owned({"s": later} if known == "state" else {}, **({"ds_0": later} if known == "database" else {}))
-    first = [message("INSERT", ("2", "0", "b"), incarnation=2, transaction=1)] if known == "batch" else []
-    items = batch(*first, message("INSERT", ("1", "0", "a"), transaction=70))
+    """Lost: every change from then on, dropped as a repeat, where a state lost a rewind, or a failover,
+    and the publisher went on in a third server's log under the same number. Costs nothing."""
+    place = Coordinate(*later, 1, 0)
+    holder = owned({"s": place} if known == "state" else {}, **({"ds_0": place} if known == "database" else {}))
+    first = [message("INSERT", ("2", "0", "b"), incarnation=later[0], file=later[1], transaction=1)]
+    items = batch(*(first if known == "batch" else ()), message("INSERT", ("1", "0", "a"), transaction=70))
     told = Told((at(0, 0), plain_table()))
     steps = Steps(PLAN, told)
-    assert "1" not in str(wanted(steps.share(holder, items).parts).get("ds_0", {}).get("t_0", []))
-    told.reaches["s"] = (1, 99)
-    with pytest.raises(StopError, match="published in incarnation 1, and 2 was applied") as stopped:
+    steps.share(holder, items)  # the messages are believed
+    told.reaches["s"] = reach
+    with pytest.raises(StopError, match="is published from incarnation 1, file 1, and incarnation") as stopped:
         steps.share(holder, items)
-    assert "up to file 1, position 70" in str(stopped.value.way_out)
-    told.reaches["s"] = (2, 1)  # once it was rewound again
-    steps.share(holder, items)
+    assert hint in str(stopped.value.way_out)
+    assert "up to position 70 of that file" in str(stopped.value.way_out)
+    told.reaches["s"] = later  # once its publisher is there again
+    assert "1" not in str(wanted(steps.share(holder, items).parts).get("ds_0", {}).get("t_0", []))
 
 
 # -- the plan

@@ -205,7 +205,7 @@ def test_a_closed_port_is_told(box: Sandbox) -> None:
     port = closed_port()
     told = refusal(server_of(box.source, port=port))
     assert told.message.startswith(f"source 'main' at 127.0.0.1:{port}: the server does not answer: ")
-    assert told.hint == "is it running, and are host and port right?"
+    assert told.hint == "check that it is running, and that host and port are right"
 
 
 def test_a_host_name_that_does_not_resolve_is_told(box: Sandbox) -> None:
@@ -223,7 +223,7 @@ def test_a_wrong_password_is_told(box: Sandbox) -> None:
 def test_a_missing_database_is_told(box: Sandbox) -> None:
     told = refusal(server_of(box.source), "no_such_database")
     assert "Unknown database 'no_such_database'" in told.message
-    assert told.hint == "create the database or mend its name in the config"
+    assert told.hint == "create the database, or fix its name in the config"
 
 
 def test_a_server_that_accepts_and_says_nothing_is_told(box: Sandbox) -> None:
@@ -277,7 +277,7 @@ def test_which_errors_can_pass_by_themselves(error: Exception, passing: bool) ->
         (1142, "a grant is missing", "docs/grants.md"),
         (1227, "a grant is missing", "docs/grants.md"),
         (1049, "words of the server", "create the database"),
-        (2003, "the server does not answer", "is it running"),
+        (2003, "the server does not answer", "check that it is running"),
         (1366, "error 1366 (truncated wrong value for field)", ""),
     ],
 )

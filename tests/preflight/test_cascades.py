@@ -108,7 +108,7 @@ def test_a_parent_outside_the_migration_is_noted_and_keeps_a_cutover_from_leavin
     assert case.noted() == [told]
     (left,) = case.left_out()
     assert left.startswith(f"{told}; add d.parent to 'tables'; or drop the cascade, ")
-    assert left.endswith("say cutover.cascades: [d.child], as a cutover refuses without")
+    assert left.endswith("set cutover.cascades: [d.child]; a cutover refuses otherwise")
     for unused, says in (([f"{database}.plain"], [left]), ([f"{database}.child"], []), ("unused", [])):
         case.raw["cutover"] = {"cascades": unused}
         assert case.left_out() == says

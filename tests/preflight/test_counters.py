@@ -89,7 +89,9 @@ def test_ranges_of_a_young_table_leave_room_for_what_comes_until_the_cutover(cas
     (found,) = looked(case)
     first = begins(found)[0]
     assert first == 1_000_011
-    assert found.mend.endswith(f"; ask again just before it: the highest is 10 now, and must not come to {first}")
+    assert found.mend.endswith(
+        f"; run preflight again just before it: the highest id is 10 now, and must stay below {first}"
+    )
     case.at_source("ALTER TABLE t MODIFY id MEDIUMINT AUTO_INCREMENT")
     first, second, *_ = begins(looked(case)[0])
     assert (first, second - first) == (1_000_011, (2**23 - 1 - first) // 4), "as far as the type goes"
@@ -124,7 +126,7 @@ def test_ranges_that_the_target_tables_have_are_not_advised_again(case: Case) ->
     found = told()
     first, second, *_ = begins(advised)
     assert (found.verdict, found.mend) == (Verdict.PASS, ""), found.message
-    assert f"ranges of {second - first:,} ids and more: the first begins at {first}, which the highest, 900 now" in (
+    assert f"ranges of {second - first:,} ids and more: the first begins at {first}, which the highest id, 900 now" in (
         found.message
     )
     give(statements[3].replace(str(begins(advised)[3]), str(begins(advised)[2] + 1000)))

@@ -69,7 +69,7 @@ def test_a_tablespace_that_the_target_has_not_is_named_and_init_says_the_same(ca
     with tablespace(case.box.source) as space:
         add(case, "kept", f"CREATE TABLE kept (id INT PRIMARY KEY) TABLESPACE {space}")
         try:
-            refused_alike(case, f"does not take the definition of {case.database}.kept: ", space)
+            refused_alike(case, f"refuses the definition of {case.database}.kept: ", space)
         finally:
             case.at_source("DROP TABLE kept")
 
@@ -78,7 +78,7 @@ def test_a_sequence_that_the_target_has_not_is_named_and_init_says_the_same(case
     if case.box.flavour == "mysql":
         pytest.skip("it has none")
     add(case, "kept", "CREATE SEQUENCE s", "CREATE TABLE kept (id INT PRIMARY KEY DEFAULT NEXTVAL(s))")
-    refused_alike(case, f"does not take the definition of {case.database}.kept: ", f"{case.database}.s")
+    refused_alike(case, f"refuses the definition of {case.database}.kept: ", f"{case.database}.s")
 
 
 def test_a_sequence_that_the_state_server_has_not_is_noted_with_its_name(case: Case) -> None:
@@ -105,7 +105,7 @@ def test_a_row_format_that_strict_mode_does_not_take_is_named_and_others_are_mad
         "CREATE TABLE kept (id INT PRIMARY KEY, a INT, KEY (a)) ROW_FORMAT=DYNAMIC KEY_BLOCK_SIZE=16",
     )
     if case.box.flavour == "mariadb":
-        refused_alike(case, f"does not take the definition of {case.database}.kept: ", "KEY_BLOCK_SIZE")
+        refused_alike(case, f"refuses the definition of {case.database}.kept: ", "KEY_BLOCK_SIZE")
     add(case, "small", "CREATE TABLE small (id INT PRIMARY KEY, v TEXT) ROW_FORMAT=COMPRESSED KEY_BLOCK_SIZE=4")
     assert refused(case) == []
     initialise(case.settings)
@@ -124,7 +124,7 @@ def refused_alike(case: Case, told: str, names: str) -> None:
     with pytest.raises(MigrateError) as error:
         initialise(case.settings, say=said.append)
     assert (error.value.message, error.value.hint) == (found.message, found.mend)
-    assert "`migrate init` goes on from there" in said[-1]
+    assert "`migrate init` continues from there" in said[-1]
     case.raw["tables"].pop()
     initialise(case.settings)
     assert initialise(case.settings).tables_created == 0
@@ -248,7 +248,7 @@ def test_an_init_that_was_refused_among_the_states_steps_goes_on_with_the_grant(
         said: list[str] = []
         with pytest.raises(ServerError, match="a grant is missing"):
             initialise(case.settings, say=said.append)
-        assert "`migrate init` goes on from there" in said[-1]
+        assert "`migrate init` continues from there" in said[-1]
         server.execute(f"GRANT ALTER ON `{state}`.* TO '{user}'@'%'")
         assert initialise(case.settings).tables_created == 4
     finally:

@@ -188,7 +188,7 @@ def test_a_log_that_ends_before_what_was_published_is_another_one(main: Publishi
     end = source_end(main.settings.sources[0])
     end.refuse_earlier("main", main.position)
     end.refuse_earlier("main", None)
-    with pytest.raises(ServerError, match="it is another log by now"):
+    with pytest.raises(ServerError, match="it is another log now"):
         end.refuse_earlier("main", replace(main.position, file="binlog.999999"))
     end.refuse_earlier("main", replace(main.position, file="binlog.999999", server_id=7))
 

@@ -50,7 +50,7 @@ def stopped(log: Log, start: BinlogPosition, events: list[Event], at: Event, mes
     [
         (binlog.INCIDENT, "an incident: the server lost events", "copy again under a new migration"),
         (binlog.EXECUTE_LOAD_QUERY, "LOAD DATA was logged as a statement", "binlog_format = 'ROW'"),
-        (250, "event type 250 is not known", "this version does not read it"),
+        (250, "event type 250 is not known", "this version of the program cannot read it"),
     ],
     ids=["incident", "load-data", "unknown"],
 )

@@ -10,8 +10,11 @@ import pytest
 from decode_support import server_variables
 from schema_support import Followed
 
+from migrate.model.coordinate import Coordinate
+from migrate.model.errors import StopError
 from migrate.mysql.definition import create_as
 from migrate.publish.schema.definitions import Selected
+from migrate.publish.schema.statement import Statement
 from sandbox.settings import Flavour
 from sandbox.stack import Sandbox
 from tests.failover.support import wait
@@ -176,6 +179,16 @@ def test_a_statement_that_changes_columns_stops_in_front_of_it_and_says_both_way
     assert "set tables[].ddl: ignore" in error.hint
     assert "start a new migration" in error.hint
     assert stopping.stored == []
+
+
+def test_a_statement_at_a_standby_side_asks_for_the_other_sides_tables(stopping: Followed) -> None:
+    """Lost: no row, but an hour: the hint spoke of targets and of the source, which for the reverse stream are
+    the other way round. Costs 1 s."""
+    statement = Statement(stopping.database, "ALTER TABLE t ADD COLUMN n INT")
+    for standby, hint in ((True, "make the other side's tables the same"), (False, "make its target tables the same")):
+        with pytest.raises(StopError) as caught:
+            stopping.schema(stopping.here).statement(statement, Coordinate(1, 1, 1, 0), standby=standby)
+        assert hint in caught.value.hint
 
 
 @pytest.mark.parametrize(
@@ -403,7 +416,7 @@ def test_a_table_renamed_away_and_back_is_followed(followed: Followed) -> None:
 def test_rows_that_change_while_the_table_has_another_name_stop(followed: Followed) -> None:
     start = followed.here
     followed.sql("RENAME TABLE t TO away", "INSERT INTO away (id) VALUES (1)")
-    assert f"rows of {followed.database}.t change while it bears the name" in followed.stopped(start).message
+    assert f"rows of {followed.database}.t change while it is named" in followed.stopped(start).message
 
 
 def test_sql_modes_decide_what_a_quote_is(followed: Followed) -> None:

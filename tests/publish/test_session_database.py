@@ -98,7 +98,7 @@ def test_rows_of_a_table_renamed_into_the_sessions_database_stop_and_it_may_come
     )
     beside.from_other(f"INSERT INTO {name} (id) VALUES (2)")
     message = beside.followed.stopped(start).message
-    assert f"rows of {beside.own}.t change while it bears the name {beside.other}.{name}" in message
+    assert f"rows of {beside.own}.t change while it is named {beside.other}.{name}" in message
 
     start = beside.followed.here
     beside.followed.sql(f"ALTER TABLE {beside.other}.{name} RENAME TO t", "INSERT INTO t (id) VALUES (3)")

@@ -13,6 +13,7 @@ import sqlalchemy as sa
 from publishing import Publishing
 
 from migrate.commands.init import initialise
+from migrate.commands.rewind import rewind
 from migrate.model.errors import ServerError
 from migrate.model.partition import Partition
 from migrate.state import compared, migration, oversized, position, schema_history
@@ -117,6 +118,26 @@ def test_a_position_file_that_is_ahead_of_the_state_is_not_gone_on_from(main: Pu
     main.sql("INSERT INTO t (id) VALUES (4)")
     main.publish(3, 4)
     assert equal(main), "it is found once"
+
+
+@pytest.mark.parametrize("main", [{"position_store": "file"}], indirect=True)
+def test_a_position_file_from_behind_a_rewind_that_the_state_lost_is_not_gone_on_from(main: Publishing) -> None:
+    """Lost, if the file counted: what is sent behind it, in an incarnation that no consumer believes. Costs 10 s."""
+    assert main.position is not None
+    place = f"{main.position.file}:{main.position.pos}"
+    main.sql("INSERT INTO t (id) VALUES (2)")
+    main.publish(2)
+    with closing(KeptState(main.other, main.name)) as before:
+        after = rewind(main.settings, main.state, "main", place, lambda *_: True)
+        main.sql("INSERT INTO t (id) VALUES (3)")
+        main.publish(2, 3)
+        assert (main.position.incarnation, after.incarnation) == (2, 2)
+        before.put_back("lease")
+    main.sql("INSERT INTO t (id) VALUES (4)")
+    main.publish(3, 4)
+    assert main.position.incarnation == 1
+    assert main.messages()[-1]["pos"]["inc"] == 1
+    assert not equal(main)
 
 
 def test_a_commit_that_was_not_heard_of_is_not_taken_for_a_loss(main: Publishing) -> None:

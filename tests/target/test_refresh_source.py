@@ -82,7 +82,7 @@ def test_a_server_that_the_publisher_does_not_read_yet_is_not_read(failover: Fai
         lambda: failover.rows.logs_cascades("s"),
     ]
     for question in questions:
-        with pytest.raises(StopError, match="another server is there"):
+        with pytest.raises(StopError, match="this is not the server that the publisher reads"):
             question()
     failover.reads = failover.new
     assert failover.value() == "new"

@@ -123,7 +123,7 @@ def _of_targets(found: Sequence[Counter], members: Sequence[PlannedTable], given
     highest = max(one.highest for one in found)
     if ids := _apart(planned, name, highest, given):
         told += f"; the target tables have ranges of {ids:,} ids and more: the first begins at"
-        told += f" {min(given[place] for place in places)}, which the highest, {highest} now, must not come to"
+        told += f" {min(given[place] for place in places)}, which the highest id, {highest} now, must not reach"
         return Result("counters", subject, Verdict.PASS, told)
     told += f"; each of {len(places)} target tables counts on from its own highest one, so two would give the same"
     return Result("counters", subject, Verdict.NOTE, told, _ranges(planned, name, highest))
@@ -156,7 +156,7 @@ def _ranges(planned: PlannedTable, name: str, highest: int) -> str:
         for number, one in enumerate(places[:_SHOWN])
     )
     more = f"; and so on by {span}" if len(places) > _SHOWN else ""
-    again = f"ask again just before it: the highest is {highest} now, and must not come to {base}"
+    again = f"run preflight again just before it: the highest id is {highest} now, and must stay below {base}"
     return f"have the application make ids, or give ranges before the cutover: {shown}{more}; {again}"
 
 

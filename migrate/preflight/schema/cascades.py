@@ -17,7 +17,7 @@ Selected = Mapping[Name, Collection[str]]
 _TOLD = "rows that this foreign key changes by itself are in no log, and cannot be followed"
 _HOW = (
     "drop the cascade, and change such child rows by statements of your own; or, where applications never delete or"
-    " change the parents while the migration runs, say cutover.cascades: [{table}], as a cutover refuses without"
+    " change the parents while the migration runs, set cutover.cascades: [{table}]; a cutover refuses otherwise"
 )
 
 

@@ -50,10 +50,10 @@ def _missing(connection: Connection, planned: PlannedTable, source: str) -> Iter
     by_hand = "create its target tables by hand, with"
     for column in table.columns:
         if instead := only_here(column, source):
-            told = f"{table.full_name}: column {column.name} is {column.shown_type}, which {target} has not"
+            told = f"{table.full_name}: column {column.name} is {column.shown_type}, which {target} does not have"
             yield Result("flavour", table.full_name, Verdict.PROBLEM, told, f"{by_hand} {column.name} {instead}")
         elif column.charset and (code := _refused(connection, column)):
-            told = f"{table.full_name}: column {column.name} is in {column.collation}, which {target} has not"
+            told = f"{table.full_name}: column {column.name} is in {column.collation}, which {target} does not have"
             mend = f"{by_hand} {column.name} in another collation of {column.charset}"
             if code == _NO_CHARSET:
                 mend = f"{target} has no character set {column.charset}: give {column.name} utf8mb4 at the source"
@@ -62,7 +62,7 @@ def _missing(connection: Connection, planned: PlannedTable, source: str) -> Iter
         str(column.collation): collation_on(target, column.collation) for column in table.columns if column.charset
     }
     if changed := [f"{theirs} for {mine}" for mine, theirs in others.items() if mine != theirs]:
-        told = f"{table.full_name}: collations that {target} has not: it gets {', '.join(changed)}"
+        told = f"{table.full_name}: collations that {target} does not have: it gets {', '.join(changed)}"
         yield Result("flavour", table.full_name, Verdict.NOTE, told)
 
 

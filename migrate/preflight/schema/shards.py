@@ -57,7 +57,7 @@ def _nulls(connection: Connection, planned: PlannedTable, column: str) -> list[R
     if found is None:
         return []
     told = f"{subject}: {column} is NULL in a row at least, {refused}"
-    return [Result("sharding", subject, Verdict.PROBLEM, told, "mend the rule, the rows, or leave them out by `rows`")]
+    return [Result("sharding", subject, Verdict.PROBLEM, told, "fix the rule or the rows, or leave them out by `rows`")]
 
 
 def _spread(planned: PlannedTable, sample: Iterable[Row]) -> list[Result]:
@@ -75,7 +75,9 @@ def _spread(planned: PlannedTable, sample: Iterable[Row]) -> list[Result]:
             f"{name}: the sharding rule takes {len(refused):,} of {rows + len(refused):,} rows looked at to no table;"
             f" none like {refused[0]}"
         )
-        return [Result("sharding", name, Verdict.PROBLEM, told, "mend the rule, the rows, or leave them out by `rows`")]
+        return [
+            Result("sharding", name, Verdict.PROBLEM, told, "fix the rule or the rows, or leave them out by `rows`")
+        ]
     if not rows:
         told = "none of the rows looked at belongs to the migration" if planned.rows is not None else "has no rows yet"
         return [Result("sharding", name, Verdict.PASS, f"{name}: {told}")]

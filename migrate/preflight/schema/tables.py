@@ -27,7 +27,7 @@ def unmatched(settings: Settings, source: str, chosen: Sequence[TableSettings]) 
             pattern.name,
             Verdict.PROBLEM,
             f"source '{source}' has no table like {pattern.name}",
-            "mend the pattern; * stands for any letters, ? for one",
+            "fix the pattern; * stands for any letters, ? for one",
         )
         for pattern in settings.tables
         if pattern.is_pattern and settings.source_of(pattern) == source
@@ -46,7 +46,7 @@ def unmatched_topics(settings: Settings, chosen: Sequence[TableSettings]) -> lis
             pattern,
             Verdict.NOTE if is_pattern(pattern) else Verdict.PROBLEM,
             f"kafka.topics: {pattern}, for topic {topic}, is like no table of the migration",
-            "mend it, written as database.table; * stands for any letters, ? for one",
+            "fix it: write database.table; * stands for any letters, ? for one",
         )
         for topic, patterns in settings.kafka.topics.items()
         for pattern in patterns
@@ -61,7 +61,7 @@ def check(connection: Connection, source: str, wanted: TableSettings) -> tuple[T
     except MigrateError as error:
         return None, [Result("table", wanted.name, Verdict.PROBLEM, error.message, error.hint)]
     if key := _without_overlaps(connection, table):
-        told = f"{wanted.name}: rows of {key} keep one another out by periods, in whose order their changes cannot come"
+        told = f"{wanted.name}: {key} excludes rows whose periods overlap, and their changes may come in any order"
         mend = "drop the key at the source, or leave the table out"
         return None, [Result("table", wanted.name, Verdict.PROBLEM, told, mend)]
     if documents := _unread_documents(connection, table):

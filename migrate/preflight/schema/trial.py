@@ -192,7 +192,7 @@ class _Trial:
                 told = f"{real} does not take {table.full_name} key {key} by {way}: {text(error)}"
                 parks = self._settings.copy_.refused == "park"
                 verdict = Verdict.NOTE if parks else Verdict.PROBLEM
-                mend = "mend the row or the setting that the server names; or have the copy set such rows aside:"
+                mend = "fix the row, or the setting that the server names; or let the copy set such rows aside:"
                 yield Result("trial", str(real), verdict, told, f"{mend} `copy.refused: park`")
                 return
 

@@ -22,5 +22,5 @@ def check(connection: Connection) -> list[Result]:
     if apart < _NOTED:
         return [Result("clock", connection.name, Verdict.PASS, f"{connection.name}: its clock is as this machine's")]
     verdict = Verdict.PROBLEM if apart >= _WRONG else Verdict.NOTE
-    message = f"{connection.name}: its clock is {apart:.0f} s from this machine's: lag is told wrong by as much"
+    message = f"{connection.name}: its clock is {apart:.0f} s from this machine's: the lag shown is wrong by as much"
     return [Result("clock", connection.name, verdict, message, "have both follow NTP")]

@@ -59,7 +59,7 @@ class LookAhead:
                         return Fate.ROLLED_BACK
                     case "ROLLBACK TO":
                         found = Fate.PARTLY
-        raise ServerError("stopped while it looked how a transaction ends", hint="it looks again after the start")
+        raise ServerError("stopped while it read a transaction to its end", hint="it is read again after the start")
 
 
 def _said(event: Event) -> str:

@@ -130,7 +130,7 @@ class BinlogReader:
             connection.close()
             raise ServerError(
                 f"{self._where} is another server than a moment ago (server_id {server[0]} {server[1]})",
-                hint="the publisher starts again and looks at it",
+                hint="the publisher starts again and checks it",
             )
         return connection
 
@@ -213,7 +213,7 @@ class BinlogReader:
     def _damaged(self, kind: int, end: int) -> StopError:
         return StopError(
             f"{self._where}: event type {kind} ending at {end} has a wrong checksum",
-            hint="the log or the line is damaged",
+            hint="the log is damaged, or the network connection",
             code=Code.LOG,
         )
 

@@ -115,7 +115,7 @@ class Definitions:
         version = self.versions.get(name)
         if version is not None and version.holds:
             raise StopError(
-                f"rows of {full(version.holds)} change while it bears the name {full(name)}",
+                f"rows of {full(version.holds)} change while it is named {full(name)}",
                 hint=f"such changes are not published: {COPY_AGAIN}",
                 code=Code.DEFINITION,
             )

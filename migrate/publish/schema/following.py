@@ -65,7 +65,7 @@ def begin_incarnation(
             raise StopError(
                 f"source '{position.source}' would be published again from {position.file}:{position.pos}, before a"
                 f" statement that may have given columns of {full(table)} other names, which the targets have by now",
-                hint=f"only a place behind that statement can be gone on from; else {COPY_AGAIN}",
+                hint=f"name a place after that statement; else {COPY_AGAIN}",
                 code=Code.POSITION,
             )
 
@@ -88,12 +88,12 @@ def _refuse_former(
         return
     since = active_again(connection, migration, position.source, position.server)
     place = "" if since is None else f", from {position.file.rpartition('.')[0]}.{since.file:06}:{since.transaction} on"
-    hint = f"it may begin behind that switch{place}; what was before it came to the targets before the switch"
+    hint = f"name a place after that switch{place}; earlier changes came to the targets before the switch"
     if is_failover:
         hint = "bring the old server back; or, where the clocks agree, lower failover.back_seconds"
     raise StopError(
         f"source '{position.source}' would be published again from {position.file}:{position.pos}, before applications"
-        " left it and came back: the rows of then would come over what they wrote at the other side",
+        " left it and came back: these old rows would overwrite what they wrote at the other side",
         hint=hint,
         code=Code.POSITION,
     )

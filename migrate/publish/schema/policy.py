@@ -20,6 +20,11 @@ _FOLLOW = (
     "make its target tables the same by hand, set tables[].ddl: ignore and start again; or undo it at the source,"
     f" {COPY_AGAIN}"
 )
+_FOLLOW_STANDBY = (
+    "applications are at the other side, and nothing of this one is carried: make the other side's tables the same, set"
+    " tables[].ddl: ignore and start again (docs/operations.md#altering-a-table); or undo it here,"
+    f" {COPY_AGAIN}"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +35,7 @@ class Step:
     statement: Statement
     since: Coordinate
     does: Ddl | None = None  # without the clauses that have no effect
+    standby: bool = False  # applications are not at the side that is read
 
     def stop(self, name: Name, why: str, hint: str) -> StopError:
         because = f" ({why})" if why else ""
@@ -68,7 +74,7 @@ class Policy:
     def follow_or_raise(self, step: Step, name: Name, why: str) -> None:
         """Raises StopError where the table's policy is to stop."""
         if not self._known.selected[name].follows:
-            raise step.stop(name, why, _FOLLOW)
+            raise step.stop(name, why, _FOLLOW_STANDBY if step.standby else _FOLLOW)
         log.warning("statement followed, as configured", table=full(name), statement=shown(step.statement), reason=why)
 
 

@@ -114,7 +114,7 @@ class Schema:
             return False
         ddl = self._resolved(ddl)
         with_rows = [name for name in ddl.names if name in self._selected or self.known.holds(name)]
-        step = Step(ddl, statement, since)
+        step = Step(ddl, statement, since, standby=standby)
         if ddl.verb is Verb.CREATE:
             moved = self._create(step)
         elif ddl.verb is Verb.TRUNCATE and standby:

@@ -110,7 +110,9 @@ class Shadow:
         """Nobody else tries a statement until the session ends: names of constraints are the database's, whichever
         table they are of. What a killed publisher left goes. Raises ServerError when another one takes too long."""
         if session.query("SELECT GET_LOCK(%s, %s)", (f"migrate {self._database}"[:64], _LOCK_SECONDS)) != [(1,)]:
-            raise ServerError(f"state server: another publisher tries a statement in {self._database} for long")
+            raise ServerError(
+                f"state server: another publisher has been trying a statement in {self._database} for too long"
+            )
         self._drop(session, [name for name in self._there(session) if _SCRATCH.fullmatch(name)])
 
     def _there(self, session: Connection) -> set[str]:
