@@ -22,7 +22,7 @@ from migrate.model.errors import ConfigError, MigrateError
 from migrate.model.words import counted
 from migrate.settings import Settings
 from migrate.state import cutover, database, finished, verification
-from migrate.status import blockers, snapshot, told, unlike_tables
+from migrate.status import blockers, snapshot_reading, told, unlike_tables
 from migrate.status.facts import standing
 from migrate.status.snapshot import Snapshot
 from migrate.status.stage import Stage, StageStatus
@@ -69,7 +69,7 @@ def _shown(settings: Settings, asked: Any, *, watch: bool, as_json: bool) -> Ver
         if ended is not None:
             print_json(ended) if as_json else out.print(_told_ended(ended), markup=False)
             return Verdict.PERSON if ended["next"] else Verdict.FINE
-        now = snapshot.read(settings, state, whoever_answers=True)
+        now = snapshot_reading.read(settings, state, whoever_answers=True)
         stands = None if asked.reverse else standing(settings, state, now)
     if as_json:
         print_json({**(_about(stands) if stands else {}), **now.as_dict()})
@@ -146,7 +146,7 @@ def _frame(
 ) -> RenderableType:
     if ended is not None:
         return Text(_told_ended(ended))
-    now = snapshot.read(settings, state, whoever_answers=True)
+    now = snapshot_reading.read(settings, state, whoever_answers=True)
     return page(now, None if asked.reverse else standing(settings, state, now, unlike), asked.meant)
 
 

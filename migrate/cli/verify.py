@@ -18,7 +18,7 @@ from migrate.processes.parent import follow_parent
 from migrate.settings import Settings
 from migrate.state import database, phase, verification
 from migrate.state.phase import Phase
-from migrate.status.snapshot import standing_of_check
+from migrate.status.snapshot_reading import standing_of_check
 from migrate.target.stored_plan import stored_plan
 from migrate.verify import certificate as certificates
 from migrate.verify import certificate_page, quick_modes

@@ -15,7 +15,7 @@ from migrate.settings import Settings
 from migrate.state import migration as migrations
 from migrate.state import stop_reason
 from migrate.state.pending_markers import Generations
-from migrate.status import snapshot
+from migrate.status import snapshot_reading
 from migrate.status.snapshot import Snapshot
 
 _POLL = 0.5
@@ -37,7 +37,7 @@ def drain(
     Asks the consumer to merge at once. Raises: StopError when a process stopped or a partition is stopped,
     ServerError on time-out.
     """
-    ends = snapshot.source_ends(settings, state)
+    ends = snapshot_reading.source_ends(settings, state)
     goal = _Goal(settings, state)
     began = time.monotonic()
     deadline = began + timeout_seconds
@@ -46,7 +46,7 @@ def drain(
     while True:
         with state.begin() as connection:
             migrations.ask_drain(connection, settings.name)
-        now = snapshot.read(settings, state, ends)
+        now = snapshot_reading.read(settings, state, ends)
         progress(now)
         if goal.reached(now):
             return now

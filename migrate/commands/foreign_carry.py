@@ -23,7 +23,8 @@ from migrate.mysql.quoting import quote, quote_all
 from migrate.mysql.quoting import table as quoted
 from migrate.mysql.referring import ForeignKey, referring
 from migrate.settings import Settings
-from migrate.state import leading, schema_history
+from migrate.state import leading
+from migrate.state.schema_history_reader import HistoryReader
 from migrate.target import roles
 from migrate.target.equal_keys import EqualKeys
 from migrate.target.pool import connect_database
@@ -112,7 +113,7 @@ class Carrier:
 
     def _refuse_left_behind(self, wanted: Wanted, connection: sa.Connection) -> None:
         """Before anything is written. Raises StopError, ServerError."""
-        keys = schema_history.HistoryReader(lambda action: action(connection), self._settings.name).foreign_keys()
+        keys = HistoryReader(lambda action: action(connection), self._settings.name).foreign_keys()
         children = Children(self._plan, keys, self._session)
         carried = {(one.table.id, key) for planned, key in wanted for one in self._plan.members(planned)}
         for planned, key in wanted:

@@ -15,7 +15,7 @@ from migrate.model.errors import PreflightError
 from migrate.settings import Settings
 from migrate.state import compared, cutover, switch
 from migrate.state.switch import Side
-from migrate.status import readiness, reverse_stream, snapshot, told
+from migrate.status import readiness, reverse_stream, snapshot_reading, told
 from migrate.status.blocker import VERIFY, Blocker, Kind
 from migrate.target.pool import TargetPool
 from migrate.target.routing import Plan
@@ -69,7 +69,7 @@ def refuse_unready(
         held += [one.towards(way) for one in others]
         with state.connect() as connection:
             if not compared.load(connection, stream.name):
-                why = snapshot.why_nothing_counts(connection, stream.name)
+                why = snapshot_reading.why_nothing_counts(connection, stream.name)
                 held.append(Blocker(Kind.UNVERIFIED, facts=why, remedy=VERIFY))
             elif direction is there and (old := readiness.too_old(connection, settings)):
                 held.append(old)

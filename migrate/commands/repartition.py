@@ -15,7 +15,7 @@ from migrate.settings import Settings
 from migrate.state import migration as migrations
 from migrate.state import position, record
 from migrate.state.migration import Migration, Topic
-from migrate.status import snapshot
+from migrate.status import snapshot_reading
 from migrate.target.routing import Plan
 
 _STOP = "stop `migrate run` after `migrate drain`, wait until the lease has run out, and say this again"
@@ -68,7 +68,7 @@ def refuse_unless_drained(settings: Settings, state: sa.Engine, known: Migration
 
     plan: where the config's is not the stored one.
     """
-    now = snapshot.read(settings, state, plan=plan)
+    now = snapshot_reading.read(settings, state, plan=plan)
     waiting = {
         "message": now.waiting_messages,
         "record": now.records.get("new", 0),

@@ -17,23 +17,23 @@ from typing import Protocol, TypeVar
 import sqlalchemy as sa
 import structlog
 
-from migrate.consume.ownership import LastConsumed, LeasedPartition, PutBack, gaps
+from migrate.consume.ownership import PutBack
 from migrate.consume.partition_start import Owner
 from migrate.consume.partitions import Partitions
 from migrate.consume.queue import SwapQueue
-from migrate.kafka.reader import PartitionReader, RawMessage
+from migrate.consume.recorder import Recorder
+from migrate.kafka.reader import PartitionReader
 from migrate.metrics import consumer as measured
 from migrate.model import process_names
-from migrate.model.errors import Code, MigrateError, OwnershipLost, ServerError, StopError
-from migrate.model.message import Message, Received, decode, without_rows
-from migrate.model.partition import leave_out_hint
+from migrate.model.errors import MigrateError, OwnershipLost, ServerError
+from migrate.model.message import Received
 from migrate.settings import Settings
-from migrate.state import compared, exit_reason, left_out_messages, reached, record
+from migrate.state import compared, exit_reason, left_out_messages, record
 from migrate.state import migration as migrations
 from migrate.state.compared import Because
 from migrate.state.database import in_transaction
 from migrate.state.lease import Leases
-from migrate.state.record import Consumed, Partition, Record
+from migrate.state.record import Consumed, Partition
 
 log = structlog.get_logger("migrate.consume")
 _DRAIN_POLL = 0.5
@@ -92,7 +92,9 @@ class Consumer:
         self._reader = PartitionReader(settings.kafka, settings.group)
         measured.queue_bytes.set_function(lambda: self._queue.waiting)
         self._partitions = Partitions(settings, state, leases, writer, self._reader, self._queue, stop, gone)
-        self._left_out = left_out_messages.LeaveOutReasons(self._in_state)
+        self._recorder = Recorder(
+            leases, self._partitions, left_out_messages.LeaveOutReasons(self._in_state), self._in_state
+        )
         self._paused = False
         self._merged = time.monotonic()  # when the last merge began
         self._hurried = False  # nothing waits to be folded
@@ -140,7 +142,7 @@ class Consumer:
         gather = 0.0 if self._hurried else min(settings.merge_interval_seconds / 10, 0.5)
         raws = self._reader.poll(settings.poll_messages, wait, self._partitions.gone, gather)
         if raws:
-            self._queue.put(self._record(raws))
+            self._queue.put(self._recorder.record(raws))
 
     def _wait_for_room(self) -> None:
         self._reader.pause(self._partitions.reading())
@@ -148,88 +150,6 @@ class Consumer:
         # Keeps the client alive; a message that slips through is read again.
         for raw in self._reader.poll(1, 0.1, self._partitions.gone):
             self._reader.seek(raw.topic, raw.partition, raw.offset - raw.skipped)
-
-    def _record(self, raws: Sequence[RawMessage]) -> list[Received]:
-        """Write the records of one poll, then say what is to be queued (invariant record-before-queue)."""
-        decoded = self._decode(raws)
-        if not decoded:
-            return []
-
-        def write(connection: sa.Connection) -> tuple[set[str], dict[Partition, set[int]]]:
-            lost = self._leases.lost(connection, [leased.held for leased, _ in decoded])
-            done: dict[Partition, set[int]] = {}
-            records: dict[Partition, list[Record]] = {}
-            for leased, items in decoded:
-                if leased.partition.lease in lost:
-                    continue
-                if items[0][0].offset <= leased.recorded:
-                    offsets = [raw.offset for raw, _ in items]
-                    done[leased.partition] = record.done_offsets(connection, leased.partition, offsets)
-                records[leased.partition] = [
-                    Record(raw.offset, message.source, message.coordinate, len(message.data)) for raw, message in items
-                ]
-            record.insert_new(connection, records)
-            for gap in [gap for tenure, items in decoded if tenure.partition in records for gap in gaps(tenure, items)]:
-                log.error("messages are missing in Kafka", lost=str(gap), hint="is cleanup.policy compact?")
-                reached.note_lost(connection, self._settings.name, gap)
-            return lost, done
-
-        lost, known = self._in_state(write)
-        received = []
-        for leased, items in decoded:
-            if leased.partition.lease in lost:
-                self._partitions.lost(leased.partition)
-                continue
-            done = known.get(leased.partition, set())
-            received += [
-                Received(leased.partition, raw.offset, len(raw.value), message, raw.offset not in done, raw.topic)
-                for raw, message in items
-            ]
-        measured.received(item.size for item in received)
-        return received
-
-    def _decode(self, raws: Sequence[RawMessage]) -> list[tuple[LeasedPartition, list[tuple[RawMessage, Message]]]]:
-        """By partition; of one with a message that is none, what stands before that, unless it is left out."""
-        by_partition: dict[tuple[str, int], list[RawMessage]] = {}
-        for raw in raws:
-            by_partition.setdefault((raw.topic, raw.partition), []).append(raw)
-        decoded = []
-        for where, part in by_partition.items():
-            leased = self._partitions.read_at(*where)
-            if leased is None:
-                continue  # given up meanwhile
-            if (last := leased.evidence) is not None:
-                leased.evidence = None
-                if part[0].offset <= last.offset and self._is_other(last, part[0]):
-                    self._partitions.cut(leased)
-                    continue
-                part = [raw for raw in part if raw.offset > last.offset]
-            items = []
-            for raw in part:
-                try:
-                    items.append((raw, decode(raw.value, raw.where, raw.offset)))
-                except StopError as error:
-                    if why := self._left_out.reason(leased.partition, raw.offset):
-                        measured.set_aside.labels("left out").inc()
-                        log.warning("a message is left out", message=raw.where, refusal=error.message, reason=why)
-                        items.append((raw, without_rows(raw.offset)))
-                        continue
-                    hint = error.hint_and(leave_out_hint(raw.topic, raw.partition, raw.offset))
-                    self._partitions.unreadable(
-                        leased, raw.offset, StopError(error.message, hint=hint, code=Code.MESSAGE)
-                    )
-                    break
-            if items:
-                decoded.append((leased, items))
-        return decoded
-
-    @staticmethod
-    def _is_other(last: LastConsumed, raw: RawMessage) -> bool:
-        """Whether a message is not the one that was consumed from its offset; one that is none may be left out."""
-        try:
-            return last.is_other(decode(raw.value, raw.where, raw.offset))
-        except StopError:
-            return False
 
     # -- merging
 

@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from migrate.model.change import Key
 from migrate.model.table import Table
 from migrate.state import pending_markers
-from migrate.state.schema_history import HistoryReader
+from migrate.state.schema_history_reader import HistoryReader
 from migrate.target.refresh import refresh_message
 from migrate.target.rows import slices
 

@@ -9,45 +9,37 @@ marker itself while a copy of the table is open, which may still bring such rows
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import partial
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeVar
 
 import structlog
 
 from migrate.merge.group_conflicts import Asked
+from migrate.merge.marker_effect import MarkerEffect
 from migrate.merge.owned import OwnedPartition
 from migrate.merge.shares import Folded, Marker, Share
 from migrate.merge.table_versions import Layouts
+from migrate.merge.target_rows import TargetRows
 from migrate.merge.target_sessions import TargetSessions
 from migrate.model.change import Key, NoChange, stored
 from migrate.model.coordinate import Coordinate
 from migrate.model.message import CASCADE, Message, Received, Row
 from migrate.model.partition import Partition
 from migrate.model.table import TableId
-from migrate.mysql.connection import Connection
 from migrate.mysql.foreign_keys import ForeignKey
-from migrate.mysql.keys import among
-from migrate.mysql.values import from_server
 from migrate.state.foreign import ForeignWrite, Kind
 from migrate.state.migration import Migration
 from migrate.state.pending_markers import GENERATIONS, PendingMarkers
-from migrate.target import write_context
 from migrate.target.cascades import (
     Pair,
     Values,
     conditions,
-    key_in,
     markers,
     pair,
-    pairs_of,
-    select,
     values_of,
 )
-from migrate.target.pool import TargetPool
 from migrate.target.refresh import SourceRows
-from migrate.target.routing import Plan, PlannedTable, TargetDatabase
+from migrate.target.routing import Plan, PlannedTable
 from migrate.target.rows import slices
 
 log = structlog.get_logger("migrate.merge")
@@ -58,60 +50,6 @@ Link = tuple[PlannedTable, PlannedTable, ForeignKey]
 """A parent, its child, and how the child refers to it."""
 Rows = Mapping[Key, Sequence[Row]]
 """Each key's rows: none, one, or one of each table of a group that has it."""
-Images = list[tuple[Key, Row]]
-"""Rows as the target has them, with columns that matter."""
-
-
-@dataclass(slots=True)
-class MarkerEffect:
-    """What the source did to rows that are found by their values.
-
-    rule: "" where only a refresh was asked for. at: the last change that did it; None for a refresh. generation: of
-    the rows. now: what they have since, by what they had.
-    """
-
-    gone: Images = field(default_factory=list)  # of rows that made way for others
-    rule: str = ""
-    at: Coordinate | None = None
-    generation: int = 0
-    now: dict[tuple[tuple[str, str | None], ...], Row] = field(default_factory=dict)
-
-    @classmethod
-    def by(cls, alike: Sequence[Message]) -> MarkerEffect:
-        """alike: markers of one table, rule and generation."""
-        found = cls([], alike[0].sql, max(one.coordinate for one in alike), alike[0].id)
-        for message in alike:
-            for was, now in pairs_of(message):
-                found.now[tuple(was.items())] = dict.fromkeys(was) if now is None else now
-        return found
-
-    def became(self, image: Row, own: Collection[str], rows: Sequence[Row]) -> Sequence[Row | None]:
-        """What became of a row that the target has; None: it went. Rather too much than too little, as who refers to it
-        is read again and no more: what the rule says, and what the source has now, which may be from later.
-
-        own: columns by which the table is a child itself.
-        """
-        ruled = self._ruled(image)
-        if not rows:
-            return [*ruled, None]
-        # One whose own parent is another than the rule says may have gone, and have been inserted again.
-        known = [image, *(one for one in ruled if one is not None)]
-        gone: list[Row | None] = [
-            None for row in rows[:1] if all(any(row.get(name) != one.get(name) for name in own) for one in known)
-        ]
-        return [*ruled, *rows, *gone]
-
-    def _ruled(self, image: Row) -> list[Row | None]:
-        if not self.rule:
-            return []
-        if self.rule == "ON DELETE CASCADE":
-            return [None]
-        empty = self.rule.endswith("SET NULL")
-        meant = [now for was, now in self.now.items() if all(image.get(name) == value for name, value in was)]
-        return [
-            {**image, **(dict.fromkeys(now) if empty else now)}
-            for now in meant or self.now.values()  # equal to the server alone
-        ]
 
 
 class Cascades:
@@ -129,8 +67,7 @@ class Cascades:
         self._plan = plan
         self._layouts = layouts
         self._sources = sources
-        self._targets = targets
-        self._migration = migration
+        self._rows = TargetRows(plan, targets, migration.name)
         self._topics = {topic.id: topic for topic in migration.topics}
         self._waits = waits
         self._at_once = plan.settings.consume.lookup_keys
@@ -219,10 +156,10 @@ class Cascades:
         """Keys of the rows that refer to some, in whichever partition."""
         for _, child, key in self._links(planned) if keys else ():
             values = Values()
-            for _, image in self._images(planned, keys, key.referenced):
+            for _, image in self._rows.images(planned, keys, key.referenced):
                 if (made := pair(key, image, None)) is not None:
                     values.setdefault(tuple(made[0]), []).append(made[0])
-            yield child, self._rows_with(child, values)[0]
+            yield child, self._rows.with_values(child, values)[0]
 
     def _links(self, planned: PlannedTable) -> list[Link]:
         """Without those by columns that the table has no longer: others have taken their place."""
@@ -245,7 +182,7 @@ class Cascades:
         def is_ours(key: Key) -> bool:
             return planned.partition(key, topic.partitions) == owned.partition.number
 
-        found, is_open = self._rows_with(planned, old, is_ours)
+        found, is_open = self._rows.with_values(planned, old, is_ours)
         keys = dict.fromkeys(found)
         for one in self._plan.members(planned) if new else ():
             newest = self._layouts.newest(one)
@@ -254,33 +191,6 @@ class Cascades:
         if keys:
             log.info("rows changed by a foreign key", table=planned.table.full_name, keys=len(keys))
         return [*keys], is_open
-
-    def _rows_with(
-        self, planned: PlannedTable, values: Values, wanted: Callable[[Key], bool] = lambda _key: True
-    ) -> tuple[list[Key], bool]:
-        """Keys of rows at the target that have one of some values, and whether a copy of the table is open."""
-
-        def ask(connection: Connection, database: TargetDatabase) -> tuple[list[Key], bool]:
-            # Before the rows: what a copy that is closed has inserted is seen then.
-            closed = write_context.read(connection, self._migration.name).closed
-            is_open = not {one.table.id for one in self._plan.members(planned)} <= closed
-            found: list[Key] = []
-            for condition in conditions(planned.table, values, self._at_once):
-                rows = select(connection, planned.table.key, planned, database, condition)
-                found += [key for raw in rows if wanted(key := key_in(planned.table, raw))]
-            return found, is_open
-
-        answers = self._ask(planned, ask)
-        return [key for keys, _ in answers for key in keys], any(is_open for _, is_open in answers)
-
-    def _ask(self, planned: PlannedTable, question: Callable[[Connection, TargetDatabase], T]) -> list[T]:
-        """What each database of a table answers, side by side."""
-
-        def ask(database: TargetDatabase, pool: TargetPool) -> T:
-            return self._targets.look(pool, database, lambda: question(pool.get(database), database))
-
-        asked = [self._targets.lanes[one.target].submit(partial(ask, one)) for one in planned.databases]
-        return [one.result() for one in asked]
 
     # -- the children of the rows that it changes
 
@@ -294,7 +204,7 @@ class Cascades:
             return
         own = self._layouts.own_columns(planned)
         wanted = {*own, *(name for _, _, key in links for name in key.referenced)}
-        images = self._images(planned, keys, wanted)
+        images = self._rows.images(planned, keys, wanted)
         images += [(name, row) for name, row in meant.gone if name in keys and wanted <= row.keys()]
         seen = {name for name, _ in images}
         made: list[tuple[TableId, Message]] = []
@@ -304,7 +214,8 @@ class Cascades:
                 one
                 for name, image in images
                 for row in meant.became(image, own, rows.get(name, ()))
-                if (one := pair(key, image, row)) is not None and not self._is_named(meant, child, planned, one)
+                if (one := pair(key, image, row)) is not None
+                and not (child.table.id == planned.table.id and meant.names(one))
             ]
             # Rows that the target has under no key yet: their children may be there by other keys, too.
             pairs += [
@@ -315,12 +226,6 @@ class Cascades:
             ]
             made += self._markers(parent, child, key, meant.generation + 1, after, pairs)
         self._waits.put(partition, made, copied=False)
-
-    def _is_named(self, meant: MarkerEffect, child: PlannedTable, planned: PlannedTable, one: Pair) -> bool:
-        """Whether a marker for rows of the same table says what the one says that led here: a row that refers to
-        itself."""
-        was = meant.now.get(tuple(one[0].items()))
-        return child.table.id == planned.table.id and was is not None and was == (one[1] or dict.fromkeys(one[0]))
 
     def _log_end(self, source: str) -> Coordinate | None:
         """Behind everything that a row which was read just now may have lost others by; None: nothing is published."""
@@ -344,23 +249,6 @@ class Cascades:
         limit = self._plan.settings.kafka.max_message_bytes
         for marker in markers(child.table, base, key, 0, enumerate(pairs), limit):
             yield child.table.id, marker
-
-    def _images(self, planned: PlannedTable, keys: Sequence[Key], wanted: Collection[str]) -> Images:
-        """Columns of some rows, as the target has them."""
-        table, names = planned.table, tuple(sorted({*wanted} & planned.table.by_name.keys()))
-        exact, width = table.key_is_exact, len(table.key)
-        readers = [from_server(table.by_name[name]) for name in names]
-
-        def ask(connection: Connection, database: TargetDatabase) -> Images:
-            found = []
-            for part in slices(keys, self._at_once if exact else 1):
-                for raw in select(connection, (*table.key, *names), planned, database, among(table, part)):
-                    values = [read(value) for read, value in zip(readers, raw[width:], strict=True)]
-                    key = key_in(table, raw[:width]) if exact else part[0]
-                    found.append((key, dict(zip(names, values, strict=True))))
-            return found
-
-        return [one for answer in self._ask(planned, ask) for one in answer]
 
 
 def _sliced(

@@ -37,7 +37,7 @@ from migrate.state.database import in_transaction
 from migrate.state.lease import Leases
 from migrate.state.notes import Notes
 from migrate.state.pending_markers import PendingMarkers
-from migrate.state.schema_history import HistoryReader
+from migrate.state.schema_history_reader import HistoryReader
 from migrate.state.skipped_key import SkipReasons
 from migrate.target.requeue import AftermathSender
 from migrate.target.stored_plan import stored_plan

@@ -12,8 +12,8 @@ from migrate.model.table import Table
 from migrate.mysql.foreign_keys import ForeignKey
 from migrate.publish.decode.rows import DELETE, UPDATE, RowEvent
 from migrate.publish.emit import Encoded, Transaction
-from migrate.publish.schema.ddl import Name
 from migrate.publish.schema.definitions import Definitions, full
+from migrate.publish.schema.token_cursor import Name
 from migrate.state.migration import Migration
 from migrate.target.cascades import acts, changed, markers
 from migrate.target.routing import PlannedTable

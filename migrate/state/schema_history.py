@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -12,8 +12,7 @@ from sqlalchemy.dialects.mysql import insert
 
 from migrate.model.coordinate import Coordinate
 from migrate.model.table import Column, Kind, Table, TableId
-from migrate.mysql.foreign_keys import ForeignKey, foreign_keys
-from migrate.state import membership, phase, position
+from migrate.state import membership
 from migrate.state.columns import is_table
 from migrate.state.database import metadata
 from migrate.state.membership import MemberStage
@@ -201,7 +200,7 @@ def roles(connection: sa.Connection, migration: str, source: str) -> list[tuple[
     """Which roles a side had, from where on, and in which server's log, oldest first."""
     of_side = (table.c.source == source, table.c.table_schema == SIDE[0], table.c.table_name == SIDE[1])
     found = []
-    for row in connection.execute(_versions(migration).where(*of_side)):
+    for row in connection.execute(versions_of(migration).where(*of_side)):
         raw = json.loads(row.definition)
         since = Coordinate(row.incarnation, row.file_no, row.tx, 0)
         found.append((raw.get("role", ""), since, raw.get("server", "")))
@@ -218,12 +217,12 @@ def _judged(
     by_time: ByTime | None,
 ) -> Iterator[tuple[Name, Version, bool]]:
     """Every version up to this incarnation, oldest first, and whether it stands before the place."""
-    for row in connection.execute(_versions(migration).where(table.c.source == source)):
+    for row in connection.execute(versions_of(migration).where(table.c.source == source)):
         if row.incarnation > at.incarnation:
             continue
         raw = json.loads(row.definition)
         name = (row.table_schema, row.table_name)
-        version = _version(source, name, raw, _since(row))
+        version = version_of(source, name, raw, since_of(row))
         if row.incarnation == at.incarnation or raw.get("server") == server:
             holds = version.since is None or version.since[1:3] < at[1:3]
         elif by_time is not None:
@@ -233,7 +232,8 @@ def _judged(
         yield name, version, holds
 
 
-def _versions(migration: str) -> sa.Select[Any]:
+def versions_of(migration: str) -> sa.Select[Any]:
+    """Every row, oldest first."""
     return (
         sa.select(table)
         .where(table.c.migration == migration)
@@ -241,12 +241,14 @@ def _versions(migration: str) -> sa.Select[Any]:
     )
 
 
-def _since(row: sa.Row[Any]) -> Coordinate | None:
+def since_of(row: sa.Row[Any]) -> Coordinate | None:
+    """From where on a row holds; None: from the beginning on."""
     at = Coordinate(row.incarnation, row.file_no, row.tx, 0)
     return None if at == _AT_INIT else at
 
 
-def _version(source: str, name: Name, raw: dict[str, Any], since: Coordinate | None) -> Version:
+def version_of(source: str, name: Name, raw: dict[str, Any], since: Coordinate | None) -> Version:
+    """raw: a row's definition."""
     holds = raw.get("holds")
     return Version(
         _table(source, *name, raw),
@@ -266,7 +268,7 @@ def latest(connection: sa.Connection, migration: str) -> dict[TableId, Table]:
     """The newest definition of every table that init noted and did not remove."""
     found: dict[TableId, Table] = {}
     noted = set()
-    for row in connection.execute(_versions(migration)):
+    for row in connection.execute(versions_of(migration)):
         key = (row.source, row.table_schema, row.table_name)
         definition = loads(*key, row.definition)
         if row.incarnation == _AT_INIT.incarnation:
@@ -279,7 +281,7 @@ def latest(connection: sa.Connection, migration: str) -> dict[TableId, Table]:
 def first(connection: sa.Connection, migration: str) -> dict[TableId, Table]:
     """The definitions that init noted, of the tables that it did not remove."""
     found: dict[TableId, Table] = {}
-    for row in connection.execute(_versions(migration).where(table.c.incarnation == _AT_INIT.incarnation)):
+    for row in connection.execute(versions_of(migration).where(table.c.incarnation == _AT_INIT.incarnation)):
         key = (row.source, row.table_schema, row.table_name)
         if (definition := loads(*key, row.definition)) is not None:
             found[key] = definition
@@ -298,68 +300,6 @@ def first_created(connection: sa.Connection, migration: str, id_: TableId) -> st
 def _members(connection: sa.Connection, migration: str, found: dict[TableId, Table]) -> dict[TableId, Table]:
     removed = {id_ for id_, one in membership.every(connection, migration).items() if one.stage is MemberStage.REMOVED}
     return {id_: definition for id_, definition in found.items() if id_ not in removed}
-
-
-class HistoryReader:
-    """Every known definition of the tables, for who needs those of other places in the log too."""
-
-    def __init__(self, run: Callable[[Callable[[sa.Connection], Any]], Any], migration: str) -> None:
-        """run: runs an action in a transaction of the state database."""
-        self._run = run
-        self._migration = migration
-
-    def look(self) -> tuple[object, dict[TableId, Coordinate | None]]:
-        """A mark that is another once anything was noted, or rules are others; and, of tables that were added or
-        removed, where the messages begin that count (None: none of them does)."""
-        rules, noted = phase.rules_mark(self._migration), sa.func.sum(sa.func.crc32(table.c.definition))
-        sums = sa.select(sa.func.count(), noted, rules).where(table.c.migration == self._migration)
-
-        def both(connection: sa.Connection) -> tuple[object, dict[TableId, Coordinate | None]]:
-            members = membership.every(connection, self._migration)
-            return tuple(connection.execute(sums).one()), {id_: member.since for id_, member in members.items()}
-
-        found: tuple[object, dict[TableId, Coordinate | None]] = self._run(both)
-        return found
-
-    def rules(self) -> dict[TableId, str]:
-        """The members and their rules as the last `migrate init` noted them."""
-        found: dict[TableId, str] = self._run(lambda connection: phase.rule_hashes(connection, self._migration))
-        return found
-
-    def begun(self, ids: Collection[TableId]) -> set[TableId]:
-        """Those of these tables that their source's publisher has begun with, for good."""
-        sources = set(self._run(lambda connection: position.sources(connection, self._migration)))
-        added = self._run(lambda connection: membership.every(connection, self._migration))
-        return {id_ for id_ in ids if id_[0] in sources and (id_ not in added or added[id_].begun)}
-
-    def reach(self, source: str) -> tuple[int, int] | None:
-        """Incarnation and newest file that its publisher may have published; None before it began."""
-        found: tuple[int, int] | None = self._run(
-            lambda connection: position.reach(connection, self._migration, source)
-        )
-        return found
-
-    def versions(self) -> dict[TableId, list[tuple[Coordinate | None, Table]]]:
-        """By (source, database, table), each from a coordinate on (None: from the beginning on), oldest first."""
-        rows = self._run(lambda connection: list(connection.execute(_versions(self._migration))))
-        found: dict[TableId, list[tuple[Coordinate | None, Table]]] = {}
-        for row in rows:
-            name = (row.table_schema, row.table_name)
-            version = _version(row.source, name, json.loads(row.definition), _since(row))
-            if version.table is not None and not version.gone and not version.unsure:
-                found.setdefault((row.source, *name), []).append((version.since, version.table))
-        return found
-
-    def foreign_keys(self) -> dict[TableId, list[ForeignKey]]:
-        """Those by which a server changes rows by itself, of any version of each table that is known."""
-        wanted = _versions(self._migration).where(table.c.definition.contains("FOREIGN KEY"))
-        rows = self._run(lambda connection: list(connection.execute(wanted)))
-        found: dict[TableId, list[ForeignKey]] = {}
-        for row in rows:
-            create = json.loads(row.definition).get("create", "")
-            known = found.setdefault((row.source, row.table_schema, row.table_name), [])
-            known += [one for one in foreign_keys(create, row.table_schema) if one.cascades and one not in known]
-        return found
 
 
 def dumps(definition: Table | None, version: Version | None = None, server: str = "") -> str:

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from migrate.settings import Settings
 from migrate.state import finished
 from migrate.state import migration as migrations
-from migrate.status import blockers, measures, snapshot
+from migrate.status import blockers, measures, snapshot_reading
 from migrate.status.blocker import Blocker
 from migrate.status.facts import standing
 from migrate.status.measures import Measures
@@ -39,7 +39,7 @@ def look(settings: Settings, state: sa.Engine) -> Look:
             return Look(Snapshot(settings.name, []), Stage.FINISHED, [], Measures())
         is_reverse = bool(migrations.reverse_of(connection, settings.name))
         more = measures.read(connection, settings)
-    now = snapshot.read(settings, state, whoever_answers=True)
+    now = snapshot_reading.read(settings, state, whoever_answers=True)
     if is_reverse:
         return Look(now, None, blockers.of_stream(settings, now), more, time.monotonic() - began)
     stands = standing(settings, state, now)

@@ -13,7 +13,7 @@ from migrate.model.words import counted
 from migrate.mysql.errors import explained
 from migrate.settings import Settings
 from migrate.state import check, failover, foreign, left_out_messages, oversized, verification
-from migrate.status import blockers, snapshot, target_losses, told
+from migrate.status import blockers, snapshot_reading, target_losses, told
 from migrate.status.blocker import Blocker, Kind
 from migrate.status.snapshot import Snapshot
 from migrate.status.table_state import TableState
@@ -38,10 +38,10 @@ def problems(
     plan = plan or stored_plan(settings, state)
     deadline = time.monotonic() + patience_seconds
     try:
-        now = snapshot.read(settings, state, plan=plan)
+        now = snapshot_reading.read(settings, state, plan=plan)
         while blockers.lag(now, without) > max_lag_seconds and time.monotonic() < deadline:
             time.sleep(_AGAIN)
-            now = snapshot.read(settings, state, plan=plan)
+            now = snapshot_reading.read(settings, state, plan=plan)
     except MigrateError as error:
         return [Blocker(Kind.NO_ANSWER, facts={"reason": error.message})]
     return blockers.of_stream(settings, now, max_lag_seconds, without) + not_ready(now, without)

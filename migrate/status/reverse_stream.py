@@ -14,7 +14,7 @@ from migrate.model.errors import ConfigError, PreflightError
 from migrate.settings import Settings
 from migrate.state import leading, lease, stop_reason
 from migrate.state import migration as migrations
-from migrate.status import blockers, snapshot
+from migrate.status import blockers, snapshot_reading
 from migrate.status.blocker import COPY, INIT, PREFLIGHT, RUN, WATCH, Blocker, Kind
 from migrate.status.next_step import mend, missing, typed
 from migrate.status.snapshot import Snapshot
@@ -83,7 +83,7 @@ def read(settings: Settings, state: sa.Engine) -> ReverseFacts:
         return ReverseFacts(away, stopped, outdated=error.message)
     with state.connect() as connection:
         running = _runs(connection, name, {id_[0] for id_ in plan.tables})
-    now = snapshot.read(back, state, plan=plan, whoever_answers=True) if running and not away else None
+    now = snapshot_reading.read(back, state, plan=plan, whoever_answers=True) if running and not away else None
     return ReverseFacts(away, stopped, there=True, leads=leads, running=running, now=now, settings=back)
 
 

@@ -13,7 +13,7 @@ from migrate.model.errors import MigrateError
 from migrate.processes import logs
 from migrate.settings import load
 from migrate.state import database
-from migrate.status import snapshot as statuses
+from migrate.status import snapshot_reading
 from sandbox.demo import config
 from sandbox.demo.migration import Migration
 from sandbox.demo.shop import CREATE
@@ -42,7 +42,7 @@ class LagWatch(threading.Thread):
         state = database.engine(self._settings.state)
         while not self._ended.wait(2.0):
             try:
-                self.seconds.append(statuses.read(self._settings, state).lag_seconds)
+                self.seconds.append(snapshot_reading.read(self._settings, state).lag_seconds)
             except MigrateError:
                 continue  # a sample less
         state.dispose()

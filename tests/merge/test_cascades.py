@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from migrate.merge.cascades import Cascades, MarkerEffect
+from migrate.merge.cascades import Cascades
+from migrate.merge.marker_effect import MarkerEffect
 from migrate.merge.table_versions import Layouts
 from migrate.model.coordinate import Coordinate
 from migrate.model.message import CASCADE, Message, Received, Row, decode, encode

@@ -16,8 +16,8 @@ from migrate.publish.emit import Image, Transaction
 from migrate.publish.log.binlog import FLAG_ARTIFICIAL, BinlogReader, Event
 from migrate.publish.own_writes import OwnWrites
 from migrate.publish.reader import TransactionReader
-from migrate.publish.schema.ddl import Name
 from migrate.publish.schema.schema import Schema
+from migrate.publish.schema.token_cursor import Name
 from migrate.settings import Source
 from sandbox.database import DatabaseServer
 from tests.helpers import service_tables

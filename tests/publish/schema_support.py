@@ -18,11 +18,11 @@ from migrate.publish.emit import Transaction
 from migrate.publish.log.binlog import BinlogReader
 from migrate.publish.own_writes import OwnWrites
 from migrate.publish.reader import TransactionReader
-from migrate.publish.schema.ddl import Name
 from migrate.publish.schema.definitions import Definitions, Selected, Versions
 from migrate.publish.schema.following import dialect_of
 from migrate.publish.schema.schema import Schema
 from migrate.publish.schema.shadow import Shadow, Shape
+from migrate.publish.schema.token_cursor import Name
 from migrate.settings import Source, State
 from migrate.state.schema_history import Version
 from sandbox.database import DatabaseServer

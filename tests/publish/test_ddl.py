@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from migrate.publish.schema.ddl import Ddl, Verb, keeps_names, leaves_values, parse, takes_rows
+from migrate.publish.schema.alter_effects import keeps_names, leaves_values, takes_rows
+from migrate.publish.schema.ddl import Ddl, Verb, parse
 from migrate.publish.schema.sqltext import ANSI_QUOTES, NO_BACKSLASH_ESCAPES, tokens
 
 NEW = {("d", "t"): ("x", "s0"), ("d", "u"): ("x", "s1"), ("e", "u"): ("x", "s2"), ("d", "a`b"): ("x", "s3")}

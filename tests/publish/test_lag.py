@@ -20,7 +20,7 @@ from migrate.state import migration as migrations
 from migrate.state import outstanding, record
 from migrate.state.outstanding import ListedBatches
 from migrate.state.record import Consumed
-from migrate.status import snapshot
+from migrate.status import snapshot_reading
 from sandbox.broker import KafkaBroker
 from sandbox.stack import Sandbox
 
@@ -33,7 +33,7 @@ def main(mariadb_box: Sandbox, kafka: KafkaBroker) -> Iterator[Publishing]:
 
 
 def lag(main: Publishing) -> float:
-    return snapshot.read(main.settings, main.state).lag_seconds
+    return snapshot_reading.read(main.settings, main.state).lag_seconds
 
 
 def test_it_counts_from_when_the_idle_source_was_last_read_to_its_end(main: Publishing) -> None:
@@ -82,7 +82,7 @@ def test_a_message_of_somebody_else_does_not_make_the_lag(main: Publishing, said
         main.sql("INSERT INTO t VALUES (1, 'a')")
         main.until(lambda: main.keys() == [1], "the row")
         main.until_at_end()
-    (part,) = snapshot.read(main.settings, main.state).partitions
+    (part,) = snapshot_reading.read(main.settings, main.state).partitions
     with main.state.begin() as connection:
         applied = (int(connection.execute(sa.select(sa.func.unix_timestamp())).scalar_one()) - int(told)) * 1000
         (where,) = migrations.get(connection, main.name).partitions
@@ -92,7 +92,7 @@ def test_a_message_of_somebody_else_does_not_make_the_lag(main: Publishing, said
     producer = Producer({"bootstrap.servers": main.settings.kafka.bootstrap})
     producer.produce(part.topic, encode(message), partition=part.partition)
     assert producer.flush(20) == 0
-    found = snapshot.read(main.settings, main.state)
+    found = snapshot_reading.read(main.settings, main.state)
     assert found.waiting_messages == 1
     assert told <= found.lag_of_consumers <= told + 20
 
@@ -105,6 +105,6 @@ def test_a_killed_publishers_batches_are_listed_until_they_are_cleared(main: Pub
             clear_batches(main.settings, main.state, "main")
     with main.state.begin() as connection:
         outstanding.put(connection, main.name, "main", listed)
-    assert snapshot.read(main.settings, main.state).sources[0].outstanding["batches"] == 2
+    assert snapshot_reading.read(main.settings, main.state).sources[0].outstanding["batches"] == 2
     assert clear_batches(main.settings, main.state, "main") == 2
-    assert snapshot.read(main.settings, main.state).sources[0].outstanding["batches"] == 0
+    assert snapshot_reading.read(main.settings, main.state).sources[0].outstanding["batches"] == 0

@@ -13,7 +13,7 @@ from publishing import Publishing
 from migrate.merge.table_versions import fits
 from migrate.model.message import decode
 from migrate.model.table import Table
-from migrate.state import schema_history
+from migrate.state import schema_history_reader
 from sandbox.broker import KafkaBroker
 from sandbox.stack import Sandbox
 
@@ -25,7 +25,7 @@ def definitions(main: Publishing) -> list[Table]:
         with main.state.connect() as connection:
             return action(connection)
 
-    (versions,) = schema_history.HistoryReader(run, main.name).versions().values()
+    (versions,) = schema_history_reader.HistoryReader(run, main.name).versions().values()
     return [table for _, table in versions]
 
 

@@ -14,7 +14,7 @@ from migrate.model.coordinate import Coordinate
 from migrate.model.errors import Code, PreflightError, StopError
 from migrate.model.table import Column, Kind, Table
 from migrate.state import migration as migrations
-from migrate.state import phase, position, schema_history, stop_reason
+from migrate.state import phase, position, schema_history, schema_history_reader, stop_reason
 from migrate.state.migration import Migration, Topic
 from migrate.state.phase import Phase, TablePhase
 from migrate.state.position import Position, from_timestamp
@@ -221,7 +221,7 @@ def test_an_incarnation_begins_with_what_stands_before_its_place(state: sa.Engin
         schema_history.put(connection, name, "s", odd, again, "8/v")
         assert times(place) == {odd: 90}
         assert times(Coordinate(2, 3, 71, 0)) == {odd: 80}
-    reading = schema_history.HistoryReader(lambda action: _run(state, action), name)
+    reading = schema_history_reader.HistoryReader(lambda action: _run(state, action), name)
     places = [since and since[:3] for since, _ in reading.versions()[("s", *odd)]]
     assert places[-3:] == [(1, 12, 400), (2, 3, 49), (2, 3, 70)]  # what a consumer goes by
 

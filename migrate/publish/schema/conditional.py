@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
-from migrate.publish.schema.ddl import NOT_COLUMNS, Ddl, Name
+from migrate.publish.schema.alter_effects import NOT_COLUMNS
+from migrate.publish.schema.ddl import Ddl
 from migrate.publish.schema.sqltext import Token, tokens
+from migrate.publish.schema.token_cursor import Name
 
 _STORAGE = ("TABLESPACE", "ENCRYPTION", "ENCRYPTED", "ENCRYPTION_KEY_ID")
 _IF_THERE = ("IF", "EXISTS")

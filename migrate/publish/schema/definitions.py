@@ -10,9 +10,9 @@ from migrate.model.table import Column, Kind, Table
 from migrate.mysql.foreign_keys import ForeignKey, foreign_keys
 from migrate.publish.decode.tablemap import TableMap
 from migrate.publish.schema.complete import complete
-from migrate.publish.schema.ddl import Name
 from migrate.publish.schema.key_texts import same_texts
 from migrate.publish.schema.shadow import Shape
+from migrate.publish.schema.token_cursor import Name
 from migrate.sharding.columns import type_text
 from migrate.sharding.places import TableRule
 from migrate.state.schema_history import Version

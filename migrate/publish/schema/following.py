@@ -17,10 +17,10 @@ from migrate.mysql.definition import show_create_whole
 from migrate.mysql.errors import explained
 from migrate.publish.log import gtid as gtids
 from migrate.publish.own_writes import OwnWrites
-from migrate.publish.schema.ddl import Name
 from migrate.publish.schema.definitions import COPY_AGAIN, Definitions, Selected, Versions, full
 from migrate.publish.schema.schema import Dialect, Schema
 from migrate.publish.schema.shadow import Shadow, Shape
+from migrate.publish.schema.token_cursor import Name
 from migrate.publish.state_writes import StateWrites
 from migrate.settings import Settings, Source
 from migrate.state import compared, foreign, leading, schema_history

@@ -22,8 +22,9 @@ from migrate.mysql.definition import anywhere, create_as, refusal, show_create_w
 from migrate.mysql.errors import ACCESS_DENIED, explain, explained, number, passes, text
 from migrate.mysql.quoting import quote
 from migrate.mysql.quoting import table as quoted
-from migrate.publish.schema.ddl import Ddl, Name
+from migrate.publish.schema.ddl import Ddl
 from migrate.publish.schema.statement import Statement
+from migrate.publish.schema.token_cursor import Name
 from migrate.settings import State
 
 _OURS = ("sql_require_primary_key", "sql_generate_invisible_primary_key", "innodb_strict_mode")

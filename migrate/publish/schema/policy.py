@@ -1,0 +1,88 @@
+"""What the schema history takes for a selected table after a statement: followed, or stopped in front of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import structlog
+
+from migrate.model.coordinate import Coordinate
+from migrate.model.errors import Code, StopError
+from migrate.publish.schema import row_limits
+from migrate.publish.schema.ddl import Ddl
+from migrate.publish.schema.definitions import COPY_AGAIN, Definitions, full
+from migrate.publish.schema.statement import Statement
+from migrate.publish.schema.token_cursor import Name
+from migrate.state.schema_history import Version
+
+log = structlog.get_logger("migrate.publish")
+_FOLLOW = (
+    "make its target tables the same by hand, set tables[].ddl: ignore and start again; or undo it at the source,"
+    f" {COPY_AGAIN}"
+)
+_FOLLOW_STANDBY = (
+    "applications are at the other side, and nothing of this one is carried: make the other side's tables the same, set"
+    " tables[].ddl: ignore and start again (docs/operations.md#altering-a-table); or undo it here,"
+    f" {COPY_AGAIN}"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A statement that defines tables, at its place in the log."""
+
+    ddl: Ddl
+    statement: Statement
+    since: Coordinate
+    does: Ddl | None = None  # without the clauses that have no effect
+    standby: bool = False  # applications are not at the side that is read
+
+    def stop(self, name: Name, why: str, hint: str) -> StopError:
+        because = f" ({why})" if why else ""
+        return StopError(
+            f"a statement may change {full(name)}: {shown(self.statement)}{because}", hint=hint, code=Code.STATEMENT
+        )
+
+
+class Policy:
+    """`tables[].ddl` of each selected table, and what no policy lets through."""
+
+    def __init__(self, known: Definitions, *, mariadb: bool) -> None:
+        self._known = known
+        self._mariadb = mariadb
+
+    def judge(self, step: Step, name: Name, before: Version, after: Version, harmless: bool) -> Version:
+        """What the history takes for a selected table. Raises StopError."""
+        if after.table is None and after.create:
+            raise step.stop(name, after.unsure, COPY_AGAIN)
+        if after.table is None:
+            self.follow_or_raise(step, name, f"what it makes of the table is not known: {after.unsure}")
+            return replace(after, table=before.table, unequal=True)
+        if before.table is not None:
+            self._known.keep_order(name, before.table, after.table, shown(step.statement))
+        same = before.table is not None and replace(after.table, database=name[0], name=name[1]) == replace(
+            before.table, database=name[0], name=name[1]
+        )
+        lifted = row_limits.lifted(before.create, after.create, self._known.made(name), mariadb=self._mariadb)
+        keeps = same and harmless and _generated(before.create) == _generated(after.create)
+        if keeps and not lifted:
+            log.info("a statement changes no columns", table=full(name), statement=shown(step.statement))
+            return after
+        self.follow_or_raise(step, name, lifted)
+        return replace(after, unequal=not keeps)
+
+    def follow_or_raise(self, step: Step, name: Name, why: str) -> None:
+        """Raises StopError where the table's policy is to stop."""
+        if not self._known.selected[name].follows:
+            raise step.stop(name, why, _FOLLOW_STANDBY if step.standby else _FOLLOW)
+        log.warning("statement followed, as configured", table=full(name), statement=shown(step.statement), reason=why)
+
+
+def _generated(create: str) -> list[str]:
+    """The lines of generated columns: another expression changes values without events."""
+    return [line.strip().rstrip(",") for line in create.splitlines() if " GENERATED ALWAYS AS " in line]
+
+
+def shown(statement: Statement) -> str:
+    """On one line, for messages."""
+    return " ".join(statement.legible.split())[:200]
