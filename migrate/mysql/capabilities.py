@@ -45,19 +45,9 @@ class Capability(Enum):
     NAMED_REPLICA_VARIABLES = Since(
         (8, 0, 26), None, f"{_MYSQL}refman/8.4/en/replication-options-binary-log.html", "SELECT @@log_replica_updates"
     )
-    FULL_ROW_METADATA = Since(
-        (8, 0, 1),
-        (10, 5, 0),
-        f"{_MYSQL}refman/8.4/en/replication-options-binary-log.html#sysvar_binlog_row_metadata",
-        "SELECT @@binlog_row_metadata",
-    )
-    """Without, names, signedness and character sets come from the definition that is kept."""
     ROLES = Since((8, 0, 0), (10, 0, 5), f"{_MYSQL}refman/8.4/en/roles.html", "SELECT CURRENT_ROLE()")
     RECURSIVE_CTE = Since(
         (8, 0, 1), (10, 2, 2), f"{_MYSQL}refman/8.4/en/with.html", "WITH RECURSIVE a (n) AS (SELECT 1) SELECT n FROM a"
-    )
-    WINDOW_FUNCTIONS = Since(
-        (8, 0, 2), (10, 2, 0), f"{_MYSQL}refman/8.4/en/window-functions.html", "SELECT ROW_NUMBER() OVER () FROM DUAL"
     )
     JSON_TABLE = Since(
         (8, 0, 4),
@@ -65,23 +55,12 @@ class Capability(Enum):
         f"{_MYSQL}refman/8.4/en/json-table-functions.html",
         "SELECT v FROM JSON_TABLE('[1]', '$[*]' COLUMNS (v INT PATH '$')) AS t",
     )
-    GENERATED_COLUMNS = Since(
-        (5, 7, 6),
-        (5, 2, 0),
-        f"{_MYSQL}refman/5.7/en/create-table-generated-columns.html",
-    )
     INVISIBLE_COLUMNS = Since((8, 0, 23), (10, 3, 3), f"{_MYSQL}refman/8.4/en/invisible-columns.html")
     KEYS_ON_EXPRESSIONS = Since(
         (8, 0, 13),
         None,
         f"{_MYSQL}refman/8.4/en/create-index.html#create-index-functional-key-parts",
         "SELECT EXPRESSION FROM information_schema.STATISTICS LIMIT 0",
-    )
-    CHECKS = Since(
-        (8, 0, 16),
-        (10, 2, 22),
-        f"{_MYSQL}refman/8.4/en/information-schema-check-constraints-table.html",
-        "SELECT CONSTRAINT_NAME FROM information_schema.CHECK_CONSTRAINTS LIMIT 0",
     )
     RENAMED_DICTIONARY = Since(
         (8, 0, 3),
@@ -93,6 +72,8 @@ class Capability(Enum):
     FOR_SHARE = Since(
         (8, 0, 1), None, f"{_MYSQL}refman/8.4/en/innodb-locking-reads.html", "SELECT 1 FROM DUAL FOR SHARE"
     )
+    ROW_ALIAS = Since((8, 0, 19), None, f"{_MYSQL}refman/8.4/en/insert-on-duplicate.html")
+    """INSERT … AS new ON DUPLICATE KEY UPDATE, where VALUES() is deprecated and warns."""
     SUPER_READ_ONLY = Since(
         (5, 7, 8),
         None,
@@ -120,7 +101,6 @@ class Capability(Enum):
         "SELECT @@information_schema_stats_expiry",
     )
     """information_schema tells what it knew up to a day ago, where a session does not ask otherwise."""
-    TAGGED_GTIDS = Since((8, 3, 0), None, f"{_MYSQL}refman/8.4/en/replication-gtids-concepts.html")
 
     def of(self, flavour: str, version: tuple[int, ...]) -> bool:
         """Whether a server of this version can."""

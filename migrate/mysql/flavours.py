@@ -135,19 +135,22 @@ def _why(mine: Column, theirs: Column, in_key: bool, flavours: tuple[str, str]) 
         pattern, told = _STAND_INS[mine.kind]
         fits = pattern.fullmatch(theirs.type.lower()) and theirs.charset in (None, "ascii", "utf8mb4", "utf8mb3")
         return "" if fits else f"{theirs.shown_type} for {mine.shown_type}; make it {told}"
-    if _type(mine, flavours) != _type(theirs, flavours):
+    if mine.type != theirs.type and _type(mine) != _type(theirs):
         return f"{theirs.shown_type} for {mine.shown_type}"
-    if mine.charset != theirs.charset or mine.kind is not theirs.kind:
+    if _utf8mb3(mine.charset) != _utf8mb3(theirs.charset) or mine.kind is not theirs.kind:
         return f"character set {theirs.charset} for {mine.charset}"
     wanted = collation_on(target, mine.collation)
-    if in_key and mine.collation != theirs.collation and wanted != theirs.collation:
+    if in_key and _utf8mb3(theirs.collation) not in (_utf8mb3(mine.collation), _utf8mb3(wanted)):
         return f"a column of a unique key, in {theirs.collation}; make it COLLATE {wanted}"
     return ""
 
 
-def _type(column: Column, flavours: tuple[str, str]) -> str:
-    """The type as both flavours call it; within one it is compared as it is."""
-    if flavours[0] == flavours[1]:
-        return column.type
+def _utf8mb3(name: str | None) -> str | None:
+    """A character set or collation by its newer name: MySQL before 8.0.28 and MariaDB before 10.6 call it utf8."""
+    return re.sub(r"^utf8(?=_|$)", "utf8mb3", name) if name is not None else None
+
+
+def _type(column: Column) -> str:
+    """The type as both flavours call it, and older and newer servers: MySQL 8.0.19 dropped widths of integers."""
     text = re.sub(r" /\*.*\*/", "", column.type).replace("geomcollection", "geometrycollection")
     return text if "zerofill" in text else _WIDTH.sub(r"\1", text)

@@ -150,6 +150,13 @@ def read(connection: Connection) -> Grants:
     )
 
 
+def words(connection: Connection, wanted: Iterable[str]) -> tuple[str, ...]:
+    """Privileges by the words of the server: MySQL before 8.0 has SUPER for what it has names for since."""
+    if connection.flavour != "mysql" or can(connection, Capability.DYNAMIC_PRIVILEGES):
+        return tuple(wanted)
+    return tuple(dict.fromkeys("SUPER" if one in _OF_SUPER and "_" in one else one for one in wanted))
+
+
 def covers(name: str, database: str) -> bool:
     """Whether a database's name as it stands in a grant, with its quotes, takes this one: _ and % are wildcards."""
     return name == "*" or _takes(_unquoted(name), database)

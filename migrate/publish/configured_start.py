@@ -164,7 +164,7 @@ class StartFinder:
         MariaDB refuses them, in words that fit a purged log as well.
         """
         mariadb = self.connection.flavour == "mariadb"
-        row = self.connection.one(f"SELECT @@{'gtid_binlog_pos' if mariadb else 'gtid_executed'}")
+        row = self.connection.one(f"SELECT @@GLOBAL.{'gtid_binlog_pos' if mariadb else 'gtid_executed'}")
         executed = str(row[0]).replace("\n", "") if row else ""
         if not gtids.within(parse(executed, self.connection.flavour)):
             raise StopError(

@@ -17,6 +17,7 @@ from migrate.model.change import Key
 from migrate.model.errors import Code, StopError
 from migrate.model.message import Row
 from migrate.model.table import Column, Table, TableId
+from migrate.mysql.capabilities import Capability, can
 from migrate.mysql.connection import Connection
 from migrate.mysql.errors import DUPLICATE_KEY, number
 from migrate.mysql.keys import among
@@ -190,7 +191,7 @@ class PlaceWriter:
             self.delete(connection, [self.key_of(row) for row in rows])
             self.insert(connection, rows)
             return
-        self._write_rows_of(connection, rows, self._upsert(connection.flavour))
+        self._write_rows_of(connection, rows, self._upsert(can(connection, Capability.ROW_ALIAS)))
 
     def change(self, connection: Connection, row: Row) -> None:
         """Change a row whose key is present and locked, by an UPDATE.
@@ -278,11 +279,11 @@ class PlaceWriter:
     def _marks(self, rows: int) -> str:
         return ", ".join([self._row_mark] * rows)
 
-    def _upsert(self, flavour: str) -> str:
+    def _upsert(self, aliased: bool) -> str:
         others = [column.name for column in self.table.stored if column.name not in self.table.key] or list(
             self.table.key
         )
-        if flavour == "mariadb":
+        if not aliased:
             sets = ", ".join(f"{quote(name)} = VALUES({quote(name)})" for name in others)
             return f" ON DUPLICATE KEY UPDATE {sets}"
         alias = "_row" if self.name.lower() == "_new" else "_new"  # a table must have another name

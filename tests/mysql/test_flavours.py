@@ -109,7 +109,9 @@ def test_columns_that_cannot_hold_them_as_they_are_are_named_with_the_reason() -
     assert told(column("uuid", Kind.UUID), column("char(32)", Kind.TEXT, "ascii")) != []
     assert told(column("uuid", Kind.UUID), column("char(36)", Kind.RAWTEXT, "ucs2")) != []
     assert told(column("int", Kind.INT), column("int(11) unsigned", Kind.INT)) == ["c (int(11) unsigned for int)"]
-    assert told(column("int", Kind.INT), column("int(11)", Kind.INT), WITHIN) == ["c (int(11) for int)"]
+    assert told(column("int(11)", Kind.INT), column("bigint", Kind.INT), WITHIN) == ["c (bigint for int(11))"]
+    filled = column("int(7) unsigned zerofill", Kind.INT), column("int(9) unsigned zerofill", Kind.INT)
+    assert told(*filled, WITHIN) == ["c (int(9) unsigned zerofill for int(7) unsigned zerofill)"]
     assert told(text, replace(text, charset="utf8mb3")) == ["c (character set utf8mb3 for utf8mb4)"]
     assert told(text, replace(text, nullable=True)) == ["c (NOT NULL on one side only)"]
     assert told(text, replace(text, generated=True)) == ["c (generated on one side only)"]
@@ -135,3 +137,13 @@ def test_columns_that_are_missing_or_in_another_order_are_named() -> None:
         "e (not at the source)",
         "c (NOT NULL on one side only)",
     ]
+
+
+def test_older_and_newer_servers_of_one_flavour_call_the_same_column_differently() -> None:
+    """MySQL before 8.0.19 prints widths of integers, MySQL before 8.0.28 and MariaDB before 10.6 call utf8mb3 utf8."""
+    assert told(column("int(11)", Kind.INT), column("int", Kind.INT), WITHIN) == []
+    old, new = (column("varchar(9)", Kind.TEXT, name, f"{name}_general_ci") for name in ("utf8", "utf8mb3"))
+    assert told(old, new, WITHIN) == []
+    assert told(new, old, WITHIN) == []
+    other = column("varchar(9)", Kind.TEXT, "utf8mb4", "utf8mb4_general_ci")
+    assert told(old, other, WITHIN) == ["c (character set utf8mb4 for utf8)"]

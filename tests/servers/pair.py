@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from migrate.mysql.connection import version_of
-from migrate.preflight.server.versions import LEAST
+from migrate.preflight.server.versions import LEAST_WAY_BACK
 from sandbox.database import DatabaseServer, Option
 from sandbox.releases import USUAL, release
 from sandbox.settings import Flavour
@@ -64,6 +64,6 @@ def pairs_of(names: Sequence[str]) -> list[tuple[str, str]]:
 
 
 def takes_back(box: Sandbox) -> bool:
-    """Whether the source may be a target, so that a reverse stream is there (migrate/preflight/server/versions.py)."""
+    """Whether the reverse stream may write to the source (migrate/preflight/server/versions.py)."""
     version = version_of(str(box.source.query("SELECT VERSION()")[0][0]))
-    return version[:2] >= LEAST[str(box.source.flavour)]
+    return version[:2] >= LEAST_WAY_BACK[str(box.source.flavour)]

@@ -98,7 +98,7 @@ def _version_of_source(visit: Visit) -> Iterable[Result]:
 
 
 def _version_of_target(visit: Visit) -> Iterable[Result]:
-    return versions.check(visit.connection, versions.reported(visit.connection))
+    return versions.check(visit.connection, versions.reported(visit.connection), back=visit.known.reverse)
 
 
 def _connections_at_source(visit: Visit) -> Iterable[Result]:

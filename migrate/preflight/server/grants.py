@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import pymysql
 
 from migrate.mysql import grants
+from migrate.mysql.capabilities import Capability, can
 from migrate.mysql.connection import Connection
 from migrate.mysql.errors import explain
 from migrate.mysql.grants import OPTION, Grants
@@ -68,7 +69,7 @@ def check(connection: Connection, needs: Needs, told: str) -> list[Result]:
         explained = explain(error, connection.name)
         return [Result("grants", connection.name, Verdict.UNKNOWN, explained.message, explained.hint)]
     found: list[Result] = []
-    if missing := held.lacking_everywhere(needs.everywhere):
+    if missing := held.lacking_everywhere(grants.words(connection, needs.everywhere)):
         names = ", ".join(missing)
         message = f"{connection.name}: grant {names} is missing"
         mend = f"GRANT {names} ON *.* TO {held.account}"
@@ -80,7 +81,7 @@ def check(connection: Connection, needs: Needs, told: str) -> list[Result]:
 def check_prepared(connection: Connection) -> list[Result]:
     """A note where MySQL does not tell this account of prepared XA transactions: rows of one that outlived a restart of
     the server, and is committed after its chunk was copied, would be missed (MySQL manual, "XA Transaction States")."""
-    if connection.flavour == "mariadb" or connection.before_mysql_8:
+    if not can(connection, Capability.XA_RECOVER_ADMIN):
         return []
     held = grants.read(connection)
     if not held.lacking_everywhere([_PREPARED]):

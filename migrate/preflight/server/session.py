@@ -5,6 +5,7 @@ A variable that cannot be set has the server's value. Where a result would depen
 
 from __future__ import annotations
 
+from migrate.mysql.capabilities import Capability, can
 from migrate.mysql.connection import Connection
 from migrate.mysql.session import other_values, settings_of
 from migrate.mysql.session_settings import Setting
@@ -35,7 +36,7 @@ def _unset(connection: Connection) -> dict[str, str]:
 def _told(connection: Connection, setting: Setting, value: str) -> Result:
     number = connection.unset[setting.name]
     wanted = setting.value if isinstance(setting.value, int) else f"'{setting.value}'"
-    grant = "SUPER" if connection.flavour == "mariadb" or connection.before_mysql_8 else "SESSION_VARIABLES_ADMIN"
+    grant = "SESSION_VARIABLES_ADMIN" if can(connection, Capability.DYNAMIC_PRIVILEGES) else "SUPER"
     return Result(
         "session",
         connection.name,

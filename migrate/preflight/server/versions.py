@@ -10,6 +10,9 @@ from migrate.preflight.result import Result, Verdict
 LEAST = {"mysql": (8, 0), "mariadb": (10, 5)}
 """Older ones lack what is needed of a target: window functions, CHECK constraints by name."""
 
+LEAST_WAY_BACK = {"mysql": (5, 6), "mariadb": (10, 5)}
+"""Of a source that the way back writes to: its tables are there, and the service keeps no state there."""
+
 LEAST_SOURCE = {"mysql": (5, 6), "mariadb": (10, 5)}
 """Older ones have no checksums of events, no fractions of seconds and no GTIDs (MySQL), or other row events."""
 
@@ -24,16 +27,16 @@ def reported(connection: Connection) -> str:
     return str(row[0] if row else "")
 
 
-def check(connection: Connection, version: str, *, source: bool = False) -> list[Result]:
-    """version: as `reported`; source: whether its binlog is read."""
-    least = (LEAST_SOURCE if source else LEAST)[connection.flavour]
-    tested = (TESTED_SOURCE if source else TESTED)[connection.flavour]
+def check(connection: Connection, version: str, *, source: bool = False, back: bool = False) -> list[Result]:
+    """version: as `reported`; source: whether its binlog is read; back: whether it is a target of the way back."""
+    least = (LEAST_SOURCE if source else LEAST_WAY_BACK if back else LEAST)[connection.flavour]
+    tested = (TESTED_SOURCE if source or back else TESTED)[connection.flavour]
     numbers = _numbers(version)
     told = f"{connection.name}: {connection.flavour} {version}"
     if numbers < least:
         mend = f"{connection.flavour} {_shown(least)} or later is needed"
         if numbers >= LEAST_SOURCE[connection.flavour]:
-            mend += ": as a source it would do, as a target, for state or for the reverse stream not"
+            mend += ": as a source it would do, as a target or for the state not"
         return [Result("version", connection.name, Verdict.PROBLEM, f"{told} is too old", mend)]
     if numbers not in tested:
         among = ", ".join(map(_shown, tested))
