@@ -94,6 +94,13 @@ class Capability(Enum):
         (9, 6, 0), None, f"{_MYSQL}refman/9.6/en/innodb-parameters.html#sysvar_innodb_native_foreign_keys"
     )
     """Unless innodb_native_foreign_keys is ON."""
+    COLLATIONS_OF_SEVERAL_CHARSETS = Since(
+        None,
+        (10, 10, 1),
+        f"{_MARIADB}information-schema-collation_character_set_applicability-table/",
+        "SELECT ID, FULL_COLLATION_NAME FROM information_schema.COLLATION_CHARACTER_SET_APPLICABILITY LIMIT 0",
+    )
+    """Such a collation has a number for each character set, which information_schema.COLLATIONS does not have."""
     KEPT_STATISTICS = Since(
         (8, 0, 3),
         None,

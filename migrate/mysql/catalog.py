@@ -11,6 +11,7 @@ import pymysql
 from migrate.model.errors import Code, PreflightError, StopError
 from migrate.model.table import Column, Kind, Table
 from migrate.mysql import key_choice
+from migrate.mysql.capabilities import Capability, can
 from migrate.mysql.connection import Connection
 from migrate.mysql.errors import ACCESS_DENIED, number
 from migrate.mysql.quoting import quote
@@ -236,7 +237,7 @@ def show_variables(connection: Connection, *names: str) -> dict[str, str]:
 
 def collation_charsets(connection: Connection) -> dict[int, str]:
     """Character set by collation id, as binlog metadata names collations."""
-    if connection.flavour == "mariadb":
+    if can(connection, Capability.COLLATIONS_OF_SEVERAL_CHARSETS):
         sql = (
             "SELECT ID, CHARACTER_SET_NAME FROM information_schema.COLLATION_CHARACTER_SET_APPLICABILITY"
             " WHERE ID IS NOT NULL AND CHARACTER_SET_NAME IS NOT NULL"
@@ -248,7 +249,7 @@ def collation_charsets(connection: Connection) -> dict[int, str]:
 
 def collation_names(connection: Connection) -> dict[int, str]:
     """Collation by id, by the names that information_schema.COLUMNS has."""
-    if connection.flavour == "mariadb":
+    if can(connection, Capability.COLLATIONS_OF_SEVERAL_CHARSETS):
         sql = (
             "SELECT ID, FULL_COLLATION_NAME FROM information_schema.COLLATION_CHARACTER_SET_APPLICABILITY"
             " WHERE ID IS NOT NULL"

@@ -69,9 +69,9 @@ def refused_types(server: DatabaseServer, cases: Sequence[Case]) -> set[str]:
 def tables_for(box: Sandbox) -> tuple[list[Wide], set[str]]:
     """Those of the matrix that both servers have, and the names of the types that one of them has not."""
     target = box.targets[0]
-    alike = box.source.flavour == target.flavour
+    alike, same = box.source.flavour == target.flavour, box.source.release == target.release
     known = [*cases_of(box.flavour), *(NEWER if box.flavour == "mariadb" else ())]
-    cases = [one if alike else asked(one) for one in known if alike or taken(one)]
+    cases = [one if alike and same else asked(one) for one in known if alike or taken(one)]
     special = special_tables()
     asked_of = [*cases, *(case for table in special for case in table.cases)]
     refused = refused_types(box.source, asked_of) | refused_types(target, asked_of)
