@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Hashable, Sequence
 
+from migrate.mysql.capabilities import Capability, can
 from migrate.mysql.connection import Connection, connect
 from migrate.settings import Server, Settings
 from migrate.target.pool import TargetPool
@@ -14,6 +15,13 @@ _SLOW_WRITER_SECONDS = 3600
 """A chunk is read as fast as the targets take it; the server's default would end the session after 60 s."""
 
 _kept = threading.local()
+
+
+def _kind(connection: Connection) -> str:
+    if connection.before_mysql_8:
+        return "mysql 5"
+    keeps = connection.flavour == "mariadb" and not can(connection, Capability.ONE_ZERO)
+    return "mariadb 10.5" if keeps else connection.flavour
 
 
 class Sessions:
@@ -33,12 +41,12 @@ class Sessions:
         return connection
 
     def flavours(self, tables: Sequence[PlannedTable]) -> frozenset[str]:
-        """Of all servers of tables that share their places: mysql, mariadb, and "mysql 5" for one before MySQL 8, which
-        computes less and is compared as another flavour. Raises ServerError."""
+        """Of all servers of tables that share their places: mysql, mariadb, and what is compared as another flavour:
+        "mysql 5" before MySQL 8, which computes less, and "mariadb 10.5", which keeps -0. Raises ServerError."""
         names = dict.fromkeys(database.target for database in tables[0].databases)
         targets = (self.targets.server(name) for name in names)
         every = (*(self.source(one.table.source) for one in tables), *targets)
-        return frozenset("mysql 5" if one.before_mysql_8 else one.flavour for one in every)
+        return frozenset(map(_kind, every))
 
     def mixed(self, tables: Sequence[PlannedTable]) -> bool:
         """Whether those servers are of more than one flavour. Raises ServerError."""

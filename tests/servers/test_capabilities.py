@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pymysql
 import pytest
 
+from migrate.chunks.sessions import _kind
 from migrate.mysql import capabilities
 from migrate.mysql.capabilities import Capability, can
 from migrate.mysql.connection import version_of
@@ -58,17 +61,11 @@ def test_a_server_can_what_the_manual_says_of_its_version(name: str, run_root: P
 def test_statements_of_the_versions_that_cannot_be_had_are_those_of_the_manual(
     version: str, log: str, replica: str, variable: str
 ) -> None:
-    asked = _Said("mariadb" if "MariaDB" in version else "mysql", version_of(version))
-    assert capabilities.log_status(asked) == log  # type: ignore[arg-type]
-    assert capabilities.replica_status(asked) == replica  # type: ignore[arg-type]
-    assert capabilities.logs_replicated(asked) == variable  # type: ignore[arg-type]
-
-
-class _Said:
-    """As much of a session as says who the server is."""
-
-    def __init__(self, flavour: str, version: tuple[int, ...]) -> None:
-        self.flavour, self.version = flavour, version
+    flavour = "mariadb" if "MariaDB" in version else "mysql"
+    asked: Any = SimpleNamespace(flavour=flavour, version=version_of(version))
+    assert capabilities.log_status(asked) == log
+    assert capabilities.replica_status(asked) == replica
+    assert capabilities.logs_replicated(asked) == variable
 
 
 def test_every_capability_names_a_page_of_a_manual() -> None:
@@ -76,3 +73,19 @@ def test_every_capability_names_a_page_of_a_manual() -> None:
         assert one.value.page.startswith(("https://dev.mysql.com/doc/", "https://mariadb.com/kb/en/")), one.name
         assert one.value.mysql or one.value.mariadb
     assert all(flavour_of(name) in USUAL for name in SERVERS)
+
+
+@pytest.mark.parametrize(
+    ("flavour", "version", "kind"),
+    [
+        ("mysql", (5, 6, 24), "mysql 5"),
+        ("mysql", (9, 7, 4), "mysql"),
+        ("mariadb", (10, 5, 23), "mariadb 10.5"),
+        ("mariadb", (10, 11, 6), "mariadb"),
+    ],
+)
+def test_servers_that_keep_other_numbers_are_compared_as_other_flavours(
+    flavour: str, version: tuple[int, ...], kind: str
+) -> None:
+    asked: Any = SimpleNamespace(flavour=flavour, version=version, before_mysql_8=version[0] == 5)
+    assert _kind(asked) == kind
