@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Hashable, Sequence
 
-from migrate.mysql.capabilities import Capability, can
 from migrate.mysql.connection import Connection, connect
 from migrate.settings import Server, Settings
 from migrate.target.pool import TargetPool
@@ -20,8 +19,9 @@ _kept = threading.local()
 def _kind(connection: Connection) -> str:
     if connection.before_mysql_8:
         return "mysql 5"
-    keeps = connection.flavour == "mariadb" and not can(connection, Capability.ONE_ZERO)
-    return "mariadb 10.5" if keeps else connection.flavour
+    if connection.flavour == "mariadb":  # 10.5.23 and 11.4.5 keep a floating-point -0, 10.11.18 and 11.8.9 store 0
+        return f"mariadb {'.'.join(map(str, connection.version))}"
+    return connection.flavour
 
 
 class Sessions:
@@ -41,8 +41,8 @@ class Sessions:
         return connection
 
     def flavours(self, tables: Sequence[PlannedTable]) -> frozenset[str]:
-        """Of all servers of tables that share their places: mysql, mariadb, and what is compared as another flavour:
-        "mysql 5" before MySQL 8, which computes less, and "mariadb 10.5", which keeps -0. Raises ServerError."""
+        """Of all servers of tables that share their places: mysql, "mysql 5" for one before MySQL 8, which computes
+        less and is compared as another flavour, and MariaDB's by their versions. Raises ServerError."""
         names = dict.fromkeys(database.target for database in tables[0].databases)
         targets = (self.targets.server(name) for name in names)
         every = (*(self.source(one.table.source) for one in tables), *targets)

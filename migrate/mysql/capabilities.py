@@ -101,8 +101,6 @@ class Capability(Enum):
         "SELECT ID, FULL_COLLATION_NAME FROM information_schema.COLLATION_CHARACTER_SET_APPLICABILITY LIMIT 0",
     )
     """Such a collation has a number for each character set, which information_schema.COLLATIONS does not have."""
-    ONE_ZERO = Since(None, (10, 11, 0), f"{_MARIADB}double/")
-    """A floating-point -0 is stored as 0: seen on 10.11 and later, and not on 10.5; MySQL keeps it."""
     KEPT_STATISTICS = Since(
         (8, 0, 3),
         None,

@@ -28,8 +28,8 @@ JSON = (
 )
 JSON_TYPES = " MySQL's JSON documents were compared by their text and the types of their scalars."
 MIXED = (
-    " Between MySQL and MariaDB, and with a server before MySQL 8 or MariaDB 10.11, floating-point numbers were compared"
-    " by value, JSON documents by their text, and all else by its bytes."
+    " Between MySQL and MariaDB, between two versions of MariaDB, and with a server before MySQL 8, floating-point"
+    " numbers were compared by value, JSON documents by their text, and all else by its bytes."
 )
 
 

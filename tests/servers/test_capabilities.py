@@ -80,8 +80,8 @@ def test_every_capability_names_a_page_of_a_manual() -> None:
     [
         ("mysql", (5, 6, 24), "mysql 5"),
         ("mysql", (9, 7, 4), "mysql"),
-        ("mariadb", (10, 5, 23), "mariadb 10.5"),
-        ("mariadb", (10, 11, 6), "mariadb"),
+        ("mariadb", (10, 5, 23), "mariadb 10.5.23"),
+        ("mariadb", (10, 11, 6), "mariadb 10.11.6"),
     ],
 )
 def test_servers_that_keep_other_numbers_are_compared_as_other_flavours(
