@@ -22,7 +22,6 @@ PAIRS = (
     ("mariadb-11.8", "mysql"),
     ("mysql", "mariadb-11.8"),
     ("mariadb-10.5", "mysql"),
-    ("mysql", "mariadb-10.5"),
     ("mariadb-11.4", "mariadb-11.4"),
     ("mysql", "mariadb-11.4"),
     ("mysql-5.6", "mysql"),

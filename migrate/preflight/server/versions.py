@@ -16,8 +16,8 @@ LEAST_WAY_BACK = {"mysql": (5, 6), "mariadb": (10, 5)}
 LEAST_SOURCE = {"mysql": (5, 6), "mariadb": (10, 5)}
 """Older ones have no checksums of events, no fractions of seconds and no GTIDs (MySQL), or other row events."""
 
-TESTED = {"mysql": ((9, 7),), "mariadb": ((10, 5), (10, 11), (11, 4), (11, 8))}
-TESTED_SOURCE = {"mysql": ((5, 6), (9, 7)), "mariadb": TESTED["mariadb"]}
+TESTED = {"mysql": ((9, 7),), "mariadb": ((10, 11), (11, 8))}
+TESTED_SOURCE = {"mysql": ((5, 6), (9, 7)), "mariadb": ((10, 5), (10, 11), (11, 4), (11, 8))}
 """docs/servers.md has the pairs; what lies between is supported by the manual."""
 
 
