@@ -29,6 +29,7 @@ from migrate.sharding.javatypes import (
 
 _NUMBER_AT_END = re.compile(r"[0-9]+\Z")
 _LONG = 1 << 63
+_INT = 1 << 31
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,10 +123,14 @@ class Mod(_Counted):
 
 @dataclass(frozen=True, slots=True)
 class HashMod(_Counted):
-    """|hashCode()| mod count."""
+    """|hashCode()| mod count; `normalized`: a Long or BigInteger that an Integer holds has the Integer's hash."""
+
+    normalized: bool = False
 
     def bucket(self, java: JavaType) -> Callable[[Any], int]:
         hash_code, count = HASHES[java], self.count
+        if self.normalized and java in INTEGERS:
+            return lambda value: abs(value if -_INT <= value < _INT else hash_code(value)) % count
         if java is JavaType.INTEGER:
             return lambda value: abs(value) % count
         if java is JavaType.LONG:
@@ -220,10 +225,10 @@ def build_algorithm(name: str, props: Mapping[str, object], key: str) -> Algorit
             reader.count("sharding-count"),
             reader.whole("start-offset", 0),
             reader.whole("stop-offset", 0),
-            reader.text("zero-padding", "false").lower() == "true",
+            reader.yes("zero-padding"),
         )
     elif name == "HASH_MOD":
-        result = HashMod(reader.count("sharding-count"))
+        result = HashMod(reader.count("sharding-count"), reader.yes("normalize-numeric-int-range"))
     elif name == "VOLUME_RANGE":
         result = _volume_range(reader)
     else:
@@ -275,6 +280,10 @@ class _Props:
             return parse(text)
         except JavaError as error:
             raise ConfigError(f"{self.key}.{name}: {error}") from None
+
+    def yes(self, name: str) -> bool:
+        """Boolean.parseBoolean, false where it is not given."""
+        return self.text(name, "false").lower() == "true"
 
     def long(self, name: str) -> int:
         return self.parsed(name, self.text(name), parse_long)

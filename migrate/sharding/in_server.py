@@ -30,7 +30,7 @@ def of_algorithm(algorithm: Algorithm, reader: ValueReader) -> InServer | None:
     if isinstance(algorithm, Mod) and not (algorithm.start or algorithm.stop):
         return InServer(_mod(algorithm.count, reader.java), range(algorithm.count))
     if isinstance(algorithm, HashMod) and reader.java is not JavaType.BIG_INTEGER:
-        return InServer(_hash_mod(algorithm.count, reader.java), range(algorithm.count))
+        return InServer(_hash_mod(algorithm, reader.java), range(algorithm.count))
     return None
 
 
@@ -53,8 +53,11 @@ def _mod(count: int, java: JavaType) -> str:
     return f"MOD(MOD({{0}}, {count}) + IF({{0}} < {1 << 63}, 0, {lower}), {count})" if lower else f"MOD({{0}}, {count})"
 
 
-def _hash_mod(count: int, java: JavaType) -> str:
+def _hash_mod(algorithm: HashMod, java: JavaType) -> str:
+    count = algorithm.count
+    as_integer = f"MOD(ABS({{0}}), {count})"
     if java is JavaType.INTEGER:
-        return f"MOD(ABS({{0}}), {count})"
+        return as_integer
     bits = "((CAST({0} AS UNSIGNED) ^ (CAST({0} AS UNSIGNED) >> 32)) & 4294967295)"
-    return f"MOD(IF({bits} < 2147483648, {bits}, 4294967296 - {bits}), {count})"
+    as_long = f"MOD(IF({bits} < 2147483648, {bits}, 4294967296 - {bits}), {count})"
+    return f"IF({{0}} BETWEEN -2147483648 AND 2147483647, {as_integer}, {as_long})" if algorithm.normalized else as_long

@@ -1,10 +1,10 @@
 """Reads a ShardingSphere 5 rule file as it is, and gives the `sharding:` mapping of a table from it.
 
 Read: the `!SHARDING` rule with tables, autoTables, default strategies and sharding algorithms. Passed over:
-what does not decide where a row goes (data sources, key generators, auditors, `!SINGLE`,
-`!READWRITE_SPLITTING`, props). Refused by name: strategies other than `standard` and `none`, algorithms
-other than the five of docs/sharding.md, tables under `!BROADCAST`, `!ENCRYPT`, `!SHADOW`, unknown keys.
-Source: ShardingSphere-JDBC 5.5.2, YAML configuration of data sharding.
+what does not decide where a row goes (data sources, key generators and their strategies, auditors, binding tables,
+`!SINGLE`, `!READWRITE_SPLITTING`, props). Refused by name: strategies other than `standard` and `none`, algorithms
+other than those of docs/sharding.md, tables under `!BROADCAST`, `!ENCRYPT`, `!SHADOW`, unknown keys.
+Source: ShardingSphere-JDBC 5.5.2, YAML configuration of data sharding, and the keys documented after it.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ _RULE_KEYS = frozenset(
     {"tables", "autoTables", "bindingTables", "broadcastTables", "defaultDatabaseStrategy"}
     | {"defaultTableStrategy", "defaultKeyGenerateStrategy", "defaultAuditStrategy", "defaultShardingColumn"}
     | {"shardingAlgorithms", "keyGenerators", "auditors", "shardingCache"}
+    | {"keyGenerateStrategies"}  # documented after 5.5.2: in place of keyGenerateStrategy in each table
 )
 _TABLE_KEYS = frozenset(
     {"logicTable", "actualDataNodes", "databaseStrategy", "tableStrategy"} | {"keyGenerateStrategy", "auditStrategy"}
@@ -37,6 +38,16 @@ _PER_TABLE = {
     "!BROADCAST": "a copy in every database",
     "!ENCRYPT": "encryption",
     "!SHADOW": "shadow databases",
+}
+_WAY_OUT = {
+    "!BROADCAST": "a migration of its own for each database: nodes: ds_0.{table} in one, ds_1.{table} in another",
+    "!ENCRYPT": "a row goes as the source has it, and ShardingSphere would write it encrypted",
+    "!SHADOW": "which rows go to the shadow databases is for the application to say",
+}
+_NO_RULE = {
+    "HINT_INLINE": "the application gives the value by HintManager, so no column says where a row belongs; write the "
+    "rule that its code follows as INLINE or COMPLEX_INLINE, by the columns it takes the value from",
+    "CLASS_BASED": "a Java class decides, and no Java runs here; write what it computes as INLINE or COMPLEX_INLINE",
 }
 _MOST_TABLES = 100_000
 
@@ -101,7 +112,8 @@ class RuleFile:
         if table.lower() in self._per_table:
             tag = self._per_table[table.lower()]
             raise ConfigError(
-                f"{self._name}: table '{table}' is under {tag} ({_PER_TABLE[tag]}), which is not supported"
+                f"{self._name}: table '{table}' is under {tag} ({_PER_TABLE[tag]}), which is not supported",
+                hint=_WAY_OUT[tag].format(table=table),
             )
         plain, auto = _find(self._tables, table), _find(self._auto_tables, table)
         if plain is not None:
@@ -190,7 +202,8 @@ class RuleFile:
         if kind == "none":
             return None
         if kind != "standard":
-            raise ConfigError(f"{where}: the strategy '{kind}' is not supported", hint="standard and none are")
+            hint = _NO_RULE["HINT_INLINE"] if kind == "hint" else "standard and none are"
+            raise ConfigError(f"{where}: the strategy '{kind}' is not supported", hint=hint)
         standard = self._mapping(written[kind], f"{key}.standard")
         _known(standard, frozenset({"shardingColumn", "shardingAlgorithmName"}), f"{where}.standard")
         column = standard.get("shardingColumn", self._rule.get("defaultShardingColumn"))
@@ -210,7 +223,7 @@ class RuleFile:
         if type_ not in (*_AUTO_ALGORITHMS, "INLINE"):
             supported = ", ".join((*_AUTO_ALGORITHMS, "INLINE"))
             message = f"{self._name}: {key}.type: the algorithm '{written.get('type')}' is not supported"
-            raise ConfigError(message, hint=f"supported: {supported}")
+            raise ConfigError(message, hint=_NO_RULE.get(type_, f"supported: {supported}"))
         return type_, self._mapping(written.get("props"), f"{key}.props")
 
 

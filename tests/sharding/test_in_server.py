@@ -33,6 +33,7 @@ ALGORITHMS: dict[str, tuple[str, dict[str, Any]]] = {
     "MOD 5": ("MOD", {"sharding-count": 5}),
     "MOD 4": ("MOD", {"sharding-count": 4}),
     "HASH_MOD 5": ("HASH_MOD", {"sharding-count": 5}),
+    "HASH_MOD, normalized": ("HASH_MOD", {"sharding-count": 5, "normalize-numeric-int-range": True}),
     "INLINE 5": ("INLINE", {"algorithm-expression": "t_${k % 5}"}),
     "INLINE, arrow": ("INLINE", {"algorithm-expression": "t_$->{ k%3 }"}),
 }

@@ -135,7 +135,7 @@ def test_the_smallest_file_is_read() -> None:
             changed("standard", "complex"),
             "tables.orders.databaseStrategy: the strategy 'complex' is not supported",
         ),
-        (changed("standard", "hint"), "the strategy 'hint' is not supported (standard and none are)"),
+        (changed("standard", "hint"), "the strategy 'hint' is not supported (the application gives the value by Hint"),
         (
             changed("        standard", "        none: {}\n        standard"),
             "tables.orders.databaseStrategy has several strategies: none, standard",
@@ -150,10 +150,12 @@ def test_the_smallest_file_is_read() -> None:
             changed("INLINE", "COMPLEX_INLINE"),
             "the algorithm 'COMPLEX_INLINE' is not supported (supported: MOD",
         ),
+        (changed("INLINE", "Hint_Inline"), "algorithm 'Hint_Inline' is not supported (the application gives the value"),
+        (changed("INLINE", "CLASS_BASED"), "algorithm 'CLASS_BASED' is not supported (a Java class decides"),
         (changed("{type", "{kind: 1, type"), "shardingAlgorithms.mod.kind is not a known key"),
         (
             FILE + "  broadcastTables: [orders]\n",
-            "table 'orders' is under !BROADCAST (a copy in every database)",
+            "table 'orders' is under !BROADCAST (a copy in every database), which is not supported (a migration of",
         ),
         (FILE + "- !BROADCAST\n  tables: [ORDERS]\n", "table 'orders' is under !BROADCAST"),
         (FILE + "- !ENCRYPT\n  tables: {orders: {}}\n", "table 'orders' is under !ENCRYPT (encryption)"),
@@ -175,6 +177,24 @@ def test_what_cannot_be_read_is_named(text: str, message: str) -> None:
     with pytest.raises(ConfigError) as refused:
         RuleFile(text, "file").spec("orders")
     assert message in str(refused.value)
+
+
+def test_the_forms_documented_after_5_5_2_are_read() -> None:
+    """Keys' strategies stand beside the tables there; binding tables and generators say nothing about a row's place."""
+    text = """
+  bindingTables: ['orders,items', other]
+  keyGenerateStrategies:
+    ids: {keyGenerateType: column, keyGeneratorName: flake, logicTable: orders, keyGenerateColumn: id}
+    numbers: {keyGenerateType: sequence, keyGeneratorName: flake, keyGenerateSequence: numbers}
+  keyGenerators: {flake: {type: SNOWFLAKE}}
+  auditors: {audit: {type: DML_SHARDING_CONDITIONS}}
+- !BROADCAST
+  tables: [countries]
+"""
+    hash_mod = "{type: HASH_MOD, props: {sharding-count: 2, normalize-numeric-int-range: true}}"
+    text = changed("{type: INLINE, props: {algorithm-expression: 'ds_${user_id % 2}'}}", hash_mod) + text
+    rule = build_rule(RuleFile(text).spec("orders", {"user_id": "Long"}), "orders", {"user_id": "bigint(20)"})
+    assert str(rule.route({"user_id": "-1"})) == "ds_1.orders"  # the hash of a Long -1 is 0
 
 
 def test_other_tables_of_the_file_may_be_what_we_cannot_do() -> None:

@@ -109,6 +109,27 @@ def test_any_text_has_a_place_by_its_hash(text: str) -> None:
     assert rule.route({"user_id": text}).table == f"orders_{abs(naive) % 5}"
 
 
+@pytest.mark.parametrize(
+    ("java", "number", "place"),
+    [
+        *((java, -1, 1) for java in ("Integer", "Long", "BigInteger")),
+        *(("BigInteger", number, abs(number) % 4) for number in (-(2**31), 2**31 - 1, 2**31)),
+        ("BigInteger", -(2**31) - 1, 3),  # minus 0x80000001 is 0x7fffffff
+        ("Long", -(2**31) + 3, 1),
+        ("Long", -(2**31) - 2, 3),  # 0x7ffffffe ^ 0xffffffff = 0x80000001, whose absolute value is 0x7fffffff
+        ("Long", 2**63 - 1, 0),
+        ("Long", -(2**32) - 1, 1),  # Integer would not hold it
+        ("String", -5, 0),
+    ],
+)
+def test_hash_mod_normalized_hashes_what_an_integer_holds_as_an_integer(java: str, number: int, place: int) -> None:
+    """The values of ShardingSphere's documentation and tests; no version with the property can be asked here."""
+    props = {"sharding-count": 4, "normalize-numeric-int-range": "TRUE"}
+    type_ = "varchar(30)" if java == "String" else "decimal(30)"
+    rule = rule_of("HASH_MOD", props, type_, nodes="ds_0.orders_${0..3}", **{"value-type": java})
+    assert rule.route({"user_id": str(number)}).table == f"orders_{place}"
+
+
 @settings(deadline=None)  # the machine may be busy
 @given(longs, st.integers(-1000, 1000), st.integers(1, 2000), st.integers(1, 500))
 def test_ranges_split_numbers_as_their_limits_say(value: int, lower: int, size: int, volume: int) -> None:
