@@ -1,4 +1,4 @@
-"""ShardingSphere's numbered algorithms: MOD, HASH_MOD, VOLUME_RANGE, BOUNDARY_RANGE.
+"""ShardingSphere's numbered algorithms: MOD, HASH_MOD, VOLUME_RANGE, BOUNDARY_RANGE, and AUTO_INTERVAL of intervals.py.
 
 Each turns a Java value into a number (a bucket); Numbering turns the number into a name. Everything is as
 ShardingSphere-JDBC 5.5.2 does it, its oddities included (docs/sharding.md); golden vectors taken from it
@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from migrate.model.errors import ConfigError
+from migrate.sharding.intervals import auto_interval
 from migrate.sharding.javatypes import (
     HASHES,
     INTEGERS,
@@ -22,10 +23,10 @@ from migrate.sharding.javatypes import (
     JavaType,
     long_value,
     parse_big_integer,
-    parse_int,
     parse_long,
     to_string,
 )
+from migrate.sharding.props import Props
 
 _NUMBER_AT_END = re.compile(r"[0-9]+\Z")
 _LONG = 1 << 63
@@ -128,6 +129,8 @@ class HashMod(_Counted):
     normalized: bool = False
 
     def bucket(self, java: JavaType) -> Callable[[Any], int]:
+        if java is JavaType.TIMESTAMP:
+            raise ConfigError("HASH_MOD does not work on a Timestamp here: its hash depends on the time zone")
         hash_code, count = HASHES[java], self.count
         if self.normalized and java in INTEGERS:
             return lambda value: abs(value if -_INT <= value < _INT else hash_code(value)) % count
@@ -219,7 +222,7 @@ def build_algorithm(name: str, props: Mapping[str, object], key: str) -> Algorit
 
     `key` names the place in the config file. Raises ConfigError naming the key.
     """
-    reader = _Props(props, f"{key}.props")
+    reader = Props(props, f"{key}.props")
     if name == "MOD":
         result: Algorithm = Mod(
             reader.count("sharding-count"),
@@ -231,13 +234,15 @@ def build_algorithm(name: str, props: Mapping[str, object], key: str) -> Algorit
         result = HashMod(reader.count("sharding-count"), reader.yes("normalize-numeric-int-range"))
     elif name == "VOLUME_RANGE":
         result = _volume_range(reader)
+    elif name == "AUTO_INTERVAL":
+        result = auto_interval(reader)
     else:
         result = BoundaryRange(_limits(reader))
     reader.no_more(name)
     return result
 
 
-def _volume_range(props: _Props) -> VolumeRange:
+def _volume_range(props: Props) -> VolumeRange:
     result = VolumeRange(props.long("range-lower"), props.long("range-upper"), props.long("sharding-volume"))
     size = result.upper - result.lower
     if result.volume <= 0:
@@ -251,67 +256,10 @@ def _volume_range(props: _Props) -> VolumeRange:
     return result
 
 
-def _limits(props: _Props) -> tuple[int, ...]:
+def _limits(props: Props) -> tuple[int, ...]:
     """Empty items are skipped. ShardingSphere skips garbage too, silently; here it is an error."""
     items = [item.strip() for item in props.text("sharding-ranges").split(",")]
     limits = [props.parsed("sharding-ranges", item, parse_long) for item in items if item]
     if not limits:
         raise ConfigError(f"{props.key}.sharding-ranges is empty")
     return tuple(sorted(limits))
-
-
-class _Props:
-    """Reads properties the way ShardingSphere does: every one is a text first."""
-
-    def __init__(self, props: Mapping[str, object], key: str) -> None:
-        self.key = key
-        self._props = {name: _property_text(value, f"{key}.{name}") for name, value in props.items()}
-        self._asked: set[str] = set()
-
-    def text(self, name: str, default: str | None = None) -> str:
-        self._asked.add(name)
-        value = self._props.get(name, default)
-        if value is None:
-            raise ConfigError(f"{self.key}.{name} is missing")
-        return value
-
-    def parsed(self, name: str, text: str, parse: Callable[[str], int]) -> int:
-        try:
-            return parse(text)
-        except JavaError as error:
-            raise ConfigError(f"{self.key}.{name}: {error}") from None
-
-    def yes(self, name: str) -> bool:
-        """Boolean.parseBoolean, false where it is not given."""
-        return self.text(name, "false").lower() == "true"
-
-    def long(self, name: str) -> int:
-        return self.parsed(name, self.text(name), parse_long)
-
-    def whole(self, name: str, default: int) -> int:
-        value = self.parsed(name, self.text(name, str(default)), parse_int)
-        if value < 0:
-            raise ConfigError(f"{self.key}.{name} must not be negative")
-        return value
-
-    def count(self, name: str) -> int:
-        value = self.parsed(name, self.text(name), parse_int)
-        if value <= 0:
-            raise ConfigError(f"{self.key}.{name} must be positive")
-        return value
-
-    def no_more(self, algorithm: str) -> None:
-        unknown = sorted(set(self._props) - self._asked)
-        if unknown:
-            raise ConfigError(
-                f"{self.key}.{unknown[0]} is not a property of {algorithm}",
-                hint="known: " + ", ".join(sorted(self._asked)),
-            )
-
-
-def _property_text(value: object, key: str) -> str:
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, str | int | float):
-        return str(value)
-    raise ConfigError(f"{key} must be a text or a number")

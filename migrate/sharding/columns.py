@@ -112,7 +112,7 @@ def _java_types(column_type: str, where: str) -> tuple[tuple[JavaType, ...], Jav
     if base == "date":
         return (JavaType.STRING, JavaType.LOCAL_DATE), None
     if base == "datetime":
-        return (JavaType.STRING, JavaType.LOCAL_DATE_TIME), None
+        return (JavaType.STRING, JavaType.LOCAL_DATE_TIME, JavaType.TIMESTAMP), None
     if base == "uuid":
         return (JavaType.STRING,), None
     raise ConfigError(f"{where} is {column_type}, which cannot be a sharding column", hint=_HINT)
@@ -130,6 +130,7 @@ def _reader(column_type: str, java: JavaType) -> Callable[[Sequence[str]], list[
         JavaType.BIG_DECIMAL: _decimal,
         JavaType.LOCAL_DATE: date.fromisoformat,
         JavaType.LOCAL_DATE_TIME: datetime.fromisoformat,
+        JavaType.TIMESTAMP: datetime.fromisoformat,
     }
     convert = one[java]
 

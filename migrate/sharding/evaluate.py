@@ -8,6 +8,7 @@ ShardingSphere 5.5.2 ships it (tests/sharding).
 from __future__ import annotations
 
 import operator
+from collections.abc import Mapping
 
 from migrate.model.errors import ConfigError
 from migrate.sharding import arithmetic as math
@@ -17,9 +18,12 @@ from migrate.sharding.methods import CLASSES, FIELDS, call, static_call
 from migrate.sharding.typed import Typed, apply1, apply2, arithmetic, as_text, constant, convert, undefined
 
 
-def compile_tree(node: Node, column: str, java: JavaType) -> Typed:
-    """Compile for a column of that name and Java type. Raises ConfigError naming what does not work."""
-    compiler = _Compiler(column, java)
+def compile_tree(node: Node, columns: Mapping[str, JavaType]) -> Typed:
+    """Compile for columns of these names and Java types: of one, the function takes its value; of several, a tuple.
+
+    Raises ConfigError naming what does not work.
+    """
+    compiler = _Compiler(columns)
     try:
         return compiler.visit(node)
     except (ValueError, ArithmeticError) as error:  # a constant part that cannot be computed
@@ -27,9 +31,8 @@ def compile_tree(node: Node, column: str, java: JavaType) -> Typed:
 
 
 class _Compiler:
-    def __init__(self, column: str, java: JavaType) -> None:
-        self._column = column
-        self._java = java
+    def __init__(self, columns: Mapping[str, JavaType]) -> None:
+        self._columns = columns
 
     def visit(self, node: Node) -> Typed:
         match node:
@@ -57,12 +60,16 @@ class _Compiler:
                 return call(self.visit(target), method, [self.visit(each) for each in arguments])
 
     def _name(self, name: str) -> Typed:
-        if name != self._column:
+        columns = [*self._columns]
+        if name not in self._columns:
+            which = f"the sharding column '{columns[0]}'" if len(columns) == 1 else f"one of {', '.join(columns)}"
             raise ConfigError(
-                f"'{name}' is not the sharding column '{self._column}' as the rule spells it",
-                hint="Groovy tells upper from lower case, and an expression sees one column only",
+                f"'{name}' is not {which} as the rule spells it",
+                hint="Groovy tells upper from lower case, and an expression sees its own columns only",
             )
-        return Typed(self._java, lambda value: value, variable=True)
+        if len(columns) == 1:
+            return Typed(self._columns[name], lambda value: value, variable=True)
+        return Typed(self._columns[name], operator.itemgetter(columns.index(name)))
 
     @staticmethod
     def _static_field(name: str, member: str) -> Typed:

@@ -7,14 +7,14 @@ Nothing is ever handed to an interpreter.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from itertools import product
 from typing import Any
 
 from migrate.model.errors import ConfigError
 from migrate.sharding.evaluate import compile_tree
 from migrate.sharding.groovy import parse
-from migrate.sharding.javatypes import JavaType, to_string, to_units
+from migrate.sharding.javatypes import MOMENTS, JavaType, to_string, to_units
 from migrate.sharding.typed import as_text
 
 _MOST_NODES = 100_000
@@ -156,31 +156,35 @@ def _item(token: str) -> str:
     return token
 
 
-def compile_inline(expression: str, column: str, java: JavaType) -> tuple[Callable[[Any], Any], Callable[[Any], str]]:
-    """Two functions: from a column's Java value to a key, and from that to the name, as UTF-16 units.
+def compile_inline(
+    expression: str, columns: Mapping[str, JavaType]
+) -> tuple[Callable[[Any], Any], Callable[[Any], str]]:
+    """Two functions: from a column's Java value (of several, a tuple of them) to a key, and from that to the name, as
+    UTF-16 units.
 
-    Rows with one key have one name, and there are few keys, so names can be kept. `column` is the sharding
-    column as the rule spells it: that is the variable's name in the expression. Raises ConfigError; the
+    Rows with one key have one name, and there are few keys, so names can be kept. `columns` are the sharding
+    columns as the rule spells them: those are the variables' names in the expression. Raises ConfigError; the
     first function raises JavaError for values that Groovy would fail on.
     """
     expression = expression.strip().removeprefix("<GROOVY>")
     if expression.startswith("<"):
         raise ConfigError(f"expressions of the kind {expression.split('>')[0]}> are not supported")
-    if column in _OWN_NAMES or not _NAME.fullmatch(column):
-        raise ConfigError(f"the column name '{column}' cannot be used in a Groovy expression")
-    if java in (JavaType.LOCAL_DATE, JavaType.LOCAL_DATE_TIME):
-        raise ConfigError(f"INLINE does not work on a {java} here", hint="value-type: String")
+    for column, java in columns.items():
+        if column in _OWN_NAMES or not _NAME.fullmatch(column):
+            raise ConfigError(f"the column name '{column}' cannot be used in a Groovy expression")
+        if java in MOMENTS:
+            raise ConfigError(f"INLINE does not work on a {java} here", hint="value-type: String")
     plain, codes = [""], []
     for is_code, text in pieces(expression):
         if is_code:
-            compiled = compile_tree(parse(text), column, java)
+            compiled = compile_tree(parse(text), columns)
             exact = compiled.type is JavaType.BIG_DECIMAL  # 1 and 1.0 are equal and print differently
             codes.append(as_text(compiled) if exact else compiled)
             plain.append("")
         else:
             plain[-1] += to_units(text)
     if all(code.constant for code in codes):
-        raise ConfigError(f"the expression does not use the column '{column}'")
+        raise ConfigError(f"the expression does not use the column {' or '.join(map(repr, columns))}")
     if len(codes) == 1:
         show, (before, after) = to_string(codes[0].type), plain
         return codes[0].run, lambda key: before + show(key) + after

@@ -32,11 +32,13 @@ class JavaType(StrEnum):
     STRING = "String"
     LOCAL_DATE = "LocalDate"
     LOCAL_DATE_TIME = "LocalDateTime"
+    TIMESTAMP = "Timestamp"  # java.sql.Timestamp, as the moment that it shows
     BOOLEAN = "Boolean"
 
 
 INTEGERS = (JavaType.INTEGER, JavaType.LONG, JavaType.BIG_INTEGER)
 NUMBERS = (*INTEGERS, JavaType.BIG_DECIMAL)
+MOMENTS = (JavaType.LOCAL_DATE, JavaType.LOCAL_DATE_TIME, JavaType.TIMESTAMP)
 
 
 class JavaError(ValueError):

@@ -30,15 +30,15 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """One level's algorithm, over the column at `position`.
+    """One level's algorithm, over the columns at `positions`.
 
-    `bucket` gives what the algorithm computes for a Java value, `ordinals` the number of the name that
-    stands for it. Both raise JavaError: the algorithm fails, or the name is not there.
+    `bucket` gives what the algorithm computes for a Java value (of several columns, a tuple of them), `ordinals` the
+    number of the name that stands for it. Both raise JavaError: the algorithm fails, or the name is not there.
     """
 
     level: str
     algorithm: str
-    position: int
+    positions: tuple[int, ...]
     bucket: Callable[[Any], Any]
     ordinals: Mapping[Any, int]
     in_server: InServer | None = None
@@ -101,7 +101,7 @@ class TableRule:
                 raise ValueError("the number of rows, for a table that is not sharded")
             return [0] * rows
         values = [self._read(reader, texts) for reader, texts in zip(self._readers, columns, strict=True)]
-        picked = [self._pick(choice, values[choice.position]) for choice in self._choices]
+        picked = [self._pick(choice, [values[position] for position in choice.positions]) for choice in self._choices]
         return self._combine(*picked)
 
     def condition(self, place: int) -> str | None:
@@ -112,7 +112,7 @@ class TableRule:
         (cell,) = (cell for cell, found in self._cells.items() if found == place)
         ordinals = divmod(cell, self._width) if len(self._choices) == 2 else (cell,)
         conditions = [
-            choice.condition(quote(self.columns[choice.position]), ordinal)
+            choice.condition(quote(self.columns[choice.positions[0]]), ordinal)
             for choice, ordinal in zip(self._choices, ordinals, strict=True)
         ]
         known = [condition for condition in conditions if condition is not None]
@@ -129,10 +129,11 @@ class TableRule:
         except ConfigError:
             return False
         return all(
-            self._readers[one.position].java is other._readers[two.position].java
+            self._readers[position].java is other._readers[position].java
             or (one.in_server is not None and one.in_server == two.in_server)
             for one, two in zip(self._choices, other._choices, strict=True)
-            if self.columns[one.position] == column
+            for position in one.positions
+            if self.columns[position] == column
         )
 
     def _read(self, reader: ValueReader, texts: Sequence[str | None]) -> list[Any]:
@@ -148,16 +149,19 @@ class TableRule:
             message = f"table {self.table}: column {reader.column} (Java {reader.java}): {error}"
             raise StopError(message, code=Code.ROUTE) from None
 
-    def _pick(self, choice: Choice, values: list[Any]) -> list[int]:
+    def _pick(self, choice: Choice, columns: list[list[Any]]) -> list[int]:
+        """columns: the Java values of each of the choice's columns."""
         bucket, ordinals = choice.bucket, choice.ordinals
+        values = columns[0] if len(columns) == 1 else zip(*columns, strict=True)
         try:
             return [ordinals[bucket(value)] for value in values]
         except (ValueError, ArithmeticError) as error:
-            reader = self._readers[choice.position]
+            readers = [self._readers[position] for position in choice.positions]
+            which = ", ".join(f"{reader.column} (Java {reader.java})" for reader in readers)
             # only a JavaError's text is known to be free of values
             reason = str(error) if isinstance(error, JavaError) else "the computation failed"
             raise StopError(
-                f"table {self.table}: column {reader.column} (Java {reader.java}): no {choice.level} by "
+                f"table {self.table}: column{'s' if readers[1:] else ''} {which}: no {choice.level} by "
                 f"{choice.algorithm}: {reason}",
                 code=Code.ROUTE,
             ) from None

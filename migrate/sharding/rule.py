@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from migrate.model.errors import ConfigError
@@ -17,15 +16,13 @@ from migrate.sharding.algorithms import Algorithm, Numbering, build_algorithm
 from migrate.sharding.columns import ValueReader, value_reader
 from migrate.sharding.in_server import of_algorithm, of_inline
 from migrate.sharding.inline import compile_inline, expand_nodes
+from migrate.sharding.intervals import Interval, build_interval
 from migrate.sharding.javatypes import JavaError, JavaType, to_units
+from migrate.sharding.levels import ALGORITHMS, INLINE_KEYS, INLINES, SPEC_KEYS, Level, known, level_of
 from migrate.sharding.places import Choice, Place, TableRule
 
 __all__ = ["ALGORITHMS", "Place", "TableRule", "build_rule", "node"]
 
-ALGORITHMS = ("MOD", "HASH_MOD", "VOLUME_RANGE", "BOUNDARY_RANGE", "INLINE")
-_SPEC_KEYS = ("nodes", "database", "table")
-_LEVEL_KEYS = ("column", "algorithm", "props", "value-type")
-_INLINE_KEYS = ("algorithm-expression", "allow-range-query-with-inline-sharding")
 _QUOTED_NODE = re.compile(r"\s*([^\s.`]+)\.`((?:[^`]|``)+)`\s*", re.S)
 _PLAIN_NAME = re.compile(r"[^\s.,`'\"{}$<>]+")
 _HOW_TO_QUOTE = (
@@ -43,18 +40,6 @@ def build_rule(spec: Mapping[str, object], table: str, column_types: Mapping[str
     return _Builder(spec, table, column_types).build()
 
 
-@dataclass(frozen=True, slots=True)
-class _Level:
-    """One of `database:` and `table:` as written."""
-
-    name: str
-    key: str
-    column: str
-    algorithm: str
-    props: Mapping[str, object]
-    value_type: str | None
-
-
 class _Builder:
     def __init__(self, spec: Mapping[str, object], table: str, column_types: Mapping[str, str]) -> None:
         self._made_by = (build_rule, (spec, table, column_types))
@@ -62,12 +47,12 @@ class _Builder:
         self._key = f"table '{table}': sharding"
         self._types = {name.lower(): (name, type_) for name, type_ in column_types.items()}
         self._notes: list[str] = []
-        _known(spec, _SPEC_KEYS, self._key)
+        known(spec, SPEC_KEYS, self._key)
         self._places = _places(spec.get("nodes"), f"{self._key}.nodes")
         self._databases = list(dict.fromkeys(place.database for place in self._places))
         self._tables = list(dict.fromkeys(place.table for place in self._places))
         self._levels = {
-            name: level for name in ("database", "table") if (level := _level(spec, name, self._key)) is not None
+            name: level for name in ("database", "table") if (level := level_of(spec, name, self._key)) is not None
         }
 
     def build(self) -> TableRule:
@@ -75,7 +60,8 @@ class _Builder:
         readers = self._readers()
         columns = tuple(reader.column for reader in readers)
         choices = tuple(
-            self._choice(level, readers, columns.index(self._column(level)[0])) for level in self._levels.values()
+            self._choice(level, readers, tuple(columns.index(self._column(level, name)[0]) for name in level.columns))
+            for level in self._levels.values()
         )
         cells, width = self._cells()
         places, notes = tuple(self._places), tuple(self._notes)
@@ -111,36 +97,46 @@ class _Builder:
                 cells[table[place.table]] = index
         return cells, width
 
-    def _column(self, level: _Level) -> tuple[str, str]:
+    def _column(self, level: Level, column: str) -> tuple[str, str]:
         """The column's name as the table spells it, and its type."""
-        found = self._types.get(level.column.lower())
+        found = self._types.get(column.lower())
         if found is None:
             raise ConfigError(
-                f"{level.key}.column: table '{self._table}' has no column '{level.column}'",
+                f"{level.key}.column: table '{self._table}' has no column '{column}'",
                 hint=f"its columns: {', '.join(name for name, _ in self._types.values())}",
             )
         return found
 
     def _readers(self) -> tuple[ValueReader, ...]:
-        chosen: dict[str, tuple[str, _Level]] = {}
-        for level in self._levels.values():
-            name, type_ = self._column(level)
+        chosen: dict[str, tuple[str, Level]] = {}
+        for level, column in [(each, column) for each in self._levels.values() for column in each.columns]:
+            name, type_ = self._column(level, column)
             other = chosen[name][1] if name in chosen else None
-            if other is None or other.value_type is None:
+            if other is None or other.value_type(name) is None:
                 chosen[name] = (type_, level)
-            elif level.value_type not in (None, other.value_type):
+            elif level.value_type(name) not in (None, other.value_type(name)):
                 raise ConfigError(
                     f"{level.key}.value-type: column '{name}' has another one at {other.key}",
                     hint="the application passes one type for a column",
                 )
-        return tuple(value_reader(name, type_, level.value_type, level.key) for name, (type_, level) in chosen.items())
+        return tuple(
+            value_reader(name, type_, level.value_type(name), level.key) for name, (type_, level) in chosen.items()
+        )
 
-    def _choice(self, level: _Level, readers: Sequence[ValueReader], position: int) -> Choice:
-        reader = readers[position]
+    def _choice(self, level: Level, readers: Sequence[ValueReader], positions: tuple[int, ...]) -> Choice:
+        used = [readers[position] for position in positions]
+        reader = used[0]
         names = self._databases if level.name == "database" else self._tables
-        if level.algorithm == "INLINE":
-            bucket, name = self._inline(level, reader.java)
-            in_server = of_inline(str(level.props["algorithm-expression"]), self._bound_name(level), reader)
+        in_server = None
+        if level.algorithm in INLINES:
+            bucket, name = self._inline(level, used)
+            if level.algorithm == "INLINE":
+                expression = str(level.props["algorithm-expression"])
+                in_server = of_inline(expression, self._bound_name(level.columns[0]), reader)
+        elif level.algorithm == "INTERVAL":
+            interval = build_interval(level.props, level.key, names)
+            bucket, name = _function(level, interval, reader.java), interval.name
+            self._note_intervals(level, interval)
         else:
             algorithm = build_algorithm(level.algorithm, level.props, level.key)
             logical = self._table.rsplit(".", 1)[-1] if level.name == "table" else ""
@@ -148,35 +144,44 @@ class _Builder:
             self._check_buckets(level, algorithm, numbering, names)
             bucket, name = _function(level, algorithm, reader.java), _namer(algorithm, numbering)
             in_server = of_algorithm(algorithm, reader)
-        self._note_type(level, reader)
-        ordinals = _Ordinals(name, names, tell=level.algorithm != "INLINE")
-        return Choice(level.name, level.algorithm, position, bucket, ordinals, in_server)
+        for each in used:
+            self._note_type(level, each)
+        ordinals = _Ordinals(name, names, tell=level.algorithm not in INLINES)
+        return Choice(level.name, level.algorithm, positions, bucket, ordinals, in_server)
 
-    def _bound_name(self, level: _Level) -> str:
+    def _bound_name(self, column: str) -> str:
         """ShardingSphere names the variable as the database's strategy spells the column, if both use it."""
         database = self._levels.get("database")
-        if database is not None and database.column.lower() == level.column.lower():
-            return database.column
-        return level.column
+        spelled = {name.lower(): name for name in database.columns} if database else {}
+        return spelled.get(column.lower(), column)
 
-    def _inline(self, level: _Level, java: JavaType) -> tuple[Callable[[Any], Any], Callable[[Any], str]]:
+    def _inline(
+        self, level: Level, readers: Sequence[ValueReader]
+    ) -> tuple[Callable[[Any], Any], Callable[[Any], str]]:
         key = f"{level.key}.props"
-        _known(level.props, _INLINE_KEYS, key)
+        known(level.props, INLINE_KEYS if level.algorithm == "COMPLEX_INLINE" else INLINE_KEYS[:2], key)
         expression = level.props.get("algorithm-expression")
         if not isinstance(expression, str) or not expression.strip():
             raise ConfigError(f"{key}.algorithm-expression is missing or not a text")
+        counted = [name for name in str(level.props.get("sharding-columns", "")).split(",") if name]
+        if counted and len(counted) != len(level.columns):
+            raise ConfigError(
+                f"{key}.sharding-columns has {len(counted)} columns, and the strategy {len(level.columns)}",
+                hint="ShardingSphere refuses every row then",
+            )
+        bound = [self._bound_name(column) for column in level.columns]
         try:
-            return compile_inline(expression, self._bound_name(level), java)
+            return compile_inline(expression, {name: each.java for name, each in zip(bound, readers, strict=True)})
         except ConfigError as error:
             message = f"{key}.algorithm-expression: {error.message}"
             raise ConfigError(message, hint=error.hint) from None
 
-    def _check_buckets(self, level: _Level, algorithm: Algorithm, numbering: Numbering, names: list[str]) -> None:
-        known = set(names)
+    def _check_buckets(self, level: Level, algorithm: Algorithm, numbering: Numbering, names: list[str]) -> None:
+        there = set(names)
         if algorithm.complete:
             for bucket in range(min(algorithm.buckets, len(names) + 1)):
                 name = numbering.name(algorithm.suffix(bucket))
-                if name not in known:
+                if name not in there:
                     raise ConfigError(
                         f"{level.key}: {level.algorithm} gives '{name}', and no {level.name} of that name is "
                         "among the nodes",
@@ -191,10 +196,19 @@ class _Builder:
                 "in the strategies of tables; INLINE works there"
             )
 
-    def _note_type(self, level: _Level, reader: ValueReader) -> None:
-        if not reader.assumed or level.algorithm not in ("HASH_MOD", "INLINE"):
+    def _note_intervals(self, level: Level, interval: Interval) -> None:
+        if "datetime-upper" not in level.props:
+            self._notes.append(
+                f"{level.key}: without datetime-upper ShardingSphere finds no row after the start of the application; "
+                "here such a row goes where an application finds it that starts later"
+            )
+        elif missing := interval.without_name():
+            self._notes.append(f"{level.key}: no {level.name} for {', '.join(missing[:5])}: such a row blocks")
+
+    def _note_type(self, level: Level, reader: ValueReader) -> None:
+        if not reader.assumed or level.algorithm not in ("HASH_MOD", *INLINES):
             return
-        signed = "unsigned" not in self._column(level)[1].lower()
+        signed = "unsigned" not in self._column(level, reader.column)[1].lower()
         which = {
             JavaType.INTEGER: "negative values" if signed else "",
             JavaType.LONG: "negative values" if signed else "",
@@ -206,36 +220,6 @@ class _Builder:
                 f"{level.key}: column '{reader.column}' is taken as Java's {reader.java}; an application "
                 f"that passes another type may find {which} elsewhere (set value-type)"
             )
-
-
-def _known(mapping: Mapping[str, object], keys: Sequence[str], where: str) -> None:
-    unknown = next((key for key in mapping if key not in keys), None)
-    if unknown is not None:
-        raise ConfigError(f"{where}.{unknown} is not a known key", hint="known: " + ", ".join(keys))
-
-
-def _level(spec: Mapping[str, object], name: str, where: str) -> _Level | None:
-    written, key = spec.get(name), f"{where}.{name}"
-    if written is None:
-        return None
-    if not isinstance(written, Mapping):
-        raise ConfigError(f"{key} must be a mapping of {', '.join(_LEVEL_KEYS)}")
-    _known(written, _LEVEL_KEYS, key)
-    column, algorithm = written.get("column"), written.get("algorithm")
-    if not isinstance(column, str) or not column:
-        raise ConfigError(f"{key}.column is missing or not a text")
-    if not isinstance(algorithm, str) or algorithm.upper() not in ALGORITHMS:
-        raise ConfigError(
-            f"{key}.algorithm: {algorithm!r} is not supported",
-            hint="one of " + ", ".join(ALGORITHMS),
-        )
-    props = written.get("props") or {}
-    if not isinstance(props, Mapping):
-        raise ConfigError(f"{key}.props must be a mapping")
-    value_type = written.get("value-type")
-    if value_type is not None and not isinstance(value_type, str):
-        raise ConfigError(f"{key}.value-type must be the name of a Java type")
-    return _Level(name, key, column, algorithm.upper(), props, value_type)
 
 
 def _places(nodes: object, key: str) -> list[Place]:
@@ -287,7 +271,7 @@ def _reached(name: str, algorithm: Algorithm, numbering: Numbering) -> bool:
     return numbering.name(algorithm.suffix(int(digits))) == name
 
 
-def _function(level: _Level, algorithm: Algorithm, java: JavaType) -> Callable[[Any], int]:
+def _function(level: Level, algorithm: Algorithm | Interval, java: JavaType) -> Callable[[Any], int]:
     try:
         return algorithm.bucket(java)
     except ConfigError as error:

@@ -2,14 +2,14 @@
 
 Read: the `!SHARDING` rule with tables, autoTables, default strategies and sharding algorithms. Passed over:
 what does not decide where a row goes (data sources, key generators and their strategies, auditors, binding tables,
-`!SINGLE`, `!READWRITE_SPLITTING`, props). Refused by name: strategies other than `standard` and `none`, algorithms
-other than those of docs/sharding.md, tables under `!BROADCAST`, `!ENCRYPT`, `!SHADOW`, unknown keys.
+`!SINGLE`, `!READWRITE_SPLITTING`, props). Refused by name: strategies other than `standard`, `complex` and `none`,
+algorithms other than those of docs/sharding.md, tables under `!BROADCAST`, `!ENCRYPT`, `!SHADOW`, unknown keys.
 Source: ShardingSphere-JDBC 5.5.2, YAML configuration of data sharding, and the keys documented after it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,7 +29,7 @@ _TABLE_KEYS = frozenset(
     {"logicTable", "actualDataNodes", "databaseStrategy", "tableStrategy"} | {"keyGenerateStrategy", "auditStrategy"}
 )
 _AUTO_KEYS = frozenset({"logicTable", "actualDataSources", "shardingStrategy", "keyGenerateStrategy", "auditStrategy"})
-_AUTO_ALGORITHMS = ("MOD", "HASH_MOD", "VOLUME_RANGE", "BOUNDARY_RANGE")
+_AUTO_ALGORITHMS = ("MOD", "HASH_MOD", "VOLUME_RANGE", "BOUNDARY_RANGE", "AUTO_INTERVAL")
 _PASSED_OVER = frozenset(
     {"!SINGLE", "!READWRITE_SPLITTING", "!SQL_PARSER", "!SQL_TRANSLATOR", "!SQL_FEDERATION", "!TRANSACTION"}
     | {"!AUTHORITY", "!GLOBAL_CLOCK", "!LOGGING", "!CACHE", "!MASK"}
@@ -49,6 +49,7 @@ _NO_RULE = {
     "rule that its code follows as INLINE or COMPLEX_INLINE, by the columns it takes the value from",
     "CLASS_BASED": "a Java class decides, and no Java runs here; write what it computes as INLINE or COMPLEX_INLINE",
 }
+_STANDARD = (*_AUTO_ALGORITHMS, "INLINE", "INTERVAL")
 _MOST_TABLES = 100_000
 
 
@@ -201,18 +202,28 @@ class RuleFile:
         kind = next(iter(written), "none")
         if kind == "none":
             return None
+        if kind == "complex":
+            return self._complex(self._mapping(written[kind], f"{key}.complex"), f"{where}.complex")
         if kind != "standard":
-            hint = _NO_RULE["HINT_INLINE"] if kind == "hint" else "standard and none are"
+            hint = _NO_RULE["HINT_INLINE"] if kind == "hint" else "standard, complex and none are"
             raise ConfigError(f"{where}: the strategy '{kind}' is not supported", hint=hint)
         standard = self._mapping(written[kind], f"{key}.standard")
         _known(standard, frozenset({"shardingColumn", "shardingAlgorithmName"}), f"{where}.standard")
         column = standard.get("shardingColumn", self._rule.get("defaultShardingColumn"))
         if not isinstance(column, str):
             raise ConfigError(f"{where}.standard.shardingColumn is missing")
-        type_, props = self._algorithm(standard.get("shardingAlgorithmName"), f"{where}.standard")
+        type_, props = self._algorithm(standard.get("shardingAlgorithmName"), f"{where}.standard", _STANDARD)
         return {"column": column, "algorithm": type_, "props": props}
 
-    def _algorithm(self, name: object, where: str) -> tuple[str, dict[str, Any]]:
+    def _complex(self, written: dict[str, Any], where: str) -> dict[str, Any]:
+        _known(written, frozenset({"shardingColumns", "shardingAlgorithmName"}), where)
+        columns = written.get("shardingColumns")
+        if not isinstance(columns, str) or not columns.strip():
+            raise ConfigError(f"{where}.shardingColumns is missing", hint="several, with commas")
+        type_, props = self._algorithm(written.get("shardingAlgorithmName"), where, ("COMPLEX_INLINE",))
+        return {"columns": [name.strip() for name in columns.split(",")], "algorithm": type_, "props": props}
+
+    def _algorithm(self, name: object, where: str, supported: Sequence[str]) -> tuple[str, dict[str, Any]]:
         algorithms = self._mapping(self._rule.get("shardingAlgorithms"), "shardingAlgorithms")
         if name not in algorithms:
             raise ConfigError(f"{where}.shardingAlgorithmName: there is no algorithm '{name}'")
@@ -220,10 +231,10 @@ class RuleFile:
         written = self._mapping(algorithms[str(name)], key)
         _known(written, frozenset({"type", "props"}), f"{self._name}: {key}")
         type_ = str(written.get("type")).upper()
-        if type_ not in (*_AUTO_ALGORITHMS, "INLINE"):
-            supported = ", ".join((*_AUTO_ALGORITHMS, "INLINE"))
+        if type_ not in supported:
+            kind = where.rpartition(".")[2]
             message = f"{self._name}: {key}.type: the algorithm '{written.get('type')}' is not supported"
-            raise ConfigError(message, hint=_NO_RULE.get(type_, f"supported: {supported}"))
+            raise ConfigError(message, hint=_NO_RULE.get(type_, f"{kind} takes {', '.join(supported)}"))
         return type_, self._mapping(written.get("props"), f"{key}.props")
 
 
@@ -241,6 +252,12 @@ def _with_value_types(spec: dict[str, object], value_types: Mapping[str, str]) -
     by_column = {column.lower(): type_ for column, type_ in value_types.items()}
     for level in ("database", "table"):
         written = spec.get(level)
-        if isinstance(written, dict) and written["column"].lower() in by_column:
-            spec[level] = {**written, "value-type": by_column[written["column"].lower()]}
+        if not isinstance(written, dict):
+            continue
+        columns = written.get("columns") or [written["column"]]
+        types = {column: by_column[column.lower()] for column in columns if column.lower() in by_column}
+        if "columns" in written and types:
+            spec[level] = {**written, "value-types": types}
+        elif types:
+            spec[level] = {**written, "value-type": types[written["column"]]}
     return spec

@@ -83,7 +83,7 @@ PIECES = st.sampled_from([*WORDS.split(), " ", " as int"])
 )
 def test_what_is_not_supported_is_refused_by_name(expression: str, message: str) -> None:
     with pytest.raises(ConfigError) as refused:
-        compile_inline(expression, "x", JavaType.LONG)
+        compile_inline(expression, {"x": JavaType.LONG})
     if "\n" in expression:
         assert "over several lines is refused" in str(refused.value)
     else:
@@ -93,18 +93,18 @@ def test_what_is_not_supported_is_refused_by_name(expression: str, message: str)
 @pytest.mark.parametrize("column", ["owner", "delegate", "it", "UUID", "Math", "a b", "1x", "a-b"])
 def test_column_names_that_mean_something_else_to_groovy_are_refused(column: str) -> None:
     with pytest.raises(ConfigError, match="cannot be used in a Groovy expression"):
-        compile_inline(f"t_${{{column}}}", column, JavaType.LONG)
+        compile_inline(f"t_${{{column}}}", {column: JavaType.LONG})
 
 
 @pytest.mark.parametrize("column", ["in", "default", "class"])
 def test_keywords_of_groovy_are_no_column_names(column: str) -> None:
     with pytest.raises(ConfigError, match=f"Groovy's '{column}' is not supported here"):
-        compile_inline(f"t_${{{column}}}", column, JavaType.LONG)
+        compile_inline(f"t_${{{column}}}", {column: JavaType.LONG})
 
 
 def test_dates_are_not_computed_with() -> None:
     with pytest.raises(ConfigError, match="INLINE does not work on a LocalDate here"):
-        compile_inline("t_${x}", "x", JavaType.LOCAL_DATE)
+        compile_inline("t_${x}", {"x": JavaType.LOCAL_DATE})
 
 
 @pytest.mark.parametrize(
@@ -130,7 +130,7 @@ def test_lists_of_nodes_refuse_by_name(nodes: str, message: str) -> None:
 @example("${x << x << x}", JavaType.LONG)
 def test_any_text_is_a_rule_or_a_config_error(text: str, java: JavaType) -> None:
     with contextlib.suppress(ConfigError):
-        key, show = compile_inline(text, "x", java)
+        key, show = compile_inline(text, {"x": java})
         value = 5 if java is JavaType.LONG else "5"
         with contextlib.suppress(ValueError, ArithmeticError):  # what a rule turns into StopError
             assert isinstance(show(key(value)), str)

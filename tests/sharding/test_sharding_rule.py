@@ -335,6 +335,12 @@ def level(**changes: Any) -> dict[str, Any]:
     return {"nodes": NODES, "database": BY_MOD, "table": {**BY_MOD, **changes}}
 
 
+def pairs(**more: Any) -> dict[str, Any]:
+    table = {"columns": ["USER_ID", "note"], "algorithm": "COMPLEX_INLINE", **more}
+    table.setdefault("props", {"algorithm-expression": "orders_${(USER_ID + note.length()) % 4}"})
+    return {"nodes": "ds_0.orders_${0..3}", "table": table}
+
+
 def mod(**props: Any) -> dict[str, Any]:
     return level(props={"sharding-count": 4, **props})
 
@@ -372,7 +378,7 @@ def volume(lower: Any, upper: Any, size: Any) -> dict[str, Any]:
         ({"nodes": NODES, "database": "MOD"}, "sharding.database must be a mapping"),
         (level(column=""), "sharding.table.column is missing"),
         (level(column="nope"), "sharding.table.column: table 'orders' has no column 'nope'"),
-        (level(algorithm="INTERVAL"), "sharding.table.algorithm: 'INTERVAL' is not supported (one of MOD,"),
+        (level(algorithm="COSID_MOD"), "sharding.table.algorithm: 'COSID_MOD' is not supported (one of MOD,"),
         (level(props=4), "sharding.table.props must be a mapping"),
         (level(**{"value-type": 4}), "sharding.table.value-type must be the name of a Java type"),
         (
@@ -416,6 +422,29 @@ def volume(lower: Any, upper: Any, size: Any) -> dict[str, Any]:
             level(algorithm="INLINE", props={"algorithm-expression": "t_${other % 4}"}),
             "sharding.table.props.algorithm-expression: 'other' is not the sharding column 'user_id'",
         ),
+        (
+            pairs(props={"algorithm-expression": "t_${id}"}),
+            "sharding.table.props.algorithm-expression: 'id' is not one of USER_ID, note as the rule spells it",
+        ),
+        (
+            pairs(props={"algorithm-expression": "t_${1}"}),
+            "algorithm-expression: the expression does not use the column 'USER_ID' or 'note'",
+        ),
+        (
+            pairs(props={"algorithm-expression": "t_$note", "sharding-columns": "note"}),
+            "sharding.table.props.sharding-columns has 1 columns, and the strategy 2 (ShardingSphere refuses every row",
+        ),
+        (pairs(columns=["note", "NOTE"]), "sharding.table.columns has a column twice"),
+        (pairs(columns="note"), "sharding.table.columns is not a list of names"),
+        (pairs(columns=["note", "other"]), "table 'orders' has no column 'other'"),
+        (pairs(column="note"), "sharding.table.column is missing or not a text (COMPLEX_INLINE takes columns: [a, b])"),
+        (level(columns=["note"]), "sharding.table.column is missing or not a text (columns: is for COMPLEX_INLINE)"),
+        (pairs(**{"value-type": "Long"}), "sharding.table.value-type must be the name of a Java type, of one column"),
+        (
+            pairs(**{"value-types": {"id": "Long"}}),
+            "sharding.table.value-types has 'id', which is not among the columns",
+        ),
+        (pairs(**{"value-types": ["Long"]}), "sharding.table.value-types gives Java types by column"),
     ],
 )
 def test_a_wrong_key_is_named(spec: dict[str, Any], message: str) -> None:
@@ -423,6 +452,38 @@ def test_a_wrong_key_is_named(spec: dict[str, Any], message: str) -> None:
         build_rule(spec, "orders", TYPES)
     assert str(refused.value).startswith("table 'orders': sharding")
     assert message in str(refused.value)
+
+
+def test_one_expression_sees_several_columns() -> None:
+    rule = pickle.loads(pickle.dumps(build_rule(pairs(), "orders", TYPES)))  # noqa: S301  our own
+    assert rule.columns == ("user_id", "note")
+    assert rule.route({"id": "1", "user_id": "2", "note": "abc"}) == Place("ds_0", "orders_1")
+    assert rule.route_many([["0", "7", "2"], ["", "a", "😀"]]) == [0, 0, 0]  # Java counts two units
+    assert rule.condition(0) is None
+    assert rule.routes_alike("note", "varchar(9)")
+    assert not rule.routes_alike("user_id", "varchar(9)")
+    with pytest.raises(StopError, match="NULL in the sharding column note"):
+        rule.route({"user_id": "2", "note": None})
+    with pytest.raises(StopError) as no_place:
+        rule.route({"user_id": "-3", "note": "secret"[:1]})
+    assert "columns user_id (Java Long), note (Java String): no table by COMPLEX_INLINE: it gives a name" in str(
+        no_place.value
+    )
+
+
+def test_columns_of_one_expression_have_java_types_of_their_own() -> None:
+    props = {"algorithm-expression": "orders_${(USER_ID.hashCode() + note.hashCode()) % 4}", "sharding-columns": "a,b"}
+    row = {"user_id": "-1", "note": ""}
+    with pytest.raises(StopError):  # -1 as an Integer
+        build_rule(pairs(props=props, **{"value-types": {"user_id": "Integer"}}), "orders", TYPES).route(row)
+    assert build_rule(pairs(props=props), "orders", TYPES).route(row).table == "orders_0"  # 0 as a Long
+
+
+def test_the_databases_spelling_names_the_variables_of_several_columns_too() -> None:
+    database = {**pairs()["table"], "props": {"algorithm-expression": "ds_${USER_ID % 2}"}}
+    table = {"column": "user_id", "algorithm": "INLINE", "props": {"algorithm-expression": "t_${USER_ID % 2}"}}
+    spec = {"nodes": "ds_${0..1}.t_${0..1}", "database": database, "table": table}
+    assert str(build_rule(spec, "t", TYPES).route({"user_id": "3", "note": "x"})) == "ds_1.t_1"
 
 
 def test_one_column_has_one_value_type() -> None:

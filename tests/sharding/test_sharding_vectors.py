@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ COLUMN_TYPE = {
     "String": "varchar(200)",
     "LocalDate": "date",
     "LocalDateTime": "datetime(6)",
+    "Timestamp": "datetime(6)",
 }
 """A MySQL type for each Java type, wide enough for every vector."""
 Vectors = dict[str, Any]
@@ -39,6 +41,8 @@ def test_there_are_thousands_of_vectors(vectors: Vectors) -> None:
     assert sum(len(case["out"]) for case in vectors["routes"]) > 40_000
     assert sum(len(out) for case in vectors["expressions"] for out in case["out"].values()) > 10_000
     values = [value for values in vectors["values"].values() for value in values]
+    assert sum(len(case["out"]) for case in vectors["intervals"]) > 25_000
+    assert sum(len(case["out"]) for case in vectors["columns"]) > 7_000
     assert {"-9223372036854775808", "18446744073709551615", "a😀b", "2024-01-15"} <= set(values)
 
 
@@ -79,7 +83,7 @@ def test_numbered_algorithms_pick_the_same_place(vectors: Vectors) -> None:
 def test_inline_expressions_give_the_same_name(vectors: Vectors) -> None:
     for case in vectors["expressions"]:
         for name, expected in case["out"].items():
-            key, show = compile_inline(case["expression"], "x", JavaType(name))
+            key, show = compile_inline(case["expression"], {"x": JavaType(name)})
             reader = value_reader("x", COLUMN_TYPE[name], name, "test")
             for value, answer in zip(vectors["few"][name], expected, strict=True):
                 try:
@@ -89,6 +93,41 @@ def test_inline_expressions_give_the_same_name(vectors: Vectors) -> None:
                         continue
                     ours = None
                 assert ours == answer, f"{case['expression']} for {name} {value!r}"
+
+
+def test_expressions_over_two_columns_give_the_same_name(vectors: Vectors) -> None:
+    for case in vectors["columns"]:
+        types = dict(zip("ab", case["types"], strict=True))
+        key, show = compile_inline(case["expression"], {name: JavaType(java) for name, java in types.items()})
+        read = {name: value_reader("x", COLUMN_TYPE[java], java, "test").read for name, java in types.items()}
+        pairs = product(*(read[name](vectors["few"][java]) for name, java in types.items()))
+        for pair, answer in zip(pairs, case["out"], strict=True):
+            try:
+                ours = from_units(show(key(pair)))
+            except (JavaError, ArithmeticError):
+                ours = None
+            assert ours == answer, f"{case['expression']} for {types} {pair}"
+
+
+def test_moments_pick_the_same_place(vectors: Vectors) -> None:
+    never = set()
+    for case in vectors["intervals"]:
+        java, what = case["type"], f"{case['algorithm']} {case['props']} {case['nodes']} {case['type']}"
+        level = {"column": "x", "algorithm": case["algorithm"], "props": case["props"], "value-type": java}
+        try:
+            rule = build_rule({"nodes": case["nodes"], case["level"]: level}, case["table"], {"x": COLUMN_TYPE[java]})
+        except ConfigError:
+            if {*case["out"]} != {"!"}:
+                raise
+            never.add((case["algorithm"], java))
+            continue
+        for moment, expected in zip(vectors["moments"][java], case["out"], strict=True):
+            try:
+                answer = DIGITS[rule.route_many([[moment]])[0]]
+            except StopError:
+                answer = "-!"
+            assert expected in answer, f"{what}: {moment!r}"
+    assert never == {("AUTO_INTERVAL", "LocalDate"), ("AUTO_INTERVAL", "LocalDateTime"), ("INTERVAL", "LocalDate")}
 
 
 @pytest.mark.parametrize("special", ["9223372036854775808", "18446744073709551615"])

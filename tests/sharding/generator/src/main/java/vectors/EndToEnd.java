@@ -24,6 +24,10 @@ final class EndToEnd {
 
     private static final List<String> TEXTS = Arrays.asList("5", "abc", "ORD20240115-000042", "a😀b", "Straße");
 
+    private static final List<String> MOMENTS = Arrays.asList("2024-01-01 00:00:00", "2023-12-31 23:59:59",
+        "2024-02-29 23:59:59.999999", "2024-03-01 00:00:00", "2024-12-31 23:59:59", "2025-01-01 00:00:00",
+        "2024-02-27 00:00:00", "2024-02-28 00:07:11", "2024-02-28 00:07:12", "2024-02-28 00:07:13");
+
     private final List<List<String>> result = new ArrayList<>();
 
     private int id;
@@ -38,6 +42,66 @@ final class EndToEnd {
         run(new File(folder, "auto.yaml"), "by_volume", "DECIMAL(30)", NUMBERS);
         run(new File(folder, "auto.yaml"), "by_boundary", "DECIMAL(30)", NUMBERS);
         return result;
+    }
+
+    /** Rows by more than one column, or by moments: file, table, then type and text of each value, then the place. */
+    List<List<String>> wide(File folder) throws Exception {
+        result.clear();
+        File file = new File(folder, "columns.yaml");
+        DataSource dataSource = YamlShardingSphereDataSourceFactory.createDataSource(file);
+        try (Connection connection = dataSource.getConnection(); Statement statement = connection.createStatement()) {
+            statement.execute("CREATE TABLE pairs (id INT PRIMARY KEY, user_id DECIMAL(30), kind VARCHAR(9))");
+            for (String kind : new String[] {"a", "b", "ab", "", "A"}) {
+                for (String number : NUMBERS) {
+                    if (new BigInteger(number).bitLength() < 64) {
+                        wideRow(file, connection, "pairs", "user_id, kind", "Long", number, "String", kind);
+                    }
+                    wideRow(file, connection, "pairs", "kind, user_id", "String", kind, "BigInteger", number);
+                    wideRow(file, connection, "pairs", "user_id, kind", "literal", number, "literal", "'" + kind + "'");
+                }
+            }
+            wideRow(file, connection, "pairs", "user_id, kind", "literal", "1", "literal", "NULL");
+            statement.execute("CREATE TABLE monthly (id INT PRIMARY KEY, made TIMESTAMP(6))");
+            statement.execute("CREATE TABLE daily (id INT PRIMARY KEY, made TIMESTAMP(6))");
+            for (String table : new String[] {"monthly", "daily"}) {
+                for (String moment : MOMENTS) {
+                    for (String type : new String[] {"String", "Timestamp", "LocalDateTime"}) {
+                        wideRow(file, connection, table, "made", type, moment);
+                    }
+                    wideRow(file, connection, table, "made", "literal", "'" + moment + "'");
+                }
+            }
+        }
+        return result;
+    }
+
+    private void wideRow(File file, Connection connection, String table, String columns, String... typesAndTexts)
+        throws SQLException {
+        id++;
+        StringBuilder marks = new StringBuilder();
+        List<Object> values = new ArrayList<>();
+        for (int i = 0; i < typesAndTexts.length; i += 2) {
+            boolean literal = typesAndTexts[i].equals("literal");
+            marks.append(", ").append(literal ? typesAndTexts[i + 1] : "?");
+            if (!literal) {
+                values.add(Values.parse(typesAndTexts[i], typesAndTexts[i + 1]));
+            }
+        }
+        String place = null;
+        try (PreparedStatement statement = connection.prepareStatement(
+            "INSERT INTO " + table + " (id, " + columns + ") VALUES (" + id + marks + ")")) {
+            for (int i = 0; i < values.size(); i++) {
+                statement.setObject(i + 1, values.get(i));
+            }
+            statement.execute();
+            place = find(table);
+        } catch (final SQLException | RuntimeException ex) {
+            System.err.println(table + " " + Arrays.asList(typesAndTexts) + ": " + ex.getMessage());
+        }
+        List<String> row = new ArrayList<>(Arrays.asList(file.getName(), table, columns));
+        row.addAll(Arrays.asList(typesAndTexts));
+        row.add(place);
+        result.add(row);
     }
 
     private void run(File file, String table, String type, List<String> values) throws Exception {

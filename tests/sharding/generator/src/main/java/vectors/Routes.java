@@ -93,7 +93,7 @@ final class Routes {
     }
 
     @SuppressWarnings("unchecked")
-    private static String answers(Map<String, Object> given, List<String> values) {
+    static String answers(Map<String, Object> given, List<String> values) {
         List<String> nodes = InlineExpressionParserFactory.newInstance((String) given.get("nodes")).splitAndEvaluate();
         Collection<String> databases = nodes.stream().map(node -> node.split("\\.")[0])
             .collect(Collectors.toCollection(LinkedHashSet::new));

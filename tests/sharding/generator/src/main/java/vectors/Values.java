@@ -63,6 +63,8 @@ final class Values {
                 return LocalDate.parse(text);
             case "LocalDateTime":
                 return LocalDateTime.parse(text.replace(' ', 'T'));
+            case "Timestamp":
+                return Moments.timestamp(text);
             default:
                 return text;
         }

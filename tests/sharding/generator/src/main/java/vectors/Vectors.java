@@ -10,6 +10,7 @@ import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.TimeZone;
 
 /** Writes the vectors: arguments are the file to write and the folder of rule files. */
 public final class Vectors {
@@ -18,15 +19,20 @@ public final class Vectors {
         .configure(JsonGenerator.Feature.ESCAPE_NON_ASCII, true);
 
     public static void main(final String[] args) throws Exception {
+        TimeZone.setDefault(TimeZone.getTimeZone("UTC"));
         Map<String, List<?>> lists = new LinkedHashMap<>();
         lists.put("routes", new Routes().numbered());
         lists.put("expressions", new Expressions().all());
+        lists.put("columns", new Columns().all());
+        lists.put("intervals", new Intervals().all());
         lists.put("rows", new EndToEnd().all(new File(args[1])));
+        lists.put("wide", new EndToEnd().wide(new File(args[1])));
         Map<String, Object> plain = new LinkedHashMap<>();
         plain.put("shardingsphere", "5.5.2");
         plain.put("java", System.getProperty("java.specification.version"));
         plain.put("values", Values.all());
         plain.put("few", Values.few());
+        plain.put("moments", Moments.all());
         plain.put("hashes", hashes());
         plain.put("nodes", Routes.nodes());
         List<String> parts = new ArrayList<>();
