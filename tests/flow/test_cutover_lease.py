@@ -67,7 +67,7 @@ def late_freeze(one: Switched, tmp_path: Path) -> None:
     wrote the version of its own run over that of the next one, which had switched."""
     flow, held = one.flow, tmp_path / "held-freeze"
     late = Child("late-freeze", tmp_path / "late-freeze.log", Path.cwd())
-    line = launcher.command(flow.migration, "hold", "migrate.cutover.side_roles:Written.freeze", 1, "cutover")
+    line = launcher.command(flow.migration, "hold", "migrate.cutover.side_roles:WrittenDatabases.freeze", 1, "cutover")
     late.start(line, {**flow.migration.environment, "HELD_AT": str(held)})
     wait(held.exists, "the cutover to come to the roles")
     os.kill(late.pid, signal.SIGSTOP)

@@ -17,7 +17,7 @@ from migrate.mysql import unprinted
 from migrate.preflight.result import Verdict
 from migrate.preflight.schema import tables
 from migrate.preflight.server import grants
-from migrate.publish.configured_start import Finder
+from migrate.publish.configured_start import StartFinder
 from migrate.publish.log.gtid import parse
 from migrate.settings import Source
 from sandbox.database import DatabaseServer
@@ -73,7 +73,7 @@ def test_a_gtid_set_is_held_against_all_that_the_server_executed(old: DatabaseSe
     with session(old) as connection:
         ((executed,),) = connection.query("SELECT @@GLOBAL.gtid_executed")
         source = Source(name="s", **address(old))
-        finder = Finder(source, 99, connection)
+        finder = StartFinder(source, 99, connection)
         finder._refuse_unknown(parse(executed, "mysql"))
         with pytest.raises(StopError, match="does not have all of"):
             finder._refuse_unknown(parse(executed.split(":")[0] + ":1-999", "mysql"))
