@@ -151,7 +151,7 @@ def _of_blocker(one: Blocker, kind: Kind, seconds: float) -> Condition:
     remedy = f"migrate {one.remedy}" if one.remedy else _STATUS
     message = told(one)
     if one.kind is Held.STOPPED:  # its reason may name a row's key, which is not for a service elsewhere
-        message = f"{one.subject} stands still ({one.facts['code'] or 'unknown'}): `migrate status` says why"
+        message = f"{one.subject} is stopped ({one.facts['code'] or 'unknown'}): `migrate status` says why"
     return Condition(kind, one.subject[:255], message, seconds, remedy)
 
 

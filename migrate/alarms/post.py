@@ -19,7 +19,7 @@ log = structlog.get_logger("migrate.alarms")
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class TakenLetter:
     receiver: str
     letter: Letter
 
@@ -29,7 +29,7 @@ class Post:
         """arrived: called from the threads whenever a receiver has taken a letter."""
         self._settings = settings
         self._arrived = arrived
-        self._taken: queue.SimpleQueue[Taken] = queue.SimpleQueue()
+        self._taken: queue.SimpleQueue[TakenLetter] = queue.SimpleQueue()
         self._busy: dict[str, threading.Thread] = {}
 
     def send(self, receiver: Receiver, letters: Iterable[Letter]) -> None:
@@ -41,7 +41,7 @@ class Post:
         self._busy[receiver.name] = thread
         thread.start()
 
-    def taken(self) -> list[Taken]:
+    def taken(self) -> list[TakenLetter]:
         """Since this was asked last."""
         found = []
         while not self._taken.empty():
@@ -69,5 +69,5 @@ class Post:
                 log.error("a receiver met a defect", **about, error=defect(error))
                 return
             log.info("an alarm was sent", **about, status=letter.status.value)
-            self._taken.put(Taken(receiver.name, letter))
+            self._taken.put(TakenLetter(receiver.name, letter))
             self._arrived()

@@ -38,12 +38,12 @@ def watch(settings: Settings) -> None:
         held = runtime.leases.wait(process_names.ALARMS, runtime.stop)
         if held is not None:
             runtime.works()
-            Watch(runtime, held).run()
+            AlarmLoop(runtime, held).run()
 
     run_process(settings, process_names.ALARMS, body)
 
 
-class Watch:
+class AlarmLoop:
     def __init__(self, runtime: Runtime, held: HeldLease) -> None:
         self._runtime = runtime
         self._settings = runtime.settings

@@ -36,7 +36,7 @@ Without = Annotated[
     list[str] | None,
     typer.Option(
         metavar="SERVER",
-        help="Continue without a server that is lost for good; its last writes are lost too. Without --yes a dry run,"
+        help="Continue without a server that is lost for good; its last writes are lost too. The default is a dry run,"
         " which shows up to which place its writes are kept. Repeatable.",
     ),
 ]

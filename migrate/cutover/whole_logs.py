@@ -14,7 +14,7 @@ from migrate.cutover.left_server import LeftServer, side_by_side
 from migrate.model.errors import PreflightError
 from migrate.mysql import left_out
 from migrate.mysql.errors import explained
-from migrate.mysql.left_out import LeftOut
+from migrate.mysql.left_out import LogGap
 from migrate.mysql.server_start import started
 from migrate.state import server_start
 from migrate.target.routing import Plan
@@ -28,7 +28,7 @@ def refuse_holes(state: sa.Engine, stream: str, plan: Plan, servers: Sequence[Le
     stream: by name, whose sources these servers are; plan: of it.
     """
 
-    def look(server: LeftServer) -> tuple[int, LeftOut | None]:
+    def look(server: LeftServer) -> tuple[int, LogGap | None]:
         databases = {id_[1] for id_ in plan.tables if id_[0] == server.name}
         with explained(server.acts.name):
             return started(server.acts), left_out.of(server.acts, databases)

@@ -25,7 +25,7 @@ set_aside = Counter(
     "migrate_set_aside", "What was gone on without, as a person asked for it", ["what"], registry=REGISTRY
 )
 partition_stops = Counter(
-    "migrate_partition_stops", "How often a partition came to stand still for another reason", registry=REGISTRY
+    "migrate_partition_stops", "How often a partition stopped for another reason", registry=REGISTRY
 )
 merge_seconds = Histogram("migrate_merge_seconds", "Time of a merge", buckets=TIMES, registry=REGISTRY)
 transaction_seconds = Histogram(

@@ -38,7 +38,7 @@ class Delivered(Protocol):
     waits: list[float]
 
 
-class Published:
+class PublisherMetrics:
     """Of one source."""
 
     def __init__(self, source: str, file: str, pos: int) -> None:

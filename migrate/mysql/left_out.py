@@ -16,19 +16,19 @@ from migrate.mysql.errors import ACCESS_DENIED, number
 NO_LOG = "start it with log_bin; what it wrote meanwhile is in no log: after that `migrate verify`, all tables"
 
 
-class LeftOut(NamedTuple):
+class LogGap(NamedTuple):
     """In words, with the server's name; and what mends it."""
 
     told: str
     mend: str
 
 
-def of(connection: Connection, databases: Collection[str]) -> LeftOut | None:
+def of(connection: Connection, databases: Collection[str]) -> LogGap | None:
     """None where all is logged, as far as the account is shown it. Raises pymysql.MySQLError."""
     return filtered(connection, databases) or replicated(connection)
 
 
-def filtered(connection: Connection, databases: Collection[str]) -> LeftOut | None:
+def filtered(connection: Connection, databases: Collection[str]) -> LogGap | None:
     """By the columns Binlog_Do_DB and Binlog_Ignore_DB. The second counts only where the first is empty (MySQL manual,
     "Evaluation of Database-Level Replication and Binary Logging Options"). A server that had to give its log up shows
     `log_bin` as before, and no end of a log (MySQL manual, "binlog_error_action")."""
@@ -36,7 +36,7 @@ def filtered(connection: Connection, databases: Collection[str]) -> LeftOut | No
     if rows is None:
         return None  # the account lacks what every source needs, which the check of grants tells
     if not rows:
-        return LeftOut(f"{connection.name} writes no binlog", "start it with log_bin")
+        return LogGap(f"{connection.name} writes no binlog", "start it with log_bin")
     logged, ignored = ({name for name in str(column or "").split(",") if name} for column in rows[0][2:4])
     option = "binlog_do_db" if logged else "binlog_ignore_db"
     left_out = sorted(set(databases) - logged if logged else ignored.intersection(databases))
@@ -45,10 +45,10 @@ def filtered(connection: Connection, databases: Collection[str]) -> LeftOut | No
     told = f"{connection.name}: {option} keeps changes of {', '.join(left_out)} out of the binlog"
     change = f"add {option} = NAME for each" if logged else f"take {option} out for them"
     mend = f"{change} in the server's option file, and restart it; or leave their tables out of the config"
-    return LeftOut(told, mend)
+    return LogGap(told, mend)
 
 
-def replicated(connection: Connection) -> LeftOut | None:
+def replicated(connection: Connection) -> LogGap | None:
     """A replica, or a node of a Galera cluster, which has no channel, whose binlog has its own changes alone."""
     name = capabilities.logs_replicated(connection)
     if not leaves_replicated_out(connection):
@@ -56,11 +56,11 @@ def replicated(connection: Connection) -> LeftOut | None:
     mend = f"{name} = ON in the server's option file, and restart it"
     if show_variables(connection, "wsrep_on").get("wsrep_on", "OFF").upper() in ("ON", "1"):
         told = f"{connection.name} is a node of a Galera cluster with {name} OFF: its binlog lacks other nodes' writes"
-        return LeftOut(told, mend)
+        return LogGap(told, mend)
     found = channels(connection)
     if found or (found is None and _replicates(connection)):
         told = f"{connection.name} is a replica with {name} OFF: its binlog lacks what it replicates"
-        return LeftOut(told, f"{mend}; or take the server that it replicates for source")
+        return LogGap(told, f"{mend}; or take the server that it replicates for source")
     return None
 
 

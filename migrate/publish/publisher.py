@@ -12,7 +12,7 @@ import sqlalchemy as sa
 import structlog
 
 from migrate.kafka.producer import AcknowledgedLost, DeliveryFailed, OrderedProducer
-from migrate.metrics.publisher import Published
+from migrate.metrics.publisher import PublisherMetrics
 from migrate.model.errors import MigrateError
 from migrate.model.table import Table
 from migrate.publish import start_position
@@ -75,7 +75,7 @@ class Publisher:
         self._keeper.begin(self._position)
         self._acknowledged.refuse_lost(self._position)
         self._batches = Batches(self._position, self._resume.gtids, settings.publish.outstanding_bytes)
-        self._published = Published(source, self._position.file, self._position.pos)
+        self._published = PublisherMetrics(source, self._position.file, self._position.pos)
         self._history = History(settings, self._opened.source, planned, state, self._keeper.writes)
         self._outbox = Outbox(self._batches, self._producer, settings.publish)
 

@@ -17,7 +17,7 @@ class When(Section):
     """Each None: no such alarm."""
 
     stopped_seconds: _Over = 0.0
-    """A process stands still, or a partition."""
+    """A process or a partition is stopped."""
     missing_seconds: _Over = 60.0
     """No process of a kind runs."""
     unreachable_seconds: _Over = 60.0

@@ -28,7 +28,7 @@ def of_source(now: datetime, caught_up: bool, *delivered_until: datetime | None)
 
 
 @dataclass(frozen=True, slots=True)
-class Published:
+class PublishedReach:
     """What the publishers of a migration have stored.
 
     reach: by source, the incarnation and newest file that messages may be from. in_order: there is one source, and it
@@ -53,7 +53,7 @@ def of_partition(
     partition: int,
     consumed: int,
     event_ms: int,
-    published: Published,
+    published: PublishedReach,
 ) -> float:
     """Seconds since the commit of the first change that waits in a partition, as its message says.
 

@@ -14,7 +14,7 @@ from migrate.state import migration as migrations
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class LeaseMeasure:
     """A lease. holder: host and process id; taken: how often it was."""
 
     holder: str
@@ -26,7 +26,9 @@ class Measures:
     """Ages in seconds, by the state server; None where there is nothing of that age."""
 
     chunks: Mapping[str, int] = field(default_factory=dict)  # by state
-    leases: Mapping[str, Held] = field(default_factory=dict)  # the last holder of each, also of one that ran out
+    leases: Mapping[str, LeaseMeasure] = field(
+        default_factory=dict
+    )  # the last holder of each, also once it ran out
     failovers: Mapping[str, int] = field(default_factory=dict)  # by source, how many
     verified: verification.FinishedVerification | None = None  # the newest finished verification
     verified_age: float | None = None
@@ -49,7 +51,7 @@ def read(connection: sa.Connection, settings: Settings) -> Measures:
     began = verification.started(connection, since) if since else None
     return Measures(
         chunks=_chunks(connection, name),
-        leases={row[0]: Held(row[1].rpartition(":")[0], int(row[2])) for row in leases if row[0] in wanted},
+        leases={row[0]: LeaseMeasure(row[1].rpartition(":")[0], int(row[2])) for row in leases if row[0] in wanted},
         failovers={source.name: len(failover.every(connection, name, source.name)) for source in settings.sources},
         verified=verified,
         verified_age=(now - verified.finished).total_seconds() if verified else None,

@@ -102,7 +102,7 @@ def read(
         }
         reaches = {name: position.reach(connection, settings.name, name) for name in stored}
         known_reaches = {name: reach for name, reach in reaches.items() if reach is not None}
-        published = lag.Published(known_reaches, len(stored) == 1 and not any(replaying.values()))
+        published = lag.PublishedReach(known_reaches, len(stored) == 1 and not any(replaying.values()))
     for name, where in stored.items():
         source = settings.source(name)
         end, problem = _source_end(source, where, upto[name] if upto else None)
@@ -269,7 +269,7 @@ def _partitions(
     totals: dict[Partition, record.ConsumedTotal],
     status: Snapshot,
     now: datetime,
-    published: lag.Published,
+    published: lag.PublishedReach,
 ) -> float:
     """Take in every partition; returns the age in seconds of the oldest change that waits in one."""
     reader, oldest = PartitionReader(settings.kafka, f"{settings.group}.status"), 0.0

@@ -14,7 +14,7 @@ from migrate.settings import Settings
 from migrate.state import stop_reason
 from migrate.state.reached import LostMessages
 from migrate.status.look import Look
-from migrate.status.measures import Held
+from migrate.status.measures import LeaseMeasure
 from migrate.status.snapshot import PartitionStatus
 from tests.alarms.looks import AT, settings_of, verified, well, with_measures
 
@@ -42,13 +42,13 @@ def behind(**partition: Any) -> Look:
 
 def moved(holder: str) -> Look:
     look = well()
-    return with_measures(look, leases={**look.measures.leases, LEASE: Held(holder, 2)})
+    return with_measures(look, leases={**look.measures.leases, LEASE: LeaseMeasure(holder, 2)})
 
 
 PARTITION = stop_reason.of_partition("t", 0)
 LEADING = well().now.leading
 CASES: list[tuple[str, list[Look], Kind, str]] = [
-    ("a partition stands still", [halted(PARTITION)], Kind.BLOCKED, PARTITION),
+    ("a partition is stopped", [halted(PARTITION)], Kind.BLOCKED, PARTITION),
     ("a process stopped", [halted("check")], Kind.STOPPED, "check"),
     ("a topic is gone", [well(gone={"t"})], Kind.STOPPED, "t"),
     ("no publisher", [well(leading={k: v for k, v in LEADING.items() if k != LEASE})], Kind.MISSING, LEASE),

@@ -20,7 +20,7 @@ from migrate.state.verification import FinishedVerification
 from migrate.status import exported
 from migrate.status.blocker import Blocker, Kind
 from migrate.status.look import Look
-from migrate.status.measures import Held, Measures
+from migrate.status.measures import LeaseMeasure, Measures
 from migrate.status.snapshot import PartitionStatus, Snapshot, SourceStatus
 from migrate.status.stage import Stage
 from migrate.status.table_state import TableState
@@ -47,7 +47,7 @@ def full() -> Look:
     )
     measures = Measures(
         {"done": 2},
-        {"commit": Held("host:3", 4)},
+        {"commit": LeaseMeasure("host:3", 4)},
         {"main": 1},
         FinishedVerification(1, _AT, _AT, 1, 50, 2, 0),
         60.0,

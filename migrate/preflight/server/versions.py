@@ -11,7 +11,7 @@ LEAST = {"mysql": (8, 0), "mariadb": (10, 5)}
 """Older ones lack what is needed of a target: window functions, CHECK constraints by name."""
 
 LEAST_WAY_BACK = {"mysql": (5, 6), "mariadb": (10, 5)}
-"""Of a source that the way back writes to: its tables are there, and the service keeps no state there."""
+"""Of a source that the reverse stream writes to: its tables are there, and the service keeps no state there."""
 
 LEAST_SOURCE = {"mysql": (5, 6), "mariadb": (10, 5)}
 """Older ones have no checksums of events, no fractions of seconds and no GTIDs (MySQL), or other row events."""
@@ -28,7 +28,7 @@ def reported(connection: Connection) -> str:
 
 
 def check(connection: Connection, version: str, *, source: bool = False, back: bool = False) -> list[Result]:
-    """version: as `reported`; source: whether its binlog is read; back: whether it is a target of the way back."""
+    """version: as `reported`; source: whether its binlog is read; back: whether the reverse stream writes to it."""
     least = (LEAST_SOURCE if source else LEAST_WAY_BACK if back else LEAST)[connection.flavour]
     tested = (TESTED_SOURCE if source or back else TESTED)[connection.flavour]
     numbers = _numbers(version)
