@@ -26,9 +26,7 @@ class Measures:
     """Ages in seconds, by the state server; None where there is nothing of that age."""
 
     chunks: Mapping[str, int] = field(default_factory=dict)  # by state
-    leases: Mapping[str, LeaseMeasure] = field(
-        default_factory=dict
-    )  # the last holder of each, also once it ran out
+    leases: Mapping[str, LeaseMeasure] = field(default_factory=dict)  # the last holder of each, also once it ran out
     failovers: Mapping[str, int] = field(default_factory=dict)  # by source, how many
     verified: verification.FinishedVerification | None = None  # the newest finished verification
     verified_age: float | None = None
