@@ -60,7 +60,7 @@ class AutoInterval:
         if java is JavaType.STRING:
             return lambda text: self._of(_SECONDS.read_start(text))
         if java is JavaType.TIMESTAMP:
-            return lambda moment: self._of(moment.replace(microsecond=0))
+            return self._of
         raise ConfigError(f"AUTO_INTERVAL does not work on a {java}: ShardingSphere refuses what Java writes for it")
 
     def _of(self, moment: datetime) -> int:

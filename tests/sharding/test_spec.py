@@ -25,14 +25,14 @@ rules:
     orders:
       actualDataNodes: ds_${0..3}.orders_$->{0..3}
       databaseStrategy: {standard: {shardingColumn: user_id, shardingAlgorithmName: by_user}}
-      tableStrategy: {standard: {shardingColumn: id, shardingAlgorithmName: by_id}}
+      tableStrategy: {complex: {shardingColumns: 'id,user_id', shardingAlgorithmName: by_both}}
     log:
       actualDataNodes: ds_0.log_${0..1}
       tableStrategy: {standard: {shardingColumn: id, shardingAlgorithmName: log}}
   defaultTableStrategy: {none: }
   shardingAlgorithms:
     by_user: {type: INLINE, props: {algorithm-expression: 'ds_${user_id % 4}'}}
-    by_id: {type: INLINE, props: {algorithm-expression: 'orders_$->{id % 4}'}}
+    by_both: {type: COMPLEX_INLINE, props: {algorithm-expression: 'orders_$->{(id + 4 * user_id) % 4}'}}
     log: {type: INLINE, props: {algorithm-expression: 'log_${Math.abs(id.hashCode()) % 2}'}}
 """
 
