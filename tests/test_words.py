@@ -1,5 +1,5 @@
 """Words: what is retired is used nowhere, nothing cites a paper that is not here, and each invariant is what its page
-says: docs/glossary.md and docs/invariants.md are read, and held against code, tests, models and pages."""
+says: docs/retired-words.md and docs/invariants.md are read, and held against code, tests, models and pages."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from tests.model_checker import BROKEN
 from tests.mutations import MUTATIONS
 from tests.test_docs import CLI, PAGES, ROOT, every_command
 
-GLOSSARY = ROOT / "docs" / "glossary.md"
+RETIRED = ROOT / "docs" / "retired-words.md"
 INVARIANTS = ROOT / "docs" / "invariants.md"
 FOLDERS = ("migrate", "jobs", "sql", "config", "sandbox", "tests", "docs", "bench", "examples")
 KINDS = {".py", ".pml", ".sql", ".yaml", ".md", ".toml", ".sh", ".cfg", ".properties"}
 PRODUCT = [path for folder in ("migrate", "jobs", "sandbox") for path in sorted((ROOT / folder).rglob("*.py"))]
-OLD_WORDS = {GLOSSARY, ROOT / "CHANGELOG.md"}
+OLD_WORDS = {RETIRED, ROOT / "CHANGELOG.md"}
 """Pages with words that are retired: the list of them, and what was released."""
 
 CITATION = re.compile(
@@ -42,7 +42,7 @@ def files() -> list[Path]:
 
 def retired(how: str) -> dict[str, str]:
     """The words that are retired in this way, and what the page says instead."""
-    return {word: instead for word, where, instead in _ROW.findall(GLOSSARY.read_text("utf-8")) if where == how}
+    return {word: instead for word, where, instead in _ROW.findall(RETIRED.read_text("utf-8")) if where == how}
 
 
 def parts(name: str) -> set[str]:
@@ -100,7 +100,7 @@ def paths(text: str) -> list[str]:
 # -- retired words
 
 
-def test_the_glossary_has_its_retired_words() -> None:
+def test_the_page_has_the_retired_words() -> None:
     assert {"scroll", "ops"} <= retired("everywhere").keys()
     assert {"tenure", "kept", "apart", "looks"} <= retired("as a module").keys()
     assert {"Tenure", "Belief", "Looks"} <= retired("as a class").keys()
