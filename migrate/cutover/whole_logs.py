@@ -12,7 +12,7 @@ import sqlalchemy as sa
 
 from migrate.cutover.left_server import LeftServer, side_by_side
 from migrate.model.errors import PreflightError
-from migrate.mysql import left_out
+from migrate.mysql import capabilities, left_out
 from migrate.mysql.errors import explained
 from migrate.mysql.left_out import LogGap
 from migrate.mysql.server_start import started
@@ -57,9 +57,9 @@ def refuse_replicas(servers: Sequence[LeftServer]) -> None:
 
     for server, others in zip(servers, side_by_side(look, servers), strict=True):
         if others:
-            stop = "STOP ALL SLAVES" if server.acts.flavour == "mariadb" else "STOP REPLICA"
+            stop = capabilities.stop_replica(server.acts)
             raise PreflightError(
                 f"not ready: {server.acts.name} replicates from {', '.join(others)}: what is written there would arrive"
                 " after the switch",
-                hint=f"stop the applications there, let it catch up, `{stop}` here, and again",
+                hint=f"stop the applications there, let this server catch up, run `{stop}` on it, then try again",
             )

@@ -132,6 +132,13 @@ def replica_status(connection: Connection) -> str:
     return "SHOW REPLICA STATUS" if can(connection, Capability.REPLICA_STATUS) else "SHOW SLAVE STATUS"
 
 
+def stop_replica(connection: Connection) -> str:
+    """The statement that ends replication into the server."""
+    if connection.flavour == MARIADB:
+        return "STOP ALL SLAVES"
+    return "STOP REPLICA" if can(connection, Capability.REPLICA_STATUS) else "STOP SLAVE"
+
+
 def logs_replicated(connection: Connection) -> str:
     """The variable that says whether what is replicated goes into the server's own binlog."""
     return "log_replica_updates" if can(connection, Capability.NAMED_REPLICA_VARIABLES) else "log_slave_updates"

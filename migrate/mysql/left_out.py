@@ -80,15 +80,16 @@ def receives_from(connection: Connection) -> list[str]:
 
     Of an account that may not see channels MariaDB tells only whether there are any.
     """
+    statement = capabilities.replica_status(connection)
     try:
         with connection.raw.cursor(DictCursor) as cursor:
-            cursor.execute(capabilities.replica_status(connection))
+            cursor.execute(statement)
             rows = list(cursor.fetchall())
     except pymysql.MySQLError as error:
         if number(error) not in ACCESS_DENIED:
             raise
         return ["another server"] if _replicates(connection) else []
-    word, names = ("Slave", "Master") if connection.flavour == "mariadb" else ("Replica", "Source")
+    word, names = ("Replica", "Source") if "REPLICA" in statement else ("Slave", "Master")
     return [f"{row[f'{names}_Host']}:{row[f'{names}_Port']}" for row in rows if row[f"{word}_IO_Running"] == "Yes"]
 
 
