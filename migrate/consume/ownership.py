@@ -10,7 +10,7 @@ from typing import NamedTuple
 from migrate.kafka.reader import RawMessage
 from migrate.model.coordinate import Coordinate
 from migrate.model.errors import MigrateError, ServerError
-from migrate.model.message import CANAL, DIGEST, Message
+from migrate.model.message import CANAL, DIGEST, LEFT_OUT, Message
 from migrate.model.partition import Partition
 from migrate.state import stop_reason
 from migrate.state.database import PUT_BACK
@@ -56,6 +56,7 @@ class LeasedPartition:
     begun: bool = False  # it is read, or was
     end: int = 0  # of the consumed prefix, as we know it
     is_cut: bool = False  # the broker has other messages than were consumed
+    marked: bool = False  # Canal writes there: its transactions leave marks, which take offsets too
 
     @property
     def named(self) -> str:
@@ -75,11 +76,13 @@ class LeasedPartition:
 
 def gaps(leased: LeasedPartition, items: Iterable[tuple[RawMessage, Message]]) -> list[LostMessages]:
     """Offsets without a message before those that were read: the cleaner of a topic that is compacted took them, as the
-    key of a message is its table's name. Only Canal writes in transactions, whose marks take offsets too."""
+    key of a message is its table's name. None of a partition in which Canal writes."""
+    found = list(items)
+    leased.marked |= any(message.source == CANAL and message.type != LEFT_OUT for _, message in found)
     return [
         LostMessages(BROKER, leased.named, start, raw.offset, raw.offset)
-        for raw, message in items
-        if raw.skipped and message.source != CANAL
+        for raw, _ in found
+        if raw.skipped and not leased.marked
         if (start := max(raw.offset - raw.skipped, leased.end)) < raw.offset
     ]
 

@@ -17,6 +17,7 @@ from migrate.kafka.reader import DELETED, PartitionReader
 from migrate.kafka.topic_identity import BEGIN_ANEW
 from migrate.model.coordinate import Coordinate
 from migrate.model.errors import Code, ServerError, StopError
+from migrate.model.message import CANAL
 from migrate.settings import Settings
 from migrate.state import compared, reached, record
 from migrate.state import migration as migrations
@@ -102,6 +103,7 @@ class PartitionStart:
         if known != self._migration:
             raise ServerError("the migration has other topics or partitions now", hint="this process starts again")
         start = found or 0
+        leased.marked = CANAL in watermark
         low, high = self._reader.bounds(*leased.where)
         if start < low and self._is_set_back(leased.named, start, low):
             start = low

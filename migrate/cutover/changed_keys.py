@@ -92,11 +92,16 @@ class ChangedKeys:
             spans[topic, partition.number] = start, end
         markers: dict[TableId, tuple[PlannedTable, dict[tuple[str, str, str], Message]]] = {}
         read = {place: start for place, (start, _) in spans.items()}
+        gaps: dict[tuple[str, int], tuple[int, int]] = {}
+        marked: set[tuple[str, int]] = set()  # where Canal writes, whose transactions leave marks
         for raw in self._reader.spans(spans):
             message = decode(raw.value, raw.where, raw.offset)
-            if raw.skipped and message.source != CANAL:  # whose transactions leave marks
-                raise _unknown(raw.topic, raw.partition, raw.offset - raw.skipped, raw.offset)
-            read[raw.topic, raw.partition] = raw.offset + 1
+            where = raw.topic, raw.partition
+            if raw.skipped:
+                gaps.setdefault(where, (raw.offset - raw.skipped, raw.offset))
+            if message.source == CANAL:
+                marked.add(where)
+            read[where] = raw.offset + 1
             if not message.data:
                 continue
             planned = self._plan.find(message.source, message.database, message.table)
@@ -107,6 +112,9 @@ class ChangedKeys:
                 continue
             keys.add(tables, (key_of(row, planned.table.key, planned.table.full_name) for row in message.data))
             self._refuse_many(keys)
+        for (topic, number), gap in gaps.items():
+            if (topic, number) not in marked:
+                raise _unknown(topic, number, *gap)
         for (topic, number), (_, end) in spans.items():
             if (last := read[topic, number]) < end:
                 raise _unknown(topic, number, last, end)

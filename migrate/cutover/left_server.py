@@ -169,8 +169,8 @@ class LeftServer:
 
     def members(self, accounts: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
         """Accounts that may act as these, where these are roles of a MySQL server."""
-        if self.acts.flavour == "mariadb":  # whose roles have no host, and are no accounts here
-            return []
+        if self.acts.flavour == "mariadb" or not can(self.acts, Capability.ROLES):
+            return []  # MariaDB's roles have no host, and are no accounts here
         edges = self.query("SELECT FROM_USER, FROM_HOST, TO_USER, TO_HOST FROM mysql.role_edges")
         found: list[tuple[str, str]] = []
         of = {*accounts}

@@ -6,7 +6,9 @@ A server that was restarted since its publisher looked may have written without 
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
+from functools import partial
 
 import sqlalchemy as sa
 
@@ -17,6 +19,7 @@ from migrate.mysql.errors import explained
 from migrate.mysql.left_out import LogGap
 from migrate.mysql.server_start import started
 from migrate.state import server_start
+from migrate.state.database import in_transaction
 from migrate.target.routing import Plan
 
 _VERIFY = "`migrate verify`, all tables, then again"
@@ -35,12 +38,11 @@ def refuse_holes(state: sa.Engine, stream: str, plan: Plan, servers: Sequence[Le
 
     for server, (since, lacks) in zip(servers, side_by_side(look, servers), strict=True):
         if lacks is not None:
-            with state.begin() as connection:
-                server_start.note_left_out(connection, stream, server.name, lacks.told)
+            lacking = partial(server_start.note_left_out, migration=stream, source=server.name, told=lacks.told)
+            in_transaction(state, lacking, threading.Event())
             raise PreflightError(f"not ready: {lacks.told}", hint=f"{lacks.mend}; then {_VERIFY}")
-        with state.begin() as connection:
-            restarted = server_start.note(connection, stream, server.name, since)
-        if restarted:
+        noted = partial(server_start.note, migration=stream, source=server.name, started=since)
+        if in_transaction(state, noted, threading.Event()):
             raise PreflightError(
                 f"not ready: {server.acts.name} was restarted: what it wrote without its log in between nobody knows",
                 hint=_VERIFY,

@@ -85,7 +85,7 @@ class TopicWatch:
 
     def _judge_cleaning(self, name: str, answer: Future[Any]) -> None:
         """Where the user may not see it, or the broker is away, it stays as it was."""
-        with suppress(KafkaException):
+        with suppress(KafkaException, KeyError):
             if "compact" in str(answer.result()["cleanup.policy"].value):
                 told = f"topic {name} has cleanup.policy=compact: of several changes of a table one is left"
                 self._compacted[name] = TopicGone(told, hint=_KEEP.format(self._settings.bootstrap, name))

@@ -15,6 +15,7 @@ from migrate.target.routing import Plan, PlannedTable
 
 Since = tuple[int, int, int] | None
 """From where on in its source's log a table had these columns; None: from the beginning on."""
+_NOWHERE = (0, 0, 0)  # of a marker that follows no change, and before every place in a log
 Timeline = list[tuple[Since, PlannedTable]]
 
 
@@ -96,8 +97,8 @@ class Layouts:
         """
         timeline = self._timelines.get(planned.table.id) or [(None, planned)]
         place, wanted = marker.coordinate[:3], marker.data[0].keys()
-        versions = [one for since, one in timeline if since is None or since < place]
-        later = [one for since, one in timeline if since is not None and since >= place]
+        versions = [one for since, one in timeline if (since or _NOWHERE) < place]
+        later = [one for since, one in timeline if (since or _NOWHERE) >= place]
         for one in (*reversed(versions), *reversed(later)):
             if wanted <= one.table.by_name.keys():
                 return one

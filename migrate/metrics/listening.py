@@ -46,11 +46,16 @@ def serving(settings: Settings, process: str) -> Iterator[None]:
     if port and found != port:
         log.warning("the port for metrics is taken, another one is used", taken=port, port=found)
     log.info("metrics", host=host, port=found)
-    file = _noted(settings, process, host, found)
+    file: Path | None = None
     try:
+        try:
+            file = _noted(settings, process, host, found)
+        except OSError as error:
+            raise ServerError(f"metrics.directory: {error}", hint="name one that this user may write to") from error
         yield
     finally:
-        file.unlink(missing_ok=True)
+        if file is not None:
+            file.unlink(missing_ok=True)
         server.shutdown()
         server.server_close()
 

@@ -29,6 +29,8 @@ holds their keys."""
 CASCADE = "CASCADE"
 """The type of a marker (`migrate.target.cascades`): `old`, or without it `data`, has values that a parent's change took
 from rows of the table by a foreign key; `sql` says by which rule."""
+LEFT_OUT = "LEFT OUT"
+"""The type of what stands for a message that a person left out."""
 REQUEUE = "(requeue)"
 """In a source's place: what brings delayed deletes back and sends markers of foreign keys."""
 # what the state's columns hold
@@ -133,7 +135,7 @@ class Received:
 
 def without_rows(offset: int) -> Message:
     """What stands for a message that is left out."""
-    return Message("", "", "LEFT OUT", (), CANAL, 0, 0, offset, ())
+    return Message("", "", LEFT_OUT, (), CANAL, 0, 0, offset, ())
 
 
 def encode(message: Message) -> bytes:

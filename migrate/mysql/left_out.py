@@ -76,7 +76,7 @@ def channels(connection: Connection) -> Sequence[tuple[Any, ...]] | None:
 
 
 def receives_from(connection: Connection) -> list[str]:
-    """The servers that changes arrive from now, host:port. Raises pymysql.MySQLError.
+    """The servers that changes arrive from, or may again without being asked, host:port. Raises pymysql.MySQLError.
 
     Of an account that may not see channels MariaDB tells only whether there are any.
     """
@@ -90,7 +90,10 @@ def receives_from(connection: Connection) -> list[str]:
             raise
         return ["another server"] if _replicates(connection) else []
     word, names = ("Replica", "Source") if "REPLICA" in statement else ("Slave", "Master")
-    return [f"{row[f'{names}_Host']}:{row[f'{names}_Port']}" for row in rows if row[f"{word}_IO_Running"] == "Yes"]
+    running = f"{word}_IO_Running", f"{word}_SQL_Running"  # an IO thread that connects again is no "Yes"
+    return [
+        f"{row[f'{names}_Host']}:{row[f'{names}_Port']}" for row in rows if any(row[one] != "No" for one in running)
+    ]
 
 
 def _replicates(connection: Connection) -> bool:

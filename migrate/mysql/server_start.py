@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+from migrate.model.errors import ServerError
 from migrate.mysql.connection import Connection
+
+_ROUNDS = 20
 
 
 def started(connection: Connection) -> int:
     """Seconds since 1970, by the server's clock as it was at its start: the same as long as it runs.
 
     `Uptime` is the time of its statement less that start, in whole seconds (`show_starttime` in the sources of MySQL
-    and MariaDB), so a clock that is set moves both; and they are taken within one second. Raises the driver's error.
+    and MariaDB), so a clock that is set moves both; and they are taken within one second. Raises the driver's error;
+    ServerError where that never comes off.
     """
-    while True:
+    for _ in range(_ROUNDS):
         before = _now(connection)
         ((_, uptime),) = connection.query("SHOW GLOBAL STATUS LIKE 'Uptime'")
         if _now(connection) == before:
             return before - int(uptime)
+    raise ServerError(
+        f"{connection.name} took longer than a second for each of {_ROUNDS} questions for its uptime",
+        hint="it is tried again",
+    )
 
 
 def _now(connection: Connection) -> int:

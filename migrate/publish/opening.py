@@ -100,7 +100,7 @@ class SourceOpening:
                 side.set_right(self._state)
                 position, resume = self._goes_on(connection, reached, found)
                 self._added.take_places(connection, position)
-            self._note_start(since)
+            self._note_start(since, anew=reached.position is None or reached.note is not None)
             charsets, logs = collation_charsets(connection), logs_cascades(connection)
             return OpenedSource(source, position, resume, charsets, connection.flavour, logs, since)
 
@@ -115,11 +115,13 @@ class SourceOpening:
         hint = f"{lacks.mend}; then `migrate verify`, all tables"
         raise StopError(lacks.told, hint=hint, code=Code.LOG)
 
-    def _note_start(self, since: int) -> None:
-        """Once the position is stored: a restarted server may have written without its log meanwhile."""
+    def _note_start(self, since: int, *, anew: bool) -> None:
+        """Once the position is stored: a restarted server may have written without its log meanwhile. anew: the place
+        in its log was taken just now."""
         name, source = self._settings.name, self._source.name
+        note = server_start.put if anew else server_start.note
         if self._keeper.writes.look(lambda state: server_start.differs(state, name, source, since)):
-            self._keeper.writes.run(lambda state: server_start.note(state, name, source, since))
+            self._keeper.writes.run(lambda state: note(state, name, source, since))
 
     def _first(self, connection: Connection, source: Source, side: SideRead) -> tuple[Position, ResumePlan]:
         first = configured_start.first(connection, self._settings, source, list(self._tables), self._stop)

@@ -27,11 +27,16 @@ def note(connection: sa.Connection, migration: str, source: str, started: int) -
     if before in (None, started):
         return False
     compared.forget(connection, migration, Because.RESTARTED, source)
-    here = table.c.migration == migration, table.c.source == source
-    connection.execute(sa.update(table).where(*here).values(started=started))
+    put(connection, migration, source, started)
     if before:
         log.warning("verify before a switch: " + Because.RESTARTED, source=source, started=started, before=before)
     return True
+
+
+def put(connection: sa.Connection, migration: str, source: str, started: int) -> None:
+    """Of a server whose log is read from a place that was taken just now: what was compared counts no more already."""
+    here = table.c.migration == migration, table.c.source == source
+    connection.execute(sa.update(table).where(*here).values(started=started))
 
 
 def note_left_out(connection: sa.Connection, migration: str, source: str, told: str) -> None:

@@ -12,9 +12,12 @@ from contextlib import closing
 import pytest
 from confluent_kafka import Producer
 
-from migrate.kafka.reader import PartitionReader
+from migrate.consume.ownership import LeasedPartition, gaps
+from migrate.kafka.reader import PartitionReader, RawMessage
+from migrate.model.message import CANAL, Message, without_rows
 from migrate.model.partition import Partition
 from migrate.state import compared, reached
+from migrate.state.lease import HeldLease
 from tests.consume.support import FakeWriter, Process, World, until
 
 
@@ -50,3 +53,23 @@ def test_messages_that_are_missing_are_named_and_nothing_counts_as_compared(worl
         equal = bool(compared.load(connection, world.name))
     named = f"Kafka lost acknowledged messages of {world.name} [0], from offset 2 or before to {end}"
     assert (lost, equal) == (([], True) if canal else ([named], False)), "Canal may write in transactions"
+
+
+OURS, THEIRS = (Message("shop", "t", "INSERT", (), source, 1, 1, 4, ()) for source in ("main", CANAL))
+
+
+@pytest.mark.parametrize(
+    ("messages", "marked", "found"),
+    [
+        ([OURS], False, 1),
+        ([without_rows(7)], False, 1),  # a person left it out, and what stood before it is gone nevertheless
+        ([THEIRS], False, 0),
+        ([THEIRS, OURS], False, 0),  # a refresh behind the mark of a transaction of Canal's
+        ([OURS], True, 0),
+    ],
+)
+def test_offsets_are_missing_where_nobody_leaves_marks(messages: list[Message], marked: bool, found: int) -> None:
+    """Lost: a gap before a message that was left out was in no list; one behind Canal's mark was taken for a loss."""
+    leased = LeasedPartition(Partition("m", "t", 0), HeldLease("t [0]", 1), "topic", marked=marked)
+    items = [(RawMessage("topic", 0, 7 + 2 * at, b"", 1), one) for at, one in enumerate(messages)]
+    assert len(gaps(leased, items)) == found

@@ -135,7 +135,7 @@ class BinlogReader:
                 f"{self._where} is another server than a moment ago (server_id {server[0]} {server[1]})",
                 hint="the publisher starts again and checks it",
             )
-        if self._since not in (None, started(Connection(connection, self._where))):
+        if self._since is not None and started(Connection(connection, self._where)) != self._since:
             connection.close()
             raise ServerError(
                 f"{self._where} was restarted a moment ago", hint="the publisher starts again and looks at it"
