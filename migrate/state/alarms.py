@@ -10,11 +10,11 @@ from sqlalchemy.dialects.mysql import insert
 
 from migrate.state.database import metadata, now
 
-_KEY = ("migration", "kind", "subject")
+_KEY = {"migration": 48, "kind": 24, "subject": 255}
 
 
 def _keys() -> list[sa.Column[str]]:
-    return [sa.Column(name, sa.String(255), primary_key=True) for name in _KEY]
+    return [sa.Column(name, sa.String(length), primary_key=True) for name, length in _KEY.items()]
 
 
 table = sa.Table(

@@ -22,16 +22,18 @@ from tests.consume.support import FakeWriter, Process, World, until
 
 
 def leave_out(world: World) -> int:
-    """A message that nobody can read, and a mark behind it. Returns where partition 0 ends then."""
+    """A message that nobody can read, and a mark behind it, which the broker writes after its answer. Returns where
+    partition 0 ends then."""
     producer = Producer({"bootstrap.servers": world.kafka.bootstrap, "transactional.id": world.name})
     producer.init_transactions(60)
     producer.begin_transaction()
     producer.produce(world.name, partition=0, value=b"")
     producer.flush(60)
-    producer.abort_transaction(60)
     with closing(PartitionReader(world.settings.kafka, world.name)) as reader:
-        _, end = reader.bounds(world.name, 0)
-    return end
+        _, begun = reader.bounds(world.name, 0)
+        producer.abort_transaction(60)
+        until(lambda: reader.bounds(world.name, 0)[1] == begun + 1)
+    return begun + 1
 
 
 @pytest.mark.parametrize("canal", [False, True])

@@ -98,7 +98,7 @@ def test_a_topic_that_keeps_its_messages_for_longer_passes(kafka: KafkaBroker) -
 
 
 def test_a_setting_that_a_broker_has_not_is_no_pass(kafka: KafkaBroker) -> None:
-    with pytest.raises(ServerError, match=r"does not tell no\.such\.setting$"):
+    with pytest.raises(ServerError, match=r"does not report no\.such\.setting$"):
         admin.broker_settings(settings_of(kafka).kafka, ["socket.request.max.bytes", "no.such.setting"])
 
 
