@@ -26,14 +26,14 @@ def leave_out(world: World) -> int:
     partition 0 ends then."""
     producer = Producer({"bootstrap.servers": world.kafka.bootstrap, "transactional.id": world.name})
     producer.init_transactions(60)
-    producer.begin_transaction()
-    producer.produce(world.name, partition=0, value=b"")
-    producer.flush(60)
     with closing(PartitionReader(world.settings.kafka, world.name)) as reader:
         _, begun = reader.bounds(world.name, 0)
+        producer.begin_transaction()
+        producer.produce(world.name, partition=0, value=b"")
+        producer.flush(60)
         producer.abort_transaction(60)
-        until(lambda: reader.bounds(world.name, 0)[1] == begun + 1)
-    return begun + 1
+        until(lambda: reader.bounds(world.name, 0)[1] == begun + 2)
+    return begun + 2
 
 
 @pytest.mark.parametrize("canal", [False, True])
