@@ -115,7 +115,7 @@ def carried_without_an_applications_write(one: Switched, table: str, key: str) -
     flow.children("consume")[0].stop(SLOW)
     one.write_at_source(of_application.format("first", key))
     refused = flow.refused(*carry, "--timeout", "2", code=4)
-    assert "the stream from the sources did not come to the end of the log" in refused
+    assert "the stream from the sources did not reach the end of the log" in refused
     assert history() == "first"
     consumer = flow.child("consume-again", "consume")
     flow.migration.do(*carry)  # the stream has brought the whole row: nothing is left to carry
