@@ -24,10 +24,9 @@ ELSEWHERE = (
     "migrate parked drop shop.orders",
     "migrate parked drop shop.orders 7",
     "migrate --reverse verify --repair",
-    "migrate status --exit-code",
 )
 """What other tests type: `test_cutover_gone` where a server is gone for good, `test_grants` to give a migration up,
-`test_follower_holds` where the stream that only follows went on without something; `tests/status` what monitors ask."""
+`test_follower_holds` where the stream that only follows went on without something."""
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.S | re.M)
 _INLINE = re.compile(r"`([^`\n]+)`")
 

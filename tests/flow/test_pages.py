@@ -116,6 +116,7 @@ def the_status(hand: Hand) -> Child:
     assert stands(hand) == ("verified", "migrate --reverse init")
     watch = hand.keeps("migrate status --watch", says="stage: verified", terminal=True)
     assert "orders" in hand.types("migrate explain shop.orders 7")
+    hand.types("migrate status --exit-code")  # 0: what is missing is its next step
     return watch
 
 
