@@ -21,6 +21,7 @@ from migrate.processes.runtime import Runtime, run_process
 from migrate.settings import Settings
 from migrate.state.database import in_transaction
 from migrate.state.lease import HeldLease
+from migrate.status import unlike_tables
 from migrate.status.look import look
 
 log = structlog.get_logger("migrate.alarms")
@@ -49,6 +50,7 @@ class AlarmLoop:
         self._settings = runtime.settings
         self._held = held
         self._awake = threading.Event()
+        self._unlike = unlike_tables.kept()
         self._post = Post(self._settings.alarms, self._awake.set)
 
     def run(self) -> None:
@@ -74,7 +76,7 @@ class AlarmLoop:
         self._awake.set()
 
     def _look(self) -> None:
-        now = look(self._settings, self._runtime.state)
+        now = look(self._settings, self._runtime.state, self._unlike)
         idle = [one for one in self._settings.alarms.to if self._post.is_idle(one.name)]
         self._note()  # all that these have taken, so that nothing of it is due
         letters = self._fenced(lambda connection: turn(connection, self._settings, now))

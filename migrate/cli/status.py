@@ -30,7 +30,6 @@ from migrate.status.verdict import Verdict, verdict
 from migrate.terminal import Printable, console, printable
 
 _SECONDS = 2.0
-_UNLIKE_SECONDS = 60.0
 
 
 def status(
@@ -128,7 +127,7 @@ def _told_ended(about: dict[str, Any]) -> str:
 
 def _watch(settings: Settings, state: sa.Engine, asked: Any) -> None:
     """Redraws until the migration is finished; servers that are away for a while are told, and asked again."""
-    unlike = unlike_tables.kept(_UNLIKE_SECONDS)
+    unlike = unlike_tables.kept()
     with Live(console=console(highlight=False), auto_refresh=False) as live:
         while True:
             try:
@@ -142,7 +141,7 @@ def _watch(settings: Settings, state: sa.Engine, asked: Any) -> None:
 
 
 def _frame(
-    settings: Settings, state: sa.Engine, ended: dict[str, Any] | None, asked: Any, unlike: unlike_tables.Look
+    settings: Settings, state: sa.Engine, ended: dict[str, Any] | None, asked: Any, unlike: unlike_tables.Named
 ) -> RenderableType:
     if ended is not None:
         return Text(_told_ended(ended))

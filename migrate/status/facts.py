@@ -18,13 +18,13 @@ from migrate.status.blocker import REPAIR, VERIFY
 from migrate.status.readiness import too_old
 from migrate.status.snapshot import Snapshot
 from migrate.status.stage import Stage, StageFacts, StageStatus, standing_of
-from migrate.status.unlike_tables import Look
+from migrate.status.unlike_tables import Named
 
 _COMPARED = frozenset({Stage.CATCHING_UP, Stage.VERIFIED, Stage.READY, Stage.REVERSED})
 """Where tables are, or are about to be, verified: what they are is asked at every server."""
 
 
-def standing(settings: Settings, state: sa.Engine, now: Snapshot, unlike: Look = unlike_tables.named) -> StageStatus:
+def standing(settings: Settings, state: sa.Engine, now: Snapshot, unlike: Named = unlike_tables.named) -> StageStatus:
     """Where a migration stands. now: of its forward stream; unlike: looks for tables that were altered alone. Raises
     ServerError of the state server."""
     known = read(settings, state, now)

@@ -17,6 +17,7 @@ from migrate.status.facts import standing
 from migrate.status.measures import Measures
 from migrate.status.snapshot import Snapshot
 from migrate.status.stage import Stage
+from migrate.status.unlike_tables import Named
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,9 +31,9 @@ class Look:
     seconds: float = 0.0
 
 
-def look(settings: Settings, state: sa.Engine) -> Look:
-    """Now. Raises PreflightError before init, ServerError where the state database does not answer; other servers that
-    do not are blockers."""
+def look(settings: Settings, state: sa.Engine, unlike: Named) -> Look:
+    """Now. unlike: as of `standing`; who looks again and again has one that is `kept`. Raises PreflightError before
+    init, ServerError where the state database does not answer; other servers that do not are blockers."""
     began = time.monotonic()
     with state.connect() as connection:
         if finished.find(connection, settings.name) is not None:
@@ -42,5 +43,5 @@ def look(settings: Settings, state: sa.Engine) -> Look:
     now = snapshot_reading.read(settings, state, whoever_answers=True)
     if is_reverse:
         return Look(now, None, blockers.of_stream(settings, now), more, time.monotonic() - began)
-    stands = standing(settings, state, now)
+    stands = standing(settings, state, now, unlike)
     return Look(now, stands.stage, stands.held, more, time.monotonic() - began)

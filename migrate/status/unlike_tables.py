@@ -21,12 +21,14 @@ from migrate.target.routing import Plan
 from migrate.target.stored_plan import stored_plan
 from migrate.target.unlike_places import unlike_places
 
-Look = Callable[[sa.Engine, Settings], list[Blocker]]
+Named = Callable[[sa.Engine, Settings], list[Blocker]]
 """As `named`."""
+_KEPT = 60.0
 
 
-def kept(seconds: float) -> Look:
-    """A look whose answer is given again for so long: every table of every database is asked about."""
+def kept(seconds: float = _KEPT) -> Named:
+    """As `named`, of who looks again and again: its answer is given again for so long, as every table of every database
+    is asked about."""
     found: list[Blocker] = []
     until = 0.0
 

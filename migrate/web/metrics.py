@@ -20,7 +20,7 @@ from starlette.responses import Response
 
 from migrate.model.errors import MigrateError
 from migrate.settings import Settings
-from migrate.status import exported
+from migrate.status import exported, unlike_tables
 from migrate.status.look import look
 from migrate.web.access import Caller
 from migrate.web.connection import HEADERS
@@ -51,6 +51,7 @@ class Scrapes:
     def __init__(self, settings: Settings, state: sa.Engine) -> None:
         self._settings = settings
         self._state = state
+        self._unlike = unlike_tables.kept()
         self._latest: asyncio.Future[bytes] | None = None
         self._ended = 0.0
 
@@ -93,7 +94,7 @@ class Scrapes:
 
     def _families(self) -> list[Metric]:
         try:
-            return list(exported.families(look(self._settings, self._state)))
+            return list(exported.families(look(self._settings, self._state, self._unlike)))
         except (MigrateError, SQLAlchemyError) as error:
             told = error.message if isinstance(error, MigrateError) else str(getattr(error, "orig", None) or error)
             log.warning("the status cannot be read", error=told)
