@@ -209,6 +209,12 @@ def totals(connection: sa.Connection, migration: str, definition: Table) -> tupl
     return int(row[0]), int(row[1]), CopyCounts(*map(int, row[2:]))
 
 
+def by_state(connection: sa.Connection, migration: str) -> dict[str, int]:
+    """How many chunks of all tables are in each state."""
+    wanted = sa.select(table.c.state, sa.func.count()).where(table.c.migration == migration).group_by(table.c.state)
+    return {str(state): int(count) for state, count in connection.execute(wanted)}
+
+
 def due(
     connection: sa.Connection, migration: str, definition: Table, limit: int
 ) -> list[tuple[Chunk, datetime | None]]:

@@ -129,6 +129,16 @@ def latest(
     return CutoverRun(int(row[0]), Direction(row[1]), Outcome(row[2]), *row[3:]) if row else None
 
 
+def freezes(connection: sa.Connection, migration: str) -> dict[str, float]:
+    """How long nobody could write at the last switch in each direction, seconds."""
+    rows = connection.execute(
+        sa.select(runs.c.direction, runs.c.freeze_seconds)
+        .where(runs.c.migration == migration, runs.c.freeze_seconds.is_not(None))
+        .order_by(runs.c.run)
+    )
+    return {str(direction): float(seconds) for direction, seconds in rows}
+
+
 def came_to(
     connection: sa.Connection, migration: str, run: int, outcome: Outcome, freeze_seconds: float | None = None
 ) -> bool:

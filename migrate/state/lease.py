@@ -55,6 +55,22 @@ def holders(connection: sa.Connection, migration: str) -> dict[str, str]:
     return {str(name): str(holder).rpartition(":")[0] for name, holder in rows}
 
 
+@dataclass(frozen=True, slots=True)
+class LastHolder:
+    """Of a lease, also once it ran out. holder: host and process id; taken: how often it was."""
+
+    holder: str
+    taken: int
+
+
+def last_holders(connection: sa.Connection, migration: str) -> dict[str, LastHolder]:
+    """Who had each lease last, by its name."""
+    rows = connection.execute(
+        sa.select(table.c.name, table.c.holder, table.c.epoch).where(table.c.migration == migration)
+    )
+    return {str(name): LastHolder(str(holder).rpartition(":")[0], int(epoch)) for name, holder, epoch in rows}
+
+
 class Leases:
     """The leases of one process, renewed by a thread until `close()`.
 

@@ -8,9 +8,10 @@ from typing import Any
 
 from migrate.model import process_names
 from migrate.settings import Settings
+from migrate.state.lease import LastHolder
 from migrate.state.verification import FinishedVerification
 from migrate.status.look import Look
-from migrate.status.measures import LeaseMeasure, Measures
+from migrate.status.measures import Measures
 from migrate.status.snapshot import PartitionStatus, Snapshot, SourceStatus
 from migrate.status.stage import Stage
 from tests.helpers import make_settings
@@ -35,7 +36,7 @@ def well(name: str = "m", **changes: Any) -> Look:
         partitions=[PartitionStatus("t", 0, 5, 5, 5, 9, "here:2")],
         leading=leading,
     )
-    leases = {name: LeaseMeasure(holder, 1) for name, holder in leading.items()}
+    leases = {name: LastHolder(holder, 1) for name, holder in leading.items()}
     return Look(replace(now, **changes), Stage.READY, [], Measures(leases=leases, failovers={"s": 0}))
 
 

@@ -12,9 +12,9 @@ from migrate.alarms.conditions import Condition, Kind, conditions, remembered, u
 from migrate.model import process_names
 from migrate.settings import Settings
 from migrate.state import stop_reason
+from migrate.state.lease import LastHolder
 from migrate.state.reached import LostMessages
 from migrate.status.look import Look
-from migrate.status.measures import LeaseMeasure
 from migrate.status.snapshot import PartitionStatus
 from tests.alarms.looks import AT, settings_of, verified, well, with_measures
 
@@ -42,7 +42,7 @@ def behind(**partition: Any) -> Look:
 
 def moved(holder: str) -> Look:
     look = well()
-    return with_measures(look, leases={**look.measures.leases, LEASE: LeaseMeasure(holder, 2)})
+    return with_measures(look, leases={**look.measures.leases, LEASE: LastHolder(holder, 2)})
 
 
 PARTITION = stop_reason.of_partition("t", 0)

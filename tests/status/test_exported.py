@@ -16,11 +16,12 @@ from prometheus_client.core import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
 from migrate.state import check, stop_reason
+from migrate.state.lease import LastHolder
 from migrate.state.verification import FinishedVerification
 from migrate.status import exported
 from migrate.status.blocker import Blocker, Kind
 from migrate.status.look import Look
-from migrate.status.measures import LeaseMeasure, Measures
+from migrate.status.measures import Measures
 from migrate.status.snapshot import PartitionStatus, Snapshot, SourceStatus
 from migrate.status.stage import Stage
 from migrate.status.table_state import TableState
@@ -47,7 +48,7 @@ def full() -> Look:
     )
     measures = Measures(
         {"done": 2},
-        {"commit": LeaseMeasure("host:3", 4)},
+        {"commit": LastHolder("host:3", 4)},
         {"main": 1},
         FinishedVerification(1, _AT, _AT, 1, 50, 2, 0),
         60.0,
