@@ -18,9 +18,10 @@ from confluent_kafka import Consumer, TopicPartition
 from migrate.commands.init import initialise
 from migrate.cutover.reverse_settings import reversed_settings
 from migrate.model import process_names
+from migrate.model.partition import Partition
 from migrate.publish.publisher import Publisher
 from migrate.settings import Settings, parse
-from migrate.state import database, position
+from migrate.state import compared, database, migration, position
 from migrate.state.lease import Leases
 from migrate.state.position import Position
 from migrate.target.stored_plan import stored_plan
@@ -178,3 +179,15 @@ def with_reverse(source: DatabaseServer, other: DatabaseServer, kafka: KafkaBrok
     made = Publishing(source, other, kafka)
     initialise(reversed_settings(made.settings, stored_plan(made.settings, made.state)), reverse_of=made.name)
     return made
+
+
+def note_equal(main: Publishing) -> None:
+    """All counts as equal, as after a clean verification."""
+    with main.state.begin() as connection:
+        (topic,) = migration.get(connection, main.name).topics
+        compared.note(connection, main.name, {Partition(main.name, topic.id, 0): 0})
+
+
+def equal(main: Publishing) -> bool:
+    with main.state.connect() as connection:
+        return bool(compared.load(connection, main.name))

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from publishing import Publishing, with_reverse
+from publishing import Publishing, equal, note_equal, with_reverse
 
 from migrate.commands.rewind import rewind
 from migrate.model.errors import StopError
-from migrate.model.partition import Partition
-from migrate.state import compared, foreign, migration, switch
+from migrate.state import foreign, switch
 from migrate.state.switch import Side, Writes
 from migrate.target.roles import ROLE
 from sandbox.broker import KafkaBroker
@@ -80,17 +79,6 @@ def test_a_cutover_that_gave_writes_back_is_no_switch(main: Publishing) -> None:
     main.publish(1, 2)
     gone_back(main, before)
     main.publish(1, 2, 1, 2)
-
-
-def note_equal(main: Publishing) -> None:
-    with main.state.begin() as connection:
-        (topic,) = migration.get(connection, main.name).topics
-        compared.note(connection, main.name, {Partition(main.name, topic.id, 0): 0})
-
-
-def equal(main: Publishing) -> bool:
-    with main.state.connect() as connection:
-        return bool(compared.load(connection, main.name))
 
 
 @pytest.mark.parametrize(

@@ -7,15 +7,13 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from publishing import Publishing
+from publishing import Publishing, equal, note_equal
 
 from migrate.cutover import whole_logs
 from migrate.cutover.left_server import LeftServer
 from migrate.model.errors import PreflightError, ServerError, StopError
-from migrate.model.partition import Partition
 from migrate.mysql.server_start import started
 from migrate.publish.log.binlog import BinlogReader
-from migrate.state import compared, migration
 from migrate.target.stored_plan import stored_plan
 from sandbox.broker import KafkaBroker
 from sandbox.database import DatabaseServer
@@ -45,17 +43,6 @@ def main(own: DatabaseServer, box: Sandbox, kafka: KafkaBroker) -> Iterator[Publ
     note_equal(made)
     yield made
     made.close()
-
-
-def note_equal(main: Publishing) -> None:
-    with main.state.begin() as connection:
-        (topic,) = migration.get(connection, main.name).topics
-        compared.note(connection, main.name, {Partition(main.name, topic.id, 0): 0})
-
-
-def equal(main: Publishing) -> bool:
-    with main.state.connect() as connection:
-        return bool(compared.load(connection, main.name))
 
 
 def restarted(server: DatabaseServer, *statements: str, database: str, **options: str | bool | None) -> None:

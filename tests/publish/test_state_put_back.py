@@ -10,13 +10,12 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
-from publishing import Publishing
+from publishing import Publishing, equal, note_equal
 
 from migrate.commands.init import initialise
 from migrate.commands.rewind import rewind
 from migrate.model.errors import ServerError
-from migrate.model.partition import Partition
-from migrate.state import compared, migration, oversized, position, schema_history
+from migrate.state import oversized, position, schema_history
 from sandbox.broker import KafkaBroker
 from sandbox.stack import Sandbox
 from tests.kept import KeptState
@@ -39,20 +38,9 @@ def main(
     made.publish()
     made.sql("ALTER TABLE t MODIFY v TEXT", "INSERT INTO t VALUES (1, 'a')")
     made.publish(1)
-    be_equal(made)
+    note_equal(made)
     yield made
     made.close()
-
-
-def be_equal(main: Publishing) -> None:
-    with main.state.begin() as connection:
-        (topic,) = migration.get(connection, main.name).topics
-        compared.note(connection, main.name, {Partition(main.name, topic.id, 0): 0})
-
-
-def equal(main: Publishing) -> bool:
-    with main.state.connect() as connection:
-        return bool(compared.load(connection, main.name))
 
 
 def columns(main: Publishing) -> list[str]:
@@ -109,12 +97,12 @@ def test_a_position_file_that_is_ahead_of_the_state_is_not_gone_on_from(main: Pu
     with closing(KeptState(main.other, main.name)) as before:
         main.sql("ALTER TABLE t ADD w INT", "INSERT INTO t (id) VALUES (2)")
         main.publish(2)
-        be_equal(main)
+        note_equal(main)
         before.put_back("lease", "compared", "forgotten")
     main.sql("INSERT INTO t (id) VALUES (3)")
     main.publish(2, 3)
     assert (equal(main), columns(main)) == (False, ["id", "v", "w"])
-    be_equal(main)
+    note_equal(main)
     main.sql("INSERT INTO t (id) VALUES (4)")
     main.publish(3, 4)
     assert equal(main), "it is found once"
