@@ -158,13 +158,12 @@ def _of_blocker(one: Blocker, kind: Kind, seconds: float) -> Condition:
 def _counts(settings: Settings, look: Look) -> Iterator[Condition]:
     when, now, last = settings.alarms.when, look.now, look.measures.verified
     different = max(now.differing, last.differences if last else 0)
-    oversized = sum(not row["verified"] for row in now.oversized)
     for kind, count, most, what, remedy in (
         (Kind.DIFFERENT, different, when.differences, "row that differs", "migrate verify --repair"),
         (Kind.PARKED, now.parked, when.parked, "parked change", "migrate parked list"),
-        (Kind.LEFT_OUT, now.left_out_since + oversized, when.left_out, "message or row left out", "migrate status"),
+        (Kind.LEFT_OUT, now.left_out_since + now.oversized_since, when.left_out, "message or row left out", _STATUS),
         (Kind.FOREIGN, now.foreign, when.foreign, "row written by no stream", "migrate foreign list"),
-        (Kind.LOST, len(now.lost), when.losses, "server or table that came back with less", "migrate status"),
+        (Kind.LOST, len(now.lost), when.losses, "server or table that came back with less", _STATUS),
     ):
         if most is not None and count >= most:
             yield Condition(kind, "", f"{count} × {what}", remedy=remedy)

@@ -273,11 +273,11 @@ class Consumer:
         log.info(
             "merged",
             messages=len(batch),
-            rows=sum(done.rows for done in merged.consumed),
-            inserted=merged.written.inserted,
-            updated=merged.written.updated,
-            deleted=merged.written.deleted,
-            empty_deletes=merged.written.empty,
+            rows=sum(one.rows for one in merged.consumed),
+            inserted=done.inserted,
+            updated=done.updated,
+            deleted=done.deleted,
+            empty_deletes=done.empty,
             seconds=round(seconds, 3),
         )
 

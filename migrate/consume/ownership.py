@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -74,14 +74,13 @@ class LeasedPartition:
         return stop_reason.of_partition(*self.where)
 
 
-def gaps(leased: LeasedPartition, items: Iterable[tuple[RawMessage, Message]]) -> list[LostMessages]:
+def gaps(leased: LeasedPartition, items: Sequence[tuple[RawMessage, Message]]) -> list[LostMessages]:
     """Offsets without a message before those that were read: the cleaner of a topic that is compacted took them, as the
     key of a message is its table's name. None of a partition in which Canal writes."""
-    found = list(items)
-    leased.marked |= any(message.source == CANAL and message.type != LEFT_OUT for _, message in found)
+    leased.marked |= any(message.source == CANAL and message.type != LEFT_OUT for _, message in items)
     return [
         LostMessages(BROKER, leased.named, start, raw.offset, raw.offset)
-        for raw, _ in found
+        for raw, _ in items
         if raw.skipped and not leased.marked
         if (start := max(raw.offset - raw.skipped, leased.end)) < raw.offset
     ]

@@ -22,7 +22,7 @@ target_rows = Counter(
     "migrate_target_rows", "Rows at the targets, by what was done to them", ["operation"], registry=REGISTRY
 )
 set_aside = Counter(
-    "migrate_set_aside", "What was gone on without, as a person asked for it", ["what"], registry=REGISTRY
+    "migrate_set_aside", "Changes and messages that were set aside as a person had asked", ["what"], registry=REGISTRY
 )
 partition_stops = Counter(
     "migrate_partition_stops", "How often a partition stopped for another reason", registry=REGISTRY

@@ -20,12 +20,19 @@ from prometheus_client import start_http_server
 
 from migrate import private
 from migrate.metrics.registry import REGISTRY
+from migrate.model import process_names
 from migrate.model.errors import ServerError
 from migrate.settings import Settings
 
 log = structlog.get_logger("migrate.metrics")
 
-FIRST = ("consume", "commit", "requeue", "check", "alarms")
+_FIRST = (
+    process_names.CONSUME,
+    process_names.COMMIT,
+    process_names.REQUEUE,
+    process_names.CHECK,
+    process_names.ALARMS,
+)
 """Processes in the order of their ports; the publishers follow, in the order of `sources`."""
 
 
@@ -70,7 +77,7 @@ def _started(host: str, port: int) -> tuple[WSGIServer, Thread]:
 
 
 def _offset(settings: Settings, process: str) -> int:
-    names = [*FIRST, *(f"publish:{source.name}" for source in settings.sources)]
+    names = [*_FIRST, *(process_names.publisher(source.name) for source in settings.sources)]
     return names.index(process)
 
 

@@ -56,7 +56,7 @@ def until_verified(now: Snapshot, without: Collection[str] = ()) -> list[Blocker
     found += [Blocker(Kind.LOST, one.what, {"lost": str(one)}, of_lost(one)) for one in now.lost]
     found += _counted(Kind.DIFFERENT, now.differing, REPAIR)
     found += _counted(Kind.MESSAGES_LEFT_OUT, now.left_out_since, REPAIR)
-    return [*found, *_counted(Kind.ROWS_LEFT_OUT, sum(not row["verified"] for row in now.oversized), REPAIR)]
+    return [*found, *_counted(Kind.ROWS_LEFT_OUT, now.oversized_since, REPAIR)]
 
 
 def of_foreign(now: Snapshot) -> list[Blocker]:

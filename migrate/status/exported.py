@@ -93,7 +93,6 @@ def _partitions(look: Look) -> Iterator[Metric]:
 def _aside(look: Look) -> Iterator[Metric]:
     """What is not at its place, by why."""
     now = look.now
-    oversized = sum(not row["verified"] for row in now.oversized)
     for name, help_, count in (
         ("deferred_deletes", "Deletes that found no row and wait to be tried again", now.empty_deletes),
         ("waiting_markers", "Markers of foreign keys that wait until a table's copy is closed", now.waiting_markers),
@@ -102,11 +101,7 @@ def _aside(look: Look) -> Iterator[Metric]:
         ("foreign_rows", "Rows written by no stream at a standby side, not found equal yet", now.foreign),
         ("different_rows", "Rows found different by the scheduled check, not verified since", now.differing),
         ("left_out_messages", "Messages left out and not verified since", now.left_out_since),
-        (
-            "oversized_rows",
-            "Rows too large for Kafka, not verified since",
-            oversized,
-        ),
+        ("oversized_rows", "Rows too large for Kafka, not verified since", now.oversized_since),
         ("losses", "Databases and topics that came back with less, not verified since", len(now.lost)),
     ):
         yield _gauge(now.migration, name, help_, (), [((), float(count))])

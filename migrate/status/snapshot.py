@@ -70,6 +70,11 @@ class Snapshot:
     forgotten: dict[str, str] = field(default_factory=dict)  # since when and why nothing counts as compared, if so
 
     @property
+    def oversized_since(self) -> int:
+        """Of `oversized`, those that no clean verification has found equal."""
+        return sum(not row["verified"] for row in self.oversized)
+
+    @property
     def waiting_messages(self) -> int:
         return sum(part.waiting for part in self.partitions)
 
