@@ -105,7 +105,9 @@ class Migration(migration.Migration):
         self._processes = []
         logs = self.directory / "logs"
         logs.mkdir(exist_ok=True)
-        for name, arguments in process_names(load_with_text(self.config, self.environment)[0]).items():
+        names = process_names(load_with_text(self.config, self.environment)[0])
+        names.pop("web", None)  # who asks it starts it
+        for name, arguments in names.items():
             child = Child(f"migrate {name}", logs / f"{name}.log", Path.cwd())
             child.start(self.command(*arguments), self.environment)
             self._processes.append(child)

@@ -43,7 +43,7 @@ def test_the_supervisors_file_leads_nowhere_else(tmp_path: Path) -> None:
     (directory / "supervisord.conf").symlink_to(precious)
     settings = make_settings(run_dir=str(directory))
     with pytest.raises(ConfigError, match="is a link, or no file of this user"):
-        supervisor.write_config(settings, tmp_path / "migrate.yaml", directory, ())
+        supervisor.write_config(settings, tmp_path / "migrate.yaml", directory)
     assert precious.read_text() == "all of it"
 
 

@@ -167,6 +167,9 @@ def _counts(settings: Settings, look: Look) -> Iterator[Condition]:
     ):
         if most is not None and count >= most:
             yield Condition(kind, "", f"{count} × {what}", remedy=remedy)
+    repaired = ((now.check or {}).get("last") or {}).get("repaired", 0)
+    if when.differences is not None and repaired >= when.differences:
+        yield Condition(Kind.DIFFERENT, "check", f"the last check repaired {counted(repaired, 'row')} that differed")
 
 
 def _remembered(settings: Settings, memory: Memory, at: datetime) -> Iterator[Condition]:

@@ -14,6 +14,7 @@ from migrate.commands import finish as finishing
 from migrate.cutover.journal import CutoverReport
 from migrate.model.errors import ConfigError, PreflightError
 from migrate.model.words import counted
+from migrate.processes.parent import follow_parent
 from migrate.state import database, switch
 from migrate.state import migration as migrations
 from migrate.state.cutover import Direction
@@ -206,6 +207,7 @@ def finish(
 
 def web(context: typer.Context) -> None:
     """Serve the switch over HTTP, for applications that cannot reach the state database."""
+    follow_parent()
     serve(context.obj.load("web"), lambda address: out.print(f"listening on {address}"))
 
 

@@ -20,10 +20,10 @@ from migrate.state.position import Position
 def run(context: typer.Context) -> None:
     """Run every process of the migration under one supervisor, until SIGTERM or Ctrl-C."""
     settings = context.obj.load("run")
-    names = ", ".join(supervisor.process_names(settings))
+    names = ", ".join(supervisor.process_names(settings, reverse=context.obj.reverse))
     out.print(f"supervising {names}; logs in {settings.run_dir / 'logs'}")
     sys.stdout.flush()
-    supervisor.run(settings, context.obj.path, ["--reverse"] if context.obj.reverse else [])
+    supervisor.run(settings, context.obj.path, reverse=context.obj.reverse)
 
 
 def publish(

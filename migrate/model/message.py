@@ -15,6 +15,7 @@ from typing import Any
 
 from migrate.model.coordinate import Coordinate
 from migrate.model.errors import Code, StopError
+from migrate.model.jdbc_types import jdbc_type
 from migrate.model.partition import Partition
 
 Row = dict[str, str | None]
@@ -184,7 +185,9 @@ class Frame:
             f'"isDdl":{_ascii(is_ddl)},"type":{_ascii(kind)},"es":'
         )
         named = f'"layout":{_ascii(layout)},' if layout else ""
-        self._middle = f',"sql":{_wide(sql)},"sqlType":null,"mysqlType":{_ascii(types or None)},{named}"data":'
+        numbers = {column: jdbc_type(type_) for column, type_ in types.items()} or None
+        of_types = f'"sqlType":{_ascii(numbers)},"mysqlType":{_ascii(types or None)}'
+        self._middle = f',"sql":{_wide(sql)},{of_types},{named}"data":'
 
     def message(self, es: int, ts: int, tail: str, group: list[Any], width: int) -> bytes:
         """The message with these rows.

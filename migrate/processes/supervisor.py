@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 from migrate import private
@@ -23,19 +22,22 @@ _STOP_SECONDS = 30
 _CONF, _PID = "supervisord.conf", "supervisord.pid"
 
 
-def process_names(settings: Settings) -> dict[str, list[str]]:
-    """The processes of a migration: name → arguments of `migrate`."""
+def process_names(settings: Settings, *, reverse: bool = False) -> dict[str, list[str]]:
+    """The processes of a migration, or of its reverse stream: name → arguments of `migrate`."""
     publishers = {f"publish-{source.name}": ["publish", "--source", source.name] for source in settings.sources}
     more = {"alarms": ["alarms", "run"]} if settings.alarms.to else {}
+    if settings.web.answers and not reverse:  # one serves the switch of both streams
+        more["web"] = ["web"]
     single = {name: [name] for name in ("consume", "commit", "requeue", "check")}
     return {**publishers, **single, **more}
 
 
-def write_config(settings: Settings, config: Path, directory: Path, options: Sequence[str] = ()) -> Path:
+def write_config(settings: Settings, config: Path, directory: Path, *, reverse: bool = False) -> Path:
     """Write supervisord's config file below `directory` and return it. It holds no secret.
 
-    options: of `migrate`, before the name of each process. Raises ConfigError where that is no directory of ours.
+    reverse: for the reverse stream. Raises ConfigError where that is no directory of ours.
     """
+    options = ["--reverse"] if reverse else []
     private.directory(directory).chmod(0o700)
     logs = private.directory(directory / "logs")
     sections = [
@@ -47,7 +49,7 @@ def write_config(settings: Settings, config: Path, directory: Path, options: Seq
         f"childlogdir = {_value(logs)}",
         "identifier = migrate",
     ]
-    for name, arguments in process_names(settings).items():
+    for name, arguments in process_names(settings, reverse=reverse).items():
         command = [sys.executable, "-P", "-m", "migrate", "--config", str(config.resolve()), *options, *arguments]
         sections += [
             "",
@@ -90,7 +92,7 @@ def _value(value: Path | str) -> str:
     return str(value).replace("%", "%%")
 
 
-def run(settings: Settings, config: Path, options: Sequence[str] = ()) -> None:
+def run(settings: Settings, config: Path, *, reverse: bool = False) -> None:
     """Become supervisord; returns only by exception.
 
     Raises: PreflightError, NotSetUp before init and after finish; ConfigError where one runs already. A state server
@@ -105,6 +107,6 @@ def run(settings: Settings, config: Path, options: Sequence[str] = ()) -> None:
         pass
     directory = settings.run_dir.resolve()
     refuse_second(directory)
-    path = write_config(settings, config, directory, options)
+    path = write_config(settings, config, directory, reverse=reverse)
     os.umask(0o077)  # of its logs and its pid file; in the foreground supervisord sets none itself
     os.execv(sys.executable, [sys.executable, "-m", "supervisor.supervisord", "-c", str(path)])  # noqa: S606 - fixed words

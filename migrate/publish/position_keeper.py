@@ -131,7 +131,7 @@ class PositionKeeper:
         ends = self._delivered.changed()
         self.writes.run(save)
         if position != self._saved:
-            log.info("position saved", source=position.source, file=position.file, pos=position.pos)
+            log.info("position saved", **_told(position))
         self._saved, self._listed = position, listed or self._listed
 
     def _save_in_store(self, position: Position) -> None:
@@ -140,3 +140,10 @@ class PositionKeeper:
             self._store.save(position, self.writes.count or 0)
         except OSError as error:
             raise ServerError(f"where the publisher begins cannot be stored: {error}") from error
+
+
+def _told(position: Position) -> dict[str, object]:
+    """All that finds the place again by hand, on this server or another one."""
+    told = {"source": position.source, "address": position.address, "server_id": position.server_id}
+    at = {"file": position.file, "pos": position.pos, "gtid_set": position.gtid_set}
+    return told | at | {"event_time": position.event_time and f"{position.event_time:%Y-%m-%dT%H:%M:%SZ}"}

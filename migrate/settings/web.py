@@ -43,6 +43,11 @@ class Web(Section):
     """Reads /metrics alone, which `token` reads too."""
 
     @property
+    def answers(self) -> bool:
+        """Whether there is a token: without one nobody would be answered."""
+        return bool(self.token or self.metrics_token or self.tokens)
+
+    @property
     def is_shared(self) -> bool:
         """Whether one token stands for every instance."""
         return self.token is not None and not self.tokens

@@ -32,7 +32,7 @@ log = structlog.get_logger("migrate.web")
 
 def serve(settings: Settings, ready: Callable[[str], None] = lambda _address: None) -> None:
     """Answer until told to stop. ready: told where it listens. Raises ConfigError, PreflightError, ServerError."""
-    if settings.web.token is None and settings.web.metrics_token is None and not settings.web.tokens:
+    if not settings.web.answers:
         hint = "set web.tokens, a token of its own for each application instance; every request needs one"
         raise ConfigError("neither web.tokens nor web.token is set", hint=hint)
     tokens = Tokens(settings.web)

@@ -59,6 +59,7 @@ CASES: list[tuple[str, list[Look], Kind, str]] = [
     ("it is behind", [well(lag_seconds=301.0)], Kind.LAG, ""),
     ("nothing comes on", [behind()] * 70, Kind.NO_PROGRESS, ""),
     ("the check found a difference", [well(differing=1)], Kind.DIFFERENT, ""),
+    ("the check repaired one", [well(check={"last": {"repaired": 1}})], Kind.DIFFERENT, "check"),
     ("a verification did", [with_measures(well(), verified=verified(2))], Kind.DIFFERENT, ""),
     ("a change is parked", [well(parked=1)], Kind.PARKED, ""),
     ("a message is left out", [well(left_out=1, left_out_since=1)], Kind.LEFT_OUT, ""),

@@ -19,7 +19,7 @@ NUMBERS = st.integers(0, 2**63 - 1)
 ROWS = st.dictionaries(st.text(), st.none() | st.text(), max_size=4)
 GOLDEN = (
     b'{"id":7,"database":"shop","table":"orders","pkNames":["id"],"isDdl":false,"type":"UPDATE","es":1700000000000,'
-    b'"ts":1700000000001,"sql":"","sqlType":null,"mysqlType":{"id":"int(11)"},"layout":"0a1b2c3d4e5f","data":[{"id":"1","v":"\xc3\xa9\xf0\x9f'
+    b'"ts":1700000000001,"sql":"","sqlType":{"id":4},"mysqlType":{"id":"int(11)"},"layout":"0a1b2c3d4e5f","data":[{"id":"1","v":"\xc3\xa9\xf0\x9f'
     b'\x98\x80"},{"id":"2","v":null}],"old":[{"v":"a"},{"v":""}],"gtid":"0-1-2","pos":{"source":"main","inc":1,'
     b'"file":12,"tx":345,"rows":[0,2]},"delay":{"tier":1,"due":1700000600000,"database":"ds_1","table":"orders_3"}}'
 )

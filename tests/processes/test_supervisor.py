@@ -40,6 +40,15 @@ def test_a_second_supervisor_in_one_directory_is_refused(tmp_path: Path) -> None
         other.communicate()
 
 
+def test_the_switch_is_served_where_somebody_has_a_token() -> None:
+    web = ["web"]
+    assert process_names(make_settings()).get("web") is None
+    for tokens in ({"token": "long enough, one"}, {"metrics_token": "long enough, two"}, {"tokens": {"a": "x" * 16}}):
+        settings = make_settings(web=tokens)
+        assert process_names(settings).get("web") == web
+        assert process_names(settings, reverse=True).get("web") is None  # the port is taken, by the same switch
+
+
 def test_alarms_have_a_process_where_somebody_is_told() -> None:
     assert "alarms" not in process_names(make_settings())
     told = make_settings(alarms={"to": [{"name": "one", "command": ["page"]}]})

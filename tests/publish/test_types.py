@@ -60,4 +60,5 @@ def test_readers_of_canals_messages_get_the_types_by_a_setting(box: Sandbox, kaf
         (message,) = main.messages()
         (table,) = definitions(main)
         assert message["mysqlType"] == {column.name: column.type for column in table.columns}
+        assert message["sqlType"] == {"id": 4, "v": 12}
         assert read(message, table)
