@@ -83,8 +83,7 @@ def initialise(
             phases = phase.stages(connection, settings.name)
             group_changes.refuse_changes(connection, plan, changes)
             refuse_rules(connection, plan, changes)  # before anything goes that a table needs as long as it is a member
-            if not reverse_of and changes.known and not leading.leads(connection, settings.name):
-                _refuse_behind(changes)
+            _refuse_behind(connection, settings, changes, reverse_of)
         if not changes.known:
             stale_topics.refuse(settings)
         changes.stand_in(settings, state, until)
@@ -95,7 +94,7 @@ def initialise(
         definitions = read_definitions(settings, plan)
         with _resumable(say):
             created = _create_targets(settings, plan, changes, filled, say, definitions)
-            _make_roles(settings, plan, state, reverse_of)
+            _make_roles(settings, plan, state, changes, reverse_of)
         changes.clear_targets(plan)
         if reverse_of:
             _close_copies(settings, plan, phases)
@@ -104,8 +103,7 @@ def initialise(
         there = tuple(migrations.Topic(topic.name, topic.id, topic.partitions) for topic in found)
         migration = migrations.Migration(settings.name, there)
         with state.begin() as connection:
-            leading.hold(connection, reverse_of or settings.name)
-            leading.refuse_in_cutover(connection, reverse_of or settings.name)
+            _hold(connection, settings, changes, reverse_of)
             since_verification.fill(connection)
             migrations.create(connection, migration, masked(config))
             changes.note(connection, plan, say)
@@ -134,9 +132,19 @@ def _resumable(say: Say) -> Iterator[None]:
         raise
 
 
-def _refuse_behind(changes: TableChanges) -> None:
+def _hold(connection: sa.Connection, settings: Settings, changes: TableChanges, reverse_of: str) -> None:
+    """Nobody switches until the transaction ends, and what was asked at the beginning is so yet: a cutover may have
+    come and gone since. Raises PreflightError."""
+    leading.hold(connection, reverse_of or settings.name)
+    leading.refuse_in_cutover(connection, reverse_of or settings.name)
+    _refuse_behind(connection, settings, changes, reverse_of)
+
+
+def _refuse_behind(connection: sa.Connection, settings: Settings, changes: TableChanges, reverse_of: str) -> None:
     """Raise PreflightError where rows at the targets would go, or come from the sources, by this; or stay there alone,
     as the reverse stream no longer carries what applications write to a table."""
+    if reverse_of or not changes.known or leading.leads(connection, settings.name):
+        return
     if changes.new or changes.gone or changes.conditions:
         raise PreflightError(
             "tables are added or taken out, or their row conditions changed, and applications are at the targets",
@@ -240,17 +248,16 @@ def _refuse_back(plan: Plan, changes: TableChanges) -> None:
         )
 
 
-def _make_roles(settings: Settings, plan: Plan, state: sa.Engine, reverse_of: str) -> None:
+def _make_roles(settings: Settings, plan: Plan, state: sa.Engine, changes: TableChanges, reverse_of: str) -> None:
     """Each database has the role that the state gives its side. Nobody switches meanwhile.
 
-    Raises: StopError where a database is ahead of the state.
+    Raises: StopError where a database is ahead of the state; PreflightError.
     """
     with closing(TargetPool(settings)) as pool:
         wanted = list(plan.used_databases)
         for _ in range(2):  # what one lost of a switch is noted at first
             with state.begin() as connection:
-                leading.hold(connection, reverse_of or settings.name)
-                leading.refuse_in_cutover(connection, reverse_of or settings.name)
+                _hold(connection, settings, changes, reverse_of)
                 now = switch.get(connection, reverse_of or settings.name)
                 role = Role.STANDBY if now.side is (Side.TARGET if reverse_of else Side.SOURCE) else Role.ACTIVE
                 held = NotedRole(role, now.version)

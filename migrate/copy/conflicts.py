@@ -7,6 +7,7 @@ where a foreign key changed it, which is in no log: then it is read at the sourc
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import sqlalchemy as sa
 
@@ -19,6 +20,8 @@ from migrate.target.rows import slices
 
 _KEYS = 50
 """In a message: of the longest keys they are far below what a broker takes."""
+_REQUEUED = 1
+"""By which `migrate.model.message.senders` knows who sends it."""
 
 
 def have_refreshed(connection: sa.Connection, migration: str, table: Table, keys: Sequence[Key]) -> None:
@@ -28,5 +31,6 @@ def have_refreshed(connection: sa.Connection, migration: str, table: Table, keys
     it has one. Where the server logs what its foreign keys change, it is one too many.
     """
     if keys and HistoryReader(lambda action: action(connection), migration).foreign_keys().get(table.id):
-        messages = [(table.id, refresh_message(table, part)) for part in slices(list(dict.fromkeys(keys)), _KEYS)]
+        parts = slices(list(dict.fromkeys(keys)), _KEYS)
+        messages = [(table.id, replace(refresh_message(table, part), id=_REQUEUED)) for part in parts]
         pending_markers.put(connection, migration, messages, copied=False)

@@ -62,7 +62,7 @@ def alone(settings: Settings, state: sa.Engine) -> Iterator[CutoverLease]:
         held = leases.acquire(process_names.CUTOVER)
         if held is None:
             raise PreflightError(
-                "another cutover is under way, or one was killed a moment ago",
+                "another cutover, or an init that changes tables, is under way, or one was killed a moment ago",
                 hint=f"wait {settings.lease.seconds:g} s after a kill; `migrate status` says where it stands",
             )
         yield CutoverLease(leases, held)

@@ -8,7 +8,7 @@ import pytest
 
 from migrate.copy.conflicts import have_refreshed
 from migrate.model.coordinate import Coordinate
-from migrate.model.message import REFRESH, decode
+from migrate.model.message import REFRESH, REQUEUE, decode, encode, senders
 from migrate.state import pending_markers, schema_history
 from sandbox.stack import Sandbox
 from tests.copy.setup import lay, one_place
@@ -38,5 +38,7 @@ def test_only_rows_that_a_foreign_key_may_have_changed_are_refreshed(
         )
     assert {one.table for one in waiting} == ({table.id} if asked else set())
     assert {one.type for one in found} == ({REFRESH} if asked else set())
+    sent_by = {name for one in found for name in senders(encode(one))}
+    assert sent_by == ({REQUEUE} if asked else set()), "else its own messages are told as lost at the broker"
     assert [row["id"] for one in found for row in one.data] == ([key for (key,) in keys] if asked else [])
     assert pending_markers.Generations(name).sent(laid.state().connect()) is not asked, "who drains waits for them"

@@ -37,6 +37,7 @@ MARKER = replace(ROW, type=CASCADE)
         (MARKER, {"s1", SENDER}),
         (replace(MARKER, id=1), {SENDER}),
         (replace(ROW, type=REFRESH), set()),
+        (replace(ROW, type=REFRESH, id=1), {SENDER}),  # a copy left the row out
     ],
 )
 def test_a_message_says_who_sent_it(message: Message, known: set[str]) -> None:

@@ -8,9 +8,13 @@ from typing import Any
 import pytest
 from publishing import Publishing, with_reverse
 
+from migrate.commands import init
 from migrate.commands.init import initialise
+from migrate.cutover.lock import alone
 from migrate.model.errors import ConfigError, PreflightError
-from migrate.state import membership, switch
+from migrate.processes.exclusive import for_everyone
+from migrate.state import membership, schema_history, switch
+from migrate.state import migration as migrations
 from migrate.state.switch import Side, Writes
 from sandbox.broker import KafkaBroker
 from sandbox.stack import Sandbox
@@ -60,3 +64,48 @@ def test_an_init_that_refuses_a_rule_has_taken_nothing_from_a_table_that_goes(ma
     with pytest.raises(ConfigError, match="changed since it began"):
         initialise(main.settings)
     assert main.other.query(fence) == before
+
+
+@pytest.mark.parametrize("between", ["_create_targets", "_make_roles"])
+@pytest.mark.parametrize("added", [True, False])
+def test_tables_come_and_go_not_behind_a_switch_that_was_made_meanwhile(
+    main: Publishing, monkeypatch: pytest.MonkeyPatch, between: str, added: bool
+) -> None:
+    """Lost: what applications write at the targets to a table that is taken out; and a table that is added, when its
+    rows at the sources, which alone has them, are compared with the empty one at the targets."""
+    if added:
+        main.sql("CREATE TABLE w LIKE t")
+        main.raw["tables"].append({"name": f"{main.database}.w", "sharding": {"nodes": "ds_0.w"}})
+    else:
+        without_u(main)
+    step = getattr(init, between)
+
+    def switched(*arguments: Any) -> Any:
+        done = step(*arguments)
+        with main.state.begin() as connection:
+            switch.put(connection, main.name, Side.TARGET, Writes.OPEN)
+        return done
+
+    monkeypatch.setattr(init, between, switched)
+    with main.state.connect() as connection:
+        before = membership.every(connection, main.name)
+    with pytest.raises(PreflightError, match="applications are at the targets"):
+        initialise(main.settings)
+    with main.state.connect() as connection:
+        assert membership.every(connection, main.name) == before
+        assert {table for _, _, table in schema_history.latest(connection, main.name)} == {"t", "u"}
+
+
+def test_no_cutover_begins_while_an_init_stands_in_for_every_process(main: Publishing) -> None:
+    """Lost: who writes at the targets, as the leases that an init holds passed for running processes."""
+    with main.state.connect() as connection:
+        known = migrations.get(connection, main.name)
+    with for_everyone(main.settings, main.state, known, ""):
+        with pytest.raises(PreflightError, match="under way"), alone(main.settings, main.state):
+            pass
+    with (
+        alone(main.settings, main.state),
+        pytest.raises(PreflightError, match="'cutover' is held"),
+        for_everyone(main.settings, main.state, known, ""),
+    ):
+        pass
