@@ -299,7 +299,7 @@ def test_the_partition_in_the_docs_is_the_codes() -> None:
 
 
 def test_exit_codes_are_the_codes() -> None:
-    table = re.findall(r"^\| (\d+) \|", (ROOT / "docs/operations.md").read_text("utf-8"), re.M)
+    table = re.findall(r"^\| (\d+) \|", (ROOT / "docs/reference.md").read_text("utf-8"), re.M)
     classes = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, MigrateError)]
     assert [int(code) for code in table] == sorted({0, *(kind.exit_code for kind in classes)})
 
