@@ -3,7 +3,7 @@
 It has two ways to its data, one for the old table and one for the shards, and does each piece of work at the side that
 the switch names. While the switch says "closed" it begins nothing; it acknowledges a version of the switch once nothing
 that it began under an earlier one is open. What fails because writes were stopped under it was not acknowledged to
-anybody, and is done again at the side that is open next. See docs/cutover.md.
+anybody, and is done again at the side that is open next. See docs/switch.md.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ from migrate.model import errors
 from migrate.model.change import partition_of
 from migrate.model.errors import MigrateError
 from migrate.model.message import decode, encode
-from migrate.preflight.check import At
+from migrate.preflight.check import At, Group
 from migrate.preflight.registry import CHECKS
 from migrate.settings import Settings, parse
 from migrate.sharding.rule import build_rule
@@ -299,7 +299,7 @@ def test_the_partition_in_the_docs_is_the_codes() -> None:
 
 
 def test_exit_codes_are_the_codes() -> None:
-    table = re.findall(r"^\| (\d+) \|", (ROOT / "docs/operations.md").read_text("utf-8"), re.M)
+    table = re.findall(r"^\| (\d+) \|", (ROOT / "docs/reference.md").read_text("utf-8"), re.M)
     classes = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, MigrateError)]
     assert [int(code) for code in table] == sorted({0, *(kind.exit_code for kind in classes)})
 
@@ -307,10 +307,18 @@ def test_exit_codes_are_the_codes() -> None:
 def test_the_checks_of_preflight_are_those_that_the_page_lists_in_their_order() -> None:
     """A server that does not answer is a result by its role."""
     page = (ROOT / "docs/preflight.md").read_text("utf-8")
-    _, _, table = page.partition("| check |")
-    listed = re.findall(r"^\| ([a-z_ ]+) \|", table.partition("\n\n")[0], re.M)
-    registered = [name for one in CHECKS for name in (*([] if one.at is At.HERE else [one.at.value]), one.name)]
-    assert listed == list(dict.fromkeys(registered))
+    listed = {
+        title.lower(): re.findall(r"^\| ([a-z_ ]+) \|", table, re.M)[1:]
+        for title, table in re.findall(r"^## (\w+)\n.*\n\n(\| check \|(?:.*\n)+?)\n", page, re.M)
+    }
+    groups = {one.name: one.group for one in CHECKS}
+    registered: dict[str, list[str]] = {"servers": [], "schema": [], "capacity": [], "topics": []}
+    for one in CHECKS:
+        for name in (*([] if one.at is At.HERE else [one.at.value]), one.name):
+            group = "servers" if groups.get(name, Group.SERVER) is Group.SERVER else str(groups[name])
+            if name not in registered[group]:
+                registered[group].append(name)
+    assert listed == registered
 
 
 def test_each_check_of_preflight_is_in_one_group_and_makes_results_of_its_name() -> None:

@@ -132,7 +132,7 @@ def _options(
         bool,
         typer.Option(
             "--reverse/--forward",
-            help="The reverse stream, from the targets into the sources (docs/cutover.md), or the forward stream.",
+            help="The reverse stream, from the targets into the sources (docs/rollback.md), or the forward stream.",
         ),
     ] = False,
     version: Annotated[

@@ -92,7 +92,7 @@ class WriteBlocks:
                 raise PreflightError(
                     "no application has acknowledged a version of the switch",
                     hint="with cutover.stop: application every application writes its row of the table `application`:"
-                    " docs/cutover.md",
+                    " docs/switch.md#to-acknowledge",
                 )
 
     def probe_ending(self) -> None:

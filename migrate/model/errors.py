@@ -24,7 +24,7 @@ class MigrateError(Exception):
     """An error with a message for people and a hint that names the way out."""
 
     exit_code: ClassVar[int] = 70
-    usual: ClassVar[str] = "nothing was lost; docs/operations.md lists the exit codes"
+    usual: ClassVar[str] = "nothing was lost; docs/reference.md lists the exit codes"
     """The way out where an error has no hint of its own."""
 
     def __init__(self, message: str, *, hint: str = "") -> None:

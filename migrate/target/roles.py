@@ -209,7 +209,7 @@ def set_to(state: sa.Connection, there: Connection, migration: str, database: Da
             raise NoRole(
                 f"{there.name}: its role is of version {found.version} of the switch, and the state is at {version}:"
                 " the state database lost a switch",
-                hint="restore the newest state of the state database; docs/cutover.md explains the roles",
+                hint="restore the newest state of the state database; docs/foreign-writes.md explains the roles",
             )
         if found.role is not role or found.version < frozen:
             put(there, migration, role, version)

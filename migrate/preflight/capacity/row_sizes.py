@@ -87,5 +87,5 @@ def _then(settings: Settings) -> str:
 def _mend(settings: Settings) -> str:
     mend = "raise kafka.max_message_bytes, the topics' max.message.bytes and the brokers' message.max.bytes"
     if settings.publish.oversized == "stop":
-        mend += "; or let the stream leave such rows out: publish.oversized: park (docs/operations.md)"
+        mend += "; or let the stream leave such rows out: publish.oversized: park (docs/refused.md)"
     return mend
