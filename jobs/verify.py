@@ -29,7 +29,7 @@ from migrate.chunks.chosen_tables import chosen_tables
 from migrate.chunks.sessions import Sessions
 from migrate.copy.governor import WAVES
 from migrate.model.change import key_json
-from migrate.model.errors import DifferenceFound, MigrateError, PreflightError, ServerError
+from migrate.model.errors import DifferenceFound, MigrateError, PreflightError
 from migrate.model.words import counted
 from migrate.settings import Settings, load
 from migrate.state import compared, database, failover, leading, position, reached, replay, verification
@@ -41,7 +41,7 @@ from migrate.verify import certificate as certificates
 from migrate.verify.certificate import SourcePoint
 from migrate.verify.chunk_check import Checked, CheckJob
 from migrate.verify.recheck import hurrier
-from migrate.verify.repair import refresher
+from migrate.verify.repair import carried_out, refresher
 from migrate.verify.resume import binlog_ends
 from migrate.verify.run import VerificationRun, standing
 from migrate.verify.scope import VerificationScope, bound, unlike_by_now
@@ -148,10 +148,10 @@ def run(
             begun = VerificationScope.now(connection, settings, every)
         began = time.monotonic()
         with standing(settings, state, together, repair=repair, anew=anew) as stood:
-            refresh, hurry = refresher(asked, state) if repair else None, hurrier(settings, state)
+            refresh, hurry = carried_out(refresher(asked, state)) if repair else None, hurrier(settings, state)
             follow = StreamWait(asked, state, hurry)
             left = [one for one in together if one[0].table.id not in stood.done]
-            small = [] if repair else small_units(sessions, left)
+            small = small_units(sessions, left)
             some = {one[0].table.id for units in small for one in units}
             left = [one for one in left if one[0].table.id not in some]
 
@@ -167,13 +167,12 @@ def run(
                 for units in small:
                     compared_together = VerifyTogether(spark, settings, stood, len(together), progress)
                     compared_together.check(units, made)
+                    unmended += compared_together.unmended
                 for one in left:
                     check = ahead.pop() if ahead else made(one)
                     stood.book([(check, _check(spark, settings, check, stood, len(together), progress))])
                     if check.unmended is not None:
                         unmended.append(check.unmended)
-                        if isinstance(check.unmended, ServerError):
-                            refresh = None  # nobody carries requests out, those of other tables neither
                 _refuse_replays(settings, state, chosen)
                 found = [stood.done[one[0].table.id] for one in together]
                 flavours, after = set(map(sessions.flavours, together)), binlog_ends(settings, chosen)

@@ -17,6 +17,7 @@ from migrate.chunks.small_tables import small_ones
 from migrate.chunks.task_settings import for_tasks
 from migrate.copy.governor import WAVES
 from migrate.model.chunk import Chunk
+from migrate.model.errors import MigrateError
 from migrate.settings import Settings
 from migrate.target.routing import PlannedTable
 from migrate.verify.chunk_check import Checked, CheckJob
@@ -85,6 +86,7 @@ class VerifyTogether:
         self._tasks = tasks_of(spark, settings)
         self._jobs: dict[TableCheck, CheckJob] = {}
         self._compared: list[TableCheck] = []  # of which a former process compared all chunks
+        self.unmended: list[MigrateError] = []  # why tables could not be repaired
 
     def check(self, units: Sequence[Tables], made: Callable[[Tables], TableCheck]) -> None:
         """Compare them. Raises: as `TableCheck.wave`, `settle` and `finish`."""
@@ -146,6 +148,8 @@ class VerifyTogether:
             keep = partial(self._stood.save, check, at_once=True)
             keep()
             self._stood.book([(check, check.finish(keep))])
+            if check.unmended is not None:
+                self.unmended.append(check.unmended)
         for check in ended:
             del self._jobs[check]
             if self._progress is not None:

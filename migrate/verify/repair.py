@@ -9,6 +9,7 @@ import sqlalchemy as sa
 import structlog
 
 from migrate.model.change import Key
+from migrate.model.errors import ServerError
 from migrate.settings import Settings
 from migrate.target.refresh_request import bring
 from migrate.target.routing import PlannedTable
@@ -34,6 +35,23 @@ def refresher(settings: Settings, state: sa.Engine, sleep: Callable[[float], Non
         log.info("refreshed", table=planned.table.full_name, keys=len(keys))
 
     return refresh
+
+
+def carried_out(refresh: Refresh) -> Refresh:
+    """The same, until a server is away: then nobody carries requests out, those of other tables neither, and none of
+    them is waited for again."""
+    away: list[ServerError] = []
+
+    def once(planned: PlannedTable, keys: Sequence[Key]) -> None:
+        if away:
+            raise away[0]
+        try:
+            refresh(planned, keys)
+        except ServerError as error:
+            away.append(error)
+            raise
+
+    return once
 
 
 def mendable(verdicts: Mapping[Key, Verdict]) -> list[Key]:

@@ -4,7 +4,7 @@ as one alone."""
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -12,11 +12,13 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from jobs import full_copy, verify
+from jobs import full_copy, verify, verify_together
 from jobs.verify import VerifyProgress
+from jobs.verify_wave import run_wave
 from migrate.commands.init import initialise
 from migrate.copy.tables_copy import TablesCopy
-from migrate.model.errors import OwnershipLost, StopError
+from migrate.model.change import Key
+from migrate.model.errors import OwnershipLost, ServerError, StopError
 from migrate.preflight import run as preflight
 from migrate.settings import Settings, parse
 from migrate.state import chunks, database, phase, position, verification_progress
@@ -24,6 +26,9 @@ from migrate.state.chunks import ChunkState
 from migrate.state.phase import Phase
 from migrate.target import chunk_fence
 from migrate.target.fence import CHUNK_FENCE
+from migrate.target.routing import PlannedTable
+from migrate.verify.chunk_check import Checked
+from migrate.verify.repair import Refresh
 from migrate.verify.table_check import TableCheck
 from sandbox.broker import KafkaBroker
 from sandbox.database import DatabaseServer
@@ -178,6 +183,38 @@ def test_a_row_changed_by_hand_is_named_among_all_tables(many: Many) -> None:
         (f"{many.databases[1]}.t_1", ("3",), "different"),
         (f"{many.databases[4]}.t_0", ("4",), "missing"),
     }
+
+
+def test_a_repair_shares_waves_too_and_asks_nobody_again_who_is_away(
+    many: Many, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each table had a Spark job of its own, whether it was as it should be or not; and each that differed its wait."""
+    full_copy.run(many.settings)
+    many.target.execute(*(f"DELETE FROM {many.place(number)} WHERE id = 4" for number in (1, 4)))
+    waves, asked = [], []
+
+    def away(_settings: Settings, _state: sa.Engine) -> Refresh:
+        def refresh(planned: PlannedTable, keys: Sequence[Key]) -> None:
+            asked.append((planned.table.database, *keys))
+            raise ServerError("the broker is away")
+
+        return refresh
+
+    def counted(*arguments: Any) -> list[Checked]:
+        waves.append(1)
+        return run_wave(*arguments)
+
+    monkeypatch.setattr(verify, "refresher", away)
+    for module in (verify, verify_together):
+        monkeypatch.setattr(module, "run_wave", counted)
+    result = verify.run(many.settings, repair=True)
+    assert len(waves) < many.tables
+    assert asked == [(many.databases[1], ("4",))]
+    assert {item.table for table in result.tables for item in table.named} == {
+        f"{many.databases[number]}.t_0" for number in (1, 4)
+    }
+    with pytest.raises(ServerError, match="the broker is away"):
+        result.raise_first()
 
 
 def test_one_that_the_target_refuses_keeps_no_other_from_being_copied(many: Many) -> None:

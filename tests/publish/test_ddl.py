@@ -71,6 +71,49 @@ def test_only_the_tables_names_are_replaced(sql: str, rewritten: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("sql", "rewritten"),
+    [
+        ("ALTER TABLE t TABLESPACE s, ADD c INT", "ALTER TABLE `x`.`s0` ADD c INT"),
+        ("ALTER TABLE t ADD c INT, TABLESPACE = s", "ALTER TABLE `x`.`s0` ADD c INT"),
+        (
+            "ALTER TABLE t ENCRYPTION='N', TABLESPACE s, ADD c INT, ENCRYPTED=NO, ADD d INT",
+            "ALTER TABLE `x`.`s0` ADD c INT , ADD d INT",
+        ),
+        (
+            "ALTER TABLE t COMMENT 'TABLESPACE s' TABLESPACE = s ENGINE = InnoDB",
+            "ALTER TABLE `x`.`s0` COMMENT 'TABLESPACE s' ENGINE = InnoDB",
+        ),
+        (
+            "ALTER TABLE t /*!50100 TABLESPACE s, */ ADD encryption INT",
+            "ALTER TABLE `x`.`s0` /*!50100 */ ADD encryption INT",
+        ),
+        ("ALTER TABLE t TABLESPACE s, ENCRYPTION 'N'", "ALTER TABLE `x`.`s0`"),
+        (
+            "ALTER TABLE t ADD tablespace INT, ADD INDEX (encryption), RENAME COLUMN a TO encrypted",
+            "ALTER TABLE `x`.`s0` ADD tablespace INT, ADD INDEX (encryption), RENAME COLUMN a TO encrypted",
+        ),
+        (
+            "ALTER TABLE t ADD PARTITION (PARTITION encryption VALUES LESS THAN (3)"
+            " DATA DIRECTORY = '/a' TABLESPACE s)",
+            "ALTER TABLE `x`.`s0` ADD PARTITION (PARTITION encryption VALUES LESS THAN (3) )",
+        ),
+        (
+            "ALTER TABLE t PARTITION BY LIST COLUMNS (tablespace, b) (PARTITION p VALUES IN ((1, 2))"
+            " INDEX DIRECTORY '/a')",
+            "ALTER TABLE `x`.`s0` PARTITION BY LIST COLUMNS (tablespace, b) (PARTITION p VALUES IN ((1, 2)) )",
+        ),
+        (
+            "CREATE TABLE u (tablespace INT) ENGINE=InnoDB, TABLESPACE=s COMMENT='a'",
+            "CREATE TABLE `x`.`s1` (tablespace INT) ENGINE=InnoDB COMMENT='a'",
+        ),
+        ("CREATE TABLE u (a INT) DATA DIRECTORY='/a', ENCRYPTION='Y'", "CREATE TABLE `x`.`s1` (a INT)"),
+    ],
+)
+def test_in_which_files_of_its_server_a_table_is_stays_behind(sql: str, rewritten: str) -> None:
+    assert " ".join(known(sql).rewritten(NEW).split()) == rewritten
+
+
+@pytest.mark.parametrize(
     "sql",
     [
         "CREATE VIEW t AS SELECT 1",

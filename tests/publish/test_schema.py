@@ -8,11 +8,13 @@ from contextlib import closing
 
 import pytest
 from decode_support import server_variables
+from pydantic import SecretStr
 from schema_support import Followed
 
 from migrate.model.coordinate import Coordinate
 from migrate.model.errors import StopError
 from migrate.mysql.definition import create_as
+from migrate.preflight.server.grants import SHADOW
 from migrate.publish.schema.definitions import Selected
 from migrate.publish.schema.statement import Statement
 from sandbox.settings import Flavour
@@ -592,6 +594,8 @@ def test_where_the_source_has_a_table_is_nothing_that_a_state_server_needs(mysql
             "ALTER TABLE t ADD INDEX (s)",
             "ALTER TABLE t TABLESPACE innodb_file_per_table",
             f"ALTER TABLE t TABLESPACE = {space}, ENCRYPTION = 'N'",
+            f"ALTER TABLE t TABLESPACE {space}, ADD INDEX (a, s), ENCRYPTION 'N' COMMENT 'where'",
+            f"ALTER TABLE t ADD INDEX (s, a) COMMENT 'TABLESPACE x', TABLESPACE {space}",
             "ALTER TABLE t ADD INDEX (e)",
             "INSERT INTO t (id) VALUES (1)",
         )
@@ -599,6 +603,32 @@ def test_where_the_source_has_a_table_is_nothing_that_a_state_server_needs(mysql
     finally:
         followed.sql("DROP TABLE t")
         mysql_box.source.execute(f"DROP TABLESPACE {space}")
+        followed.close()
+
+
+def test_a_parent_in_another_database_needs_no_privilege_there(box: Sandbox) -> None:
+    """Lost: servers ask for REFERENCES on a parent that the state server has not, and the publisher stopped."""
+    followed, state = made(box, follow=False), box.targets[0]
+    parents, account = f"{followed.database}_p", "'parentless'@'127.0.0.1'"
+    followed.sql(f"CREATE DATABASE {parents}", f"CREATE TABLE {parents}.`p ``q` (id INT PRIMARY KEY)")
+    followed.sql("CREATE TABLE q (id INT PRIMARY KEY)")
+    of_shadow = f"GRANT {', '.join(SHADOW)} ON {followed.state.shadow}.* TO {account}"
+    state.execute(f"DROP USER IF EXISTS {account}", f"CREATE USER {account} IDENTIFIED BY 'p'", of_shadow)
+    followed.state = followed.state.model_copy(update={"user": "parentless", "password": SecretStr("p")})
+    try:
+        start = followed.here
+        followed.sql(
+            f"ALTER TABLE t ADD CONSTRAINT `f``k` FOREIGN KEY (a) REFERENCES {parents}.`p ``q` (id)",
+            "ALTER TABLE t ADD INDEX (s)",
+            f"ALTER TABLE t ADD CONSTRAINT own FOREIGN KEY (a) REFERENCES {followed.database}.q (id)",
+            "INSERT INTO t (id) VALUES (1)",
+        )
+        assert len(followed.read(start).rows_) == 1
+        kept = followed.in_force(followed.here)[(followed.database, "t")].create
+        assert kept.splitlines()[1:] == followed.now("t").splitlines()[1:]
+    finally:
+        followed.sql("DROP TABLE t", f"DROP DATABASE {parents}")
+        state.execute(f"DROP USER {account}")
         followed.close()
 
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
+from migrate.publish.schema import storage
 from migrate.publish.schema.alter_effects import NOT_COLUMNS
 from migrate.publish.schema.ddl import Ddl
 from migrate.publish.schema.sqltext import Token, tokens
 from migrate.publish.schema.token_cursor import Name
 
-_STORAGE = ("TABLESPACE", "ENCRYPTION", "ENCRYPTED", "ENCRYPTION_KEY_ID")
 _IF_THERE = ("IF", "EXISTS")
 _ALL_VERSIONS = 999999
 _IF_ABSENT = ("IF", "NOT", "EXISTS")
@@ -53,8 +53,8 @@ def _dropped(clause: Sequence[Token]) -> list[str]:
 
 def _is_void(clause: Sequence[Token], there: Collection[str]) -> bool:
     verb = clause[0] if clause else None
-    if verb is not None and verb.is_word(*_STORAGE):
-        return len([token for token in clause if not token.is_sign("=")]) == 2
+    if storage.is_about(clause):
+        return True
     if verb is None or not verb.is_word("ADD", "DROP", "MODIFY", "CHANGE", "ALTER", "RENAME"):
         return False
     rest = clause[2:] if len(clause) > 1 and clause[1].is_word("COLUMN") else clause[1:]

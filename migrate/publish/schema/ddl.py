@@ -6,11 +6,14 @@ Statements"; MariaDB knowledge base, "ALTER TABLE"), and what is behind them is 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
+from migrate.mysql.quoting import quote
 from migrate.mysql.quoting import table as quoted_table
+from migrate.publish.schema import storage
+from migrate.publish.schema.parents import parents_in
 from migrate.publish.schema.sqltext import Token, without_last_semicolon, without_settings
 from migrate.publish.schema.token_cursor import Mention, Name, TokenCursor
 
@@ -42,18 +45,23 @@ class Ddl:
     if_absent: bool = False  # IF NOT EXISTS
     if_there: bool = False  # IF EXISTS, of an ALTER or a RENAME
     ignores: bool = False  # ALTER IGNORE TABLE
+    storage: tuple[Token, ...] = ()  # what says in which files of its server a table is
+    parents: tuple[Mention, ...] = ()  # of foreign keys, with a database
 
     @property
     def names(self) -> tuple[Name, ...]:
         return tuple(mention.name for mention in self.tables)
 
-    def rewritten(self, names: Mapping[Name, Name]) -> str:
-        """The statement with other tables' names, as the driver takes it."""
+    def rewritten(self, names: Mapping[Name, Name], parents: Callable[[Name], str] | None = None) -> str:
+        """The statement with other tables' names, without `storage`, as the driver takes it. parents: what stands for
+        those of foreign keys that are named with a database; None: they stay."""
+        others = [(one.start, one.end, quoted_table(*names[one.name])) for one in self.tables]
+        if parents is not None:
+            others += [(one.start, one.end, quote(parents(one.name))) for one in self.parents]
         parts, at = [], 0
-        for mention in sorted(self.tables, key=lambda one: one.start):
-            parts.append(self.sql[at : mention.start].replace("%", "%%"))
-            parts.append(quoted_table(*names[mention.name]))
-            at = mention.end
+        for start, end, text in sorted([*others, *((one.start, one.end, "") for one in self.storage)]):
+            parts += [self.sql[at:start].replace("%", "%%"), text]
+            at = end
         return "".join([*parts, self.sql[at:].replace("%", "%%")])
 
 
@@ -88,8 +96,20 @@ def _create(sql: str, cursor: TokenCursor) -> Ddl | None:
     cursor.sign("(")  # CREATE TABLE a (LIKE b)
     if cursor.word("LIKE"):
         return Ddl(Verb.CREATE, sql, (made, cursor.table()), like=True, replaces=replaces, if_absent=if_absent)
-    selects = any(token.is_word("SELECT", "VALUES", "WITH", "TABLE") and token.depth == 0 for token in cursor.rest)
-    return Ddl(Verb.CREATE, sql, (made,), selects=selects, replaces=replaces, if_absent=if_absent)
+    rest = cursor.rest
+    selects = any(token.is_word("SELECT", "VALUES", "WITH", "TABLE") and token.depth == 0 for token in rest)
+    columns = next((at for at, token in enumerate(rest) if token.is_sign(")") and token.depth == 0), len(rest))
+    stored = tuple(storage.in_create(rest[columns + 1 :]))
+    return Ddl(
+        Verb.CREATE,
+        sql,
+        (made,),
+        selects=selects,
+        replaces=replaces,
+        if_absent=if_absent,
+        storage=stored,
+        parents=tuple(parents_in(rest)),
+    )
 
 
 def _index(sql: str, cursor: TokenCursor) -> Ddl | None:
@@ -118,7 +138,18 @@ def _alter(sql: str, cursor: TokenCursor, database: str) -> Ddl | None:
     mentions = [altered]
     for clause in clauses:
         mentions += _names_in(clause, database)
-    return Ddl(Verb.ALTER, sql, tuple(mentions), clauses, if_there=if_there, ignores=ignores)
+    inside = {token.start for clause in clauses for token in clause}
+    stored = storage.in_alter(clauses, [token for token in cursor.rest if token.start not in inside])
+    return Ddl(
+        Verb.ALTER,
+        sql,
+        tuple(mentions),
+        clauses,
+        if_there=if_there,
+        ignores=ignores,
+        storage=tuple(stored),
+        parents=tuple(parents_in(cursor.rest)),
+    )
 
 
 def _split(found: Sequence[Token]) -> Iterator[tuple[Token, ...]]:

@@ -23,6 +23,7 @@ from migrate.mysql.errors import ACCESS_DENIED, explain, explained, number, pass
 from migrate.mysql.quoting import quote
 from migrate.mysql.quoting import table as quoted
 from migrate.publish.schema.ddl import Ddl
+from migrate.publish.schema.parents import Aliases
 from migrate.publish.schema.statement import Statement
 from migrate.publish.schema.token_cursor import Name
 from migrate.settings import State
@@ -132,24 +133,28 @@ class Shadow:
         names: Mapping[Name, Name],
         statement: Statement,
     ) -> dict[Name, Shape]:
+        parents = Aliases(self._prefix)
         for name, shape in before.items():
-            copy(session, shape.create, names[name][1])
-            copied = self._shape(session, name, names[name][1], keys.get(name))
+            copy(session, parents.in_definition(shape.create), names[name][1])
+            copied = self._shape(session, name, names[name][1], keys.get(name), parents)
             if shape.table is not None and copied.table != shape.table:
                 raise NotReplayedError(f"the state server makes another table of {'.'.join(name)} than the source")
-        written = statement.encoded(ddl.rewritten(names) % ())
+        written = statement.encoded(ddl.rewritten(names, parents.of) % ())
         if written is None:
             raise NotReplayedError("its character set has no such letters")
         theirs.query_raw(written)
         there = self._there(session)
         return {
-            name: self._shape(session, name, scratch, keys.get(name))
+            name: self._shape(session, name, scratch, keys.get(name), parents)
             for name, (_, scratch) in names.items()
             if scratch in there
         }
 
-    def _shape(self, session: Connection, name: Name, scratch: str, key: tuple[str, ...] | None) -> Shape:
-        create = _as_the_source_names(show_create_whole(session, self._database, scratch), scratch, name[1])
+    def _shape(
+        self, session: Connection, name: Name, scratch: str, key: tuple[str, ...] | None, parents: Aliases
+    ) -> Shape:
+        printed = parents.undone(show_create_whole(session, self._database, scratch), name[0])
+        create = _as_the_source_names(printed, scratch, name[1])
         try:
             found = load_table(session, self._source, self._database, scratch, key)
         except MigrateError as error:
