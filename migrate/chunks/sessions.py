@@ -84,4 +84,5 @@ def forget() -> None:
 
 
 def _identity(server: Server) -> Hashable:
-    return server.host, server.port, server.user, server.password.get_secret_value(), repr(server.tls)
+    of_account = server.user, server.password.get_secret_value(), server.password_command
+    return server.host, server.port, *of_account, repr(server.tls)

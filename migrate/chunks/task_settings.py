@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from migrate.settings import Settings, Throttle
+from typing import Any, TypeVar
 
-_NEEDED = ("name", "sources", "targets", "databases", "consume", "verify", "connections", "logging")
+from migrate.mysql import tls
+from migrate.settings import Server, Settings, Throttle
+
+_NEEDED = ("name", "databases", "consume", "verify", "connections", "logging")
+_S = TypeVar("_S", bound=Server)
 
 
 class TaskSettings(Settings):
@@ -19,5 +23,11 @@ def for_tasks(settings: Settings) -> TaskSettings:
     """
     if isinstance(settings, TaskSettings):
         return settings
+    servers: dict[str, Any] = {"sources": _carried(settings.sources), "targets": _carried(settings.targets)}
     copy = settings.copy_.model_copy(update={"throttle": Throttle()})  # whose replicas have accounts of their own
-    return TaskSettings.model_construct(copy_=copy, **{name: getattr(settings, name) for name in _NEEDED})
+    return TaskSettings.model_construct(copy_=copy, **servers, **{name: getattr(settings, name) for name in _NEEDED})
+
+
+def _carried(servers: tuple[_S, ...]) -> tuple[_S, ...]:
+    """With the contents of their certificates, which Spark's machines need not have."""
+    return tuple(one.model_copy(update={"tls": tls.carried(one.tls)}) if one.tls.files else one for one in servers)

@@ -91,8 +91,9 @@ def _refuse(settings: Settings, plan: Plan) -> None:
 
 def _reached(server: Source | Target) -> dict[str, object]:
     """How a server is reached, without its name and what else belongs to it in its part."""
-    names = ("host", "port", "user", "password", "connect_timeout", "read_timeout", "tls")
-    return {name: getattr(server, name) for name in names}
+    names = ("host", "port", "user", "password", "password_command", "password_environment", "connect_timeout")
+    named = (name for name in (*names, "read_timeout", "tls") if name in server.model_fields_set)
+    return {name: getattr(server, name) for name in named}
 
 
 def _servers(settings: Settings, plan: Plan) -> dict[str, Source]:

@@ -8,7 +8,6 @@ INFILE is off.
 from __future__ import annotations
 
 import re
-import ssl
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
@@ -20,6 +19,7 @@ from pymysql.converters import conversions
 from pymysql.cursors import Cursor, SSCursor
 
 from migrate.model.errors import Code, StopError
+from migrate.mysql import channel
 from migrate.mysql.errors import explain
 from migrate.mysql.server_words import shown as words
 from migrate.mysql.session import kind_of, state_session
@@ -270,15 +270,13 @@ def connect(
         raw_results: every value comes as the server's own bytes, unconverted.
         session: further session variables, or other values than are stated.
         loads: the session may be given to `migrate.mysql.local_load`; no file of this machine is read in any case.
-    Raises: ServerError with a hint.
+    Raises: ServerError with a hint; ConfigError for a file of `tls` that cannot be used.
     """
-    options = driver_options(server)
-    if raw_results:
-        options |= {"conv": _ENCODERS, "use_unicode": False}
+    options: dict[str, Any] = {"conv": _ENCODERS, "use_unicode": False} if raw_results else {}
     options["read_timeout"] = max(1.0, server.connect_timeout)  # who accepts and says nothing is not waited for long
     try:
         flags = CLIENT.FOUND_ROWS | (CLIENT.LOCAL_FILES if loads else 0)
-        raw = pymysql.connect(database=database, client_flag=flags, **options)
+        raw = channel.opened(server, database=database, client_flag=flags, **options)
         raw._read_timeout = server.read_timeout  # type: ignore[attr-defined]  # the driver has no other way
     except (pymysql.MySQLError, OSError) as error:
         raise explain(error, f"{name} at {server.host}:{server.port}") from error
@@ -292,27 +290,3 @@ def connect(
         connection.close()
         raise explain(error, f"{name} at {server.host}:{server.port}") from error
     return connection
-
-
-def driver_options(server: Server) -> dict[str, Any]:
-    """PyMySQL's connection arguments for a server; made from parts, as a URL could name options that load files."""
-    return {
-        "host": server.host,
-        "port": server.port,
-        "user": server.user,
-        "password": server.password.get_secret_value(),
-        "charset": "utf8mb4",
-        "autocommit": True,
-        "local_infile": False,
-        "connect_timeout": max(1, int(server.connect_timeout)),
-        "read_timeout": server.read_timeout,
-        "write_timeout": server.read_timeout,
-        "ssl": _tls(server),
-        "ssl_disabled": server.tls.mode == "off",
-    }
-
-
-def _tls(server: Server) -> ssl.SSLContext | None:
-    if server.tls.mode == "off":
-        return None
-    return ssl.create_default_context(cafile=str(server.tls.ca) if server.tls.ca else None)

@@ -9,9 +9,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pymysql
+from pymysql.constants import CR
 
 from migrate.model.errors import MigrateError, ServerError, defect
 from migrate.mysql.server_words import shown
+
+
+class ChannelError(pymysql.OperationalError):
+    """The server is not trusted with the password, or did not accept our certificate. hint: the way out."""
+
+    def __init__(self, message: str, hint: str) -> None:
+        super().__init__(CR.CR_SSL_CONNECTION_ERROR, message)
+        self.hint = hint
+
 
 DUPLICATE_KEY = 1062
 LOAD_FORBIDDEN = frozenset({1148, 3948, 4166})
@@ -37,6 +47,9 @@ OF_A_ROW = frozenset(
 """What a server says of a row's values: NULL, too long, out of range, not of the type, in no partition, a check
 constraint (MySQL, MariaDB), a trigger's SIGNAL, a document's number (`full_text`); and the same of its generated
 columns and keys on expressions. Not of the table: a column that is missing, or that has no default."""
+_NO_TLS = (
+    "switch TLS on at the server; where the network may be trusted with all that it sends, `tls.mode: off` says so"
+)
 _SHUTTING_DOWN = frozenset({1053, 1077, 1079})
 _NO_CONNECTION = frozenset({2002, 2003, 2005, 2006, 2012, 2013, 2055})
 
@@ -73,6 +86,10 @@ def explain(error: BaseException, what: str) -> MigrateError:
     Args: the driver's error; what was being done, e.g. "source 'main' at 127.0.0.1:3306".
     """
     code = number(error)
+    if isinstance(error, ChannelError):
+        return ServerError(f"{what}: {text(error)}", hint=error.hint)
+    if code == CR.CR_SSL_CONNECTION_ERROR:
+        return ServerError(f"{what}: {text(error)}; nothing was sent", hint=_NO_TLS)
     if code == 1045 or code == 1698:
         return ServerError(
             f"{what}: wrong user or password ({text(error)})", hint="check user and password in the config"

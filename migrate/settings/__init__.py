@@ -30,8 +30,9 @@ from migrate.settings.servers import Server as Server
 from migrate.settings.servers import Source as Source
 from migrate.settings.servers import State as State
 from migrate.settings.servers import Target as Target
-from migrate.settings.servers import Tls as Tls
 from migrate.settings.tables import RowCondition as RowCondition
 from migrate.settings.tables import TableSettings as TableSettings
+from migrate.settings.tls import CarriedTls as CarriedTls
+from migrate.settings.tls import Tls as Tls
 from migrate.settings.web import Certificate as Certificate
 from migrate.settings.web import Web as Web

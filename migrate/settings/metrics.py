@@ -6,9 +6,8 @@ from pathlib import Path
 
 from pydantic import field_validator
 
-from migrate.model.address import parse_address
+from migrate.model.address import is_loopback, parse_address
 from migrate.settings.base import Section
-from migrate.settings.web import is_loopback
 
 _ELSEWHERE = (
     "is not a loopback address, and these ports have neither TLS nor tokens: let an agent of Prometheus on this machine"

@@ -3,22 +3,15 @@
 from __future__ import annotations
 
 from datetime import datetime
-from pathlib import Path
-from typing import Literal
+from typing import Self
 
 from pydantic import Field, SecretStr, ValidationInfo, field_validator, model_validator
 
-from migrate.model.address import parse_address
+from migrate.model.address import is_loopback, parse_address
 from migrate.model.log_position import parse_place
 from migrate.model.secrets import refuse_sample
 from migrate.settings.base import Name, Seconds, Section
-
-
-class Tls(Section):
-    """TLS to one server. `verify` checks the certificate and the host name; there is no silent plain fall-back."""
-
-    mode: Literal["off", "verify"] = "off"
-    ca: Path | None = None
+from migrate.settings.tls import Tls
 
 
 class Server(Section):
@@ -27,7 +20,11 @@ class Server(Section):
     host: str
     port: int = Field(default=3306, gt=0, lt=65536)
     user: str
-    password: SecretStr
+    password: SecretStr = SecretStr("")
+    password_command: tuple[str, ...] = ()
+    """A program and its arguments, run for each session: it prints the password, for example a token of a cloud's."""
+    password_environment: tuple[str, ...] = ()
+    """Names of further environment variables that it gets, besides PATH, HOME, LANG and the like."""
     connect_timeout: Seconds = 10.0
     read_timeout: Seconds = 600.0
     tls: Tls = Tls()
@@ -39,6 +36,25 @@ class Server(Section):
         if value.get_secret_value() == others.data.get("user"):
             raise ValueError("is the user's own name; set another one, for example by ${ENV}")
         return value
+
+    @model_validator(mode="after")
+    def _one_password(self) -> Self:
+        if bool(self.password_command) == ("password" in self.model_fields_set):
+            raise ValueError("password or password_command: one of the two is needed")
+        return self
+
+    @model_validator(mode="after")
+    def _one_channel(self) -> Self:
+        if self.is_encrypted and self.tls.public_key is not None:
+            raise ValueError("tls.public_key: is for 'mode: off'; over TLS nothing is encrypted with it")
+        return self
+
+    @property
+    def is_encrypted(self) -> bool:
+        """Whether sessions are over TLS, which is checked: as `tls.mode` says, by default wherever the network is."""
+        if self.tls.mode is None:
+            return self.tls.encrypts or not is_loopback(self.host)
+        return self.tls.mode == "verify"
 
     @property
     def address(self) -> str:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import ipaddress
 from pathlib import Path
 from typing import Annotated
 
 from pydantic import Field, SecretStr, ValidationInfo, field_validator, model_validator
 
-from migrate.model.address import parse_address
+from migrate.model.address import is_loopback, parse_address
 from migrate.model.secrets import refuse_sample
 from migrate.settings.base import Section
 
@@ -86,14 +85,6 @@ class Web(Section):
                 raise ValueError(f"tokens: '{name}' has the same token as '{owner}'; each one needs its own")
             owners[secret.get_secret_value()] = name
         return self
-
-
-def is_loopback(host: str) -> bool:
-    """Whether an address, or the name localhost, is of this machine alone; other names may resolve to anything."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def _refuse_weak(value: SecretStr, name: str = "") -> None:

@@ -17,7 +17,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from migrate.model.errors import PreflightError, ServerError
-from migrate.mysql.connection import driver_options
+from migrate.mysql import channel
 from migrate.mysql.errors import READ_ONLY, explain, number, passes, text
 from migrate.mysql.quoting import quote
 from migrate.mysql.session import state_session
@@ -50,26 +50,20 @@ OPTIONS = "DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin"
 
 def engine(settings: State, *, pool: int = SESSIONS) -> sa.Engine:
     """An engine on the state database; connections open on first use, and never more than `pool`."""
-    url = sa.URL.create(
-        "mysql+pymysql",
-        settings.user,
-        settings.password.get_secret_value(),
-        settings.host,
-        settings.port,
-        settings.database,
-        {"charset": "utf8mb4"},
-    )
-    shared = ("connect_timeout", "read_timeout", "write_timeout", "local_infile", "ssl", "ssl_disabled")
-    arguments = {name: value for name, value in driver_options(settings).items() if name in shared}
     made = sa.create_engine(
-        url,
+        sa.URL.create("mysql+pymysql", database=settings.database),
         pool_size=pool,
         max_overflow=0,
         pool_pre_ping=True,
         pool_recycle=300,
         hide_parameters=True,
-        connect_args=arguments,
     )
+
+    def begin(_dialect: object, _record: object, _arguments: object, parameters: dict[str, Any]) -> object:
+        """parameters: the database, and what the dialect needs of the driver."""
+        return channel.opened(settings, **{**parameters, "autocommit": False})
+
+    sa.event.listen(made, "do_connect", begin)
     sa.event.listen(made, "connect", _stated, insert=True)  # before SQLAlchemy asks the first session
     return made
 

@@ -15,11 +15,11 @@ from typing import Any
 import structlog
 import uvicorn
 
-from migrate.model.address import parse_address
+from migrate.model.address import is_loopback, parse_address
 from migrate.model.errors import ConfigError, ServerError
 from migrate.model.stopping import stop_on_signals
 from migrate.settings import Certificate, Settings
-from migrate.settings.web import NOT_LOOPBACK, SHARED, SHARED_REMEDY, is_loopback
+from migrate.settings.web import NOT_LOOPBACK, SHARED, SHARED_REMEDY
 from migrate.state import database, switch
 from migrate.state import migration as migrations
 from migrate.web.access import Tokens

@@ -13,7 +13,8 @@ import structlog
 
 from migrate.model.errors import MigrateError, ServerError, StopError
 from migrate.mysql import errors
-from migrate.mysql.connection import Connection, connect, driver_options, log_statements
+from migrate.mysql.channel import driver_options
+from migrate.mysql.connection import Connection, connect, log_statements
 from migrate.mysql.errors import explain, explained, passes
 from migrate.mysql.quoting import quote, table
 from migrate.settings import Server

@@ -2,60 +2,30 @@
 
 from __future__ import annotations
 
-import ipaddress
 import ssl
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
 
 from migrate.publish.log import binlog
 from migrate.publish.log.binlog import BinlogReader
 from migrate.settings import Source, Tls
 from sandbox.database import DatabaseServer
 from sandbox.settings import Flavour
+from tests.channels.certificates import Authority
 
 LARGE = 17 * 1024 * 1024
 
 
-def certificate(directory: Path) -> tuple[Path, Path]:
-    """A certificate for 127.0.0.1 that signs itself, and its key."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "test")])
-    now = datetime.now(UTC)
-    made = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - timedelta(days=1))
-        .not_valid_after(now + timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]), critical=False)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-        .sign(key, hashes.SHA256())
-    )
-    pem, secret = directory / "server.pem", directory / "server.key"
-    pem.write_bytes(made.public_bytes(serialization.Encoding.PEM))
-    secret.touch(mode=0o600)
-    secret.write_bytes(
-        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-    )
-    return pem, secret
-
-
 @pytest.fixture
 def server(flavour: Flavour, tmp_path: Path) -> Iterator[tuple[DatabaseServer, Path]]:
-    """A server that speaks TLS, and the certificate that proves it."""
-    pem, secret = certificate(tmp_path)
+    """A server that speaks TLS, and the certificate of who signed its own."""
+    authority = Authority(tmp_path)
+    pem, secret = authority.sign("server", "127.0.0.1")
     made = DatabaseServer(flavour, tmp_path / "db", options={"ssl_cert": str(pem), "ssl_key": str(secret)})
     made.start()
-    yield made, pem
+    yield made, authority.ca
     made.kill()
 
 

@@ -17,7 +17,8 @@ from pymysql.err import raise_mysql_exception
 from pymysqlreplication import BinLogStreamReader
 
 from migrate.model.errors import Code, MigrateError, ServerError, StopError
-from migrate.mysql.connection import Connection, driver_options
+from migrate.mysql import channel
+from migrate.mysql.connection import Connection
 from migrate.mysql.errors import explain, number, text
 from migrate.mysql.server_start import started
 from migrate.mysql.session import state_session
@@ -92,11 +93,9 @@ class BinlogReader:
         self._from = f"{file}:{position}" + (f", GTID set {str(gtids)[:500]}" if gtids is not None else "")
         self._gtids, self._replica_id, self._heartbeat = gtids, replica_id, heartbeat_seconds
         self._server, self._since = server, since
-        options = driver_options(source)
-        options["read_timeout"] = max(30.0, heartbeat_seconds * 10)
-        self._options = options
+        self._silent_seconds = max(30.0, heartbeat_seconds * 10)
         self._stream = BinLogStreamReader(
-            connection_settings=options,
+            connection_settings={"charset": "utf8mb4"},  # it has one of its own otherwise
             server_id=replica_id,
             log_file=file,
             log_pos=position,
@@ -120,7 +119,7 @@ class BinlogReader:
 
     def _connect(self, **options: Any) -> pymysql.connections.Connection[Any]:
         """Connect, and say that we understand checksums: whatever the setting is now, older files may have them."""
-        connection = pymysql.connect(**options)
+        connection = channel.opened(self._source, read_timeout=self._silent_seconds, **options)
         # While a large transaction is looked through, and while Kafka takes its time, nothing is read here.
         state_session(connection, {"net_write_timeout": _SLOW_READER_SECONDS})
         self._session = int(connection.thread_id())  # type: ignore[no-untyped-call]
@@ -143,7 +142,7 @@ class BinlogReader:
         return connection
 
     def _open_by_gtid(self, gtids: GtidSet) -> None:
-        connection = self._connect(**self._options)
+        connection = self._connect()
         self._stream._stream_connection = connection
         self._stream._BinLogStreamReader__connected_stream = True  # so that it closes it
         dump.prepare(connection, self._heartbeat)
