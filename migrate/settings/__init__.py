@@ -32,6 +32,7 @@ from migrate.settings.servers import State as State
 from migrate.settings.servers import Target as Target
 from migrate.settings.servers import Tls as Tls
 from migrate.settings.tables import RowCondition as RowCondition
+from migrate.settings.tables import SourceDatabase as SourceDatabase
 from migrate.settings.tables import TableSettings as TableSettings
 from migrate.settings.web import Certificate as Certificate
 from migrate.settings.web import Web as Web
