@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from migrate.model.errors import ConfigError, StopError
+from migrate.model.message import Row
 from migrate.settings import load
 from migrate.target.groups import misfits, refuse_misplaced
 from migrate.target.home import asked
@@ -43,10 +44,10 @@ def homed(home: dict[str, Any] | None = None, where: dict[str, Any] | None = Non
 
 def test_each_row_belongs_to_one_source_table() -> None:
     planned = homed().tables[S]
-    rows = [{"id": "1", "shard": str(shard), "v": ""} for shard in range(4)]
+    rows: list[Row] = [{"id": "1", "shard": str(shard), "v": ""} for shard in range(4)]
     assert planned.misplaced(rows) == [None, R, None, R]
     assert homed().tables[R].misplaced(rows) == [S, None, S, None]
-    assert planned.own_rows == "MOD(`shard`, 2) IN (0)" or "MOD(`shard`, 2)" in str(planned.own_rows)
+    assert planned.own_rows == "MOD(`shard`, 2) IN (0)"
 
 
 @pytest.mark.parametrize(
@@ -96,11 +97,11 @@ def test_another_rule_is_another_migration() -> None:
 def test_a_key_that_tells_is_asked_for_there_and_where_its_changes_came_from() -> None:
     told = homed(key=("id", "shard")).tables[S]
     assert told.key_tells_home
-    assert asked(told.home, told.table, ("1", "3"), ()) == {R}
-    assert asked(told.home, told.table, ("1", "3"), {S}) == {S, R}
+    assert asked(told.home, told.table, ("1", "3"), ()) == frozenset({R})
+    assert asked(told.home, told.table, ("1", "3"), {S}) == frozenset({S, R})
     planned = homed().tables[S]
     assert not planned.key_tells_home
-    assert asked(planned.home, planned.table, ("1",), {S}) == {S}
+    assert asked(planned.home, planned.table, ("1",), {S}) == frozenset({S})
     assert asked(planned.home, planned.table, ("1",), ()) is None
     assert asked(None, planned.table, ("1",), {S}) is None
 
