@@ -18,6 +18,7 @@ from pyspark.util import PythonEvalType
 from migrate.chunks.column_codecs import Raw, carried, to_text
 from migrate.chunks.mark import ChunkMark
 from migrate.chunks.outcome import TaskStopped, judged
+from migrate.target.groups import refuse_misplaced
 from migrate.target.load import Block
 from migrate.target.routing import PlannedTable
 
@@ -117,9 +118,12 @@ def deduplicated(planned: PlannedTable) -> Step:
 
 
 def routed(planned: PlannedTable) -> Step:
-    """`place` filled by the table's sharding rule. A row that no place takes becomes a mark that stops its chunk."""
+    """`place` filled by the table's sharding rule. A row that no place takes, or that belongs to another table by the
+    sources' own rule, becomes a mark that stops its chunk."""
     table = planned.table
     columns = [(field(planned, name), to_text(table.by_name[name])) for name in planned.rule.columns]
+    at_home = planned.home.rule.columns if planned.home is not None else ()
+    own = {name: (field(planned, name), to_text(table.by_name[name])) for name in (*table.key, *at_home)}
 
     def step(batches: Batches) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -129,6 +133,9 @@ def routed(planned: PlannedTable) -> Step:
                 try:
                     with judged(f"{table.full_name}, chunk {chunk}"):
                         texts = [read(rows.column(name).to_pylist()) for name, read in columns]
+                        if planned.home is not None:
+                            values = {name: read(rows.column(at).to_pylist()) for name, (at, read) in own.items()}
+                            refuse_misplaced(planned, values, rows.num_rows)
                         places = pa.array(planned.rule.route_many(texts, rows=rows.num_rows), pa.int32())
                     yield rows.set_column(2, "place", places)
                 except TaskStopped as stopped:

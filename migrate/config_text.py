@@ -13,7 +13,7 @@ from migrate.model.errors import ConfigError
 from migrate.model.secrets import is_secret
 
 _ENV = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
-_RULE = re.compile(r"tables\.\d+\.sharding\b")
+_RULE = re.compile(r"tables\.\d+\.(sharding|home)\b")
 """Inline expressions use ${...} themselves."""
 
 

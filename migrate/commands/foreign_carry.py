@@ -25,7 +25,7 @@ from migrate.mysql.referring import ForeignKey, referring
 from migrate.settings import Settings
 from migrate.state import leading
 from migrate.state.schema_history_reader import HistoryReader
-from migrate.target import roles
+from migrate.target import home, roles
 from migrate.target.equal_keys import EqualKeys
 from migrate.target.pool import connect_database
 from migrate.target.refresh import SourceRows
@@ -203,7 +203,8 @@ class Carrier:
         """The row as the standby side has it, and the table that has it. Raises StopError."""
         if not planned.group:
             return planned, self._rows.read(planned, [key])[key]
-        held = self._rows.read_group([*self._plan.members(planned)], [key])[key]
+        at = home.asked(planned.home, planned.table, key, ())
+        held = self._rows.read_group([*self._plan.members(planned)], {key: at})[key]
         if len(held) > 1:
             raise StopError(
                 f"a row of {planned.table.full_name} is in several tables of group '{planned.group}'",

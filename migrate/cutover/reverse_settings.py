@@ -15,11 +15,12 @@ from typing import NamedTuple
 import sqlalchemy as sa
 
 from migrate.model.errors import ConfigError
-from migrate.settings import Database, Settings, Source, TableSettings, Target
+from migrate.settings import Database, Settings, Source, SourceDatabase, TableSettings, Target
 from migrate.sharding.rule import node
 from migrate.state import position
 from migrate.state.migration import REVERSE
 from migrate.target import reverse_obstacles
+from migrate.target.ledger import GROUP
 from migrate.target.routing import Plan
 
 SUFFIX = REVERSE
@@ -34,8 +35,7 @@ def reversed_settings(settings: Settings, plan: Plan) -> Settings:
     """
     _refuse(settings, plan)
     servers = _servers(settings, plan)
-    database_names = sorted({(one.table.source, one.table.database) for one in plan.tables.values()})
-    names = {where: _named(*where) for where in database_names}
+    names = _database_names(settings, plan)
     kafka = settings.kafka
     return Settings.model_validate(
         {
@@ -44,7 +44,8 @@ def reversed_settings(settings: Settings, plan: Plan) -> Settings:
             "name": settings.name + SUFFIX,
             "sources": tuple(servers.values()),
             "targets": tuple(Target(**_reached(one), name=one.name) for one in settings.sources),
-            "databases": {names[where]: Database(target=where[0], database=where[1]) for where in database_names},
+            "databases": {name: Database(target=where[0], database=where[1]) for where, name in names.items()},
+            "source_databases": _source_databases(settings, plan, servers),
             "kafka": kafka.model_copy(
                 update={
                     "topic": kafka.topic and kafka.topic + SUFFIX,
@@ -117,13 +118,32 @@ def _named(*identity: str) -> str:
     return f"{readable}_{digest[:_DIGITS]}"
 
 
+def _database_names(settings: Settings, plan: Plan) -> dict[tuple[str, str], str]:
+    """What rules call the sources' databases: those of `home` as it does, as expressions give its names."""
+    wanted = {(one.table.source, one.table.database) for one in plan.tables.values()}
+    ruled = {id_[:2] for one in plan.tables.values() if one.home is not None for id_ in one.home.tables}
+    by_rule = {(one.source, one.database): name for name, one in settings.source_databases.items()}
+    return {where: by_rule[where] if where in ruled else _named(*where) for where in sorted(wanted)}
+
+
+def _source_databases(settings: Settings, plan: Plan, servers: dict[str, Source]) -> dict[str, SourceDatabase]:
+    """Where the databases of the forward rules are, for tables that these rules tell apart."""
+    used = {place.database for one in plan.tables.values() if one.home is not None for place in one.places}
+    return {
+        one.name: SourceDatabase(
+            source=servers[settings.target(one.target).address.lower()].name, database=one.database
+        )
+        for one in sorted(used)
+    }
+
+
 def _tables(
     settings: Settings,
     plan: Plan,
     servers: dict[str, Source],
     names: dict[tuple[str, str], str],
 ) -> list[TableSettings]:
-    """A table for each place; those of one table are a group, where they are several."""
+    """A table for each place; those of one table are a group, where they are several, and those of one group are."""
     found: list[TableSettings] = []
     wanted = {
         (source.name, one.database, one.table): one
@@ -131,7 +151,12 @@ def _tables(
         for one in settings.choose(source.name, [id_[1:] for id_ in plan.tables if id_[0] == source.name])
     }
     for planned in plan.tables.values():
-        table = planned.table
+        table, ruled = planned.table, planned.home
+        if ruled is not None and plan.members(planned)[0] is not planned:
+            continue  # of the group there is one
+        sharding = {"nodes": node(names[table.source, table.database], table.name)} if ruled is None else ruled.spec
+        whole = table.id if ruled is None else (GROUP, planned.group)
+        several = len(planned.places) > 1 or ruled is not None
         for place in planned.places:
             server = servers[settings.target(place.database.target).address.lower()]
             found.append(
@@ -140,9 +165,10 @@ def _tables(
                     source=server.name,
                     key=wanted[table.id].key,
                     ddl=wanted[table.id].ddl,
-                    group=_named(*table.id) if len(planned.places) > 1 else None,
-                    unique_apart=len(planned.places) > 1,
-                    sharding={"nodes": node(names[table.source, table.database], table.name)},
+                    group=_named(*whole) if several else None,
+                    unique_apart=several,
+                    sharding=dict(sharding),
+                    home=None if ruled is None else dict(planned.spec),
                 )
             )
     return found

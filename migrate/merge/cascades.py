@@ -14,7 +14,7 @@ from typing import TypeVar
 
 import structlog
 
-from migrate.merge.group_conflicts import Asked
+from migrate.merge.group_conflicts import Asked, Doubt
 from migrate.merge.marker_effect import MarkerEffect
 from migrate.merge.owned import OwnedPartition
 from migrate.merge.shares import Folded, Marker, Share
@@ -130,7 +130,9 @@ class Cascades:
                 alone = [(planned.table.id, message) for planned, message in some]
                 self._waits.put(folded.owned.partition, alone, copied=True)
             newest = self._layouts.newest(some[0].planned)
-            yield from _sliced(newest, dict.fromkeys(keys), MarkerEffect.by([message for _, message in some]))
+            yield from _sliced(
+                newest, {key: Doubt() for key in keys}, MarkerEffect.by([message for _, message in some])
+            )
 
     def foreign(self, folded: Folded) -> list[ForeignWrite]:
         """The keys that markers speak of whose parents were written at a standby side, and those below them: carried by

@@ -42,22 +42,24 @@ class Fold:
     def add(self, planned: PlannedTable, changes: Sequence[Change], applied: Applied) -> None:
         """Take in changes of a table, in order, each unless its database has it already.
 
-        Raises: StopError when no place takes a row of one; nothing is taken in then.
+        A row that does not belong to its table by the sources' own rule is written nowhere: its key is asked for at
+        every table of the group. Raises: StopError when no place takes a row of one; nothing is taken in then.
         """
         names = planned.rule.columns
         left = [change.before if _leaves(change, names) else None for change in changes]
+        misplaced = _misplaced(planned, changes)
         at = _Places(self._held, planned, applied)
         befores = iter(planned.route_all([row for row in left if row is not None]))
         afters = iter(planned.route_all([change.after for change in changes if change.after is not None]))
-        for change, row in zip(changes, left, strict=True):
+        for change, row, strays in zip(changes, left, misplaced, strict=True):
             after = None if change.after is None else next(afters)
             gone = None
             if row is not None and (before := next(befores)) != after:
                 gone = before
                 at.put(gone, Intent(change.key, None, change.coordinate))
             if planned.group:
-                self.doubts.note(planned, change.key, gone, after)
-            if after is not None:
+                self.doubts.note(planned, change.key, gone, after, misplaced=strays)
+            if after is not None and not strays:
                 at.put(after, Intent(change.key, change.after, change.coordinate))
 
     def places(self) -> Iterable[tuple[Place, PlannedTable, list[Intent]]]:
@@ -97,6 +99,17 @@ def _leaves(change: Change, sharding: Sequence[str]) -> bool:
     """Whether the row may have left the place where it was."""
     before, after = change.before, change.after
     return after is None or before is None or any(before.get(name) != after.get(name) for name in sharding)
+
+
+def _misplaced(planned: PlannedTable, changes: Sequence[Change]) -> list[bool]:
+    """Of each change, whether its row stood, or stands now, at a source table where it does not belong."""
+    if planned.home is None:
+        return [False] * len(changes)
+    found = [False] * len(changes)
+    images = [(at, row) for at, one in enumerate(changes) for row in (one.before, one.after) if row is not None]
+    for (at, _), elsewhere in zip(images, planned.misplaced([row for _, row in images]), strict=True):
+        found[at] |= elsewhere is not None
+    return found
 
 
 def _by_layout(place: Place, intents: Iterable[_Planned]) -> Iterable[tuple[Place, PlannedTable, list[Intent]]]:

@@ -10,7 +10,7 @@ import structlog
 
 from migrate.merge.defects import as_stop
 from migrate.merge.fold import Applied, Fold
-from migrate.merge.group_conflicts import Asked
+from migrate.merge.group_conflicts import Asked, Doubt
 from migrate.merge.owned import OwnedPartition
 from migrate.merge.shares import CameBack, Folded, Marker, Refreshes
 from migrate.merge.skipped_rows import RowRefused, SkippedRows
@@ -146,7 +146,7 @@ class Folder:
 
     def _note_refresh(self, planned: PlannedTable, message: Message, draft: _Draft) -> None:
         table = planned.table
-        keys: Asked = {key_of(row, table.key, table.full_name): None for row in message.data}
+        keys: Asked = {key_of(row, table.key, table.full_name): Doubt() for row in message.data}
         self._ask(planned, keys, draft.refreshes)
         known = [row for row in message.data if len(row) > len(table.key)]
         draft.images += [(table.id, key_of(row, table.key, table.full_name), row) for row in known]
@@ -155,9 +155,8 @@ class Folder:
         """Add keys that are to be read at their sources again."""
         newest = self._layouts.newest(planned)
         keys = refreshes.setdefault(planned.noted_as.id, (newest, {}))[1]
-        for key, places in asked.items():
-            known = keys.get(key, places)
-            keys[key] = None if known is None or places is None else known | places
+        for key, doubt in asked.items():
+            keys[key] = keys[key].and_more(doubt) if key in keys else doubt
 
     def _fresh(
         self, planned: PlannedTable, item: Received, owned: OwnedPartition, highest: dict[str, Coordinate]

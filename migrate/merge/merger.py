@@ -38,6 +38,7 @@ from migrate.state.reached import DatabaseName
 from migrate.state.record import Consumed, Partition
 from migrate.state.skipped_key import SkipReasons
 from migrate.target.equal_keys import EqualKeys
+from migrate.target.owners import RowsNotAsked
 from migrate.target.part import Part
 from migrate.target.place import AppliedCounts
 from migrate.target.reached import Claim, DatabaseBehind, ReachedBefore
@@ -173,8 +174,19 @@ class Merger:
         resolved = each(self._resolve, folded)
         shares = each(self._plan, resolved)
         written = self._write(_by_database(shares.values()))
-        failed.update(written.failed)
         touched = {partition: set(share.parts) for partition, share in shares.items()}
+        while wider := {one: error for one, error in written.failed.items() if isinstance(error, RowsNotAsked)}:
+            asked = each(lambda one: self._resolver.ask_more(*one), {one: (resolved[one], wider[one]) for one in wider})
+            again = each(self._plan, asked)
+            resolved.update(asked)
+            shares.update(again)
+            for partition, share in again.items():
+                touched[partition].update(share.parts)
+            others = {one: error for one, error in written.failed.items() if one not in wider}
+            more = self._write(_by_database(again.values()))
+            written.done.add(more.done)
+            written = Written(written.done, {**others, **more.failed})
+        failed.update(written.failed)
         for partition, share in shares.items():
             if partition in failed or not share.unfinished:
                 continue

@@ -18,7 +18,8 @@ from migrate.model.table import TableId
 from migrate.state.record import Consumed
 from migrate.target.decide import Intent
 from migrate.target.equal_keys import EqualKeys
-from migrate.target.groups import name_of
+from migrate.target.groups import misplaced, name_of
+from migrate.target.owners import AskedTables
 from migrate.target.part import Part, Work
 from migrate.target.reached import NOTHING
 from migrate.target.routing import Place, Plan, PlannedTable, TargetDatabase
@@ -49,6 +50,8 @@ class Planner:
             if consumed.end >= had and database not in parts:  # nothing more of what it lost is for it
                 parts[database] = _nothing(owned, database, consumed.end)
         self._add_answers(parts, owned, consumed, resolved.answers)
+        for table, asked in resolved.late.values():  # asked everywhere, right behind
+            _note_asked(parts, table, dict.fromkeys(asked))
         share = Share(folded, parts, resolved.late)
         for part in parts.values() if share.unfinished else ():
             part.end = consumed.start  # what is still to come may be lost without it
@@ -71,6 +74,7 @@ class Planner:
                 for place, intents in self._refreshed(holder, rows, answer.asked).items():
                     if intents:
                         self._work(parts, owned, consumed, holder, place).refreshed += intents
+            _note_asked(parts, answer.planned, answer.tables)
         if answers:
             versions = answers[-1].versions
             for database, part in parts.items():  # written only while the databases' roles are what they were before
@@ -90,6 +94,10 @@ class Planner:
                 self._skipped.skip_or_raise(answer.planned.table, key, told, "as its sources have it")
                 continue
             holder, row = held[0] if held else (answer.planned, None)
+            if row is not None and (belongs := holder.misplaced([row])[0]) is not None:
+                told = misplaced(holder, belongs)
+                self._skipped.skip_or_raise(answer.planned.table, key, told, "as its source has it")
+                continue
             rows.setdefault(holder.table.id, (holder, {}))[1][key] = row
         return rows
 
@@ -100,7 +108,7 @@ class Planner:
         intents: dict[Place, list[Intent]] = {place: [] for place in planned.places}
         for key, row in rows.items():
             home = None if row is None else self._home(planned, key, row)
-            others = asked.get(key)
+            others = asked[key].places if key in asked else None
             for place in intents if others is None else others | ({home} if home is not None else set()):
                 intents[place].append(Intent(key, row if home == place else None, NoChange.REFRESH))
         return intents
@@ -147,8 +155,16 @@ class Planner:
                 members,
                 kept,
                 self._alike,
+                None if planned.key_tells_home else planned.home,
             )
         return self._writers[key]
+
+
+def _note_asked(parts: Parts, table: PlannedTable, asked: AskedTables) -> None:
+    """What was asked of keys of a group, for every database that may hold one."""
+    if table.home is not None:
+        for part in parts.values():
+            part.asked.setdefault(table.group, {}).update(asked)
 
 
 def _part(owned: OwnedPartition, database: TargetDatabase, consumed: Consumed) -> Part:

@@ -55,6 +55,7 @@ class Answer:
     asked: Asked
     rows: Mapping[Key, HeldRows]
     versions: Mapping[TargetDatabase, int]  # of roles, from before the rows were read
+    tables: Mapping[Key, frozenset[TableId] | None] = field(default_factory=dict)  # that were asked; None: all
 
     @property
     def rows_by_key(self) -> dict[Key, list[Row]]:

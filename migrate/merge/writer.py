@@ -23,6 +23,7 @@ from migrate.mysql import errors as mysql_errors
 from migrate.settings import Settings
 from migrate.state.notes import Notes
 from migrate.state.record import Partition
+from migrate.target.owners import RowsNotAsked
 from migrate.target.parked import SetAside
 from migrate.target.part import Part, Send, apply, find_refused
 from migrate.target.place import Aftermath, AppliedCounts
@@ -126,6 +127,9 @@ class Writer:
             leads = self._sides is None or self._sides.leads(connection, named(database))
             with measured.transaction(database.target):
                 done = apply(connection, parts, self._last_tier, self._send(database), keep=self._keep, leads=leads)
+        except RowsNotAsked as error:
+            error.database = database
+            raise
         except NotStandby:
             if self._sides is None or not self._sides.is_active(connection, named(database)):
                 raise

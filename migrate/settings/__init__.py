@@ -31,6 +31,7 @@ from migrate.settings.servers import Source as Source
 from migrate.settings.servers import State as State
 from migrate.settings.servers import Target as Target
 from migrate.settings.tables import RowCondition as RowCondition
+from migrate.settings.tables import SourceDatabase as SourceDatabase
 from migrate.settings.tables import TableSettings as TableSettings
 from migrate.settings.tls import CarriedTls as CarriedTls
 from migrate.settings.tls import Tls as Tls

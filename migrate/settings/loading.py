@@ -45,25 +45,30 @@ def parse(raw: Mapping[str, Any], env: Mapping[str, str], where: str = "config")
 
 
 def _with_rule_files(raw: Mapping[str, Any], directory: Path) -> Mapping[str, Any]:
-    """The settings with the bytes of each `sharding.file` beside its name, which is relative to the config file's
-    directory: what is planned here or in a task of Spark's reads no file. Raises ConfigError."""
+    """The settings with the bytes of each `sharding.file` and `home.file` beside its name, which is relative to the
+    config file's directory: what is planned here or in a task of Spark's reads no file. Raises ConfigError."""
     tables = raw.get("tables")
     if not isinstance(tables, list):
         return raw
     read: dict[Path, bytes] = {}
+
+    def with_content(name: object, part: str, rule: Mapping[str, Any]) -> Mapping[str, Any]:
+        path = directory / rule["file"]
+        try:
+            content = read[path] if path in read else read.setdefault(path, path.read_bytes())
+        except OSError as error:
+            raise ConfigError(
+                f"tables: {name}: {part}.file: cannot read {path}: {error.strerror}",
+                hint="its name is relative to the directory of the config file",
+            ) from None
+        return {**rule, "content": content}
+
     made = []
     for table in tables:
-        sharding = table.get("sharding") if isinstance(table, dict) else None
-        if isinstance(sharding, dict) and isinstance(sharding.get("file"), str):
-            path = directory / sharding["file"]
-            try:
-                content = read[path] if path in read else read.setdefault(path, path.read_bytes())
-            except OSError as error:
-                raise ConfigError(
-                    f"tables: {table.get('name')}: sharding.file: cannot read {path}: {error.strerror}",
-                    hint="its name is relative to the directory of the config file",
-                ) from None
-            table = {**table, "sharding": {**sharding, "content": content}}
+        for part in ("sharding", "home") if isinstance(table, dict) else ():
+            rule = table.get(part)
+            if isinstance(rule, dict) and isinstance(rule.get("file"), str):
+                table = {**table, part: with_content(table.get("name"), part, rule)}
         made.append(table)
     return {**raw, "tables": made}
 

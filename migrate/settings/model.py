@@ -17,7 +17,7 @@ from migrate.settings.cutover import Cutover
 from migrate.settings.metrics import Metrics
 from migrate.settings.servers import Server, Source, State, Target
 from migrate.settings.spark import SparkOptions
-from migrate.settings.tables import TableSettings, like
+from migrate.settings.tables import SourceDatabase, TableSettings, like
 from migrate.settings.web import Web
 
 
@@ -207,6 +207,8 @@ class Settings(Section):
     sources: tuple[Source, ...] = Field(min_length=1)
     targets: tuple[Target, ...] = Field(min_length=1)
     databases: dict[str, Database]
+    source_databases: dict[str, SourceDatabase] = Field(default_factory=dict)
+    """The databases that the sources' own rules name (`tables[].home`)."""
     kafka: Kafka
     tables: tuple[TableSettings, ...] = Field(min_length=1)
     publish: Publish = Publish()
@@ -243,6 +245,7 @@ class Settings(Section):
                 raise ValueError(f"databases.{name}.target: there is no target named '{database.target}'")
         self._databases_are_apart()
         sources = {source.name for source in self.sources}
+        self._source_databases_are_apart(sources)
         for table in self.tables:
             if table.source is None and len(sources) > 1:
                 raise ValueError(f"tables: {table.name} needs 'source', one of {', '.join(sorted(sources))}")
@@ -269,6 +272,14 @@ class Settings(Section):
             if place in seen:
                 raise ValueError(f"databases.{name}: is the same database as databases.{seen[place]}")
             seen[place] = name
+
+    def _source_databases_are_apart(self, sources: set[str]) -> None:
+        seen: dict[tuple[str, str], str] = {}
+        for name, database in self.source_databases.items():
+            if database.source not in sources:
+                raise ValueError(f"source_databases.{name}.source: there is no source named '{database.source}'")
+            if (other := seen.setdefault((database.source, database.database), name)) != name:
+                raise ValueError(f"source_databases.{name}: is the same database as source_databases.{other}")
 
     @property
     def topic(self) -> str:

@@ -49,6 +49,13 @@ class RowCondition(Section):
         return value if self.test is Comparison.IN else (value,)
 
 
+class SourceDatabase(Section):
+    """Where a database that the sources' own rules (`home`) name really is."""
+
+    source: Name
+    database: str = Field(min_length=1, max_length=64)
+
+
 class TableSettings(Section):
     name: str
     """database.table; with * and ? a pattern for every table of that kind that `migrate init` finds."""
@@ -65,6 +72,8 @@ class TableSettings(Section):
     unique_apart: bool = False
     """No two tables of its group, nor target tables of it after the switch, hold the same values of a unique key."""
     sharding: dict[str, Any]
+    home: dict[str, Any] | None = None
+    """The sources' own rule, as `sharding` is written: which source table each row of the group belongs to."""
 
     @field_validator("name")
     @classmethod
@@ -72,6 +81,12 @@ class TableSettings(Section):
         if not _TABLE.fullmatch(value):
             raise ValueError(f"{value!r} is not written as database.table")
         return value
+
+    @model_validator(mode="after")
+    def _home_of_a_group(self) -> TableSettings:
+        if self.home is not None and self.group is None:
+            raise ValueError(f"{self.name}: 'home' tells the tables of a group apart, and it has no 'group'")
+        return self
 
     @model_validator(mode="after")
     def _excludes_from_a_pattern(self) -> TableSettings:

@@ -42,9 +42,10 @@ class Numbering:
 
     @classmethod
     def of(cls, names: Sequence[str], logical: str = "") -> Numbering:
-        """From the physical names; a table's own name (`logical`) is never cut, digits at its end or not."""
+        """From the physical names; a table's own name (`logical`) is never cut, digits at its end or not, but where it
+        is the first of them: then it is one of several tables itself."""
         first = names[0]
-        keep = len(logical) if logical and first.startswith(logical) else 0
+        keep = len(logical) if logical and first.startswith(logical) and first != logical else 0
         prefix = first[:keep] + _NUMBER_AT_END.sub("", first[keep:])
         return cls(prefix, min(len(name) - len(prefix) for name in names))
 

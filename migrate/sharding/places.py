@@ -123,9 +123,9 @@ class TableRule:
 
         column_type: as columns.type_text() gives it.
         """
-        build, (spec, table, types) = self._made_by
+        build, (spec, table, types, *more) = self._made_by
         try:
-            other: TableRule = build(spec, table, {**types, column: column_type})
+            other: TableRule = build(spec, table, {**types, column: column_type}, *more)
         except ConfigError:
             return False
         return all(

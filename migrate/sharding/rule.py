@@ -31,20 +31,23 @@ _HOW_TO_QUOTE = (
 )
 
 
-def build_rule(spec: Mapping[str, object], table: str, column_types: Mapping[str, str]) -> TableRule:
+def build_rule(
+    spec: Mapping[str, object], table: str, column_types: Mapping[str, str], part: str = "sharding"
+) -> TableRule:
     """The rule of the logical table `table`, written as `orders` or `shop.orders`.
 
     `spec` is the mapping under `sharding:` (docs/sharding.md); `column_types` has for each column of the
-    table its type as columns.type_text() gives it. Raises ConfigError naming the key that is wrong.
+    table its type as columns.type_text() gives it; `part` is what messages call that mapping. Raises ConfigError naming
+    the key that is wrong.
     """
-    return _Builder(spec, table, column_types).build()
+    return _Builder(spec, table, column_types, part).build()
 
 
 class _Builder:
-    def __init__(self, spec: Mapping[str, object], table: str, column_types: Mapping[str, str]) -> None:
-        self._made_by = (build_rule, (spec, table, column_types))
+    def __init__(self, spec: Mapping[str, object], table: str, column_types: Mapping[str, str], part: str) -> None:
+        self._made_by = (build_rule, (spec, table, column_types, part))
         self._table = table
-        self._key = f"table '{table}': sharding"
+        self._key = f"table '{table}': {part}"
         self._types = {name.lower(): (name, type_) for name, type_ in column_types.items()}
         self._notes: list[str] = []
         known(spec, SPEC_KEYS, self._key)

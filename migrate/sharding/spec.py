@@ -12,21 +12,21 @@ from migrate.sharding.shardingsphere import RuleFile
 _OF_A_FILE = ("file", "content", "logic-table", "value-types")
 
 
-def spec_of(written: Mapping[str, object], table: str) -> Mapping[str, object]:
+def spec_of(written: Mapping[str, object], table: str, part: str = "sharding") -> Mapping[str, object]:
     """The mapping that `build_rule` takes.
 
     written: that mapping; or `file`, the name of a rule file, with `content`, its bytes, which
     `migrate.settings.loading` adds. Beside it: `logic-table`, the table's name there (without it that of `table`, which
-    is written as `shop.orders`), and `value-types`, Java types by sharding column.
+    is written as `shop.orders`), and `value-types`, Java types by sharding column. part: what messages call it.
     Raises ConfigError, which names the table, and the key or the file.
     """
     if "file" not in written:
         return written
-    where = f"table '{table}': sharding"
+    where = f"table '{table}': {part}"
     unknown = next((key for key in written if key not in _OF_A_FILE), None)
     if unknown is not None:
         raise ConfigError(
-            f"{where}.{unknown} does not go with sharding.file",
+            f"{where}.{unknown} does not go with {part}.file",
             hint="beside 'file' there may be 'logic-table' and 'value-types'; the rule itself is the file's",
         )
     content, types = written.get("content"), written.get("value-types", {})

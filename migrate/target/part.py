@@ -10,12 +10,14 @@ from itertools import chain
 from migrate.model.change import Key
 from migrate.model.coordinate import Coordinate
 from migrate.model.errors import ServerError
+from migrate.model.table import TableId
 from migrate.mysql.connection import Connection
 from migrate.mysql.errors import passes, text
 from migrate.state.record import Partition
 from migrate.target import decided, fence, noted, reached, write_context
 from migrate.target.decide import Intent
 from migrate.target.decided import Decided
+from migrate.target.owners import Owners, RowsNotAsked
 from migrate.target.place import Aftermath, AppliedCounts, Aside, LeftOf, PlaceStep, ReturnedDelete
 from migrate.target.reached import NOTHING, Claim
 from migrate.target.roles import SwitchedSince
@@ -45,6 +47,7 @@ class Part:
     aside: Aside = field(default_factory=dict)  # not to be written, but kept
     version: int | None = None  # of the database's role before rows were read at the source; None where none were
     notes: int | None = None  # how many the state has of the partition; None where the database was told
+    asked: dict[str, dict[Key, frozenset[TableId] | None]] = field(default_factory=dict)  # by group, as `AskedTables`
 
     @property
     def partition(self) -> Partition:
@@ -75,8 +78,8 @@ def apply(
     3. write rows and ledger; 4. hand empty deletes and evicted rows to Kafka, *before* the commit: a crash in between
     sends them twice, which does no harm, but never loses one; 5. commit. keep: also what was decided for each key.
     leads: whether the stream leads, as the state said once this session was open.
-    Raises: Behind, OwnershipLost, NotStandby, SwitchedSince, StopError, or the driver's error; nothing was written
-    then, unless the commit itself failed, whose outcome the fence tells.
+    Raises: Behind, OwnershipLost, NotStandby, SwitchedSince, RowsNotAsked, StopError, or the driver's error; nothing
+    was written then, unless the commit itself failed, whose outcome the fence tells.
     """
     done, counted = AppliedCounts(), dict[Partition, int]()
     with connection.transaction():
@@ -93,12 +96,15 @@ def apply(
         aside = {key: why for part in parts for key, why in part.aside.items()}
         made: list[Decided] = []
         lefts = {part.partition: Aftermath() for part in parts}
+        owners = _owners(parts)
         for work, left in _by_place(parts, lefts):
             is_open = not work.writer.members <= known.closed
             where = (work.writer.noted_as.source, work.writer.name)
             wheres = {(source, work.writer.name) for source, _, _ in work.writer.members}
             is_held = not known.parked.isdisjoint(wheres)
-            step = PlaceStep(connection, migration, work.writer, is_open, where in known.noted, is_held, left, keep)
+            its = owners.get(work.writer.noted_as.name) if work.writer.home is not None else None
+            noted_there = where in known.noted
+            step = PlaceStep(connection, migration, work.writer, is_open, noted_there, is_held, left, keep, its)
             for intents in _ordered(work.writer, work.intents):
                 done.add(step.apply(step.set_aside(intents, aside)))
             for intents in _ordered(work.writer, work.refreshed):
@@ -109,6 +115,9 @@ def apply(
                 known.noted.add(where)
             if step.parked:
                 known.parked |= wheres
+        for group, one in owners.items():
+            if one.missing:
+                raise RowsNotAsked(group, one.missing)
         decided.put(connection, migration, made)
         for part in parts:
             if part.notes is not None:
@@ -119,6 +128,16 @@ def apply(
     for part in parts:
         part.writes = counted[part.partition]
     return done
+
+
+def _owners(parts: Sequence[Part]) -> dict[str, Owners]:
+    """By group: of those whose rows tell which source table they are of, and their keys alone do not."""
+    asked: dict[str, dict[Key, frozenset[TableId] | None]] = {}
+    for part in parts:
+        for group, keys in part.asked.items():
+            asked.setdefault(group, {}).update(keys)
+    homes = {work.writer.noted_as.name: work.writer.home for part in parts for work in part.work}
+    return {group: Owners(home, asked.get(group, {})) for group, home in homes.items() if home is not None}
 
 
 def _by_place(parts: Sequence[Part], lefts: Mapping[Partition, Aftermath]) -> Iterator[tuple[Work, LeftOf]]:

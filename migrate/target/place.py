@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from migrate.model.change import Key, Origin
@@ -13,6 +13,7 @@ from migrate.mysql.connection import Connection
 from migrate.target import ledger, parked
 from migrate.target.decide import Intent, Note, Return, Write, decide, decide_return
 from migrate.target.decided import Decided
+from migrate.target.owners import Owners
 from migrate.target.parked import SetAside
 from migrate.target.rows import PlaceWriter
 
@@ -98,7 +99,10 @@ class PlaceStep:
         held: bool,
         left: LeftOf,
         keep: bool = False,
+        owners: Owners | None = None,
     ) -> None:
+        """owners: told whose the rows are that changes meet, where that is to be looked at."""
+        self._owners = owners
         self.decided: list[Decided] = []
         self._keep = keep
         self.parked = held
@@ -126,7 +130,10 @@ class PlaceStep:
         return kept
 
     def apply(self, intents: Sequence[Intent]) -> AppliedCounts:
-        self._note_before_looking([intent for intent in intents if intent.row is None])
+        deletes = [intent for intent in intents if intent.row is None]
+        if self._owners is not None and self._open:
+            self._owners.judge_deletes(self._writer.name, self._writer.table.id, [one.key for one in deletes])
+        self._note_before_looking(deletes)
         return self._judge(intents, self._open, "")
 
     def refresh(self, intents: Sequence[Intent]) -> AppliedCounts:
@@ -136,8 +143,7 @@ class PlaceStep:
     def _judge(self, intents: Sequence[Intent], copy_open: bool, why: str) -> AppliedCounts:
         if not intents:
             return AppliedCounts()
-        connection, writer = self._connection, self._writer
-        present = writer.present(connection, [intent.key for intent in intents])
+        present = self._present([intent.key for intent in intents])
         chosen: dict[Write, list[Intent]] = {write: [] for write in Write}
         notes: dict[Note, list[Intent]] = {note: [] for note in Note}
         for intent in intents:
@@ -153,6 +159,14 @@ class PlaceStep:
         return AppliedCounts(
             len(chosen[Write.INSERT]), len(chosen[Write.UPDATE]), len(chosen[Write.DELETE]), len(chosen[Write.NOTHING])
         )
+
+    def _present(self, keys: Sequence[Key]) -> Collection[Key]:
+        """Those of the keys that are there, locked."""
+        if self._owners is None:
+            return self._writer.present(self._connection, keys)
+        rows = self._writer.owned(self._connection, keys, self._owners.home)
+        self._owners.judge(self._writer.name, self._writer.table.id, rows)
+        return rows
 
     def _unpark(self, keys: Sequence[Key]) -> None:
         """Nothing that was parked of these keys counts any more, of whichever table it was."""

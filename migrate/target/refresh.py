@@ -8,7 +8,7 @@ is as new as everything that stands before the message, or newer; changes still 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import closing, suppress
 from typing import TypeVar
 
@@ -18,7 +18,7 @@ from migrate.model.change import Key, NoChange, key_of, stored
 from migrate.model.coordinate import Coordinate, file_number
 from migrate.model.errors import Code, ServerError, StopError
 from migrate.model.message import REFRESH, Message, Row
-from migrate.model.table import Column, Table
+from migrate.model.table import Column, Table, TableId
 from migrate.mysql import errors as mysql_errors
 from migrate.mysql.capabilities import read_lock
 from migrate.mysql.catalog import server_of
@@ -103,10 +103,13 @@ class SourceRows:
             raise self._unread(table, error) from error
         return found
 
-    def read_group(self, tables: Sequence[PlannedTable], keys: Sequence[Key]) -> dict[Key, HeldRows]:
+    def read_group(
+        self, tables: Sequence[PlannedTable], keys: Mapping[Key, Collection[TableId] | None]
+    ) -> dict[Key, HeldRows]:
         """The rows of each key in the tables of a group; those that more than one has are looked at again for a while.
 
-        Raises: StopError when a source does not give them now.
+        keys: with the tables at which each is asked for; None: at all. Raises: StopError when a source does not give
+        them now.
         """
         found: dict[Key, HeldRows] = {key: [] for key in keys}
         wanted = list(keys)
@@ -114,7 +117,9 @@ class SourceRows:
             self._follow()
             found.update((key, []) for key in wanted)
             for planned in tables:
-                for key, row in self._read(planned, wanted).items():
+                id_ = planned.table.id
+                here = [key for key in wanted if (at := keys[key]) is None or id_ in at]
+                for key, row in (self._read(planned, here) if here else {}).items():
                     if row is not None:
                         found[key].append((planned, row))
             wanted = [key for key in wanted if len(found[key]) > 1]

@@ -13,9 +13,9 @@ def obstacles(plan: Plan) -> Iterator[tuple[Table, str, str]]:
     """Of a forward stream: each table that has no reverse stream, why, and what would give it one."""
     members = Counter(one.group for one in plan.tables.values() if one.group)
     for planned in plan.tables.values():
-        if members[planned.group] > 1:
+        if members[planned.group] > 1 and planned.home is None:
             why = "it shares its target tables with others, and where a row belongs at the sources is not told"
-            mend = "a migration with such a group can be verified, and not be cut over by `migrate cutover` yet"
+            mend = "give the group the sources' own rule (`home`); without it, it can be verified, and not be cut over"
         elif planned.rows is not None:
             why = "only part of its rows belongs to the migration ('rows')"
             mend = "a part of a table can be verified, and not be cut over by `migrate cutover`"

@@ -17,6 +17,7 @@ from migrate.settings import Settings, TableSettings
 from migrate.sharding.columns import column_types
 from migrate.sharding.rule import TableRule, build_rule
 from migrate.sharding.spec import spec_of
+from migrate.target.home import Home, home_of
 from migrate.target.ledger import GROUP
 
 
@@ -52,6 +53,7 @@ class PlannedTable:
     first: Table | None = None  # the table as init found it; None: as it is here
     group: str = ""  # whose tables share their places; "" for a table with places of its own
     unique_apart: bool = False  # no two tables of the group, or of the places, hold the same values of a unique key
+    home: Home | None = None  # where each row of the group belongs at the sources
 
     @cached_property
     def _by_name(self) -> dict[tuple[str, str], Place]:
@@ -73,6 +75,30 @@ class PlannedTable:
         """The place of a row. Raises StopError when no place takes it."""
         found = self.rule.route({name: row.get(name) for name in self.rule.columns})
         return self._by_name[(found.database, found.table)]
+
+    @cached_property
+    def key_tells_home(self) -> bool:
+        """Whether a key alone tells the one source table, of several, that its row belongs to."""
+        return self.home is not None and self.home.is_told_by_key(self.table)
+
+    def misplaced(self, rows: Sequence[Row]) -> list[TableId | None]:
+        """Of each row of this table the other source table that it belongs to; None where it belongs here.
+
+        Raises StopError where the sources' rule has no table for one of them.
+        """
+        if self.home is None:
+            return [None] * len(rows)
+        own = self.table.id
+        return [None if id_ == own else id_ for id_ in self.home.of_all(rows)]
+
+    @cached_property
+    def own_rows(self) -> str | None:
+        """SQL that is true for the rows that belong to this source table, false or NULL for others; None where no
+        server computes it, or there is no such rule."""
+        home = self.home
+        if home is None or self.table.id not in home.tables:
+            return None
+        return home.rule.condition(home.tables.index(self.table.id)) if home.rule.columns else "TRUE"
 
     @property
     def hashed(self) -> tuple[str, str]:
@@ -120,6 +146,8 @@ class PlannedTable:
             parts.append(self.topic)
         if self.group:
             parts.append({"group": self.group})
+        if self.home is not None:
+            parts.append({"home": [self.home.spec, self.home.tables]})
         text = json.dumps(parts, sort_keys=True, default=str)
         return hashlib.sha256(text.encode()).hexdigest()
 
@@ -137,6 +165,7 @@ class Plan:
             name: TargetDatabase(name, database.target, database.database)
             for name, database in settings.databases.items()
         }
+        self._homes: dict[tuple[str, str], Home] = {}
         self.tables: dict[TableId, PlannedTable] = {}
         for source in settings.sources:
             there = [key[1:] for key in tables if key[0] == source.name]
@@ -172,11 +201,26 @@ class Plan:
         other = "" if topic == self.settings.topic else topic
         first = self._first.get(table.id)
         group, apart = wanted.group or "", wanted.unique_apart
-        return PlannedTable(table, rule, tuple(places), spec, rows, other, wanted.ddl, first, group, apart)
+        home = self._home(wanted, table)
+        return PlannedTable(table, rule, tuple(places), spec, rows, other, wanted.ddl, first, group, apart, home)
+
+    def _home(self, wanted: TableSettings, table: Table) -> Home | None:
+        """Made once for tables that are alike."""
+        if wanted.home is None or wanted.group is None:
+            return None
+        types = column_types(table)
+        key = (wanted.group, repr((wanted.home, types)))
+        if key not in self._homes:
+            self._homes[key] = home_of(wanted.home, wanted.group, types, self.settings.source_databases)
+        return self._homes[key]
 
     def members(self, planned: PlannedTable) -> Sequence[PlannedTable]:
         """The tables whose rows go to a table's places: those of its group, or itself alone."""
         return self._groups[planned.group] if planned.group else (planned,)
+
+    def group(self, name: str) -> PlannedTable:
+        """The first table of a group."""
+        return self._groups[name][0]
 
     def refuse_outdated(self, noted: Mapping[TableId, str]) -> None:
         """Raise ServerError when `migrate init` has noted other members or rules than these since this was planned.

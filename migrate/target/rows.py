@@ -26,6 +26,7 @@ from migrate.mysql.typed_json import JsonValue
 from migrate.mysql.values import Parameter, compared, from_server, parameter, placeholder
 from migrate.target import literals, non_strict, unique_holders
 from migrate.target.equal_keys import EqualKeys
+from migrate.target.home import Home
 from migrate.target.literals import RowLiterals
 from migrate.target.unique_holders import Holder
 
@@ -51,9 +52,11 @@ class PlaceWriter:
         members: Iterable[TableId] = (),
         kept: Iterable[str] = (),
         alike: EqualKeys | None = None,
+        home: Home | None = None,
     ) -> None:
-        """kept: columns that are returned with the key of a row whose unique value another one takes. alike: asked
-        whether what the target takes for one key or unique value is one; without it that counts as so."""
+        """home: of the group, where its rows tell which source table they are of, and their keys do not. kept: columns
+        that are returned with the key of a row whose unique value another one takes. alike: asked whether what the
+        target takes for one key or unique value is one; without it that counts as so."""
         self._kept = tuple(table.by_name[name] for name in sorted({*kept} - {*table.key}) if name in table.by_name)
         self.table = table
         self.noted_as = noted_as or table
@@ -63,6 +66,7 @@ class PlaceWriter:
         self._write_rows = write_rows
         self._literals: dict[str, RowLiterals] = {}  # by flavour
         self._alike = alike
+        self.home = home
 
     # -- reading
 
@@ -83,6 +87,24 @@ class PlaceWriter:
                 continue
             found.update(there)
         return found
+
+    def owned(self, connection: Connection, keys: Sequence[Key], home: Home) -> dict[Key, TableId]:
+        """As `present`, with the source table that each row belongs to by its values here."""
+        table, found = self.table, dict[Key, TableId]()
+        columns = [table.by_name[name] for name in home.rule.columns]
+        if not table.key_is_exact:
+            for key in self.present(connection, keys):
+                rows = self._rows(connection, columns, *among(table, [key]))
+                found.update((key, self._owner(home, values)) for values in rows)
+            return found
+        width = len(table.key)
+        for part in slices(keys, self._lookup_keys):
+            for values in self._rows(connection, (*table.key_columns, *columns), *among(table, part)):
+                found[tuple(map(str, values[:width]))] = self._owner(home, values[width:])
+        return found
+
+    def _owner(self, home: Home, values: Sequence[str | None]) -> TableId:
+        return home.of(dict(zip(home.rule.columns, values, strict=True)))
 
     def _is_as_source(self, connection: Connection, columns: Iterable[Column]) -> bool:
         """Whether the physical table has columns under the source's own collations by now: what is one here is one

@@ -10,7 +10,7 @@ from migrate.chunks.task_settings import for_tasks
 from migrate.model.chunk import Chunk
 from migrate.settings import Settings
 from migrate.target.routing import PlannedTable
-from migrate.verify import checksum, digest, target_split
+from migrate.verify import checksum, digest, misplaced, target_split
 from migrate.verify.checksum import ChunkSum, Form
 from migrate.verify.digest import Suspects
 
@@ -65,6 +65,7 @@ def check_chunk(job: CheckJob, chunk: Chunk) -> Checked:
 def _compared(job: CheckJob, sessions: Sessions, chunk: Chunk) -> Checked:
     """Range by range, where the target has far more rows than the sources: then it is more than one."""
     planned, twice = job.tables[0], checksum.keys_twice(sessions.source, job.tables, chunk)
+    strays = misplaced.keys(sessions.source, job.tables, chunk)
     form, *_ = _forms(job, sessions)
     expected = checksum.source_total(sessions.source, job.tables, chunk, form)
     page_rows = job.settings.verify.chunk_rows
@@ -72,7 +73,7 @@ def _compared(job: CheckJob, sessions: Sessions, chunk: Chunk) -> Checked:
     for part in target_split.parts(sessions.targets, planned, chunk, expected.rows, page_rows, MAX_BYTES):
         here, there = _part(job, sessions, part, expected if part == chunk else None, bool(twice), named)
         rows, target_rows = rows + here, target_rows + there
-    for key in twice:
+    for key in (*twice, *strays):
         named.add(key, MAX_SUSPECTS)
     return Checked(chunk.number, rows, target_rows, named)
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from migrate.model.table import TableId
 from migrate.target.routing import PlannedTable
 from migrate.verify.lookup import Seen
 
@@ -14,7 +15,7 @@ class Kind(StrEnum):
     MISSING = "missing"  # at no place
     EXTRA = "extra"  # not at the source
     DIFFERENT = "different"  # at its place with other bytes
-    MISPLACED = "misplaced"  # at another place than its own
+    MISPLACED = "misplaced"  # at another place than its own, or at a source table where its row does not belong
     DUPLICATED = "duplicated"  # at its place, and at another one too
     TWICE = "twice"  # in two tables of a group, of which one alone may have it
 
@@ -25,6 +26,7 @@ class Verdict:
     place: int | None  # where the key belongs, None when the source does not have it
     elsewhere: tuple[int, ...] = ()  # other places that have it
     holders: tuple[PlannedTable, ...] = ()  # the source tables that have it
+    belongs: TableId | None = None  # the source table that its row belongs to, where that is another one
 
 
 def judge(seen: Seen) -> Verdict | None:
@@ -34,6 +36,8 @@ def judge(seen: Seen) -> Verdict | None:
         return Verdict(Kind.EXTRA, None, found) if found else None
     if len(seen.holders) > 1:
         return Verdict(Kind.TWICE, None, found, seen.holders)
+    if seen.belongs is not None:
+        return Verdict(Kind.MISPLACED, seen.source[0], found, seen.holders, seen.belongs)
     return _at_one_source(seen.source, seen, found)
 
 
@@ -49,6 +53,6 @@ def _at_one_source(expected: tuple[int, str], seen: Seen, found: tuple[int, ...]
 
 def follows(seen: Seen, earlier: Sequence[Seen]) -> bool:
     """Whether the target has what the source had at an earlier look: the stream is behind a row that keeps changing."""
-    if len(seen.holders) > 1:
+    if len(seen.holders) > 1 or seen.belongs is not None:
         return False
     return any(before.source != seen.source and judge(Seen(before.source, seen.targets)) is None for before in earlier)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from migrate.chunks.column_codecs import to_text
+from migrate.chunks.column_codecs import carried, to_text
 from migrate.chunks.sessions import Sessions
 from migrate.model.change import Key
 from migrate.model.errors import Code, StopError
-from migrate.model.table import Column, Table
+from migrate.model.table import Column, Table, TableId
 from migrate.mysql.connection import Connection
 from migrate.mysql.keys import among, order, up_to
 from migrate.mysql.quoting import quote
@@ -33,13 +33,15 @@ class Seen:
     """A key at one look: its place and digest by the source, and the digests it has at places.
 
     named: the key as the source writes it, where the server takes several texts for one key. holders: the tables that
-    have it, of which a group may have more than one by mistake.
+    have it, of which a group may have more than one by mistake. belongs: the source table that its row belongs to,
+    where that is another one.
     """
 
     source: tuple[int, str] | None = None
     targets: dict[int, str] = field(default_factory=dict)
     named: Key | None = None
     holders: tuple[PlannedTable, ...] = ()
+    belongs: TableId | None = None
 
 
 def look_up(sessions: Sessions, tables: Sequence[PlannedTable], keys: Sequence[Key]) -> dict[Key, Seen]:
@@ -55,8 +57,9 @@ def look_up(sessions: Sessions, tables: Sequence[PlannedTable], keys: Sequence[K
         found = {key: Seen() for key in part}
         alone = part[0] if size == 1 else None
         for one in tables:
-            for key, place, digest in _at_source(sessions.source(one.table.source), one, part, mixed):
+            for key, place, digest, belongs in _at_source(sessions.source(one.table.source), one, part, mixed):
                 there = found[alone or key]
+                there.belongs = belongs or there.belongs
                 there.source, there.named, there.holders = (place, digest), key, (*there.holders, one)
         for key, place, digest in _at_targets(sessions, planned, part, mixed):
             found[alone or key].targets[place] = digest
@@ -109,9 +112,9 @@ def _key_of(columns: Sequence[Column], raw: Sequence[bytes | None]) -> Key:
 
 def _at_source(
     connection: Connection, planned: PlannedTable, keys: Sequence[Key], mixed: bool
-) -> Iterator[tuple[Key, int, str]]:
+) -> Iterator[tuple[Key, int, str, TableId | None]]:
     table = planned.table
-    names = list(dict.fromkeys((*table.key, *planned.rule.columns)))
+    names = list(carried(planned))
     fields = ", ".join(selected(table.by_name[name]) for name in names)
     where, arguments = and_rows(*among(table, keys), planned.rows)
     name = full_name(table.database, table.name)
@@ -121,7 +124,7 @@ def _at_source(
         place = planned.rule.route_many([[row[name]] for name in planned.rule.columns], rows=1)[0]
         if digest is None:
             raise no_digest(table)
-        yield _key(table, row), place, digest.decode()
+        yield _key(table, row), place, digest.decode(), planned.misplaced([row])[0]
 
 
 def _at_targets(

@@ -14,7 +14,7 @@ from migrate.model.change import Key
 from migrate.model.errors import StopError
 from migrate.settings import Settings
 from migrate.state import migration as migrations
-from migrate.target.groups import name_of
+from migrate.target.groups import name_of, named
 from migrate.target.routing import PlannedTable
 from migrate.verify.difference import Kind, Verdict, follows, judge
 from migrate.verify.lookup import Seen, differing_columns, look_up
@@ -204,6 +204,8 @@ def describe(sessions: Sessions, planned: PlannedTable, key: Key, verdict: Verdi
             detail = f"belongs in {home}"
         case Kind.EXTRA:
             detail = f"is in {others}, not at the source"
+        case Kind.MISPLACED if verdict.belongs is not None:
+            detail = f"is in {name_of(holder)}, and belongs in {named(verdict.belongs)} by `home`"
         case Kind.MISPLACED:
             detail = f"is in {others}, belongs in {home}"
         case Kind.DUPLICATED:

@@ -185,3 +185,80 @@ def test_what_has_no_reverse_stream_is_refused_by_name(
         back(settings, **of_orders)
     assert told in refused.value.message
     assert refused.value.hint
+
+
+SHARDED = {
+    "nodes": ["ds_0.orders_0", "ds_1.orders_1"],
+    "table": {"column": "user_id", "algorithm": "MOD", "props": {"sharding-count": 2}},
+}
+"""Of the sources: table orders_0 of one, orders_1 of the other."""
+
+
+def sharded(**more: Any) -> tuple[Settings, Plan]:
+    """Two sources that hold shards of one table, and a table of its own beside one of them."""
+    orders = [
+        {
+            "name": f"shop.orders_{number}",
+            "source": source,
+            "group": "orders",
+            "sharding": RULE,
+            "home": SHARDED,
+            **more,
+        }
+        for number, source in enumerate(("main", "second"))
+    ]
+    settings = configured(
+        sources=[{"name": "main", **server("old")}, {"name": "second", **server("older")}],
+        source_databases={
+            "ds_0": {"source": "main", "database": "shop"},
+            "ds_1": {"source": "second", "database": "shop"},
+        },
+        tables=[*orders, {**COUNTRIES, "source": "main"}],
+    )
+    ids = [("main", "shop", "orders_0"), ("second", "shop", "orders_1"), ("main", "shop", "countries")]
+    return settings, Plan(settings, {id_: Table(*id_, COLUMNS, ("id",)) for id_ in ids})
+
+
+def test_rows_of_sharded_sources_go_back_by_the_rule_of_the_sources_and_belong_by_the_rule_of_the_targets() -> None:
+    settings, plan = sharded()
+    way = reversed_settings(settings, plan)
+    there = [Table(one.source or "", one.database, one.table, COLUMNS, ("id",)) for one in way.tables]
+    back = Plan(way, {one.id: one for one in there})
+    places = {
+        ("t0", f"shop_{database}", f"orders_{table}"): (database, table) for database in (0, 1) for table in (0, 1)
+    }
+    orders = {id_: planned for id_, planned in back.tables.items() if planned.group}
+    assert orders.keys() == places.keys()
+    assert len({planned.group for planned in orders.values()}) == 1
+    for user in range(8):
+        for number in range(4):
+            row = {"id": str(number), "user_id": str(user), "code": "0"}
+            for id_, planned in orders.items():
+                to = planned.route(row)
+                source = ("main", "second")[user % 2]
+                assert (to.database.target, to.database.database, to.table) == (source, "shop", f"orders_{user % 2}")
+                here = places[id_] == (user % 2, number % 2)
+                assert (planned.misplaced([row]) == [None]) == here
+    (alone,) = (planned for planned in back.tables.values() if not planned.group)
+    assert [str(place) for place in alone.places] == ["main/shop.countries"]
+
+
+def test_the_rule_of_the_targets_is_that_of_the_servers_that_are_read_now() -> None:
+    way = reversed_settings(*sharded())
+    assert {name: (one.source, one.database) for name, one in way.source_databases.items()} == {
+        "ds_0": ("t0", "shop_0"),
+        "ds_1": ("t0", "shop_1"),
+    }
+    assert {name: (one.target, one.database) for name, one in way.databases.items()} == {
+        "ds_0": ("main", "shop"),
+        "ds_1": ("second", "shop"),
+    }
+
+
+def test_sharded_sources_without_their_rule_have_no_reverse_stream() -> None:
+    settings, plan = sharded(home=None)
+    with pytest.raises(
+        ConfigError, match=r"shop\.orders_0 has no reverse stream: it shares its target tables"
+    ) as raised:
+        reversed_settings(settings, plan)
+    assert "`home`" in raised.value.hint

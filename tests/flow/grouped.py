@@ -24,9 +24,19 @@ class Grouped:
     """Table `orders` of the sources `source` and `second` over 2 databases × 2 tables: user_id % 2 and id % 2."""
 
     def __init__(
-        self, box: Sandbox, kafka: KafkaBroker, directory: Path, name: str, more: str = "", chunk_rows: int = 300
+        self,
+        box: Sandbox,
+        kafka: KafkaBroker,
+        directory: Path,
+        name: str,
+        more: str = "",
+        chunk_rows: int = 300,
+        *,
+        home: bool = False,
     ) -> None:
+        """home: with the sources' rule, by which a row belongs to the source of user_id / 2 % 2, whole numbers."""
         self.name = name
+        self.home = home
         self.database = f"{name}_src"
         self.sources = (box.source, box.targets[1])
         self.target = box.targets[0]
@@ -43,7 +53,8 @@ class Grouped:
             "consume: {merge_interval_seconds: 0.3, idle_seconds: 0.5}\ncommit: {idle_seconds: 0.5}\n"
             f"verify: {{master: 'local[1]', chunk_rows: {chunk_rows}, rechecks: 1, recheck_seconds: 0.5}}\n"
             "copy: {master: 'local[1]', chunk_rows: 100, chunks_at_once: 2}\n"
-            f"delay: {{tiers_seconds: [0.5, 1]}}\nlease: {{seconds: 2}}\nrun_dir: {directory / 'run'}\n{more}tables:\n"
+            f"delay: {{tiers_seconds: [0.5, 1]}}\nlease: {{seconds: 2}}\nrun_dir: {directory / 'run'}\n{more}"
+            f"{self._sources() if home else ''}tables:\n"
             + "".join(self._table(source) for source in ("source", "second"))
         )
         self.migration = Migration(box, directory, config)
@@ -57,13 +68,23 @@ class Grouped:
         self._children.append(child)
         return child
 
+    def _sources(self) -> str:
+        return "source_databases:\n" + "".join(
+            f"  src_{number}: {{source: {source}, database: {self.database}}}\n"
+            for number, source in enumerate(("source", "second"))
+        )
+
     def _table(self, source: str) -> str:
-        return (
+        told = (
             f"  - name: {self.database}.orders\n    source: {source}\n    group: orders\n    sharding:\n"
             '      nodes: "ds_${0..1}.orders_${0..1}"\n'
             "      database: {column: user_id, algorithm: MOD, props: {sharding-count: 2}}\n"
             "      table: {column: id, algorithm: MOD, props: {sharding-count: 2}}\n"
         )
+        if self.home:
+            told += "    home:\n      nodes: 'src_${0..1}.orders'\n      database: {column: user_id, algorithm: INLINE,"
+            told += " props: {algorithm-expression: 'src_${user_id.intdiv(2) % 2}'}}\n"
+        return told
 
     def sql(self, source: int, *statements: str) -> None:
         self.sources[source].execute(*statements, database=self.database)
@@ -74,12 +95,16 @@ class Grouped:
             self.sql(
                 source,
                 "INSERT INTO orders WITH RECURSIVE seq (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM seq WHERE n < 500)"
-                f" SELECT 2 * (n + {start}) + {source}, n, n, 'copied' FROM seq",
+                f" SELECT 2 * (n + {start}) + {source}, {self._user(source)}, n, 'copied' FROM seq",
             )
+
+    def _user(self, source: int) -> str:
+        """Of row n at a source."""
+        return f"4 * n + 2 * {source} + n % 2" if self.home else "n"
 
     def mover(self, keys: Sequence[int], pause: float = 0.002) -> Mover:
         """Start a writer of these keys."""
-        mover = Mover(self.sources, self.database, keys, pause)
+        mover = Mover(self.sources, self.database, keys, pause, home=self.home)
         self._writers.append(mover)
         mover.start()
         return mover
@@ -130,13 +155,26 @@ class Grouped:
                         found.append(f"different {row[0]}: {row} against {expected}")
         return found + [f"missing {key}" for key in wanted]
 
+    def astray(self) -> list[int]:
+        """Keys of rows at a source that belong to the other one."""
+        where = "user_id DIV 2 % 2 <>"
+        return [
+            int(key)
+            for number, server in enumerate(self.sources)
+            for (key,) in server.query(f"SELECT id FROM {self.database}.orders WHERE {where} {number}")
+        ]
+
 
 class Mover(threading.Thread):
     """Inserts, updates and deletes rows, and moves them to another shard, to another key, or to the other source: the
     row that is new comes first, or the one that is old goes first, in two transactions."""
 
-    def __init__(self, sources: Sequence[DatabaseServer], database: str, keys: Sequence[int], pause: float) -> None:
+    def __init__(
+        self, sources: Sequence[DatabaseServer], database: str, keys: Sequence[int], pause: float, *, home: bool = False
+    ) -> None:
+        """home: each row has a user_id that belongs to the source where it is written."""
         super().__init__(daemon=True)
+        self._at_home = home
         self._sources = sources
         self._database = database
         self._random = random.Random(keys[0])  # noqa: S311 - which row to write
@@ -166,11 +204,13 @@ class Mover(threading.Thread):
         number, kind = self._number, self._random.randrange(10)
         home = self._home(cursors, key)
         if home is None:
-            self._insert(cursors[self._random.randrange(2)], key, number)
+            there = self._random.randrange(2)
+            self._insert(cursors[there], there, key, number)
         elif kind < 2:
             cursors[home].execute(f"DELETE FROM orders WHERE id = {key}")
         elif kind < 4:
-            cursors[home].execute(f"UPDATE orders SET user_id = user_id + 1, value = {number} WHERE id = {key}")
+            user = "user_id ^ 1" if self._at_home else "user_id + 1"
+            cursors[home].execute(f"UPDATE orders SET user_id = {user}, value = {number} WHERE id = {key}")
         elif kind < 6:
             cursors[home].execute(f"UPDATE orders SET value = {number} WHERE id = {key}")
         elif kind == 6 and (free := [one for one in self._keys if self._home(cursors, one) is None]):
@@ -179,11 +219,11 @@ class Mover(threading.Thread):
             self.moves += 1
             new, old = cursors[1 - home], cursors[home]
             if kind == 9:
-                self._insert(new, key, number)
+                self._insert(new, 1 - home, key, number)
                 old.execute(f"DELETE FROM orders WHERE id = {key}")
             else:
                 old.execute(f"DELETE FROM orders WHERE id = {key}")
-                self._insert(new, key, number)
+                self._insert(new, 1 - home, key, number)
 
     def _home(self, cursors: Sequence[Any], key: int) -> int | None:
         for index, cursor in enumerate(cursors):
@@ -192,5 +232,6 @@ class Mover(threading.Thread):
                 return index
         return None
 
-    def _insert(self, cursor: Any, key: int, number: int) -> None:
-        cursor.execute(f"INSERT INTO orders VALUES ({key}, {number % 5}, {number}, 'written')")
+    def _insert(self, cursor: Any, source: int, key: int, number: int) -> None:
+        user = 4 * (number % 3) + 2 * source + number % 2 if self._at_home else number % 5
+        cursor.execute(f"INSERT INTO orders VALUES ({key}, {user}, {number}, 'written')")

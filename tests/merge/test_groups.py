@@ -63,9 +63,9 @@ def share_of(*messages: Message, plan: Plan = PLAN, **applied: Coordinate) -> Sh
 def asked(share: Share) -> dict[str, set[str] | None]:
     """Key: the places that are in doubt, as database.table; None for all."""
     return {
-        key[0]: None if places is None else {f"{place.database.name}.{place.table}" for place in places}
+        key[0]: None if doubt.places is None else {f"{place.database.name}.{place.table}" for place in doubt.places}
         for _, keys in share.folded.refreshes.values()
-        for key, places in keys.items()
+        for key, doubt in keys.items()
     }
 
 

@@ -33,6 +33,7 @@ from migrate.preflight.schema import (
     generated,
     groups,
     letter_case,
+    misplaced,
     mixed_flavours,
     reverse_stream,
     routing,
@@ -194,6 +195,14 @@ _TO_BE_MADE = Subjects(_to_be_made, _name_of)
 
 COUNTERS_OF_SOURCE = declare_each("counters", Group.SCHEMA, At.SOURCE, _PLANNED, _counter, AT_SOURCE_PLANNED)
 SHARDS = declare_each("sharding", Group.SCHEMA, At.SOURCE, _PLANNED, _shards, AT_SOURCE_PLANNED)
+MISPLACED = declare_each(
+    misplaced.CHECK,
+    Group.SCHEMA,
+    At.SOURCE,
+    _PLANNED,
+    lambda visit, planned: misplaced.check(visit.connection, planned),
+    AT_SOURCE_PLANNED,
+)
 SAMPLES = declare_each("trial", Group.SCHEMA, At.SOURCE, _TO_BE_MADE, _sample, AT_SOURCE_PLANNED)
 
 

@@ -5,7 +5,14 @@ from __future__ import annotations
 from migrate.model.words import counted
 from migrate.preflight.result import Result, Verdict
 from migrate.target.groups import misfits
-from migrate.target.routing import Plan
+from migrate.target.routing import Plan, PlannedTable
+
+
+def _home(leader: PlannedTable) -> str:
+    if leader.home is None:
+        return ""
+    told = "which its key tells" if leader.key_tells_home else "which its row tells"
+    return f"; each row belongs to one of them by {', '.join(leader.home.rule.columns) or 'home'}, {told}"
 
 
 def check(plan: Plan) -> list[Result]:
@@ -22,7 +29,7 @@ def check(plan: Plan) -> list[Result]:
             name,
             Verdict.PASS,
             f"group '{name}': {counted(len(plan.members(leader)), 'table')} into"
-            f" {counted(len(leader.places), 'target table')}",
+            f" {counted(len(leader.places), 'target table')}{_home(leader)}",
         )
         for name, leader in leaders.items()
     ]

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 import pymysql
 
+from migrate.chunks.column_codecs import carried
 from migrate.model.errors import MigrateError
 from migrate.model.message import Row
 from migrate.mysql.connection import Connection
@@ -34,7 +35,7 @@ def check(connection: Connection, planned: PlannedTable) -> list[Result]:
 
     Raises nothing of the rule's: what it refuses is a problem.
     """
-    rows = _sample(connection, planned)
+    rows = sample(connection, planned)
     null = {name for row in rows for name in planned.rule.columns if row[name] is None}  # told by the rule itself
     columns = [name for name in planned.rule.columns if planned.table.by_name[name].nullable and name not in null]
     return [*_spread(planned, rows), *(one for name in columns for one in _nulls(connection, planned, name))]
@@ -101,9 +102,10 @@ def _counts(found: Counter[Place]) -> str:
     return f"{most} … {fewest}"
 
 
-def _sample(connection: Connection, planned: PlannedTable) -> list[Row]:
+def sample(connection: Connection, planned: PlannedTable) -> list[Row]:
+    """Rows from both ends of a table, with the columns of the key and of its rules. Raises the driver's error."""
     table = planned.table
-    columns = [table.by_name[name] for name in dict.fromkeys((*table.key, *planned.rule.columns))]
+    columns = [table.by_name[name] for name in carried(planned)]
     readers = [from_server(column) for column in columns]
     fields, inner = ", ".join(map(compared, columns)), [quote(column.name) for column in columns]
     rows: dict[tuple[str | None, ...], Row] = {}

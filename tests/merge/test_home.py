@@ -1,0 +1,184 @@
+"""Keys of a group whose sources' rule is known, on real servers: where they are asked for, and what becomes of them."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from migrate.merge.merger import Merged, Merger
+from migrate.model.message import Message, Received
+from migrate.state.record import Partition
+from migrate.target.place import Aftermath
+from migrate.target.reached import Claim
+from sandbox.stack import Sandbox
+from tests.helpers import address, make_settings, plain_table, plan_of, service_tables, unique
+
+PARTITION = Partition("m", "topic", 0)
+HOME = {
+    "nodes": ["shop.t", "shop.u"],
+    "table": {
+        "column": "shard",
+        "algorithm": "INLINE",
+        "props": {"algorithm-expression": "${shard % 2 == 0 ? 't' : 'u'}"},
+    },
+}
+COLUMNS = "(id INT PRIMARY KEY, shard INT NOT NULL, v VARCHAR(20) NOT NULL)"
+FENCE = "_migrate_chunk_fence (migration, source, table_schema, table_name, chunk, attempt, closed)"
+
+
+class Kept:
+    """What is sent to be looked at again."""
+
+    def __init__(self) -> None:
+        self.empties: list[object] = []
+
+    def send(self, partition: Partition, database: str, left: Aftermath) -> None:
+        self.empties += left.empties
+
+
+class Home:
+    """Tables t and u of one source, into one table: a row belongs to t where `shard` is even."""
+
+    def __init__(self, box: Sandbox, key: tuple[str, ...] = ("id",)) -> None:
+        self.source, self.target = box.source, box.targets[0]
+        self.shop, self.name = unique("shop"), unique("home")
+        self.source.execute(f"CREATE DATABASE {self.shop} CHARACTER SET utf8mb4")
+        self.target.execute(f"CREATE DATABASE {self.name} CHARACTER SET utf8mb4")
+        self.source.execute(*(f"CREATE TABLE {one} {COLUMNS}" for one in "tu"), database=self.shop)
+        self.target.execute(*service_tables("m"), f"CREATE TABLE all_of_them {COLUMNS}", database=self.name)
+        self.copy(closed=1)
+        common = {"group": "all", "sharding": {"nodes": "ds.all_of_them"}, "home": HOME}
+        settings = make_settings(
+            sources=[{"name": "s", **address(self.source)}],
+            targets=[{"name": "t0", **address(self.target)}],
+            databases={"ds": {"target": "t0", "database": self.name}},
+            source_databases={"shop": {"source": "s", "database": self.shop}},
+            tables=[{"name": f"{self.shop}.{one}", **common} for one in "tu"],
+            consume={"retry_seconds": 0.05, "retry_max_seconds": 0.1, "refused_attempts": 2},
+        )
+        tables = [replace(plain_table(key=key), database=self.shop, name=one) for one in "tu"]
+        self.kept = Kept()
+        self.merger = Merger(plan_of(*tables, settings=settings), self.kept, threading.Event())  # type: ignore[arg-type]
+        self.merger.take(Claim(PARTITION, 1, "h"), {}, {})
+        self._at = 10
+
+    def copy(self, *, closed: int) -> None:
+        rows = [f"('m', 's', '{self.shop}', '{one}', -1, 1, {closed})" for one in "tu"]
+        self.target.execute(f"REPLACE INTO {FENCE} VALUES {', '.join(rows)}", database=self.name)
+
+    def at_source(self, *statements: str) -> None:
+        self.source.execute(*statements, database=self.shop)
+
+    def merge(self, *changes: tuple[str, str, Any, Any]) -> Merged:
+        """(kind, table, row before, row after), a row as (id, shard, v)."""
+        items = []
+        for kind, table, before, after in changes:
+            self._at += 1
+            items.append(Received(PARTITION, self._at, 10, self._message(kind, table, before, after)))
+        return self.merger.merge(items)
+
+    def _message(self, kind: str, table: str, before: Any, after: Any) -> Message:
+        names = ("id", "shard", "v")
+        row = dict(zip(names, after or before, strict=True))
+        old = () if kind != "UPDATE" else ({k: v for k, v in zip(names, before, strict=True) if row[k] != v},)
+        return Message(
+            database=self.shop, table=table, type=kind, data=(row,), old=old, source="s", incarnation=1, file=1,
+            transaction=self._at, rows=(1 if kind == "UPDATE" else 0,), pk_names=("id",),
+        )  # fmt: skip
+
+    def rows(self) -> list[tuple[object, ...]]:
+        return list(self.target.query(f"SELECT * FROM {self.name}.all_of_them ORDER BY id"))
+
+    def close(self) -> None:
+        self.merger.close()
+        self.source.execute(f"DROP DATABASE {self.shop}")
+        self.target.execute(f"DROP DATABASE {self.name}")
+
+
+@pytest.fixture
+def side(box: Sandbox) -> Iterator[Home]:
+    with closing(Home(box)) as made:
+        yield made
+
+
+@contextmanager
+def nobody_reads(home: Home, table: str) -> Iterator[None]:
+    """Who asks this table waits until the block ends."""
+    with closing(home.source.connect(home.shop, autocommit=True)) as connection, connection.cursor() as cursor:
+        cursor.execute(f"LOCK TABLES {table} WRITE")
+        yield
+
+
+@pytest.mark.timeout(60)
+def test_a_delete_asks_the_table_it_came_from_and_no_other(side: Home) -> None:
+    side.merge(("INSERT", "t", None, ("1", "0", "a")), ("INSERT", "t", None, ("2", "0", "b")))
+    side.at_source("INSERT INTO t VALUES (2, 2, 'came back')")
+    with nobody_reads(side, "u"):
+        assert side.merge(("DELETE", "t", ("1", "0", "a"), None), ("DELETE", "t", ("2", "0", "b"), None)).failed == {}
+    assert side.rows() == [(2, 2, "came back")]
+
+
+def test_a_row_that_came_from_another_table_outlives_the_late_delete_of_the_one_it_left(side: Home) -> None:
+    """Lost: the delete asked its own table alone, which has the row no more."""
+    side.at_source("INSERT INTO u VALUES (1, 1, 'moved')")
+    assert side.merge(("INSERT", "u", None, ("1", "1", "moved"))).failed == {}
+    assert side.merge(("DELETE", "t", ("1", "0", "a"), None)).failed == {}
+    assert side.rows() == [(1, 1, "moved")]
+
+
+def test_a_late_update_of_the_table_that_a_row_left_does_not_hide_whose_it_is(side: Home) -> None:
+    """Lost: the update was written over the other table's row, and the delete behind it asked its own table alone."""
+    side.at_source("INSERT INTO u VALUES (1, 1, 'moved')")
+    side.merge(("INSERT", "u", None, ("1", "1", "moved")))
+    assert side.merge(("UPDATE", "t", ("1", "0", "a"), ("1", "2", "b"))).failed == {}
+    assert side.rows() == [(1, 1, "moved")]
+    assert side.merge(("DELETE", "t", ("1", "2", "b"), None)).failed == {}
+    assert side.rows() == [(1, 1, "moved")]
+
+
+def test_a_row_that_moves_there_and_back_ends_where_it_is(side: Home) -> None:
+    side.merge(("INSERT", "t", None, ("1", "0", "a")))
+    side.at_source("INSERT INTO t VALUES (1, 0, 'back')")
+    for change in (
+        ("INSERT", "u", None, ("1", "1", "there")),
+        ("DELETE", "t", ("1", "0", "a"), None),
+        ("INSERT", "t", None, ("1", "0", "back")),
+        ("DELETE", "u", ("1", "1", "there"), None),
+    ):
+        assert side.merge(change).failed == {}
+        assert side.rows() == [(1, 0, "back")], change
+
+
+def test_while_a_copy_is_open_a_delete_asks_every_table_as_the_ledger_speaks_for_all(side: Home) -> None:
+    """Lost: the ledger had an entry of the delete, and the copy took out the row that it had brought of the other."""
+    side.copy(closed=0)
+    side.at_source("INSERT INTO u VALUES (1, 1, 'not copied yet')")
+    assert side.merge(("DELETE", "t", ("1", "0", "a"), None)).failed == {}
+    assert side.rows() == [(1, 1, "not copied yet")]
+    assert side.target.query(f"SELECT COUNT(*) FROM {side.name}._migrate_ledger")[0][0] == 0
+
+
+def test_a_row_where_it_does_not_belong_stops_its_partition_until_it_is_moved(side: Home) -> None:
+    side.at_source("INSERT INTO t VALUES (1, 1, 'stray')")
+    change = ("INSERT", "t", None, ("1", "1", "stray"))
+    (error,) = side.merge(change).failed.values()
+    told = f"s/{side.shop}.t: by `home` the row belongs in s/{side.shop}.u"
+    assert told in error.message
+    assert 'key ["1"]' in error.message
+    assert side.rows() == []
+    side.at_source("DELETE FROM t", "INSERT INTO u VALUES (1, 1, 'home')")
+    assert side.merge(change).failed == {}
+    assert side.rows() == [(1, 1, "home")]
+
+
+@pytest.mark.timeout(60)
+def test_where_the_key_tells_the_table_no_source_is_asked_at_all(box: Sandbox) -> None:
+    with closing(Home(box, key=("id", "shard"))) as side, nobody_reads(side, "u"), nobody_reads(side, "t"):
+        side.merge(("INSERT", "t", None, ("1", "0", "a")), ("INSERT", "u", None, ("2", "1", "b")))
+        assert side.merge(("DELETE", "t", ("1", "0", "a"), None)).failed == {}
+        assert side.rows() == [(2, 1, "b")]
