@@ -223,6 +223,36 @@ def test_every_file_of_the_project_that_is_named_exists(page: Path) -> None:
     assert [path for path in paths if not (ROOT / path).exists()] == []
 
 
+def defined(path: Path) -> set[str]:
+    """Functions and classes of a module, and methods as `Class.method`."""
+    found: set[str] = set()
+    for node in ast.parse(path.read_text("utf-8")).body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            found.add(node.name)
+        if isinstance(node, ast.ClassDef):
+            found |= {f"{node.name}.{one.name}" for one in node.body if isinstance(one, ast.FunctionDef)}
+    return found
+
+
+def test_the_walk_of_the_architecture_names_functions_that_are_there() -> None:
+    page = (ROOT / "ARCHITECTURE.md").read_text("utf-8")
+    named = re.findall(r"`((?:migrate|jobs)/[\w/]+\.py)`(?:\s+\(|,\s+)`([A-Za-z_.]+)`(?:, `([a-z_]+)`)?", page)
+    named += [(path, name, "") for name, path in re.findall(r"`(\w+)` in `((?:migrate|jobs)/[\w/]+\.py)`", page)]
+    assert len(named) > 20
+    missing = [(path, name) for path, *names in named for name in names if name and name not in defined(ROOT / path)]
+    assert missing == []
+
+
+def test_the_walk_of_the_architecture_goes_through_the_folders_in_their_order() -> None:
+    page = (ROOT / "ARCHITECTURE.md").read_text("utf-8")
+    folders = re.findall(r"^\| `(\w+)/` \|", page, re.M)
+    change = page.partition("## One change")[2].partition("\n## ")[0]
+    passed = list(dict.fromkeys(re.findall(r"`migrate/(\w+)/", change)))
+    stages = [one for one in passed if one not in ("kafka", "state")]
+    assert stages == ["publish", "consume", "merge", "target", "commit", "delay"]
+    assert stages == [one for one in folders if one in stages]
+
+
 # -- config
 
 
