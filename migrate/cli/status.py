@@ -177,6 +177,8 @@ def page(now: Snapshot, stands: StageStatus | None, meant: Callable[[str], str])
         if source.doubt:
             way = "`migrate drain`, then `migrate verify`, all tables, in the direction that leads"
             say(f"IN DOUBT {source.name}: {source.doubt}\n        → {way}")
+    if now.plain:
+        say(f"not encrypted: {', '.join(now.plain)}")
     for problem in now.unanswered:
         say(f"NO ANSWER: {problem}")
     parts = Table("topic", "partition", "consumed to", "topic end", "waiting", "rows applied", "consumer")

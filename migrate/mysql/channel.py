@@ -1,7 +1,7 @@
 """How a session with a server comes about: TLS, the account's password, and the ways in which it is given to a server.
 
 Every session of the service begins here: queries, the replication stream, the state's pool, Spark's tasks (decision
-0044). A server chooses how a password is asked for (MySQL source documentation, "Authentication Phase"). One that
+0045). A server chooses how a password is asked for (MySQL source documentation, "Authentication Phase"). One that
 could be anybody, as nothing is encrypted, is given an answer to its challenge, and never the password.
 """
 

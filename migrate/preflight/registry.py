@@ -82,6 +82,7 @@ BEYOND_INIT = (
     capacity.SPACE_AT_TARGETS,
     capacity.SPACE_HERE,
     server.WEB,
+    server.ENCRYPTION,
     # the state server
     server.STATE,
     server.GRANTS_AT_STATE,

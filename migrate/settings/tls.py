@@ -1,4 +1,4 @@
-"""How a session with a database server is encrypted, and how the server proves who it is (decision 0044)."""
+"""How a session with a database server is encrypted, and how the server proves who it is (decision 0045)."""
 
 from __future__ import annotations
 

@@ -65,6 +65,7 @@ class Snapshot:
     lag_seconds: float = 0.0
     lag_of_consumers: float = 0.0  # seconds, a part of it
     unanswered: list[str] = field(default_factory=list)  # Kafka and targets, of which nothing is told
+    plain: list[str] = field(default_factory=list)  # servers, and Kafka, that are spoken to in plain over the network
     check: dict[str, Any] = field(default_factory=dict)  # what the scheduled check found
     copies: dict[str, dict[str, Any]] = field(default_factory=dict)  # how far the copy of each of `tables` is
     forgotten: dict[str, str] = field(default_factory=dict)  # since when and why nothing counts as compared, if so

@@ -21,6 +21,7 @@ from migrate.model.times import in_utc
 from migrate.mysql.errors import explained
 from migrate.publish.start_position import SourceEnd, source_end
 from migrate.settings import Settings, Source
+from migrate.settings.plain import plain_channels
 from migrate.state import (
     check,
     chunks,
@@ -69,11 +70,12 @@ def read(
 
     Raises: PreflightError before init, ServerError when a server does not answer.
     """
+    plain = [one.where for one in plain_channels(settings)]
     settings = position.where_read(state, settings)
     with state.connect() as connection:
         doubts = failover.in_doubt(connection, settings.name)
         known = migrations.get(connection, settings.name)
-        status = Snapshot(settings.name, [topic.name for topic in known.topics])
+        status = Snapshot(settings.name, [topic.name for topic in known.topics], plain=plain)
         stored = {source.name: position.load(connection, settings.name, source.name) for source in settings.sources}
         totals = record.totals(connection, settings.name)
         status.records = {name.name.lower(): count for name, count in record.counts(connection, settings.name).items()}

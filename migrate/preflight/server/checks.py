@@ -24,6 +24,7 @@ from migrate.preflight.check import (
 from migrate.preflight.result import Result, Verdict
 from migrate.preflight.server import (
     binlog,
+    channels,
     clocks,
     connections,
     durability,
@@ -245,4 +246,5 @@ def _state(visit: Visit) -> Iterable[Result]:
 
 TAKEN_BY_INIT = declare("state", Group.SERVER, At.HERE, _what_init_took, PLANNED)
 STATE = declare("state", Group.SERVER, At.STATE, _state, CONNECTED, subject="state")
+ENCRYPTION = declare("encryption", Group.SERVER, At.HERE, lambda visit: channels.check(visit.known.settings), ())
 WEB = declare("web", Group.SERVER, At.HERE, lambda visit: web.check(visit.known.settings), ())
