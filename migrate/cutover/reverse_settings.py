@@ -20,7 +20,8 @@ from migrate.sharding.rule import node
 from migrate.state import position
 from migrate.state.migration import REVERSE
 from migrate.target import reverse_obstacles
-from migrate.target.routing import Plan
+from migrate.target.routing import Plan, PlannedTable
+from migrate.target.shard_rows import ShardRows, ShardTable
 
 SUFFIX = REVERSE
 _LONGEST = 48 - len(SUFFIX)
@@ -131,17 +132,26 @@ def _tables(
     }
     for planned in plan.tables.values():
         table = planned.table
-        for place in planned.places:
+        for place, shard in zip(planned.places, _shards(planned), strict=True):
             server = servers[settings.target(place.database.target).address.lower()]
-            found.append(
-                TableSettings(
-                    name=f"{place.database.database}.{place.table}",
-                    source=server.name,
-                    key=wanted[table.id].key,
-                    ddl=wanted[table.id].ddl,
-                    group=_named(*table.id) if len(planned.places) > 1 else None,
-                    unique_apart=len(planned.places) > 1,
-                    sharding={"nodes": node(names[table.source, table.database], table.name)},
-                )
-            )
+            common = {
+                "name": f"{place.database.database}.{place.table}",
+                "source": server.name,
+                "key": wanted[table.id].key,
+                "ddl": wanted[table.id].ddl,
+                "sharding": {"nodes": node(names[table.source, table.database], table.name)},
+            }
+            if shard is None:
+                found.append(TableSettings(**common))
+            else:
+                found.append(ShardTable(**common, group=_named(*table.id), unique_apart=True, shard=shard))
     return found
+
+
+def _shards(planned: PlannedTable) -> list[ShardRows | None]:
+    """Of each place which rows belong there; None where there is no other."""
+    if len(planned.places) == 1:
+        return [None]
+    columns = tuple(planned.table.by_name[name] for name in planned.rule.columns)
+    places = tuple(map(str, planned.places))
+    return [ShardRows(columns, planned.rule, places, index) for index in range(len(places))]

@@ -18,6 +18,7 @@ from migrate.sharding.columns import column_types
 from migrate.sharding.rule import TableRule, build_rule
 from migrate.sharding.spec import spec_of
 from migrate.target.ledger import GROUP
+from migrate.target.shard_rows import ShardRows, ShardTable
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -52,6 +53,7 @@ class PlannedTable:
     first: Table | None = None  # the table as init found it; None: as it is here
     group: str = ""  # whose tables share their places; "" for a table with places of its own
     unique_apart: bool = False  # no two tables of the group, or of the places, hold the same values of a unique key
+    shard: ShardRows | None = None  # of the reverse stream: which rows belong in this one of several shard tables
 
     @cached_property
     def _by_name(self) -> dict[tuple[str, str], Place]:
@@ -172,7 +174,8 @@ class Plan:
         other = "" if topic == self.settings.topic else topic
         first = self._first.get(table.id)
         group, apart = wanted.group or "", wanted.unique_apart
-        return PlannedTable(table, rule, tuple(places), spec, rows, other, wanted.ddl, first, group, apart)
+        shard = wanted.shard if isinstance(wanted, ShardTable) else None
+        return PlannedTable(table, rule, tuple(places), spec, rows, other, wanted.ddl, first, group, apart, shard)
 
     def members(self, planned: PlannedTable) -> Sequence[PlannedTable]:
         """The tables whose rows go to a table's places: those of its group, or itself alone."""

@@ -25,6 +25,7 @@ class Verdict:
     place: int | None  # where the key belongs, None when the source does not have it
     elsewhere: tuple[int, ...] = ()  # other places that have it
     holders: tuple[PlannedTable, ...] = ()  # the source tables that have it
+    belongs: str = ""  # the shard table, of a row that the reverse stream reads in another one
 
 
 def judge(seen: Seen) -> Verdict | None:
@@ -34,6 +35,8 @@ def judge(seen: Seen) -> Verdict | None:
         return Verdict(Kind.EXTRA, None, found) if found else None
     if len(seen.holders) > 1:
         return Verdict(Kind.TWICE, None, found, seen.holders)
+    if seen.belongs:  # whatever the standby side has: a person is to move the row, which brings it there
+        return Verdict(Kind.MISPLACED, seen.source[0], found, seen.holders, seen.belongs)
     return _at_one_source(seen.source, seen, found)
 
 
@@ -49,6 +52,6 @@ def _at_one_source(expected: tuple[int, str], seen: Seen, found: tuple[int, ...]
 
 def follows(seen: Seen, earlier: Sequence[Seen]) -> bool:
     """Whether the target has what the source had at an earlier look: the stream is behind a row that keeps changing."""
-    if len(seen.holders) > 1:
+    if len(seen.holders) > 1 or seen.belongs:
         return False
     return any(before.source != seen.source and judge(Seen(before.source, seen.targets)) is None for before in earlier)

@@ -33,13 +33,15 @@ class Seen:
     """A key at one look: its place and digest by the source, and the digests it has at places.
 
     named: the key as the source writes it, where the server takes several texts for one key. holders: the tables that
-    have it, of which a group may have more than one by mistake.
+    have it, of which a group may have more than one by mistake. belongs: the shard table of the forward stream's rule,
+    of a row that the reverse stream reads in another one; else "".
     """
 
     source: tuple[int, str] | None = None
     targets: dict[int, str] = field(default_factory=dict)
     named: Key | None = None
     holders: tuple[PlannedTable, ...] = ()
+    belongs: str = ""
 
 
 def look_up(sessions: Sessions, tables: Sequence[PlannedTable], keys: Sequence[Key]) -> dict[Key, Seen]:
@@ -55,9 +57,10 @@ def look_up(sessions: Sessions, tables: Sequence[PlannedTable], keys: Sequence[K
         found = {key: Seen() for key in part}
         alone = part[0] if size == 1 else None
         for one in tables:
-            for key, place, digest in _at_source(sessions.source(one.table.source), one, part, mixed):
+            for key, place, digest, belongs in _at_source(sessions.source(one.table.source), one, part, mixed):
                 there = found[alone or key]
-                there.source, there.named, there.holders = (place, digest), key, (*there.holders, one)
+                there.source, there.named, there.belongs = (place, digest), key, belongs
+                there.holders = (*there.holders, one)
         for key, place, digest in _at_targets(sessions, planned, part, mixed):
             found[alone or key].targets[place] = digest
         if unseen := [key for key, one in found.items() if one.source is None and not one.targets]:
@@ -109,19 +112,22 @@ def _key_of(columns: Sequence[Column], raw: Sequence[bytes | None]) -> Key:
 
 def _at_source(
     connection: Connection, planned: PlannedTable, keys: Sequence[Key], mixed: bool
-) -> Iterator[tuple[Key, int, str]]:
-    table = planned.table
+) -> Iterator[tuple[Key, int, str, str]]:
+    table, shard = planned.table, planned.shard
     names = list(dict.fromkeys((*table.key, *planned.rule.columns)))
-    fields = ", ".join(selected(table.by_name[name]) for name in names)
+    columns = [*(table.by_name[name] for name in names), *(shard.columns if shard else ())]
+    fields = ", ".join(map(selected, columns))
     where, arguments = and_rows(*among(table, keys), planned.rows)
     name = full_name(table.database, table.name)
     statement = f"SELECT {fields}, {row_digest(table, mixed)} FROM {name} WHERE {where}"
     for *raw, digest in connection.query(statement, arguments):
-        row = dict(zip(names, _texts([table.by_name[name] for name in names], raw), strict=True))
+        texts = _texts(columns, raw)
+        row = dict(zip(names, texts, strict=False))
         place = planned.rule.route_many([[row[name]] for name in planned.rule.columns], rows=1)[0]
         if digest is None:
             raise no_digest(table)
-        yield _key(table, row), place, digest.decode()
+        belongs = shard.belongs([[text] for text in texts[len(names) :]], 1)[0] if shard else ""
+        yield _key(table, row), place, digest.decode(), belongs
 
 
 def _at_targets(

@@ -104,7 +104,7 @@ class Recheck:
 
 def _moves(history: Sequence[Seen]) -> bool:
     *earlier, last = history
-    return any(seen.targets != last.targets for seen in earlier) and not _stray(history)
+    return any(seen.targets != last.targets for seen in earlier) and not (last.belongs or _stray(history))
 
 
 def _stray(history: Sequence[Seen]) -> bool:
@@ -205,7 +205,7 @@ def describe(sessions: Sessions, planned: PlannedTable, key: Key, verdict: Verdi
         case Kind.EXTRA:
             detail = f"is in {others}, not at the source"
         case Kind.MISPLACED:
-            detail = f"is in {others}, belongs in {home}"
+            detail = f"is in {_shard_of(holder) if verdict.belongs else others}, belongs in {verdict.belongs or home}"
         case Kind.DUPLICATED:
             detail = f"is in {home}, and in {others} too"
         case Kind.DIFFERENT:
@@ -216,6 +216,10 @@ def describe(sessions: Sessions, planned: PlannedTable, key: Key, verdict: Verdi
             detail = f"is in {' and in '.join(name_of(one) for one in verdict.holders)}"
             detail += f"; the target has it in {others}" if others else ""
     return Difference(planned.table.full_name, key, verdict.kind, detail)
+
+
+def _shard_of(holder: PlannedTable) -> str:
+    return holder.shard.place if holder.shard else name_of(holder)
 
 
 def hurrier(settings: Settings, state: sa.Engine) -> Hurry:

@@ -37,5 +37,6 @@ def refresher(settings: Settings, state: sa.Engine, sleep: Callable[[float], Non
 
 
 def mendable(verdicts: Mapping[Key, Verdict]) -> list[Key]:
-    """The keys that a refresh sets right: not those that two source tables have, of which a person must delete one."""
-    return [key for key, verdict in verdicts.items() if verdict.kind is not Kind.TWICE]
+    """The keys that a refresh sets right: not those that two source tables have, of which a person must delete one, nor
+    those that are in another shard than their own at the side that is read, which a person must move."""
+    return [key for key, one in verdicts.items() if one.kind is not Kind.TWICE and not one.belongs]
