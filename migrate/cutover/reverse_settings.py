@@ -21,7 +21,8 @@ from migrate.state import position
 from migrate.state.migration import REVERSE
 from migrate.target import reverse_obstacles
 from migrate.target.ledger import GROUP
-from migrate.target.routing import Plan
+from migrate.target.routing import Plan, PlannedTable
+from migrate.target.shard_rows import ShardRows, ShardTable
 
 SUFFIX = REVERSE
 _LONGEST = 48 - len(SUFFIX)
@@ -156,19 +157,29 @@ def _tables(
             continue  # of the group there is one
         sharding = {"nodes": node(names[table.source, table.database], table.name)} if ruled is None else ruled.spec
         whole = table.id if ruled is None else (GROUP, planned.group)
-        several = len(planned.places) > 1 or ruled is not None
-        for place in planned.places:
+        for place, shard in zip(planned.places, _shards(planned), strict=True):
             server = servers[settings.target(place.database.target).address.lower()]
-            found.append(
-                TableSettings(
-                    name=f"{place.database.database}.{place.table}",
-                    source=server.name,
-                    key=wanted[table.id].key,
-                    ddl=wanted[table.id].ddl,
-                    group=_named(*whole) if several else None,
-                    unique_apart=several,
-                    sharding=dict(sharding),
-                    home=None if ruled is None else dict(planned.spec),
-                )
-            )
+            common = {
+                "name": f"{place.database.database}.{place.table}",
+                "source": server.name,
+                "key": wanted[table.id].key,
+                "ddl": wanted[table.id].ddl,
+                "sharding": dict(sharding),
+            }
+            group = {"group": _named(*whole), "unique_apart": True}
+            if ruled is not None:
+                found.append(TableSettings(**common, **group, home=dict(planned.spec)))
+            elif shard is not None:
+                found.append(ShardTable(**common, **group, shard=shard))
+            else:
+                found.append(TableSettings(**common))
     return found
+
+
+def _shards(planned: PlannedTable) -> list[ShardRows | None]:
+    """Of each place which rows belong there; None where there is no other."""
+    if len(planned.places) == 1:
+        return [None]
+    columns = tuple(planned.table.by_name[name] for name in planned.rule.columns)
+    places = tuple(map(str, planned.places))
+    return [ShardRows(columns, planned.rule, places, index) for index in range(len(places))]

@@ -19,6 +19,7 @@ from migrate.sharding.rule import TableRule, build_rule
 from migrate.sharding.spec import spec_of
 from migrate.target.home import Home, home_of
 from migrate.target.ledger import GROUP
+from migrate.target.shard_rows import ShardRows, ShardTable
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -54,6 +55,7 @@ class PlannedTable:
     group: str = ""  # whose tables share their places; "" for a table with places of its own
     unique_apart: bool = False  # no two tables of the group, or of the places, hold the same values of a unique key
     home: Home | None = None  # where each row of the group belongs at the sources
+    shard: ShardRows | None = None  # of the reverse stream: which rows belong in this one of several shard tables
 
     @cached_property
     def _by_name(self) -> dict[tuple[str, str], Place]:
@@ -202,7 +204,8 @@ class Plan:
         first = self._first.get(table.id)
         group, apart = wanted.group or "", wanted.unique_apart
         home = self._home(wanted, table)
-        return PlannedTable(table, rule, tuple(places), spec, rows, other, wanted.ddl, first, group, apart, home)
+        shard = wanted.shard if isinstance(wanted, ShardTable) else None
+        return PlannedTable(table, rule, tuple(places), spec, rows, other, wanted.ddl, first, group, apart, home, shard)
 
     def _home(self, wanted: TableSettings, table: Table) -> Home | None:
         """Made once for tables that are alike."""

@@ -17,9 +17,9 @@ from migrate.verify.verified import TableVerified
 VERSION = 1
 METHOD = (
     "Per chunk of the key's whole range, the source and all places together gave the count of their rows and the XOR of"
-    " the rows' SHA-256 digests, computed inside the servers, and each row's place was compared with the table's rule."
-    " Where anything differed, keys were compared one by one, and looked at again. That the chunks meet, and have every"
-    " row, was held against each table's own count on both sides."
+    " the rows' SHA-256 digests, computed inside the servers, and each row's place, whether shards are target or"
+    " source, was compared with the table's rule. Where anything differed, keys were compared one by one, and looked at"
+    " again. That the chunks meet, and have every row, was held against each table's own count on both sides."
 )
 BITS = " Where a server is not MySQL 8 or later it was the XOR of their first 64 bits."
 JSON = (

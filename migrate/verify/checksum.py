@@ -18,12 +18,14 @@ from migrate.model.chunk import Chunk
 from migrate.model.errors import Code, StopError
 from migrate.model.table import Column, Kind, Table
 from migrate.mysql.columns import stream
+from migrate.mysql.connection import Connection
 from migrate.mysql.quoting import quote
 from migrate.mysql.quoting import table as full_name
 from migrate.mysql.rowfilter import and_rows
 from migrate.mysql.values import compared, portable, selected
 from migrate.target.pool import TargetPool
 from migrate.target.routing import PlannedTable
+from migrate.target.shard_rows import ShardRows
 from migrate.verify.digest import Sources
 
 _BATCH_ROWS = 20_000
@@ -169,6 +171,26 @@ def all_in_place(pool: TargetPool, planned: PlannedTable, chunk: Chunk) -> bool:
                 return False  # a row that no place takes
             if routed.count(index) < len(routed):
                 return False
+    return True
+
+
+def sources_in_place(source: Sources, tables: Sequence[PlannedTable], chunk: Chunk) -> bool:
+    """Whether the rows of a range that the reverse stream reads are where the forward stream's rule routes them."""
+    return all(_in_shard(source(one.table.source), one, one.shard, chunk) for one in tables if one.shard is not None)
+
+
+def _in_shard(connection: Connection, planned: PlannedTable, shard: ShardRows, chunk: Chunk) -> bool:
+    where, arguments = and_rows(*condition(planned.table, chunk.low, chunk.high), planned.rows)
+    source = f"FROM {full_name(planned.table.database, planned.table.name)} WHERE {where}"
+    if shard.condition is not None:
+        statement = f"SELECT COUNT(*), COUNT(IF({shard.condition}, 1, NULL)) {source}"
+        ((rows, at_home),) = connection.query(statement, arguments)
+        return int(rows) == int(at_home)
+    readers, fields = [to_text(column) for column in shard.columns], ", ".join(map(selected, shard.columns))
+    for raw in stream(connection, f"SELECT {fields} {source}", arguments, _BATCH_ROWS, _BATCH_BYTES):
+        texts = [read(values) for read, values in zip(readers, raw, strict=True)]
+        if any(shard.belongs(texts, len(raw[0]))):
+            return False
     return True
 
 

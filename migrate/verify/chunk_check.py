@@ -93,7 +93,8 @@ def _part(
         if differs:
             break
         if expected == found:
-            if checksum.all_in_place(targets, planned, chunk) if placed is None else placed:
+            there = checksum.all_in_place(targets, planned, chunk) if placed is None else placed
+            if there and checksum.sources_in_place(sessions.source, job.tables, chunk):
                 return expected.rows, found.rows
             break
         if expected.rows != found.rows:
@@ -102,10 +103,10 @@ def _part(
         named.more += found.rows  # all of them are extra: they are not read to be counted
     else:
         mixed = len(sessions.flavours(job.tables)) > 1
-        there = digest.suspects(sessions.source, targets, job.tables, chunk, MAX_SUSPECTS, mixed)
-        for key in there.keys:
+        differing = digest.suspects(sessions.source, targets, job.tables, chunk, MAX_SUSPECTS, mixed)
+        for key in differing.keys:
             named.add(key, MAX_SUSPECTS)
-        named.more += there.more
+        named.more += differing.more
     return expected.rows, found.rows
 
 

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from migrate.model.table import TableId
 from migrate.target.routing import PlannedTable
 from migrate.verify.lookup import Seen
 
@@ -26,7 +25,7 @@ class Verdict:
     place: int | None  # where the key belongs, None when the source does not have it
     elsewhere: tuple[int, ...] = ()  # other places that have it
     holders: tuple[PlannedTable, ...] = ()  # the source tables that have it
-    belongs: TableId | None = None  # the source table that its row belongs to, where that is another one
+    belongs: str = ""  # where its row belongs at the side that is read, where that is another table
 
 
 def judge(seen: Seen) -> Verdict | None:
@@ -36,7 +35,7 @@ def judge(seen: Seen) -> Verdict | None:
         return Verdict(Kind.EXTRA, None, found) if found else None
     if len(seen.holders) > 1:
         return Verdict(Kind.TWICE, None, found, seen.holders)
-    if seen.belongs is not None:
+    if seen.belongs:  # whatever the standby side has: a person is to move the row, which brings it there
         return Verdict(Kind.MISPLACED, seen.source[0], found, seen.holders, seen.belongs)
     return _at_one_source(seen.source, seen, found)
 
@@ -53,6 +52,6 @@ def _at_one_source(expected: tuple[int, str], seen: Seen, found: tuple[int, ...]
 
 def follows(seen: Seen, earlier: Sequence[Seen]) -> bool:
     """Whether the target has what the source had at an earlier look: the stream is behind a row that keeps changing."""
-    if len(seen.holders) > 1 or seen.belongs is not None:
+    if len(seen.holders) > 1 or seen.belongs:
         return False
     return any(before.source != seen.source and judge(Seen(before.source, seen.targets)) is None for before in earlier)

@@ -69,25 +69,29 @@ def _field(column: Column, value: str) -> str:
 
 def source_rows(
     connection: Connection, planned: PlannedTable, chunk: Chunk, mixed: bool = False
-) -> Iterator[tuple[list[Key], list[int], list[bytes]]]:
-    """The source's rows of a range in batches: keys, indexes of the places they route to, digests.
+) -> Iterator[tuple[list[Key], list[int], list[bytes], list[str]]]:
+    """The source's rows of a range in batches: keys, indexes of the places they route to, digests; and of shard tables,
+    as `ShardRows.belongs`, where they belong.
 
     Raises StopError for a row that no place takes, or that has no digest.
     """
-    table = planned.table
+    table, shard = planned.table, planned.shard
     names = list(dict.fromkeys((*table.key, *planned.rule.columns)))
-    fields = ", ".join(selected(table.by_name[name]) for name in names)
+    columns = [*(table.by_name[name] for name in names), *(shard.columns if shard else ())]
+    fields = ", ".join(map(selected, columns))
     where, arguments = and_rows(*condition(table, chunk.low, chunk.high), planned.rows)
     name = full_name(table.database, table.name)
     statement = f"SELECT {fields}, {row_digest(table, mixed)} FROM {name} WHERE {where}"
     for *raw, digests in columns_of(connection, statement, arguments, _BATCH_ROWS, _BATCH_BYTES):
-        texts = {name: to_text(table.by_name[name])(column) for name, column in zip(names, raw, strict=True)}
+        every = [to_text(column)(values) for column, values in zip(columns, raw, strict=True)]
+        texts = dict(zip(names, every, strict=False))
         keys: list[Key] = list(zip(*(map(str, texts[name]) for name in table.key), strict=True))
         places = planned.rule.route_many([texts[name] for name in planned.rule.columns], rows=len(digests))
         found = [digest for digest in digests if digest is not None]
         if len(found) < len(digests):
             raise no_digest(table)
-        yield keys, places, found
+        belongs = shard.belongs(every[len(names) :], len(digests)) if shard else [""] * len(digests)
+        yield keys, places, found, belongs
 
 
 Sources = Callable[[str], Connection]
@@ -109,9 +113,9 @@ def suspects(
     expected: dict[tuple[int, Key], bytes] = {}
     found = Suspects()
     for planned in tables:
-        for keys, routed, digests in source_rows(source(planned.table.source), planned, chunk, mixed):
-            for key, place, digest in zip(keys, routed, digests, strict=True):
-                if (place, key) in expected:  # two tables have it
+        for keys, routed, digests, belongs in source_rows(source(planned.table.source), planned, chunk, mixed):
+            for key, place, digest, elsewhere in zip(keys, routed, digests, belongs, strict=True):
+                if elsewhere or (place, key) in expected:  # in another shard than its own; in two tables
                     found.add(key, limit)
                 expected[place, key] = digest
     for place in range(len(tables[0].places)):

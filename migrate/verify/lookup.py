@@ -9,13 +9,15 @@ from migrate.chunks.column_codecs import carried, to_text
 from migrate.chunks.sessions import Sessions
 from migrate.model.change import Key
 from migrate.model.errors import Code, StopError
-from migrate.model.table import Column, Table, TableId
+from migrate.model.message import Row
+from migrate.model.table import Column, Table
 from migrate.mysql.connection import Connection
 from migrate.mysql.keys import among, order, up_to
 from migrate.mysql.quoting import quote
 from migrate.mysql.quoting import table as full_name
 from migrate.mysql.rowfilter import and_rows
 from migrate.mysql.values import Parameter, compared, selected
+from migrate.target.groups import named
 from migrate.target.routing import PlannedTable
 from migrate.verify.digest import no_digest, row_digest, value
 
@@ -33,15 +35,15 @@ class Seen:
     """A key at one look: its place and digest by the source, and the digests it has at places.
 
     named: the key as the source writes it, where the server takes several texts for one key. holders: the tables that
-    have it, of which a group may have more than one by mistake. belongs: the source table that its row belongs to,
-    where that is another one.
+    have it, of which a group may have more than one by mistake. belongs: where its row belongs at the side that is
+    read, where that is another table; "" where it does not.
     """
 
     source: tuple[int, str] | None = None
     targets: dict[int, str] = field(default_factory=dict)
     named: Key | None = None
     holders: tuple[PlannedTable, ...] = ()
-    belongs: TableId | None = None
+    belongs: str = ""
 
 
 def look_up(sessions: Sessions, tables: Sequence[PlannedTable], keys: Sequence[Key]) -> dict[Key, Seen]:
@@ -112,19 +114,27 @@ def _key_of(columns: Sequence[Column], raw: Sequence[bytes | None]) -> Key:
 
 def _at_source(
     connection: Connection, planned: PlannedTable, keys: Sequence[Key], mixed: bool
-) -> Iterator[tuple[Key, int, str, TableId | None]]:
-    table = planned.table
+) -> Iterator[tuple[Key, int, str, str]]:
+    table, shard = planned.table, planned.shard
     names = list(carried(planned))
-    fields = ", ".join(selected(table.by_name[name]) for name in names)
+    columns = [*(table.by_name[name] for name in names), *(shard.columns if shard else ())]
+    fields = ", ".join(map(selected, columns))
     where, arguments = and_rows(*among(table, keys), planned.rows)
     name = full_name(table.database, table.name)
     statement = f"SELECT {fields}, {row_digest(table, mixed)} FROM {name} WHERE {where}"
     for *raw, digest in connection.query(statement, arguments):
-        row = dict(zip(names, _texts([table.by_name[name] for name in names], raw), strict=True))
+        texts = _texts(columns, raw)
+        row = dict(zip(names, texts, strict=False))
         place = planned.rule.route_many([[row[name]] for name in planned.rule.columns], rows=1)[0]
         if digest is None:
             raise no_digest(table)
-        yield _key(table, row), place, digest.decode(), planned.misplaced([row])[0]
+        belongs = shard.belongs([[text] for text in texts[len(names) :]], 1)[0] if shard else _home(planned, row)
+        yield _key(table, row), place, digest.decode(), belongs
+
+
+def _home(planned: PlannedTable, row: Row) -> str:
+    (other,) = planned.misplaced([row])
+    return "" if other is None else f"{named(other)} by `home`"
 
 
 def _at_targets(

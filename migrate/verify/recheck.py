@@ -14,7 +14,7 @@ from migrate.model.change import Key
 from migrate.model.errors import StopError
 from migrate.settings import Settings
 from migrate.state import migration as migrations
-from migrate.target.groups import name_of, named
+from migrate.target.groups import name_of
 from migrate.target.routing import PlannedTable
 from migrate.verify.difference import Kind, Verdict, follows, judge
 from migrate.verify.lookup import Seen, differing_columns, look_up
@@ -104,7 +104,7 @@ class Recheck:
 
 def _moves(history: Sequence[Seen]) -> bool:
     *earlier, last = history
-    return any(seen.targets != last.targets for seen in earlier) and not _stray(history)
+    return any(seen.targets != last.targets for seen in earlier) and not (last.belongs or _stray(history))
 
 
 def _stray(history: Sequence[Seen]) -> bool:
@@ -204,10 +204,8 @@ def describe(sessions: Sessions, planned: PlannedTable, key: Key, verdict: Verdi
             detail = f"belongs in {home}"
         case Kind.EXTRA:
             detail = f"is in {others}, not at the source"
-        case Kind.MISPLACED if verdict.belongs is not None:
-            detail = f"is in {name_of(holder)}, and belongs in {named(verdict.belongs)} by `home`"
         case Kind.MISPLACED:
-            detail = f"is in {others}, belongs in {home}"
+            detail = f"is in {_shard_of(holder) if verdict.belongs else others}, belongs in {verdict.belongs or home}"
         case Kind.DUPLICATED:
             detail = f"is in {home}, and in {others} too"
         case Kind.DIFFERENT:
@@ -218,6 +216,10 @@ def describe(sessions: Sessions, planned: PlannedTable, key: Key, verdict: Verdi
             detail = f"is in {' and in '.join(name_of(one) for one in verdict.holders)}"
             detail += f"; the target has it in {others}" if others else ""
     return Difference(planned.table.full_name, key, verdict.kind, detail)
+
+
+def _shard_of(holder: PlannedTable) -> str:
+    return holder.shard.place if holder.shard else name_of(holder)
 
 
 def hurrier(settings: Settings, state: sa.Engine) -> Hurry:

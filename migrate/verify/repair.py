@@ -56,5 +56,5 @@ def carried_out(refresh: Refresh) -> Refresh:
 
 def mendable(verdicts: Mapping[Key, Verdict]) -> list[Key]:
     """The keys that a refresh sets right: not those that two source tables have, of which a person must delete one, nor
-    those whose rows a person must move to another source table."""
-    return [key for key, verdict in verdicts.items() if verdict.kind is not Kind.TWICE and verdict.belongs is None]
+    those whose rows are in another table than their own at the side that is read, which a person must move."""
+    return [key for key, one in verdicts.items() if one.kind is not Kind.TWICE and not one.belongs]

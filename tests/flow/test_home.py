@@ -51,7 +51,7 @@ def test_rows_move_between_the_sources_there_and_back_and_one_that_does_not_belo
         )
         (found,) = group.migration.ask("verify", accept=(1,))["tables"]
         assert [(one["kind"], one["key"]) for one in found["named"]] == [("misplaced", ["1000"])]
-        assert f"is in source/{table}, and belongs in second/{table} by `home`" in found["named"][0]["detail"]
+        assert f"is in source/{table}, belongs in second/{table} by `home`" in found["named"][0]["detail"]
         group.sql(0, "DELETE FROM orders WHERE id = 1000")
         group.sql(1, "INSERT INTO orders VALUES (1000, 2, 1, 'here')")
         wait(lambda: not group.migration.ask("status")["halted"], "the partition to go on by itself")
