@@ -24,7 +24,7 @@ from migrate.settings import Settings
 from migrate.state import migration as migrations
 from migrate.state import position, record, skipped_key, stop_reason, verification
 from migrate.target import decided, ledger, parked, refresh_request
-from migrate.target.groups import name_of
+from migrate.target.groups import name_of, named
 from migrate.target.routing import PlannedTable
 from migrate.target.stored_plan import stored_plan
 from migrate.verify.generated import WithGenerated
@@ -103,7 +103,8 @@ def _look_at_servers(
     if seen.source is not None:
         found.at_source = str(planned.places[seen.source[0]])
         if planned.group:
-            found.at_source += f" ({' and '.join(name_of(one) for one in seen.holders)})"
+            belongs = f", belongs in {named(seen.belongs)}" if seen.belongs is not None else ""
+            found.at_source += f" ({' and '.join(name_of(one) for one in seen.holders)}{belongs})"
     for place, digest in sorted(seen.targets.items()):
         compared = "the source has no such row"
         if seen.source is not None:
