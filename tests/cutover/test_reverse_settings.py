@@ -10,6 +10,7 @@ import pytest
 
 from migrate.cutover.reverse_settings import reversed_settings
 from migrate.model.errors import ConfigError
+from migrate.model.message import Row
 from migrate.model.table import Column, Kind, Table, TableId
 from migrate.settings import Settings, parse
 from migrate.sharding.rule import build_rule
@@ -232,7 +233,7 @@ def test_rows_of_sharded_sources_go_back_by_the_rule_of_the_sources_and_belong_b
     assert len({planned.group for planned in orders.values()}) == 1
     for user in range(8):
         for number in range(4):
-            row = {"id": str(number), "user_id": str(user), "code": "0"}
+            row: Row = {"id": str(number), "user_id": str(user), "code": "0"}
             for id_, planned in orders.items():
                 to = planned.route(row)
                 source = ("main", "second")[user % 2]
