@@ -14,8 +14,7 @@ _THROUGH_TEXT = frozenset({Kind.FLOAT, Kind.DOUBLE, Kind.JSON})
 
 def carried(planned: PlannedTable) -> tuple[str, ...]:
     """The columns that stand beside a row's line: those of the key, and those that it is routed by, at either side."""
-    at_sources = planned.home.rule.columns if planned.home is not None else ()
-    return tuple(dict.fromkeys((*planned.table.key, *planned.rule.columns, *at_sources)))
+    return tuple(dict.fromkeys((*planned.table.key, *planned.routing)))
 
 
 def to_parameters(column: Column) -> Callable[[Raw], list[Parameter]]:

@@ -103,9 +103,8 @@ def _look_at_servers(
     if seen.source is not None:
         found.at_source = str(planned.places[seen.source[0]])
         if planned.group:
-            found.at_source += f" ({' and '.join(name_of(one) for one in seen.holders)})"
-        if seen.belongs:
-            found.at_source += f", belongs in {seen.belongs}"
+            belongs = f", belongs in {seen.belongs}" if seen.belongs else ""
+            found.at_source += f" ({' and '.join(name_of(one) for one in seen.holders)}{belongs})"
     for place, digest in sorted(seen.targets.items()):
         compared = "the source has no such row"
         if seen.source is not None:

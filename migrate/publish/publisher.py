@@ -242,7 +242,7 @@ class Publisher:
             planned.rows,
             topic=topic.name,
             hashed=planned.hashed,
-            routing=planned.rule.columns,
+            routing=planned.routing,
             park=self._park if self._settings.publish.oversized == "park" else None,
             types=self._settings.publish.types,
         )

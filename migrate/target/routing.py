@@ -79,6 +79,11 @@ class PlannedTable:
         return self._by_name[(found.database, found.table)]
 
     @cached_property
+    def routing(self) -> tuple[str, ...]:
+        """The columns that tell where a row belongs, at either side."""
+        return tuple(dict.fromkeys((*self.rule.columns, *(self.home.rule.columns if self.home is not None else ()))))
+
+    @cached_property
     def key_tells_home(self) -> bool:
         """Whether a key alone tells the one source table, of several, that its row belongs to."""
         return self.home is not None and self.home.is_told_by_key(self.table)

@@ -176,6 +176,17 @@ def test_a_row_where_it_does_not_belong_stops_its_partition_until_it_is_moved(si
     assert side.rows() == [(1, 1, "home")]
 
 
+def test_where_the_key_tells_the_table_a_stray_row_takes_nothing_from_the_one_that_belongs(box: Sandbox) -> None:
+    with closing(Home(box, key=("id", "shard"))) as side:
+        side.at_source("INSERT INTO u VALUES (1, 1, 'home')")
+        side.merge(("INSERT", "u", None, ("1", "1", "home")))
+        stray = ("1", "1", "stray")
+        assert side.merge(("INSERT", "t", None, stray)).failed == {}
+        assert side.rows() == [(1, 1, "home")]
+        assert side.merge(("DELETE", "t", stray, None)).failed == {}
+        assert side.rows() == [(1, 1, "home")]
+
+
 @pytest.mark.timeout(60)
 def test_where_the_key_tells_the_table_no_source_is_asked_at_all(box: Sandbox) -> None:
     with closing(Home(box, key=("id", "shard"))) as side, nobody_reads(side, "u"), nobody_reads(side, "t"):

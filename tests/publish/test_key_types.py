@@ -160,7 +160,7 @@ def test_a_number_of_a_condition_may_get_more_digits_a_moment_may_not(box: Sandb
     followed = made(box, "id INT, u DECIMAL(10,2), at DATETIME", "id")
     name = (followed.database, "t")
     selected = followed.selected[name]
-    followed.selected[name] = type(selected)(True, ("id",), frozenset({"u", "at"}), selected.rule)
+    followed.selected[name] = type(selected)(True, ("id",), frozenset({"u", "at"}), selected.rules)
     assert outcome(followed, "MODIFY u DECIMAL(12,3)") == ""
     assert f"look at column at, whose values are {ANOTHER}" in outcome(followed, "MODIFY at DATETIME(3)")
     followed.close()

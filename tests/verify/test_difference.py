@@ -6,6 +6,7 @@ import pytest
 
 from migrate.verify.difference import Kind, Verdict, follows, judge
 from migrate.verify.lookup import Seen
+from migrate.verify.repair import mendable
 
 HOME = (1, "d")
 
@@ -43,3 +44,15 @@ def test_a_target_that_has_what_the_source_never_had_does_not() -> None:
     assert not follows(Seen((1, "old"), {1: "older"}), [earlier])
     assert not follows(Seen((1, "new"), {1: "old", 2: "old"}), [earlier])
     assert not follows(Seen((2, "old"), {1: "older"}), [])
+
+
+def test_a_row_at_a_source_table_where_it_does_not_belong_is_misplaced_whatever_the_target_has() -> None:
+    """And a person has to move it: to refresh it would set nothing right, and the stream does not bring it."""
+    belongs = ("s", "shop", "u")
+    for targets in ({}, {1: "d"}, {2: "x"}):
+        seen = Seen(HOME, targets, belongs=belongs)
+        verdict = judge(seen)
+        assert verdict == Verdict(Kind.MISPLACED, 1, tuple(targets), belongs=belongs)
+        assert mendable({("1",): verdict}) == []
+        assert not follows(seen, [Seen((1, "old"), {1: "older"})])
+    assert mendable({("1",): Verdict(Kind.MISPLACED, 1, (2,))}) == [("1",)]

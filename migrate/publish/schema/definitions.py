@@ -27,8 +27,8 @@ class Selected:
 
     follows: bool  # ddl: ignore
     key: tuple[str, ...] | None = None  # what it began with; it stays
-    needs: frozenset[str] = frozenset()  # columns that the sharding rule or the row conditions look at
-    rule: TableRule | None = None
+    needs: frozenset[str] = frozenset()  # columns that the sharding rules or the row conditions look at
+    rules: tuple[TableRule, ...] = ()  # of the targets, and of the sources where they have one
 
 
 class Definitions:
@@ -209,7 +209,7 @@ def _other_key(before: Table, after: Table) -> str:
 
 def _other_places(selected: Selected, before: Table, after: Table) -> str:
     """Why rows would belong elsewhere; "" where they stay."""
-    routed = selected.rule.columns if selected.rule is not None else ()
+    routed = {column for rule in selected.rules for column in rule.columns}
     for column in sorted(selected.needs):
         old, new = before.by_name.get(column), after.by_name.get(column)
         if new is None or old is None or old.kind is not new.kind or (_listed(new) and old.type != new.type):
@@ -217,7 +217,8 @@ def _other_places(selected: Selected, before: Table, after: Table) -> str:
         numbers = new.kind is Kind.DECIMAL and column not in routed  # conditions compare them by value
         if not numbers and not same_texts(old, new):
             return f"its sharding or its row conditions look at column {column}, whose values are written another way"
-        if selected.rule is not None and column in routed and not selected.rule.routes_alike(column, type_text(new)):
+        rules = [rule for rule in selected.rules if column in rule.columns]
+        if not all(rule.routes_alike(column, type_text(new)) for rule in rules):
             return f"its sharding looks at column {column}, and as {new.shown_type} it has another Java type"
     return ""
 

@@ -250,8 +250,9 @@ def _columns(table: Table | None) -> object:
 
 def _selected(planned: PlannedTable) -> Selected:
     conditions = planned.rows.conditions if planned.rows is not None else ()
-    needs = {*planned.rule.columns, *(condition.column.name for condition in conditions)}
-    return Selected(planned.ddl == "ignore", planned.table.key, frozenset(needs), planned.rule)
+    needs = {*planned.routing, *(condition.column.name for condition in conditions)}
+    rules = (planned.rule, *((planned.home.rule,) if planned.home is not None else ()))
+    return Selected(planned.ddl == "ignore", planned.table.key, frozenset(needs), rules)
 
 
 def dialect_of(connection: Connection) -> Dialect:
