@@ -1,4 +1,4 @@
-"""`migrate alarms`: who is told what without being asked."""
+"""`migrate alarms`: the process that sends alarms, a test of its receivers, and what is raised now."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ alarms = typer.Typer(
     name="alarms",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    help="What is told to somebody without being asked.",
+    help="Send alarms to the receivers under alarms.to: test them, list what is raised, or run the process.",
 )
 
 
 @alarms.command("run")
 def run(context: typer.Context) -> None:
-    """Look every few seconds and tell the receivers, until told to stop; `migrate run` has it where there are any."""
+    """Check every few seconds and send alarms, until SIGTERM or Ctrl-C. `migrate run` starts it if there are receivers."""
     follow_parent()
     watch(context.obj.load("alarms"))
 

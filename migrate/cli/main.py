@@ -32,7 +32,7 @@ PANELS = {
     "Run": dict.fromkeys(("run", "publish", "consume", "commit", "requeue"), "processes") | {"check": "verify"},
     "Copy and verify": {"copy": "copy", "throttle": "throttle", "drain": "stream", "verify": "verify"},
     "Look": {"status": "status", "explain": "explain", "switch": "cutover", "alarms": "alarms"},
-    "Switch": dict.fromkeys(("cutover", "rollback", "finish", "web"), "cutover"),
+    "Switch": dict.fromkeys(("web", "cutover", "rollback", "finish"), "cutover"),
     "Repair": {"refresh": "stream", "parked": "parked", "foreign": "foreign", "repartition": "stream"},
 }
 """Every command with its module, by what people do, in the order in which they do it."""
@@ -132,7 +132,7 @@ def _options(
         bool,
         typer.Option(
             "--reverse/--forward",
-            help="The reverse stream, from the targets into the sources (docs/rollback.md), or the forward stream.",
+            help="The reverse stream, from the targets to the sources (docs/rollback.md), or the forward stream.",
         ),
     ] = False,
     version: Annotated[

@@ -50,7 +50,7 @@ def test_before_and_after_init_preflight_says_how_state_and_topics_are_and_makes
     before = case.run("preflight")
     assert before.code == 0, before
     assert f"state server answers: {case.box.flavour} " in before.out
-    assert f"database {state} is not there yet; init makes it\n" in before.out
+    assert f"database {state} does not exist yet; init creates it\n" in before.out
     assert "answers: 1 broker\n" in before.out
     assert f"topic migrate.{case.name} may be created\n" in before.out
     assert case.topics() == set()
@@ -102,7 +102,7 @@ def test_services_that_do_not_answer_are_named_and_the_rest_is_looked_at(case: C
 @pytest.mark.parametrize("pattern", ["{database}.u", "t"])
 def test_a_topic_for_no_table_is_refused_by_name(case: Case, pattern: str) -> None:
     pattern = pattern.format(database=case.database)
-    told = f"kafka.topics: {pattern}, for topic {case.name}.more, is like no table of the migration"
+    told = f"kafka.topics: {pattern}, for topic {case.name}.more, matches no table of the migration"
     topics = {f"{case.name}.more": [pattern, f"{case.database}.*"]}
     found = case.run("preflight", topics=topics)
     assert found.code == 3
@@ -116,7 +116,7 @@ def test_a_topic_for_no_table_is_refused_by_name(case: Case, pattern: str) -> No
 def test_a_topic_for_tables_that_may_come_later_is_noted_and_made(case: Case) -> None:
     topics = {f"{case.name}.more": [f"{case.database}.later_*"]}
     found = case.run("preflight", topics=topics)
-    told = f"kafka.topics: {case.database}.later_*, for topic {case.name}.more, is like no table of the migration"
+    told = f"kafka.topics: {case.database}.later_*, for topic {case.name}.more, matches no table of the migration"
     assert found.code == 0
     assert f"note  {told}\n" in found.out
     assert case.run("init", topics=topics).code == 0

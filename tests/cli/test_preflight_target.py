@@ -65,14 +65,14 @@ def case(box: Sandbox, kafka: KafkaBroker, tmp_path: Path) -> Iterator[Case]:
 def test_what_stays_behind_and_what_is_switched_off_is_noted(case: Case) -> None:
     told, source, target = "\n".join(case.lines()), f"{case.database}.t", f"t0/{case.target}.t"
     for line in (
-        f"{source}: foreign keys are not made at the target: of_parent",
-        f"{source}: triggers are not made at the target, what they did comes through the stream: counting",
+        f"{source}: foreign keys are not created at the target: of_parent",
+        f"{source}: triggers are not created at the target; their changes come through the stream: counting",
         f"{source}: generated columns are computed by the target, not written: twice",
-        f"{target}: while rows are brought, foreign keys are neither checked nor cascade:"
+        f"{target}: foreign keys are neither checked nor cascade for what the service writes:"
         " child_t (child refers to t), t_parent (t refers to parent)",
     ):
         assert f"note  {line}\n" in told + "\n"
-    counts_on = f"{source}: id is AUTO_INCREMENT: its values are carried over as they are, and the one target table"
+    counts_on = f"{source}: id is AUTO_INCREMENT: its values are copied as they are, and the one target table"
     assert f"pass  {counts_on} counts on from its own highest\n" in told + "\n"
     assert "problem" not in told
 
@@ -96,7 +96,7 @@ def test_an_event_that_names_a_target_table_is_a_problem_and_another_is_noted(ca
     case.at_target("CREATE EVENT other ON SCHEDULE EVERY 1 DAY DO DELETE FROM child")
     lines = [line for line in case.lines() if "event " in line]
     assert [line.split()[0] for line in lines] == ["note", "problem"]
-    assert f"target 't0': event {case.target}.other runs while rows are brought" in lines[0]
+    assert f"target 't0': event {case.target}.other runs while the service writes" in lines[0]
     assert f"target 't0': event {case.target}.tidies may change rows of t" in lines[1]
     _, hint = case.run("init").told(3)
     statement = hint.partition(";")[0]

@@ -120,7 +120,7 @@ def test_target_tables_with_other_keys_are_named_and_refused_where_they_would_re
     )
     results = [one for one in case.report(services=True).results if one.check == "target table"]
     stricter = f"has unique keys that {database}.t does not have: (user_id); it would refuse rows that the source takes"
-    looser = f"has not the unique keys (v) of {database}.t: after the switch it takes a value twice"
+    looser = f"lacks the unique keys (v) of {database}.t: after the switch it accepts a value twice"
     assert {one.subject: (one.verdict, one.message.removeprefix(f"{one.subject} ")) for one in results} == {
         f"t0/{database}.t_0": (Verdict.PROBLEM, f"has no key (id), which {database}.t goes by"),
         f"t0/{database}.t_1": (Verdict.PROBLEM, stricter),

@@ -112,7 +112,7 @@ def _of_targets(found: Sequence[Counter], members: Sequence[PlannedTable], given
     places, subject = planned.places, planned.table.full_name
     if len(members) > 1:
         subject = f"group '{planned.group}'"
-    told = f"{subject}: {name} is AUTO_INCREMENT: its values are carried over as they are"
+    told = f"{subject}: {name} is AUTO_INCREMENT: its values are copied as they are"
     if len(places) == 1:
         told += ", and the one target table counts on from its own highest"
         return Result("counters", subject, Verdict.PASS, told)

@@ -76,5 +76,5 @@ def _looser(place: Place, table: Table, there: Table) -> list[Result]:
     """A note where the target table takes rows that the source's does not: nothing is lost until the switch."""
     if not (missing := keys_only_of(table, there)):
         return []
-    told = f"{place} has not the unique keys {missing} of {table.full_name}: after the switch it takes a value twice"
+    told = f"{place} lacks the unique keys {missing} of {table.full_name}: after the switch it accepts a value twice"
     return [Result("target table", str(place), Verdict.NOTE, told, "add them before the switch")]

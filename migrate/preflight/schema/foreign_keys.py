@@ -16,7 +16,7 @@ def check(connection: Connection, tables: Iterable[tuple[str, str]]) -> list[Res
     results = []
     for schema, table in tables:
         if names := [key.name for key in foreign_keys.foreign_keys(printed(connection, schema, table), schema)]:
-            told = f"{schema}.{table}: foreign keys are not made at the target: {', '.join(names)}"
+            told = f"{schema}.{table}: foreign keys are not created at the target: {', '.join(names)}"
             mend = "between tables of one shard they can be made after the switch"
             results.append(Result("foreign keys", f"{schema}.{table}", Verdict.NOTE, told, mend))
     return results
@@ -40,7 +40,7 @@ def check_target(connection: Connection, existing: Existing) -> list[Result]:
             "foreign keys",
             str(existing.tables[table][0]),
             Verdict.NOTE,
-            f"{existing.tables[table][0]}: while rows are brought, foreign keys are neither checked nor cascade:"
+            f"{existing.tables[table][0]}: foreign keys are neither checked nor cascade for what the service writes:"
             f" {', '.join(names)}",
             "drop them and make them again after the switch, or look then for rows that they would not have let in",
         )

@@ -39,7 +39,7 @@ def check_target(
 def _problems(table: Table, target: str) -> Iterator[Result]:
     for column in table.key_columns:
         if not sorts_alike(column):
-            told = f"{table.full_name}: {column.titled} is of the key, and {target} would sort it otherwise"
+            told = f"{table.full_name}: {column.titled} is part of the key, and {target} would sort it differently"
             mend = "name another unique key in tables[].key; a key of the table that is CHAR or BINARY will do"
             yield Result("flavour", table.full_name, Verdict.PROBLEM, told, mend)
 

@@ -45,7 +45,7 @@ def unmatched_topics(settings: Settings, chosen: Sequence[TableSettings]) -> lis
             "table",
             pattern,
             Verdict.NOTE if is_pattern(pattern) else Verdict.PROBLEM,
-            f"kafka.topics: {pattern}, for topic {topic}, is like no table of the migration",
+            f"kafka.topics: {pattern}, for topic {topic}, matches no table of the migration",
             "fix it: write database.table; * stands for any letters, ? for one",
         )
         for topic, patterns in settings.kafka.topics.items()

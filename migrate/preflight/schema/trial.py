@@ -104,7 +104,7 @@ def check_target(connection: Connection, plan: Plan, target: str, samples: Seque
             yield found
     if fine:
         seconds = time.monotonic() - began
-        told = f"makes the tables as init would, and takes a row of each: {counted(len(wanted), 'definition')} tried"
+        told = f"creates the tables as init would, and takes a row of each: {counted(len(wanted), 'definition')} tried"
         yield Result("trial", target, Verdict.PASS, f"{connection.name}: {told} in {seconds:.1f} s")
 
 

@@ -24,7 +24,7 @@ def check(connection: Connection, tables: Sequence[tuple[str, str]]) -> list[Res
     ):
         if (schema, table) in selected:
             found.setdefault(f"{schema}.{table}", []).append(str(name))
-    told = "triggers are not made at the target, what they did comes through the stream"
+    told = "triggers are not created at the target; their changes come through the stream"
     mend = "make them there after the switch"
     return [
         Result("triggers", table, Verdict.NOTE, f"{table}: {told}: {', '.join(names)}", mend)
@@ -97,7 +97,7 @@ def events(connection: Connection, existing: Existing, *, reverse: bool) -> list
             )
             results.append(Result("events", subject, Verdict.NOTE, f"{message} at the other side", mend))
         elif not reverse:
-            message = f"{told} runs while rows are brought; it names none of the tables that take them"
+            message = f"{told} runs while the service writes; it names none of the tables that take them"
             results.append(Result("events", subject, Verdict.NOTE, message))
     return results
 
@@ -117,7 +117,7 @@ def hidden(connection: Connection, existing: Existing, *, reverse: bool) -> list
     for_now = f"for the time of preflight: {held.mend(existing.database, missing)}"
     if reverse:
         told += ", which would fire for what the reverse stream brings"
-        mend = f"make sure that there are none that do not leave it out (docs/cutover.md), or {for_now}"
+        mend = f"make sure that each of them leaves it out (docs/cutover.md), or {for_now}"
     else:
         told += ", which has tables already"
         mend = f"make sure that there are none, or {for_now}"

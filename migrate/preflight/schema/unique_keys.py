@@ -20,7 +20,7 @@ def check(plan: Plan) -> list[Result]:
                 f"{table.full_name}: {what} ({', '.join(key)}) lacks {', '.join(sorted(columns - set(key)))}, which the"
                 f" sharding rule goes by: {len(planned.places)} target tables can each take the same value"
             )
-            mend = "rows that are brought keep apart; after the switch have the application make values that are unique"
+            mend = "values stay unique while the service writes; after the switch the application has to keep them so"
             if key != table.key and not planned.unique_apart:
                 mend += ", and say so by `unique_apart: true`"
             results.append(Result("unique keys", table.full_name, Verdict.NOTE, told, mend))

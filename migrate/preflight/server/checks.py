@@ -57,7 +57,7 @@ def _grants_at_target(visit: Visit) -> Iterable[Result]:
     needs = grants.Needs(databases=needed)
     if visit.known.reverse:
         needs |= grants.of_cutover(visit.connection.flavour, needed.keys(), visit.plan.settings.cutover.stop)
-    told = f"the user may do what is needed in {', '.join(sorted(needed))}"
+    told = f"the account has the grants that are needed in {', '.join(sorted(needed))}"
     return grants.check(visit.connection, needs, told)
 
 

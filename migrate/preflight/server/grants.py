@@ -93,7 +93,7 @@ def check_prepared(connection: Connection) -> list[Result]:
 
 def check_databases(connection: Connection, wanted: Mapping[str, Sequence[str]]) -> list[Result]:
     """wanted: by database, what the account needs on it."""
-    told = f"the user may do what is needed in {', '.join(sorted(wanted))}"
+    told = f"the account has the grants that are needed in {', '.join(sorted(wanted))}"
     return check(connection, Needs(databases=wanted), told)
 
 

@@ -38,7 +38,7 @@ def check(connection: Connection, settings: Settings, version: int | None, flavo
     name, newest = settings.state.database, newest_version()
     answers = f"{connection.name} answers: {connection.flavour} {reported(connection)}"
     if version is None:
-        told = "is not there yet; init makes it"
+        told = "does not exist yet; init creates it"
     else:
         told = f"is at version {version}" + (f"; init brings it to {newest}" if version < newest else "")
     results = [Result("state", name, Verdict.PASS, f"{answers}; database {name} {told}")]
@@ -60,7 +60,7 @@ def check_grants(connection: Connection, settings: Settings, version: int | None
     wanted = {settings.state.database: (*make, *grants.ROWS), settings.state.shadow: grants.SHADOW}
     read_only = closed and settings.cutover.stop == "read_only" and _is_closed(settings, connection)
     needs = grants.Needs((WRITES_WHEN_READ_ONLY[connection.flavour],) if read_only else (), wanted)
-    told = f"the user may do what is needed in {', '.join(sorted(wanted))}"
+    told = f"the account has the grants that are needed in {', '.join(sorted(wanted))}"
     return grants.check(connection, needs, told)
 
 
