@@ -77,7 +77,7 @@ def test_every_plain_channel_over_a_network_is_named_and_no_other() -> None:
         "target 't1' at db.internal:3307",
         "state server at db.internal:3306",
         "replica at db.internal:3308",
-        "Kafka at PLAINTEXT://kafka.internal:9092",
+        "Kafka at kafka.internal:9092",
     ]
     found = channels.check(settings)
     assert [(one.verdict, one.subject) for one in found] == [(Verdict.NOTE, where) for where in named]
