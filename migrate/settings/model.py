@@ -11,6 +11,7 @@ from pydantic import Field, SecretStr, field_validator, model_validator
 from migrate.model.errors import ConfigError
 from migrate.model.message import CANAL
 from migrate.model.secrets import is_secret, refuse_sample
+from migrate.settings import kafka_security
 from migrate.settings.alarms import Alarms
 from migrate.settings.base import Name, Positive, Seconds, Section, TopicName
 from migrate.settings.cutover import Cutover
@@ -28,14 +29,6 @@ class Database(Section):
     database: str = Field(min_length=1, max_length=64)
 
 
-_LOADING = {
-    "ssl.engine.location": "loads a library",
-    "ssl.providers": "loads a library",
-    "sasl.kerberos.kinit.cmd": "is a command of the shell",
-}
-"""librdkafka's CONFIGURATION.md."""
-
-
 class Kafka(Section):
     bootstrap: str
     topic: TopicName | None = None
@@ -47,17 +40,14 @@ class Kafka(Section):
     retention_hours: Positive = 168
     max_message_bytes: int = Field(default=1_000_000, ge=10_000)
     security: dict[str, str | SecretStr] = Field(default_factory=dict)
-    """librdkafka's security.*, sasl.* and ssl.* options; those that hold a secret are SecretStr."""
+    """librdkafka's options, of those in `kafka_security.ALLOWED`; those that hold a secret are SecretStr."""
 
     @field_validator("security")
     @classmethod
     def _only_security(cls, value: dict[str, str | SecretStr]) -> dict[str, str | SecretStr]:
         found: dict[str, str | SecretStr] = {}
         for key, option in value.items():
-            if not key.startswith(("security.", "sasl.", "ssl.")):
-                raise ValueError(f"'{key}' is not a security.*, sasl.* or ssl.* option")
-            if key in _LOADING:
-                raise ValueError(f"'{key}' {_LOADING[key]}, which no config file may name")
+            kafka_security.refuse(key)
             if is_secret(key):
                 option = option if isinstance(option, SecretStr) else SecretStr(option)
                 refuse_sample(option.get_secret_value(), key)

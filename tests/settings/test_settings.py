@@ -84,6 +84,7 @@ def test_a_missing_key_is_named(path: str) -> None:
         ("kafka.partitions", 2.5, "valid integer"),
         ("kafka.max_message_bytes", 10, "greater than or equal to 10000"),
         ("kafka.security", {"group.id": "x"}, "'group.id' is not a security.*, sasl.* or ssl.* option"),
+        ("kafka.security", {"ssl.engine.id": "own"}, "'ssl.engine.id' is not among the options that are allowed"),
         ("kafka.security", {"ssl.engine.location": "engine.so"}, "'ssl.engine.location' loads a library"),
         ("kafka.security", {"ssl.providers": "legacy"}, "'ssl.providers' loads a library"),
         ("kafka.security", {"sasl.kerberos.kinit.cmd": "id"}, "'sasl.kerberos.kinit.cmd' is a command of the shell"),
