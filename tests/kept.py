@@ -12,6 +12,7 @@ from pathlib import Path
 import pymysql
 
 from sandbox.database import DatabaseServer
+from tests.waiting import SLOW
 
 
 class Kept:
@@ -50,7 +51,7 @@ class KeptState:
         copies = (f"CREATE TABLE {self._name}_kept.{one} AS SELECT * FROM {self._name}.{one}" for one in self._tables)
         server.execute(f"CREATE DATABASE {self._name}_kept", *copies)
 
-    def put_back(self, *but: str, only: Sequence[str] = (), seconds: float = 60.0) -> None:
+    def put_back(self, *but: str, only: Sequence[str] = (), seconds: float = SLOW) -> None:
         """In one transaction, while processes use it. but: tables that stay as they are; only: all but these do."""
         deadline = time.monotonic() + seconds
         while not self._put([one for one in only or self._tables if one not in but]):

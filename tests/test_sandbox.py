@@ -8,8 +8,7 @@ import stat
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +30,7 @@ from sandbox.settings import Flavour
 from sandbox.sql import load_sql
 from sandbox.stack import Sandbox
 from sandbox.workdir import owned, sweep
+from tests.waiting import until
 
 NEEDED_OF_A_SOURCE = {
     "log_bin": "ON",
@@ -56,16 +56,6 @@ def test_a_port_that_was_chosen_is_no_other_sandboxs_before_its_server_listens(m
     wanted = iter([chosen, chosen, other, other + 1])
     monkeypatch.setattr("random.randint", lambda *_: next(wanted))
     assert free_port() != chosen
-
-
-def until(condition: Callable[[], bool], seconds: float = 90.0) -> bool:
-    """Wait for a condition; whether it came true in time."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.02)
-    return True
 
 
 def is_alive(pid: int) -> bool:
@@ -245,7 +235,7 @@ def test_nothing_is_left_of_a_sandbox_whose_process_is_killed(flavour: Flavour) 
         assert len(pids) == 3
         assert all(is_alive(int(pid)) for pid in pids)
         owner.kill()
-    assert until(lambda: not any(is_alive(int(pid)) for pid in pids))
+    until(lambda: not any(is_alive(int(pid)) for pid in pids), "the end of its servers")
     assert Path(root).exists()
     sweep()
     assert not Path(root).exists()

@@ -15,6 +15,7 @@ from sandbox.stack import Sandbox
 from tests.cli.support import config_of, migrate, written
 from tests.failover.support import Flow
 from tests.helpers import address, unique
+from tests.waiting import SLOW
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +54,7 @@ def test_a_table_written_as_the_server_has_it_is_followed(
         flow.migration.do("init")
         flow.start_targets()
         flow.child("publish", "publish")
-        flow.migration.wait(flow.position, 60, "a start")
+        flow.migration.wait(flow.position, SLOW, "a start")
         lowering.execute(
             "INSERT INTO ORDERS VALUES (1, 1, 1, '1'), (2, 2, 2, '2')",
             "UPDATE Orders SET user_id = 2 WHERE ID = 1",

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import threading
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -28,6 +27,7 @@ from migrate.target.place import AppliedCounts
 from migrate.target.reached import NOTHING, Claim, ReachedBefore, Remaining
 from sandbox.broker import KafkaBroker
 from tests.helpers import make_settings, unique
+from tests.waiting import until as until
 
 PARTITIONS = 2
 
@@ -173,10 +173,3 @@ class Process:
         self.thread.join(30)
         self.leases.close()
         assert self.failure is None
-
-
-def until(condition: Callable[[], bool], seconds: float = 90.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "waited too long"
-        time.sleep(0.02)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from math import inf
@@ -24,6 +23,7 @@ from sandbox.settings import Flavour
 from sandbox.stack import Sandbox
 from tests.copy.setup import Laid, lay, spread
 from tests.helpers import address
+from tests.waiting import until
 
 CREATE = "CREATE TABLE {t} (id INT PRIMARY KEY, v VARCHAR(200))"
 
@@ -36,19 +36,14 @@ def sleeping(server: DatabaseServer, sessions: int) -> Iterator[None]:
         for _ in range(sessions):
             raw: Any = stack.enter_context(server.connect())
             ids.append(raw.thread_id())
-            raw._execute_command(COMMAND.COM_QUERY, "SELECT SLEEP(300)")  # sent, and not waited for
+            raw._execute_command(COMMAND.COM_QUERY, "SELECT SLEEP(3000)")  # sent, and not waited for
         wanted = f"SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE ID IN ({', '.join(map(str, ids))})"
-        deadline = time.monotonic() + 30
-        while server.query(f"{wanted} AND COMMAND = 'Query'")[0][0] < sessions:
-            assert time.monotonic() < deadline, "the sessions do not run"
-            time.sleep(0.05)
+        until(lambda: server.query(f"{wanted} AND COMMAND = 'Query'")[0][0] >= sessions, "the sessions to run")
         try:
             yield
         finally:
             server.execute(*(f"KILL {one}" for one in ids))
-            while server.query(wanted)[0][0]:
-                assert time.monotonic() < deadline + 60, "the sessions do not end"
-                time.sleep(0.05)
+            until(lambda: not server.query(wanted)[0][0], "the sessions to end")
             stack.pop_all()  # they are gone
 
 
@@ -83,13 +78,6 @@ def governed(laid: Laid) -> Iterator[tuple[Governor, Callable[[], int]]]:
     finally:
         governor.close()
         state.dispose()
-
-
-def until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < deadline, "in vain"
-        time.sleep(0.05)
 
 
 @pytest.mark.parametrize("which", ["source", "target"])

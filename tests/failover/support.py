@@ -24,8 +24,8 @@ from sandbox.ports import HOST, free_port
 from sandbox.stack import Sandbox
 from tests.forked import Child, Migration
 from tests.helpers import rows_in_utc
+from tests.waiting import SLOW as SLOW
 
-SLOW = 120.0  # seconds that a condition may take on a machine under load
 TABLES = 2  # databases, and tables in each
 _BEHIND = ("consume", "commit", "requeue")
 

@@ -15,6 +15,7 @@ from migrate.publish.log.locate import Located, Locator
 from migrate.settings import Source
 from sandbox.database import DatabaseServer
 from sandbox.settings import Flavour
+from tests.waiting import SLOW
 
 ZERO = 1_700_000_000  # 2023-11-14 22:13:20 UTC
 
@@ -37,7 +38,7 @@ class History:
 
     def purge(self) -> None:
         """Leave the newest file only; MariaDB keeps the one before until its checkpoint, some moments later."""
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + SLOW
         while len(self.server.query("SHOW BINARY LOGS")) > 1:
             assert time.monotonic() < deadline, "the old binlog files stay"
             self.server.execute(f"PURGE BINARY LOGS TO '{self.end()[0]}'")

@@ -172,10 +172,10 @@ def test_a_process_is_waited_for_once_an_earlier_one_of_its_name_has_ended(maria
         wait(lambda: known() == [7], "the first")
         with closing(Switch(reached, database, "shop", "web-1", seconds=0.01)) as later, later.at():
             earlier.close()
-            wait(lambda: known() == [7], "the second one's row", 10)
+            wait(lambda: known() == [7], "the second one's row")
             # it goes by 7 until its work is over, and says so again all the same
             server.execute("UPDATE application_switch SET version = 8", "DELETE FROM application", database=database)
-            wait(lambda: known() == [7], "the row of one that has work open", 10)
+            wait(lambda: known() == [7], "the row of one that has work open")
     assert known() == []
 
 

@@ -75,6 +75,6 @@ def test_batches_of_a_killed_publisher_are_listed_until_they_are_cleared_or_its_
     let_in(flow)
     flow.child("publish-3", "publish")
     flow.drain()
-    wait(lambda: outstanding(flow)["batches"] == 0, "the successor to clear the list", 20)
+    wait(lambda: outstanding(flow)["batches"] == 0, "the successor to clear the list")
     assert flow.differences(flow.box.source) == []
     assert [line for writer in flow._writers for line in writer.lost(flow.source_rows(flow.box.source))] == []

@@ -336,13 +336,13 @@ def test_open_transactions_are_ended_and_named_and_a_freeze_that_is_too_long_giv
         ask("rollback")
 
         text = flow.migration.config.read_text("utf-8")
-        flow.migration.config.write_text(text.replace("freeze_seconds: 10", "freeze_seconds: 1.5"))
+        flow.migration.config.write_text(text.replace("freeze_seconds: 10", "freeze_seconds: 5"))
         held = tmp_path / "held"
         command = launcher.command(flow.migration, "hold", "step:drain", 1, "cutover")
         late = Child("late cutover", tmp_path / "late.log", Path.cwd())
         late.start(command, {**flow.migration.environment, "HELD_AT": str(held)})
         wait(held.exists, "the cutover to come to its drain")
-        ends = time.monotonic() + 1.5
+        ends = time.monotonic() + 5
         wait(lambda: time.monotonic() > ends, "the freeze to take too long")
         held.unlink()
         assert late.wait(SLOW)
@@ -359,8 +359,8 @@ def test_open_transactions_are_ended_and_named_and_a_freeze_that_is_too_long_giv
 def test_whatever_hangs_in_the_freeze_writes_are_given_back_in_time(
     box: Sandbox, kafka: KafkaBroker, tmp_path: Path, hangs: str
 ) -> None:
-    more = MORE.replace("freeze_seconds: 10", "freeze_seconds: 3")
-    with switched(box, kafka, tmp_path, more, lease=10) as one:  # seconds, longer than the state hangs
+    more = MORE.replace("freeze_seconds: 10", "freeze_seconds: 5")  # seconds to come to its drain, on a busy machine
+    with switched(box, kafka, tmp_path, more, lease=12) as one:  # seconds, longer than the state hangs
         flow, ask = one.flow, one.flow.migration.ask
         ask("verify")
         held = tmp_path / "held"
@@ -378,7 +378,7 @@ def test_whatever_hangs_in_the_freeze_writes_are_given_back_in_time(
         assert late.wait(SLOW)
         said = late.log.read_text("utf-8")
         if hangs == "target":
-            assert (late.returncode, "the freeze took longer than 3 s" in said) == (7, True), said
+            assert (late.returncode, "the freeze took longer than 5 s" in said) == (7, True), said
         if hangs == "cutover":
             assert (late.returncode, "it is killed" in said) == (-signal.SIGKILL, True), said
         ended = "SELECT outcome FROM cutover ORDER BY run DESC LIMIT 1"

@@ -13,6 +13,7 @@ from sandbox.broker import KafkaBroker
 from sandbox.settings import Flavour
 from sandbox.stack import Sandbox
 from tests.forked import Child, Migration
+from tests.waiting import SLOW
 
 pytestmark = pytest.mark.long
 
@@ -78,9 +79,9 @@ def there_and_back(box: Sandbox, migration: Migration, name: str) -> None:
     back = Child("the reverse stream", migration.directory / "reverse.log", Path.cwd())
     back.start(migration.command("--reverse", "run"), migration.environment)
     try:
-        migration.wait(lambda: migration.ask("status")["next"] == "migrate verify", 120, "the reverse stream to run")
+        migration.wait(lambda: migration.ask("status")["next"] == "migrate verify", SLOW, "the reverse stream to run")
         migration.do("verify")
-        migration.wait(lambda: migration.ask("status")["stage"] == "ready", 120, "nothing to hold it back")
+        migration.wait(lambda: migration.ask("status")["stage"] == "ready", SLOW, "nothing to hold it back")
         sees = f"TRIGGER ON `{name}\\_0`.*".replace(name, name.replace("_", r"\_"))
         box.targets[0].execute(f"REVOKE {sees} FROM '{name}_target'@'%'")
         refused = migration.run("cutover")
@@ -92,7 +93,7 @@ def there_and_back(box: Sandbox, migration: Migration, name: str) -> None:
         box.targets[0].execute("INSERT INTO orders_0 (id, user_id) VALUES (20, 20)", database=f"{name}_0")
         # by somebody whom read_only does not stop; it goes from one database of a server to the other
         box.source.execute("UPDATE orders SET user_id = 8 WHERE id = 9", database=name)
-        migration.wait(lambda: migration.ask("foreign", "list")["count"] == 1, 60, "it to be listed")
+        migration.wait(lambda: migration.ask("foreign", "list")["count"] == 1, SLOW, "it to be listed")
         migration.do("foreign", "carry", f"{name}.orders", "9")
         migration.do("rollback")
         found = box.source.query(f"SELECT doubled FROM {name}.orders WHERE id = 20")
@@ -138,7 +139,7 @@ def test_a_whole_migration_needs_no_more_than_the_documented_grants(
         migration.ask("drain", "--timeout", "180")
         assert verify.run(settings).clean
         cleaned = "SELECT COUNT(*) FROM record WHERE state = 2"
-        migration.wait(lambda: box.targets[0].query(cleaned, database=f"{name}_state")[0][0] == 0, 90, "a clean-up")
+        migration.wait(lambda: box.targets[0].query(cleaned, database=f"{name}_state")[0][0] == 0, SLOW, "a clean-up")
         there_and_back(box, migration, name)
     finally:
         migration.stop()

@@ -14,6 +14,7 @@ from tests.failover.support import wait
 from tests.flow.grouped import COLUMNS, Grouped
 from tests.forked import Child, Migration
 from tests.helpers import unique
+from tests.waiting import SLOW
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]  # it starts Spark
 ROWS = 1000
@@ -171,7 +172,7 @@ def test_a_table_joins_a_group_that_is_copied_and_drained_and_cannot_leave_it_al
         migration.do("init")
         migration.begin()
         added = f"{source}.orders_1"
-        migration.wait(lambda: migration.ask("status")["tables"][added] == "created", 120, "the publisher to take it")
+        migration.wait(lambda: migration.ask("status")["tables"][added] == "created", SLOW, "the publisher to take it")
         migration.ask("copy")
         box.source.execute("DELETE FROM orders_1 WHERE id = 4", database=source)
         box.source.execute("INSERT INTO orders_0 VALUES (4, 4, 40, 'moved')", database=source)

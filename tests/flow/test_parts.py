@@ -15,6 +15,7 @@ from sandbox.broker import KafkaBroker
 from sandbox.stack import Sandbox
 from tests.flow.support import Pipeline
 from tests.forked import Child, Migration
+from tests.waiting import SLOW
 
 pytestmark = pytest.mark.long
 
@@ -111,7 +112,7 @@ def test_changed_conditions_count_from_init_on_and_the_copy_brings_what_they_let
     publisher = Child("publish", migration.directory / "alone.log", Path.cwd())
     publisher.start(migration.command("publish"), migration.environment)
     with written_to(pipeline):
-        migration.wait(lambda: migration.ask("status")["waiting_messages"] > 20, 60, "messages to wait")
+        migration.wait(lambda: migration.ask("status")["waiting_messages"] > 20, SLOW, "messages to wait")
     publisher.stop(60.0)
     assert with_changed.run("init").returncode == 3, "messages still wait"
     assert with_changed.run("status").returncode == 2
@@ -124,7 +125,7 @@ def test_changed_conditions_count_from_init_on_and_the_copy_brings_what_they_let
         migration.begin()
         migration.ask("copy")
         applied = migration.ask("status")["rows_applied"]
-        migration.wait(lambda: migration.ask("status")["rows_applied"] > applied + 50, 60, "more to be applied")
+        migration.wait(lambda: migration.ask("status")["rows_applied"] > applied + 50, SLOW, "more to be applied")
     migration.ask("drain", "--timeout", "120")
     pipeline.part = part
     assert pipeline.differences() == []

@@ -10,6 +10,7 @@ import pytest
 from sandbox.broker import KafkaBroker
 from sandbox.stack import Sandbox
 from tests.flow.test_tables_come_and_go import Shop
+from tests.waiting import SLOW
 
 _IGNORE = ", ddl: ignore"
 
@@ -49,7 +50,7 @@ def test_a_table_is_taken_out_while_another_ones_change_is_still_ahead(shop: Sho
     if not altered_first:
         shop.box.targets[0].execute(f"ALTER TABLE {shop.target}.b ADD COLUMN w INT")
     with shop.running("publish --source source", "consume", "commit"):
-        shop.migration.wait(lambda: len(shop.rows("b")) == 2, 60, "the rows of b")
+        shop.migration.wait(lambda: len(shop.rows("b")) == 2, SLOW, "the rows of b")
     assert shop.rows("b") == ((1, 1, None), (2, 2, 2))
 
 

@@ -11,6 +11,7 @@ import pytest
 from sandbox.broker import KafkaBroker
 from sandbox.stack import Sandbox
 from tests.flow.support import Pipeline
+from tests.waiting import SLOW
 
 
 @pytest.fixture
@@ -48,7 +49,7 @@ def publish_alone(pipeline: Pipeline) -> None:
     with subprocess.Popen(pipeline.migration.command("publish"), env=pipeline.migration.environment) as publisher:
         try:
             pipeline.migration.wait(
-                lambda: pipeline.migration.ask("status")["waiting_messages"] > 0, 60, "a message in the topic"
+                lambda: pipeline.migration.ask("status")["waiting_messages"] > 0, SLOW, "a message in the topic"
             )
         finally:
             publisher.terminate()
@@ -70,7 +71,7 @@ def test_a_migration_at_rest_gets_more_partitions(pipeline: Pipeline) -> None:
     pipeline.migration.stop()
 
     pipeline.sql("UPDATE orders SET amount = amount + 1, user_id = user_id + 1")
-    pipeline.migration.wait(lambda: repartition(pipeline, 8).returncode == 0, 60, "the leases to be free")
+    pipeline.migration.wait(lambda: repartition(pipeline, 8).returncode == 0, SLOW, "the leases to be free")
     pipeline.migration.begin()
     pipeline.sql("UPDATE orders SET note = 'after'", "DELETE FROM orders WHERE id % 10 = 0")
     done = pipeline.migration.ask("drain", "--timeout", "120")

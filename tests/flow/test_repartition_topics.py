@@ -12,6 +12,7 @@ from sandbox.broker import KafkaBroker
 from sandbox.stack import Sandbox
 from tests.forked import Migration
 from tests.helpers import unique
+from tests.waiting import SLOW
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
 
@@ -75,7 +76,9 @@ def test_only_the_named_topic_gets_more_partitions(box: Sandbox, kafka: KafkaBro
         code, told = repartition(migration, "8", "--topic", "none")
         assert (code, "the migration has no topic none" in told) == (2, True)
         write("UPDATE {} SET v = v + 1")  # not published yet
-        migration.wait(lambda: repartition(migration, "8", "--topic", f"{name}.b")[0] == 0, 60, "the leases to be free")
+        migration.wait(
+            lambda: repartition(migration, "8", "--topic", f"{name}.b")[0] == 0, SLOW, "the leases to be free"
+        )
 
         migration.begin()
         write("UPDATE {} SET v = v + 1", "DELETE FROM {} WHERE id % 10 = 0")

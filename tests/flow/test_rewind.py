@@ -17,6 +17,7 @@ from sandbox.stack import Sandbox
 from tests.flow.support import Pipeline
 from tests.forked import Child
 from tests.kept import KeptState
+from tests.waiting import SLOW
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +61,7 @@ def replay(pipeline: Pipeline, place: str) -> None:
         pipeline.migration.command("publish", "--from", place, "--yes"), env=pipeline.migration.environment
     ) as publisher:
         try:
-            pipeline.migration.wait(published_again, 120, "the replay to be published")
+            pipeline.migration.wait(published_again, SLOW, "the replay to be published")
         finally:
             publisher.send_signal(signal.SIGTERM)
             assert publisher.wait(30) == 0
@@ -121,16 +122,16 @@ def test_a_rewind_that_the_state_lost_stops_the_consumer_until_it_is_asked_for_a
     migration.do("init")
     publisher = start("publish", "publish")
     consumer = start("consume", "consume")
-    migration.wait(lambda: source_status(flow)["published"], 60, "the first position")
+    migration.wait(lambda: source_status(flow)["published"], SLOW, "the first position")
     flow.close_copy()
     begin = source_status(flow)["published"]
     flow.sql(*(f"INSERT INTO orders (id, user_id, amount) VALUES ({key}, {key}, 1)" for key in range(1, 41)))
-    migration.wait(consumed, 60, "the first rows")
+    migration.wait(consumed, SLOW, "the first rows")
     publisher.stop(30)
     before = KeptState(state, flow.name)
     try:
         rewound = start("rewound", "publish", "--from", begin, "--yes")
-        migration.wait(published_again, 60, "everything to come again")
+        migration.wait(published_again, SLOW, "everything to come again")
         assert migration.ask("status")["forgotten"]["because"] == "a publisher was rewound: source"
         assert "because a publisher was rewound: source" in migration.do("status").replace("\n", " ")
         rewound.stop(30)
@@ -140,11 +141,11 @@ def test_a_rewind_that_the_state_lost_stops_the_consumer_until_it_is_asked_for_a
     later = start("later", "publish")
     flow.sql("UPDATE orders SET amount = 7")
     lost = "the state database was put back to before a rewind or a failover"
-    migration.wait(lambda: lost in str(migration.ask("status")["halted"]), 60, "partitions to stand still")
+    migration.wait(lambda: lost in str(migration.ask("status")["halted"]), SLOW, "partitions to stand still")
     assert re.search(r"up to position \d+ of that file begins the later", str(migration.ask("status")["halted"]))
     later.stop(30)
     start("again", "publish", "--from", begin, "--yes")
-    migration.wait(lambda: published_again() and flow.differences() == [], 90, "all that had been dropped")
+    migration.wait(lambda: published_again() and flow.differences() == [], SLOW, "all that had been dropped")
     assert consumer.running
 
 

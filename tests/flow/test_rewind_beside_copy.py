@@ -61,7 +61,7 @@ def test_a_copy_waits_while_changes_come_again_may_be_stopped_then_and_ends_with
             replay.kill()
         flow.child("publish_on", "publish")
         with flow.kept_up():
-            wait(lambda: not second.running, "the copy to end", 300)
+            wait(lambda: not second.running, "the copy to end")
             assert second.returncode == 0, second.log_tail()
             writer.stop()
             flow.drain(LONG)

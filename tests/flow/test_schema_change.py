@@ -11,6 +11,7 @@ from sandbox.broker import KafkaBroker
 from sandbox.stack import Sandbox
 from tests.flow.support import Pipeline
 from tests.helpers import unique
+from tests.waiting import SLOW
 
 pytestmark = pytest.mark.timeout(900)  # each starts all processes three times, which a busy machine takes minutes for
 
@@ -20,7 +21,7 @@ def pipeline(box: Sandbox, kafka: KafkaBroker, tmp_path: Path) -> Iterator[Pipel
     flow = Pipeline(box, kafka, tmp_path, unique("altered"), table="    ddl: ignore\n")
     flow.migration.do("init")
     flow.migration.start()
-    flow.migration.wait(lambda: flow.migration.ask("status")["sources"][0]["published"], 60, "a position")
+    flow.migration.wait(lambda: flow.migration.ask("status")["sources"][0]["published"], SLOW, "a position")
     yield flow
     flow.migration.stop()
 
@@ -34,7 +35,7 @@ def targets(pipeline: Pipeline, alter: str) -> None:
 
 def started_again(pipeline: Pipeline) -> None:
     pipeline.migration.start()
-    pipeline.migration.wait(lambda: not pipeline.migration.ask("status")["halted"], 60, "the consumer's start")
+    pipeline.migration.wait(lambda: not pipeline.migration.ask("status")["halted"], SLOW, "the consumer's start")
 
 
 def rows(pipeline: Pipeline, column: str) -> dict[int, object]:
@@ -62,12 +63,12 @@ def test_columns_come_and_go_without_a_restart(pipeline: Pipeline) -> None:
     assert rows(pipeline, "extra") == {1: "now", 2: "none", 3: "ö"}
 
     killed = pipeline.migration.kill("consume")  # a restart of a process after the change
-    pipeline.migration.wait(lambda: pipeline.migration.pid("consume") not in (None, killed), 60, "the consumer")
+    pipeline.migration.wait(lambda: pipeline.migration.pid("consume") not in (None, killed), SLOW, "the consumer")
     pipeline.sql(
         "ALTER TABLE orders DROP COLUMN extra, MODIFY note VARCHAR(300)",
         insert.format(id=4, more=", note", value=", REPEAT('n', 290)"),
     )
-    halted = pipeline.migration.wait(lambda: pipeline.migration.ask("status")["halted"], 60, "the consumer to stop")
+    halted = pipeline.migration.wait(lambda: pipeline.migration.ask("status")["halted"], SLOW, "the consumer to stop")
     assert halted[0]["process"].startswith("consume: migrate.")
     assert "note" in halted[0]["reason"]
 
@@ -84,14 +85,14 @@ def test_a_column_that_the_targets_lack_stops_its_partition_until_it_is_there(pi
         "ALTER TABLE orders ADD COLUMN extra INT DEFAULT 3",
         "INSERT INTO orders (id, user_id, amount, extra) VALUES (1, 1, 1, 9)",
     )
-    halted = pipeline.migration.wait(lambda: pipeline.migration.ask("status")["halted"], 60, "the consumer to stop")
+    halted = pipeline.migration.wait(lambda: pipeline.migration.ask("status")["halted"], SLOW, "the consumer to stop")
     assert halted[0]["process"].startswith("consume: migrate.")
     assert f"{pipeline.source}.orders" in halted[0]["reason"]
     assert "extra" in halted[0]["reason"]
     assert "ALTER every target table" in halted[0]["hint"]
     targets(pipeline, "ADD COLUMN extra INT DEFAULT 3")
     pipeline.migration.wait(
-        lambda: not pipeline.migration.ask("status")["halted"], 90, "the consumer to go on by itself"
+        lambda: not pipeline.migration.ask("status")["halted"], SLOW, "the consumer to go on by itself"
     )
     pipeline.migration.ask("drain", "--timeout", "90")
     assert pipeline.differences() == []

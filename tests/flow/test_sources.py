@@ -12,6 +12,7 @@ from sandbox.broker import KafkaBroker
 from sandbox.database import DatabaseServer
 from sandbox.stack import Sandbox
 from tests.forked import Migration
+from tests.waiting import SLOW
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]  # it starts Spark
 
@@ -71,7 +72,7 @@ def test_tables_of_two_sources_chosen_by_pattern_arrive_over_two_topics(
         migration.do("init")
         migration.begin()
         added = f"{name}_src.log_c"
-        migration.wait(lambda: migration.ask("status")["tables"][added] == "created", 120, "the publisher to take it")
+        migration.wait(lambda: migration.ask("status")["tables"][added] == "created", SLOW, "the publisher to take it")
         first.execute("INSERT INTO log_c VALUES (3, 'late')", "DELETE FROM log_c WHERE id = 2", database=f"{name}_src")
         migration.ask("copy", "--table", added)
         migration.ask("drain", "--timeout", "120")

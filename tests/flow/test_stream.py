@@ -10,6 +10,7 @@ import pytest
 from sandbox.broker import KafkaBroker
 from sandbox.stack import Sandbox
 from tests.flow.support import Pipeline
+from tests.waiting import SLOW
 
 
 @pytest.fixture(scope="module")
@@ -97,7 +98,7 @@ def test_a_killed_process_is_started_again_and_nothing_is_lost(pipeline: Pipelin
         f"DELETE FROM orders WHERE note = '{process}' AND user_id % 7 = 0",
     )
     pipeline.migration.wait(
-        lambda: pipeline.migration.pid(process) not in (None, killed), 60, f"{process} to be started again"
+        lambda: pipeline.migration.pid(process) not in (None, killed), SLOW, f"{process} to be started again"
     )
     drained(pipeline)
     assert pipeline.differences() == []
@@ -109,7 +110,7 @@ def test_offsets_are_committed_behind_the_applied_changes(pipeline: Pipeline) ->
     def committed() -> bool:
         return bool(pipeline.migration.ask("status")["records"]["consumed"] == 0)
 
-    pipeline.migration.wait(committed, 60, "every consumed record to be committed")
+    pipeline.migration.wait(committed, SLOW, "every consumed record to be committed")
 
 
 def test_an_empty_delete_waits_while_the_copy_is_open_and_is_closed_after_it(pipeline: Pipeline) -> None:
@@ -121,7 +122,7 @@ def test_an_empty_delete_waits_while_the_copy_is_open_and_is_closed_after_it(pip
     drained(pipeline)
     pipeline.box.targets[0].execute("DELETE FROM orders_1 WHERE id = 900001", database=f"{pipeline.name}_1")
     pipeline.sql("DELETE FROM orders WHERE id = 900001")
-    pipeline.migration.wait(lambda: pipeline.migration.ask("status")["empty_deletes"] == 1, 90, "the empty delete")
+    pipeline.migration.wait(lambda: pipeline.migration.ask("status")["empty_deletes"] == 1, SLOW, "the empty delete")
     pipeline.sql("DELETE FROM orders WHERE id = 900002")
     # A copy that read before the delete writes now; the ledger still names the key.
     pipeline.box.targets[0].execute(
@@ -141,7 +142,7 @@ def test_a_key_inserted_again_survives_the_delayed_delete(pipeline: Pipeline) ->
     drained(pipeline)
     pipeline.box.targets[0].execute("DELETE FROM orders_3 WHERE id = 900011", database=f"{pipeline.name}_1")
     pipeline.sql("DELETE FROM orders WHERE id = 900011")
-    pipeline.migration.wait(lambda: pipeline.migration.ask("status")["empty_deletes"] == 1, 90, "the empty delete")
+    pipeline.migration.wait(lambda: pipeline.migration.ask("status")["empty_deletes"] == 1, SLOW, "the empty delete")
     pipeline.sql("INSERT INTO orders (id, user_id, amount) VALUES (900011, 1, 2)")
     pipeline.close_copy()
     drained(pipeline)
@@ -150,7 +151,7 @@ def test_a_key_inserted_again_survives_the_delayed_delete(pipeline: Pipeline) ->
 
 def test_a_statement_that_changes_the_table_stops_the_publisher_and_status_says_why(pipeline: Pipeline) -> None:
     pipeline.sql("ALTER TABLE orders ADD COLUMN surprise INT")
-    halted = pipeline.migration.wait(lambda: pipeline.migration.ask("status")["halted"], 90, "the publisher to stop")
+    halted = pipeline.migration.wait(lambda: pipeline.migration.ask("status")["halted"], SLOW, "the publisher to stop")
     assert halted[0]["process"] == "publish:source"
     assert f"a statement may change {pipeline.source}.orders: ALTER TABLE orders" in halted[0]["reason"]
-    pipeline.migration.wait(lambda: pipeline.migration.pid("publish") is None, 60, "the publisher to end")
+    pipeline.migration.wait(lambda: pipeline.migration.pid("publish") is None, SLOW, "the publisher to end")

@@ -15,6 +15,7 @@ from sandbox.broker import KafkaBroker
 from sandbox.stack import Sandbox
 from tests.forked import Child, Migration
 from tests.helpers import globally, unique
+from tests.waiting import SLOW
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]  # Spark starts once or twice in each
 
@@ -84,7 +85,7 @@ class Shop:
             children.append(child)
         try:
             yield
-            self.migration.wait(self.published, 120, f"the publisher to be at the end: {children[0].log_tail()}")
+            self.migration.wait(self.published, SLOW, f"the publisher to be at the end: {children[0].log_tail()}")
         finally:
             for child in children:
                 child.signal(signal.SIGTERM)
@@ -95,7 +96,7 @@ class Shop:
 
     def until_added(self, table: str) -> None:
         name = f"{self.source}.{table}"
-        self.migration.wait(lambda: self.migration.ask("status")["tables"][name] == "created", 120, f"{name}, added")
+        self.migration.wait(lambda: self.migration.ask("status")["tables"][name] == "created", SLOW, f"{name}, added")
 
     def drain(self) -> None:
         self.migration.ask("drain", "--timeout", "120")
@@ -159,12 +160,12 @@ def test_a_table_that_was_removed_comes_back_only_into_empty_tables_and_misses_n
     shop.config("kept", "away")
     shop.migration.do("init")
     with shop.running("publish"):
-        shop.migration.wait(shop.published, 60, "the first position")
+        shop.migration.wait(shop.published, SLOW, "the first position")
         shop.sql(
             "UPDATE away SET v = 2 WHERE id = 1", "DELETE FROM away WHERE id = 2", "INSERT INTO kept VALUES (1, 1)"
         )
     with shop.running("publish", "consume"):
-        shop.migration.wait(lambda: shop.rows("away") == ((1, 2),), 60, "the first change at the target")
+        shop.migration.wait(lambda: shop.rows("away") == ((1, 2),), SLOW, "the first change at the target")
     with shop.running("publish"):
         shop.sql("UPDATE away SET v = 3 WHERE id = 1", "INSERT INTO kept VALUES (2, 2)")
     shop.config("kept")
@@ -175,7 +176,7 @@ def test_a_table_that_was_removed_comes_back_only_into_empty_tables_and_misses_n
     log = shop.migration.directory / "consume.log"
     taken = log.read_text().count("partition taken")
     with shop.running("consume"):
-        shop.migration.wait(lambda: log.read_text().count("partition taken") >= taken + 2, 60, "the consumer")
+        shop.migration.wait(lambda: log.read_text().count("partition taken") >= taken + 2, SLOW, "the consumer")
         shop.config("kept")
         code, said = shop.refused("init")
         assert (code, "a process still runs" in said) == (3, True), said
@@ -333,9 +334,9 @@ def test_emptying_the_target_tables_of_a_removed_table_changes_nothing_at_the_so
     shop.config("kept", "away")
     shop.migration.do("init")
     with shop.running("publish", "consume"):
-        shop.migration.wait(shop.published, 60, "the first position")
+        shop.migration.wait(shop.published, SLOW, "the first position")
         shop.sql("INSERT INTO away VALUES (1, 1), (2, 2)")
-        shop.migration.wait(lambda: len(shop.rows("away")) == 2, 60, "the rows at the target")
+        shop.migration.wait(lambda: len(shop.rows("away")) == 2, SLOW, "the rows at the target")
     shop.migration.do("--reverse", "init")
     children: list[Child] = []
     for words in ("--reverse publish --source target1", "--reverse publish --source target2", "--reverse consume"):
@@ -346,7 +347,7 @@ def test_emptying_the_target_tables_of_a_removed_table_changes_nothing_at_the_so
         caught_up = "SELECT COUNT(*) FROM position WHERE migration LIKE '%%-reverse'"
         state = f"{shop.name}_state"
         shop.migration.wait(
-            lambda: shop.box.targets[0].query(caught_up, database=state)[0][0], 60, "the reverse stream to read"
+            lambda: shop.box.targets[0].query(caught_up, database=state)[0][0], SLOW, "the reverse stream to read"
         )
         shop.config("kept")
         assert f"{shop.source}.away: removed" in shop.migration.do("init")

@@ -7,9 +7,8 @@ import os
 import signal
 import subprocess
 import sys
-import time
 import urllib.request
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,22 +16,13 @@ import pyspark
 
 from sandbox.ports import free_port
 from sandbox.process import Child
+from tests.waiting import until as wait
 
 SPARK_HOME = Path(pyspark.__file__).parent
 _JAVA = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
 _EXECUTOR = "CoarseGrainedExecutorBackend"
 _PACKAGES = SPARK_HOME.parent
 EXECUTOR = {"spark.executor.memory": "512m", "spark.executor.extraJavaOptions": _JAVA}
-
-
-def wait(condition: Callable[[], Any], what: str, seconds: float = 180) -> Any:
-    """What the condition gives as soon as it is true."""
-    ends = time.monotonic() + seconds
-    while time.monotonic() < ends:
-        if found := condition():
-            return found
-        time.sleep(0.1)
-    raise AssertionError(f"waited in vain for {what}")
 
 
 class Cluster:

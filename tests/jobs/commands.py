@@ -13,7 +13,7 @@ import yaml
 
 from migrate.state import chunks
 from tests.copy.setup import Laid
-from tests.jobs.cluster import wait
+from tests.waiting import until as wait
 
 _ROOT = Path(__file__).resolve().parents[2]
 _WAITING = "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE STATE LIKE 'Waiting for table%lock'"
@@ -70,7 +70,7 @@ def held(laid: Laid, process: subprocess.Popen[str], writers: int) -> Iterator[N
             return process.poll() is not None or int(server.query(_WAITING)[0][0]) >= writers
 
         try:
-            wait(waiting, "tasks in the middle of a chunk", 400)
+            wait(waiting, "tasks in the middle of a chunk")
             assert process.poll() is None, "it ended"
         except AssertionError as error:
             sessions = server.query("SELECT ID, COMMAND, TIME, STATE, INFO FROM information_schema.PROCESSLIST")

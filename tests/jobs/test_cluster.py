@@ -14,9 +14,10 @@ import pytest
 from sandbox.ports import free_port
 from sandbox.stack import Sandbox
 from tests.copy.setup import Laid, lay, spread
-from tests.jobs.cluster import SPARK_HOME, Cluster, command_line, kill, parents, wait
+from tests.jobs.cluster import SPARK_HOME, Cluster, command_line, kill, parents
 from tests.jobs.commands import attempts, config_of, ended, held, run, started
 from tests.jobs.test_full_copy import CREATE, numbers, raw_rows
+from tests.waiting import until as wait
 
 _ROOT = Path(__file__).resolve().parents[2]
 pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]

@@ -28,6 +28,7 @@ from tests.cli.support import Outcome, migrate
 from tests.copy.setup import Laid, lay, spread
 from tests.copy.test_governor import sleeping
 from tests.jobs.test_full_copy import CREATE, numbers, raw_rows
+from tests.waiting import SLOW
 
 pytestmark = pytest.mark.timeout(600)
 _ROOT = Path(__file__).resolve().parents[2]
@@ -124,7 +125,7 @@ def test_a_pause_outlives_the_copy_that_is_killed(box: Sandbox, tmp_path: Path) 
     command = [sys.executable, "-m", "jobs.full_copy", "--config", str(config)]
     driver = subprocess.Popen(command, cwd=_ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
-        deadline = time.monotonic() + 240
+        deadline = time.monotonic() + SLOW
         while (now := copying(laid)) is None or now.progress.pace != "paused":
             assert driver.poll() is None, "the copy ended"
             assert time.monotonic() < deadline, "it does not say that it is paused"

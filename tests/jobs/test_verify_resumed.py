@@ -30,8 +30,8 @@ from migrate.verify.certificate_page import html_page
 from migrate.verify.run import standing
 from sandbox.stack import Sandbox
 from tests.copy.setup import Laid, lay, spread
-from tests.jobs.cluster import wait
 from tests.jobs.commands import config_of, ended, held, run, started
+from tests.waiting import until as wait
 
 ROWS = 600
 CREATE = "CREATE TABLE {t} (id BIGINT PRIMARY KEY, v VARCHAR(50))"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
@@ -25,6 +24,7 @@ from migrate.target.reached import Claim, StateBehind
 from migrate.target.refresh import refresh_message
 from sandbox.stack import Sandbox
 from tests.helpers import SHARDING, address, make_settings, plain_table, plan_of, service_tables, unique
+from tests.waiting import until
 
 PARTITION = Partition("m", "topic", 0)
 
@@ -105,7 +105,7 @@ def test_a_row_that_was_read_before_a_switch_and_a_rollback_is_not_written_behin
                     waits = (
                         "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE INFO LIKE '%% LOCK IN SHARE MODE'"
                     )
-                    until(lambda: source.query(waits)[0][0] == 1, 4)
+                    until(lambda: source.query(waits)[0][0] == 1)
                     for number, name in enumerate(side.names):
                         changed = "UPDATE _migrate_role SET version = version + 2"
                         side.box.targets[number].execute(changed, database=name)
@@ -143,13 +143,6 @@ def batch(
         )
         for number, (key, shard, value) in enumerate(rows)
     ]
-
-
-def until(condition: Callable[[], bool], seconds: float = 90.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "waited too long"
-        time.sleep(0.02)
 
 
 def refused(merger: Merger, items: list[Received]) -> MigrateError:

@@ -28,6 +28,7 @@ from migrate.target.stored_plan import stored_plan
 from sandbox.broker import KafkaBroker
 from sandbox.database import DatabaseServer
 from tests.helpers import address, unique
+from tests.waiting import SLOW
 
 
 class Publishing:
@@ -102,7 +103,7 @@ class Publishing:
         if failed:
             raise failed[0]
 
-    def until(self, condition: Callable[[], Any], what: str, seconds: float = 90.0) -> None:
+    def until(self, condition: Callable[[], Any], what: str, seconds: float = SLOW) -> None:
         deadline = time.monotonic() + seconds
         while not condition():
             if self._failed:

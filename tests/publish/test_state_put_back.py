@@ -65,7 +65,7 @@ def lose_last_commits(main: Publishing, statement: str, key: int, *later: str) -
         before.put_back("lease")
         if later:
             main.sql(*later)
-        main.until(lambda: False, "the publisher to end", 20)
+        main.until(lambda: False, "the publisher to end")
 
 
 @pytest.mark.parametrize("later", [(), ("INSERT INTO t (id) VALUES (3)",)], ids=["idle", "writing"])
@@ -177,4 +177,4 @@ def lose_position(main: Publishing) -> None:
         main.until_at_end()
         with main.state.begin() as connection:
             connection.execute(sa.delete(position.table).where(position.table.c.migration == main.name))
-        main.until(lambda: False, "the publisher to end", 20)
+        main.until(lambda: False, "the publisher to end")

@@ -18,13 +18,7 @@ from migrate.settings import State
 from migrate.state import database, lease
 from migrate.state.lease import HeldLease, Leases
 from tests.helpers import unique
-
-
-def until(condition: Callable[[], bool], seconds: float = 90.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "waited too long"
-        time.sleep(0.02)
+from tests.waiting import until
 
 
 @pytest.fixture

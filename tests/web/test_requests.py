@@ -14,6 +14,7 @@ from contextlib import closing
 
 import pytest
 
+from migrate.web.switch import STATE_SECONDS
 from tests.failover.support import frozen, wait
 from tests.web.support import GOOD, Ground, Web, answer, request, serving
 
@@ -99,7 +100,7 @@ def test_a_body_that_is_too_long_is_read_so_that_its_client_sees_the_answer(web:
         connection.sendall(sized("500000"))
         for _ in range(20):
             connection.sendall(b" " * 25_000)
-            wait(lambda: not_received(connection) == 0, "the server to read", 10)
+            wait(lambda: not_received(connection) == 0, "the server to read")
         assert answer(connection) == (400, {"error": "a body of up to 4096 bytes is needed"})
 
 
@@ -125,14 +126,12 @@ def test_a_body_in_chunks_is_taken_and_one_request_is_answered_a_connection(web:
 
 def test_while_the_state_database_hangs_the_loop_does_not(web: Web, ground: Ground) -> None:
     with ThreadPoolExecutor(40) as threads, frozen(ground.server.pid):
-        began = time.monotonic()
         waiting = [threads.submit(web.ask) for _ in range(40)]
         wait(lambda: any(one.running() for one in waiting), "them to wait")
+        began = time.monotonic()
         for _ in range(5):
-            asked = time.monotonic()
             assert web.ask(token="wrong")[0] == 401
-            assert time.monotonic() - asked < 1
+        assert time.monotonic() - began < 5 * STATE_SECONDS, "each waited for the state database"
         answers = [one.result() for one in waiting]
-        assert time.monotonic() - began < 15
     assert answers == [(503, {"error": "the state database does not answer"})] * 40
     wait(lambda: web.ask() == (200, GOOD), "it to answer again")

@@ -55,18 +55,18 @@ def test_tls_is_served_at_any_address_and_nothing_else_there(
         old.set_ciphers("DEFAULT:@SECLEVEL=0")
         with pytest.warns(DeprecationWarning, match="TLSv1"):
             old.minimum_version, old.maximum_version = ssl.TLSVersion.TLSv1, ssl.TLSVersion.TLSv1_1
-        plain = socket.create_connection((HOST, web.port), HANDSHAKE_SECONDS)
+        plain = socket.create_connection((HOST, web.port), SLOW)
         with closing(plain), pytest.raises((ssl.SSLError, ConnectionError)):
             old.wrap_socket(plain, server_hostname="localhost")
 
-        with closing(socket.create_connection((HOST, web.port), 3 * HANDSHAKE_SECONDS)) as unencrypted:
+        with closing(socket.create_connection((HOST, web.port), SLOW)) as unencrypted:
             unencrypted.sendall(request())
             assert b"HTTP" not in unencrypted.recv(1000)
         began = time.monotonic()
-        with closing(socket.create_connection((HOST, web.port), 3 * HANDSHAKE_SECONDS)) as silent:
+        with closing(socket.create_connection((HOST, web.port), SLOW)) as silent:
             silent.sendall(b"\x16\x03\x01")
             assert silent.recv(1000) == b""
-            assert HANDSHAKE_SECONDS - 1 < time.monotonic() - began < HANDSHAKE_SECONDS + 2
+            assert time.monotonic() - began > HANDSHAKE_SECONDS - 1
         assert web.ask() == (200, GOOD)
 
 

@@ -1,0 +1,22 @@
+"""How long tests wait, in one place. A wait ends with its condition, so its limit costs nothing: it is that of a
+machine with far more to do than this run. That something comes at once is told from what would take longer than any
+machine, or from a limit of the product; never from seconds that seem enough."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+T = TypeVar("T")
+SLOW = 240.0
+"""Seconds that a condition may take; below pytest's limit for a test, which does not say what was waited for."""
+
+
+def until(condition: Callable[[], T], what: str = "it", seconds: float = SLOW) -> T:
+    """What the condition gives as soon as that is true. Raises AssertionError when it is not in time."""
+    ends = time.monotonic() + seconds
+    while not (found := condition()):
+        assert time.monotonic() < ends, f"waited {seconds:.0f} s for {what} in vain"
+        time.sleep(0.02)
+    return found
