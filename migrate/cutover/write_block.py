@@ -121,8 +121,8 @@ class WriteBlocks:
                 self._hook("close")
 
     def refuse_opened(self) -> None:
-        """Raise ServerError where somebody has opened a server again that was closed here, as a process of an earlier run
-        does that was suspended while it gave writes back."""
+        """Raise ServerError where a server that was closed is open again: a process of an earlier run, which hung while it
+        gave writes back, may have opened it."""
         stop = self._cutover.stop
         for server in self._servers:
             if stop == "read_only":
