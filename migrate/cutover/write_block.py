@@ -121,8 +121,8 @@ class WriteBlocks:
                 self._hook("close")
 
     def refuse_opened(self) -> None:
-        """Raise ServerError where a server that was closed is open again: a process of an earlier run, which hung while it
-        gave writes back, may have opened it."""
+        """Raise ServerError where a server that was closed is open again: a process of an earlier run may have opened
+        it, which hung while it gave writes back."""
         stop = self._cutover.stop
         for server in self._servers:
             if stop == "read_only":
