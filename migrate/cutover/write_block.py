@@ -125,10 +125,9 @@ class WriteBlocks:
         it, which hung while it gave writes back."""
         stop = self._cutover.stop
         for server in self._servers:
-            if stop == "read_only":
-                opened = () if read_only.is_on(server) else (read_only.OPEN,)
-            else:
-                opened = tuple(self._standing(server)) if stop == "revoke" else ()
+            opened = self._standing(server) if stop == "revoke" else []
+            if stop == "read_only" and not read_only.is_on(server):
+                opened = [read_only.OPEN]
             if opened:
                 raise ServerError(
                     f"{self._side} '{server.name}': writes are not stopped any more: {'; '.join(opened)}",
