@@ -70,7 +70,7 @@ class Freeze:
                 step()
 
     def _stop_writes(self) -> None:
-        self._context.blocks.stop(self._still_running)
+        self._context.blocks.stop(self._report.run, self._still_running)
 
     def _lock(self) -> None:
         """Every transaction that changed the tables is over; where the logs end then."""
@@ -119,6 +119,7 @@ class Freeze:
         for server in context.others:
             server.close()  # which may have ended in the time since the check
         refuse_closed(context)
+        context.blocks.refuse_opened()
         lost_server.refuse_answering(context.stream.sources, context.without, _SOON)
         with context.state.begin() as connection:
             context.still_ours(connection)

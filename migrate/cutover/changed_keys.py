@@ -24,7 +24,7 @@ from migrate.state import migration as migrations
 from migrate.target.cascades import conditions, fields_of, key_in, select, values_of
 from migrate.target.routing import Plan, PlannedTable
 from migrate.verify.compare_range import Comparison
-from migrate.verify.difference import judge
+from migrate.verify.difference import Verdict, judge
 from migrate.verify.generated import WithGenerated
 from migrate.verify.lookup import Seen, look_up
 from migrate.verify.recheck import describe
@@ -179,7 +179,7 @@ class ChangedKeys:
                     raise DifferenceFound(
                         f"{counted(len(one.looked.verdicts), 'key')} changed since the last verification and"
                         f" {'differs' if len(one.looked.verdicts) == 1 else 'differ'}: {told}",
-                        hint="see `migrate explain TABLE KEY`, run `migrate refresh TABLE KEY`, then try again",
+                        hint=_way(one.looked.verdicts, "run `migrate refresh TABLE KEY`"),
                     )
         if len(moving):
             say(f"{counted(len(moving), 'key')} kept changing; looked at again in the freeze")
@@ -207,9 +207,15 @@ class ChangedKeys:
                 told = "; ".join(f"{item.table} key {key_json(item.key)} {item.kind}: {item.detail}" for item in first)
                 raise DifferenceFound(
                     f"{counted(len(differing), 'key')} differ at the coordinate of the freeze: {told}",
-                    hint="writes are given back; see `migrate explain TABLE KEY`, run `migrate verify --repair`, then"
-                    " try again",
+                    hint="writes are given back; " + _way(differing, "run `migrate verify --repair`"),
                 )
+
+
+def _way(verdicts: Mapping[Key, Verdict], repair: str) -> str:
+    """Out of a difference: what a stream repairs, or a row that a person must move to its shard table."""
+    move = "move the row where it belongs, at the targets (docs/rollback.md)"
+    way = move if any(one.belongs for one in verdicts.values()) else repair
+    return f"see `migrate explain TABLE KEY`, {way}, then try again"
 
 
 def _unknown(topic: str, number: int, start: int, end: int) -> PreflightError:

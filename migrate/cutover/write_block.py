@@ -6,20 +6,16 @@ What ends a block is noted in the state before anything is done, so that whoever
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from functools import partial
 
 import sqlalchemy as sa
 import structlog
 
-from migrate.cutover import account_grants, exempt_accounts, hook
+from migrate.cutover import account_grants, exempt_accounts, hook, read_only
 from migrate.cutover.left_server import LeftServer, OtherSession, settled, side_by_side
 from migrate.model.errors import MigrateError, PreflightError, ServerError
-from migrate.mysql import grants
-from migrate.mysql.catalog import place
-from migrate.mysql.connection import connect
-from migrate.mysql.errors import LOCK_WAIT, explained, number
-from migrate.mysql.grants import WRITES_WHEN_READ_ONLY
+from migrate.mysql.errors import LOCK_WAIT, number
 from migrate.preflight.result import Verdict
 from migrate.preflight.server import grants as needed_grants
 from migrate.settings import Cutover, Settings
@@ -33,7 +29,6 @@ Say = Callable[[str], None]
 _HOOK = "hook"
 _SHORT = 2.0  # seconds that one server is waited for while another one may be closed
 _BACKUP = "no account can be changed beside a backup, or FLUSH TABLES WITH READ LOCK: SHOW PROCESSLIST names who waits"
-_READ_ONLY = "SET GLOBAL read_only = 1"
 _NO_ACCOUNT = frozenset({1133, 1141, 1410})
 _WAITED = frozenset({LOCK_WAIT, 2013})  # by the server's clock, by ours
 _DENIED = frozenset({1044, 1045, 1142, 1227, 1290})
@@ -66,6 +61,7 @@ class WriteBlocks:
         self._without = without
         self._placed: list[Block] = []  # by this process
         self._lifted: set[str] = set()  # of which servers, again
+        self._run = 0  # of `stop`
         self._still: Callable[[sa.Connection], None] | None = None  # of `stop`
 
     def probe(self) -> None:
@@ -74,8 +70,8 @@ class WriteBlocks:
         for server in self._servers:
             match self._cutover.stop:
                 case "read_only":
-                    _probe_read_only(server)
-                    self._refuse_closed_state(server)
+                    read_only.probe(server)
+                    read_only.refuse_closed_state(server, self._reached)
                     if told := exempt_accounts.told(server, self._cutover.accounts):
                         self._say(f"{self._side} {told}")
                 case "revoke":
@@ -101,13 +97,13 @@ class WriteBlocks:
             noted = {block.server: block.method for block in cutover.blocked(connection, self._name, self._side)}
         self._refuse_denied((server, noted[server.name]) for server in self._servers if server.name in noted)
 
-    def stop(self, still_ours: Callable[[sa.Connection], None]) -> None:
+    def stop(self, run: int, still_ours: Callable[[sa.Connection], None]) -> None:
         """Stop writes. Raises PreflightError, ServerError; what was done until then is noted and can be ended.
 
-        still_ours: raises when this run is not the one that may; asked in the transaction that begins it, and in those
-        that note what is done at each server.
+        run: its number. still_ours: raises when this run is not the one that may; asked in the transaction that begins
+        it, and in those that note what is done at each server.
         """
-        self._still = still_ours
+        self._run, self._still = run, still_ours
         with self._state.begin() as connection:
             still_ours(connection)
             now = switch.put(connection, self._name, self._side, Writes.CLOSED)
@@ -121,8 +117,22 @@ class WriteBlocks:
             case "application":
                 self._acknowledged(now)
             case "hook":
-                self._note(Block(self._side, _HOOK, "hook", ()))
+                self._note(_HOOK, "hook", ())
                 self._hook("close")
+
+    def refuse_opened(self) -> None:
+        """Raise ServerError where a server that was closed is open again: a process of an earlier run may have opened
+        it, which hung while it gave writes back."""
+        stop = self._cutover.stop
+        for server in self._servers:
+            opened = self._standing(server) if stop == "revoke" else []
+            if stop == "read_only" and not read_only.is_on(server):
+                opened = [read_only.OPEN]
+            if opened:
+                raise ServerError(
+                    f"{self._side} '{server.name}': writes are not stopped any more: {'; '.join(opened)}",
+                    hint="somebody allowed them meanwhile: find out who, then try again",
+                )
 
     def give_back(self, still: Callable[[sa.Connection], None]) -> None:
         """End what was put in place at this side, also by an earlier run, at all servers side by side.
@@ -170,6 +180,7 @@ class WriteBlocks:
         except ServerError as error:
             return error
         with self._state.begin() as connection:
+            still(connection)  # the server may have taken long, and a later run have stopped writes there by now
             cutover.drop_block(connection, self._name, block)
         self._say(f"{self._side} '{block.server}': writes given back")
         return None
@@ -202,8 +213,10 @@ class WriteBlocks:
             )
         needless: Collection[str] = ()
         if block.method == "read_only":
-            server.end_statement(_READ_ONLY)  # one that still waits, of a process that was killed, would come after
-            needless = () if _is_read_only(server) else block.ending
+            server.end_statement(
+                read_only.CLOSE
+            )  # one that still waits, of a process that was killed, would come after
+            needless = () if read_only.is_on(server) else block.ending
         elif block.method == "revoke":  # which may have been refused, as the GRANT would be
             for back in block.ending:  # one that still waits, as for a backup
                 server.end_statement(account_grants.taking(back))
@@ -219,7 +232,8 @@ class WriteBlocks:
                     raise
                 self._say(f"{self._side} '{block.server}': an account is not there any more: {statement}")
 
-    def _note(self, block: Block) -> None:
+    def _note(self, server: str, method: str, ending: Sequence[str]) -> None:
+        block = Block(self._side, server, method, ending, self._run)
         with self._state.begin() as connection:
             if self._still is not None:  # the server before may have taken long
                 self._still(connection)
@@ -229,16 +243,16 @@ class WriteBlocks:
     # -- read_only
 
     def _read_only(self, server: LeftServer) -> None:
-        if not _is_read_only(server):
-            self._note(Block(self._side, server.name, "read_only", ("SET GLOBAL read_only = 0",)))
+        if not read_only.is_on(server):
+            self._note(server.name, "read_only", (read_only.OPEN,))
         # It waits for open transactions that have written: they are ended after a while.
         server.execute(f"SET SESSION lock_wait_timeout = {max(1, round(self._cutover.wait_seconds))}")
         try:
-            server.execute(_READ_ONLY)
+            server.execute(read_only.CLOSE)
         except ServerError:
             self.end(server, server.in_the_way())
             try:
-                server.execute(_READ_ONLY)
+                server.execute(read_only.CLOSE)
             except ServerError as error:
                 if number(error.__cause__ or error) != LOCK_WAIT:
                     raise
@@ -263,22 +277,11 @@ class WriteBlocks:
                 hint="; ".join(one.mend for one in lacking) + " (docs/grants.md)",
             )
 
-    def _refuse_closed_state(self, server: LeftServer) -> None:
-        """Raise PreflightError when the state could not be written once its server is read-only."""
-        name = WRITES_WHEN_READ_ONLY[server.acts.flavour]
-        with closing(connect(self._reached, "state server")) as state, explained("state server"):
-            if place(state) != place(server.acts) or not (held := grants.read(state)).lacking_everywhere([name]):
-                return
-        raise PreflightError(
-            f"the state database is at '{server.name}', and its account could not write there once that is read-only",
-            hint=f"GRANT {name} ON *.* TO {held.account}; or cutover.stop: revoke",
-        )
-
     # -- revoke
 
     def _revoke(self, server: LeftServer) -> None:
         taken, back = account_grants.revocations(server, *self._of(server))
-        self._note(Block(self._side, server.name, "revoke", back))
+        self._note(server.name, "revoke", back)
         for statement in taken:
             try:
                 server.execute(statement, self._cutover.wait_seconds)
@@ -340,13 +343,3 @@ def _databases(plan: Plan) -> dict[str, set[str]]:
     for source, database, _ in plan.tables:
         found.setdefault(source, set()).add(database)
     return found
-
-
-def _probe_read_only(server: LeftServer) -> None:
-    """Setting it to what it is needs the same grant, and changes nothing."""
-    server.execute(f"SET GLOBAL read_only = {int(_is_read_only(server))}")
-
-
-def _is_read_only(server: LeftServer) -> bool:
-    ((on,),) = server.query("SELECT @@GLOBAL.read_only")
-    return str(on) not in ("0", "OFF")

@@ -3,7 +3,7 @@
 Tables of a group share their places, and changes of two sources have no order. So a key that a change takes away from a
 place, or that one batch changes at more than one table, is refreshed behind the batch's own changes: all tables of the
 group are asked who has it (docs/decisions/0018). Where the sources' rule is known, those alone are asked that changed
-the key; its row at the target tells which others (docs/decisions/0042).
+the key; its row at the target tells which others (docs/decisions/0044).
 """
 
 from __future__ import annotations

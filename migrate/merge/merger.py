@@ -3,7 +3,7 @@
 1. fold the messages of each partition (`folder`); 2. resolve: ask the sources for what no message decides (`resolver`);
 3. plan what each database gets (`planner`); 4. write it (`writer`). Each step takes what the one before gave, and none
 goes back, but where a row at the target is of a source table that was not asked: then steps 2 to 4 are done once more
-(docs/decisions/0042). Which rows a foreign key changed at the source, the target alone tells, once these are written:
+(docs/decisions/0044). Which rows a foreign key changed at the source, the target alone tells, once these are written:
 they go through steps 2 to 4 by themselves (`Merger._follow`).
 """
 

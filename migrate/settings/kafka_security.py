@@ -7,13 +7,40 @@ _LOADING = {
     "ssl.providers": "loads a library",
     "sasl.kerberos.kinit.cmd": "is a command of the shell",
 }
-_OF_TLS = ("ca.location", "ca.pem", "ca.certificate.stores", "certificate.location", "certificate.pem", "key.location")
-_OF_TLS += ("key.pem", "key.password", "keystore.location", "keystore.password", "crl.location", "cipher.suites")
-_OF_TLS += ("curves.list", "sigalgs.list", "endpoint.identification.algorithm")
-_OF_SASL = ("mechanism", "mechanisms", "username", "password", "kerberos.service.name", "kerberos.principal")
-_OF_SASL += ("kerberos.keytab", "kerberos.min.time.before.relogin", "oauthbearer.method", "oauthbearer.client.id")
-_OF_SASL += ("oauthbearer.client.secret", "oauthbearer.scope", "oauthbearer.extensions", "oauthbearer.config")
-_OF_SASL += ("oauthbearer.token.endpoint.url",)
+_OF_TLS = [
+    "ca.location",
+    "ca.pem",
+    "ca.certificate.stores",
+    "certificate.location",
+    "certificate.pem",
+    "key.location",
+    "key.pem",
+    "key.password",
+    "keystore.location",
+    "keystore.password",
+    "crl.location",
+    "cipher.suites",
+    "curves.list",
+    "sigalgs.list",
+    "endpoint.identification.algorithm",
+]
+_OF_SASL = [
+    "mechanism",
+    "mechanisms",
+    "username",
+    "password",
+    "kerberos.service.name",
+    "kerberos.principal",
+    "kerberos.keytab",
+    "kerberos.min.time.before.relogin",
+    "oauthbearer.method",
+    "oauthbearer.client.id",
+    "oauthbearer.client.secret",
+    "oauthbearer.scope",
+    "oauthbearer.extensions",
+    "oauthbearer.config",
+    "oauthbearer.token.endpoint.url",
+]
 ALLOWED = frozenset({"security.protocol", *(f"ssl.{name}" for name in _OF_TLS), *(f"sasl.{name}" for name in _OF_SASL)})
 """librdkafka's CONFIGURATION.md."""
 

@@ -65,6 +65,7 @@ blocks = sa.Table(
     sa.Column("server", sa.String(48), primary_key=True),
     sa.Column("method", sa.String(16)),
     sa.Column("ending", sa.Text),
+    sa.Column("run", sa.Integer),
 )
 
 
@@ -94,12 +95,16 @@ class JournalEntry:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """What keeps applications from writing at a server of one side, and the statements that end it."""
+    """What keeps applications from writing at a server of one side, and the statements that end it.
+
+    run: that noted it last.
+    """
 
     side: Side
     server: str
     method: str
     ending: Sequence[str]
+    run: int = 0
 
 
 def begin(connection: sa.Connection, migration: str, direction: Direction) -> int:
@@ -185,24 +190,28 @@ def journal(connection: sa.Connection, migration: str, run: int) -> list[Journal
 def blocked(connection: sa.Connection, migration: str, side: Side) -> list[Block]:
     """What is in place at the servers of a side, or was about to be."""
     rows = connection.execute(
-        sa.select(blocks.c.server, blocks.c.method, blocks.c.ending).where(
+        sa.select(blocks.c.server, blocks.c.method, blocks.c.ending, blocks.c.run).where(
             blocks.c.migration == migration, blocks.c.side == side.value
         )
     )
-    return [Block(side, row[0], row[1], json.loads(row[2])) for row in rows]
+    return [Block(side, row[0], row[1], json.loads(row[2]), int(row[3])) for row in rows]
 
 
 def note_block(connection: sa.Connection, migration: str, block: Block) -> None:
-    """Before it is put in place. What was noted first stays: it says how it was before anything was done."""
+    """Before it is put in place. What was noted first stays, as it says how it was before anything was done; but it is
+    this run's from now on."""
     row = {"migration": migration, "side": block.side.value, "server": block.server, "method": block.method}
-    row["ending"] = json.dumps(list(block.ending))
-    connection.execute(insert(blocks).values(row).on_duplicate_key_update(method=blocks.c.method))
+    values = {**row, "ending": json.dumps(list(block.ending)), "run": block.run}
+    connection.execute(insert(blocks).values(values).on_duplicate_key_update(run=block.run))
 
 
 def drop_block(connection: sa.Connection, migration: str, block: Block) -> None:
-    """Once it has been ended."""
+    """Once it has been ended; not where a later run has noted it meanwhile."""
     connection.execute(
         sa.delete(blocks).where(
-            blocks.c.migration == migration, blocks.c.side == block.side.value, blocks.c.server == block.server
+            blocks.c.migration == migration,
+            blocks.c.side == block.side.value,
+            blocks.c.server == block.server,
+            blocks.c.run == block.run,
         )
     )

@@ -1,7 +1,7 @@
 """Home: the source table where a row of a group belongs by the sources' own rule (invariant sources-never-compare).
 
 With it a key is asked for where its row can be, and not at every table of its group. The same rule says where the
-reverse stream takes a row (docs/decisions/0042).
+reverse stream takes a row (docs/decisions/0044).
 """
 
 from __future__ import annotations

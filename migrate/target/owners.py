@@ -1,4 +1,4 @@
-"""Whose a row at a place is: the source table where it belongs, by its values there (docs/decisions/0042).
+"""Whose a row at a place is: the source table where it belongs, by its values there (docs/decisions/0044).
 
 A group's changes of one key come from several tables, in no order. With the sources' own rule a delete asks one table,
 the one it came from. That is enough where the row at the place is of that table, or of another one that was asked: else

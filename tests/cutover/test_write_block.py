@@ -6,6 +6,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +15,13 @@ import pytest
 import sqlalchemy as sa
 
 from migrate.cutover.left_server import LeftServer
+from migrate.cutover.lock import still_at
 from migrate.cutover.write_block import WriteBlocks
 from migrate.model.errors import OwnershipLost, PreflightError, ServerError
 from migrate.model.table import Table
 from migrate.settings import Settings, State, parse
 from migrate.state import cutover
-from migrate.state.cutover import Block
+from migrate.state.cutover import Block, Direction, Outcome
 from migrate.state.switch import Side
 from sandbox.ports import free_port
 from sandbox.stack import Sandbox
@@ -60,7 +62,7 @@ class Case:
         self.blocks().give_back(lambda _state: None)
 
     def stop(self) -> None:
-        self.blocks().stop(lambda _connection: None)
+        self.blocks().stop(1, lambda _connection: None)
 
     def read_only(self) -> list[bool]:
         return [bool(int(server.query("SELECT @@GLOBAL.read_only")[0][0])) for server in self.servers.values()]
@@ -105,7 +107,7 @@ def test_a_server_that_is_away_keeps_no_other_one_closed(case: Case) -> None:
 
 def test_a_server_that_hangs_keeps_no_other_one_closed_for_a_while(case: Case) -> None:
     blocks = case.blocks()
-    blocks.stop(lambda _connection: None)
+    blocks.stop(1, lambda _connection: None)
     lifting = threading.Thread(target=blocks.lift, daemon=True)
     asked = "SELECT @@GLOBAL.read_only"
     with frozen(case.servers["b"].pid):
@@ -126,20 +128,67 @@ def test_a_run_that_is_another_ones_meanwhile_closes_no_further_server(case: Cas
             raise OwnershipLost("another's")
 
     with pytest.raises(OwnershipLost):
-        case.blocks().stop(still)
+        case.blocks().stop(1, still)
     assert asked == [[False, False], [False, False], [True, False]], "at the beginning, and before each server"
     assert (case.read_only(), case.noted()) == ([True, False], ["a"])
 
 
 def test_what_was_closed_once_its_note_was_gone_is_opened_by_who_closed_it(case: Case) -> None:
     blocks = case.blocks()
-    blocks.stop(lambda _connection: None)
+    blocks.stop(1, lambda _connection: None)
     case.give_back()  # as by `--abort` elsewhere, before this one came to its statements
     for server in case.servers.values():
         server.execute("SET GLOBAL read_only = 1")
     assert case.noted() == []
     blocks.give_back(lambda _connection: None)
     assert case.read_only() == [False, False]
+
+
+@pytest.mark.parametrize("later", ["is under way", "was killed and ended, and could not open the server"])
+def test_what_a_later_run_has_noted_stays_noted(case: Case, monkeypatch: pytest.MonkeyPatch, later: str) -> None:
+    """Lost: the note of a run that had closed a server again, to a process of the run before that hung while it opened
+    it. A kill of the later run then left the server closed, and nothing said so."""
+    with case.state.begin() as connection:
+        earlier = cutover.begin(connection, case.name, Direction.THERE)
+    case.stop()
+    suspended, end = case.blocks(), WriteBlocks._end
+
+    def late(blocks: WriteBlocks, block: Block) -> None:
+        end(blocks, block)
+        if block.server == "a" and blocks is suspended:
+            case.give_back()  # as by `--abort` elsewhere
+            with case.state.begin() as connection:
+                cutover.came_to(connection, case.name, earlier, Outcome.ABORTED)
+                number = cutover.begin(connection, case.name, Direction.THERE)
+            case.blocks().stop(number, lambda _connection: None)
+
+    monkeypatch.setattr(WriteBlocks, "_end", late)
+    if later == "is under way":
+        with pytest.raises(ServerError, match=f"run {earlier} was ended by another process"):
+            suspended.give_back(partial(still_at, case.name, earlier, Outcome.RUNNING))
+    else:
+        suspended.give_back(lambda _connection: None)
+    assert case.noted() == ["a", "b"]
+
+
+@pytest.mark.parametrize("stop", ["read_only", "revoke"])
+def test_a_server_that_somebody_opened_in_the_freeze_is_not_switched_from(case: Case, stop: str) -> None:
+    """Lost: what an application wrote after the switch where a process of an earlier run had allowed it."""
+    user = f"{case.name[-20:]}_app"
+    accounts = [f"{user}@%"] if stop == "revoke" else []
+    case.raw["cutover"] = {"stop": stop, "accounts": accounts, "wait_seconds": 1}
+    opening = {"read_only": "SET GLOBAL read_only = 0", "revoke": f"GRANT INSERT ON {case.database}.* TO '{user}'@'%'"}
+    for server in case.servers.values():
+        server.execute(f"CREATE USER '{user}'@'%'", opening["revoke"])
+    blocks = case.blocks()
+    blocks.stop(1, lambda _connection: None)
+    blocks.refuse_opened()
+    case.servers["b"].execute(opening[stop])
+    with pytest.raises(ServerError, match="source 'b': writes are not stopped any more: "):
+        blocks.refuse_opened()
+    blocks.give_back(lambda _connection: None)
+    for server in case.servers.values():
+        server.execute(f"DROP USER '{user}'@'%'")
 
 
 def test_a_statement_that_still_waits_to_close_a_server_does_not_do_so_afterwards(case: Case) -> None:

@@ -48,7 +48,7 @@ def test_a_target_that_has_what_the_source_never_had_does_not() -> None:
 
 def test_a_row_at_a_source_table_where_it_does_not_belong_is_misplaced_whatever_the_target_has() -> None:
     """And a person has to move it: to refresh it would set nothing right, and the stream does not bring it."""
-    belongs = ("s", "shop", "u")
+    belongs = "s/shop.u by `home`"
     for targets in ({}, {1: "d"}, {2: "x"}):
         seen = Seen(HOME, targets, belongs=belongs)
         verdict = judge(seen)

@@ -1,4 +1,4 @@
-"""Rows that stand at a source table where they do not belong by the sources' own rule (docs/decisions/0042)."""
+"""Rows that stand at a source table where they do not belong by the sources' own rule (docs/decisions/0044)."""
 
 from __future__ import annotations
 
