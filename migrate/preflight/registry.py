@@ -60,6 +60,7 @@ BEYOND_INIT = (
     capacity.ROW_SIZES,
     schema.COUNTERS_OF_SOURCE,
     schema.SHARDS,
+    schema.DEFINITIONS,
     schema.SAMPLES,
     # what they have together
     capacity.RETENTION_OF_TOPICS,
