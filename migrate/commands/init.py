@@ -310,7 +310,7 @@ def _create_here(
         with explained(str(place)):
             if place.table in present:
                 known = changes.known.get(one.key)
-                _refuse_unlike(connection, one.planned.table, place, one.how.flavour, one.first, known)
+                _refuse_unlike(connection, one, place, known)
             elif one.filled:
                 raise PreflightError(
                     f"{place} is gone, and rows of {one.planned.table.full_name} were copied into it",
@@ -326,11 +326,10 @@ def _create_here(
     return made, notes
 
 
-def _refuse_unlike(
-    connection: Connection, table: Table, place: Place, flavour: str, first: bool, known: Table | None
-) -> None:
+def _refuse_unlike(connection: Connection, one: _Wanted, place: Place, known: Table | None) -> None:
+    table, flavour, first = one.planned.table, one.how.flavour, one.first
     try:
-        refuse_unlike(connection, table, place, flavour, first=first)
+        refuse_unlike(connection, table, place, flavour, first=first, create=definition.strip(one.how.printed))
     except PreflightError:
         if known is None or known == table or first:
             raise

@@ -35,7 +35,7 @@ def expressions(statement: str, table: Table) -> list[Expression]:
         line = lines.get(quote(column.name), "")
         opening = _OPENING.search(line, len(quote(column.name))) if column.generated else None
         if opening is not None:
-            end = _closing(line, opening.end())
+            end = closing(line, opening.end())
             stored = re.match(r" (?:STORED|PERSISTENT)\b", line[end + 1 :]) is not None
             found.append(Expression(column.name, line[opening.end() : end], stored))
     return found
@@ -61,7 +61,7 @@ def checks(statement: str) -> list[Expression]:
     for line in statement.split("\n"):
         named = _CHECKED.match(line)
         if named is not None and (start := _outside(line, _CHECK, named.end())):
-            end = _closing(line, start)
+            end = closing(line, start)
             if "NOT ENFORCED" not in line[end:]:
                 found.append(Expression(named[1].replace("``", "`"), line[start:end], stored=True, key=True))
     return found
@@ -73,9 +73,9 @@ def _outside(line: str, wanted: str, at: int) -> int:
         if line.startswith(wanted, at):
             return at + len(wanted)
         if line[at] == "(":
-            at = _closing(line, at + 1)
+            at = closing(line, at + 1)
         elif line[at] in _QUOTES:
-            at = _quoted_to(line, at)
+            at = quoted_to(line, at)
         at += 1
     return 0
 
@@ -85,13 +85,13 @@ def unescaped(text: str) -> str:
     return re.sub(r"\\(.)", r"\1", text, flags=re.DOTALL)
 
 
-def _closing(line: str, start: int) -> int:
+def closing(line: str, start: int) -> int:
     """Where the parenthesis closes that was opened before `start`."""
     depth, at = 1, start
     while at < len(line):
         character = line[at]
         if character in _QUOTES:
-            at = _quoted_to(line, at)
+            at = quoted_to(line, at)
         depth += (character == "(") - (character == ")")
         if not depth:
             return at
@@ -99,7 +99,7 @@ def _closing(line: str, start: int) -> int:
     return len(line)
 
 
-def _quoted_to(line: str, at: int) -> int:
+def quoted_to(line: str, at: int) -> int:
     """Where the quotes close that open at `at`."""
     mark, at = line[at], at + 1
     while at < len(line) and line[at] != mark:

@@ -27,6 +27,7 @@ class SourceFacts:
     zones: list[Zone] = field(default_factory=list)
     volumes: dict[TableId, Volume] = field(default_factory=dict)  # of the tables that are to be copied
     counters: dict[TableId, Counter | None] = field(default_factory=dict)
+    statements: dict[TableId, str] = field(default_factory=dict)  # of tables with unique keys on parts or expressions
     samples: list[Sample] = field(default_factory=list)  # of the tables that init would make
 
 

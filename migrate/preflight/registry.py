@@ -61,6 +61,7 @@ BEYOND_INIT = (
     schema.COUNTERS_OF_SOURCE,
     schema.SHARDS,
     schema.MISPLACED,
+    schema.DEFINITIONS,
     schema.SAMPLES,
     # what they have together
     capacity.RETENTION_OF_TOPICS,

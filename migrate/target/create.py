@@ -16,7 +16,7 @@ from migrate.mysql.errors import ACCESS_DENIED, number, passes
 from migrate.mysql.quoting import quote
 from migrate.state.database import sql_steps
 from migrate.target import place_definition
-from migrate.target.place_definition import refuse_keys
+from migrate.target.place_definition import refuse_keys, refuse_order
 from migrate.target.routing import Place
 
 BY_HAND = "create its target tables by hand, with the same columns; `migrate init` takes those that are there"
@@ -49,6 +49,7 @@ def create_place(connection: Connection, table: Table, place: Place, statement: 
     table is as it shall be: of a definition that the source has, its columns and keys decide and not words (a duplicate
     index, say). Raises PreflightError where the server does not take the definition; the driver's error.
     """
+    refuse_order(place, table, flavour)
     refuse_keys(place, table, statement, "create its target tables by hand without {}, which `migrate init` takes")
     translated = connection.flavour != flavour
     if translated:
@@ -66,20 +67,24 @@ def create_place(connection: Connection, table: Table, place: Place, statement: 
             f"{place}: {who} refuses the definition of {table.full_name}{whose}: {said}", hint=mend
         ) from error
     if noted or translated:
-        refuse_unlike(connection, table, place, flavour, first=True)
+        refuse_unlike(connection, table, place, flavour, first=True, create=statement)
     return noted
 
 
-def refuse_unlike(connection: Connection, table: Table, place: Place, kind: str, *, first: bool) -> Table:
+def refuse_unlike(
+    connection: Connection, table: Table, place: Place, kind: str, *, first: bool, create: str = ""
+) -> Table:
     """An existing target table must be as `place_definition.refuse_unlike` wants it; when its source table is new here
     it must be empty too. Returns it as it is.
 
-    connection: to the target server; kind: the source's flavour. Raises PreflightError, StopError for an unknown type.
+    connection: to the target server; kind: the source's flavour; create: the source table's definition, "" where it is
+    not known. Raises PreflightError, StopError for an unknown type.
     """
     database = place.database.database
+    refuse_order(place, table, kind)
     mend = f"{'drop it, so that init creates it, or ' if first else '`migrate drain`, then '}alter it to match"
     described = CatalogTables.read(connection, database, [place.table])
-    there = place_definition.refuse_unlike(described, table, place, kind, mend)
+    there = place_definition.refuse_unlike(described, table, place, kind, mend, lambda: create)
     if first and connection.one(f"SELECT 1 FROM {quote(database)}.{quote(place.table)} LIMIT 1") is not None:
         raise PreflightError(f"{place} has rows already", hint="empty it, or name other target tables")
     return there

@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from migrate.model.errors import PreflightError
 from migrate.model.table import Table
-from migrate.mysql import definition, flavours, full_text, multi_valued
+from migrate.mysql import definition, flavours, full_text, key_parts, multi_valued
 from migrate.mysql.catalog import CatalogTables
 from migrate.mysql.key_choice import NoSuchKey
 from migrate.target.routing import Place
 
 
-def refuse_unlike(described: CatalogTables, table: Table, place: Place, kind: str, mend: str) -> Table:
+def refuse_unlike(
+    described: CatalogTables,
+    table: Table,
+    place: Place,
+    kind: str,
+    mend: str,
+    create: Callable[[], str] = lambda: "",
+) -> Table:
     """A target table must have the source's columns and key, and no unique key that the source's has not. Returns it as
     it is.
 
-    described: of the place's database; kind: the source's flavour; mend: what to do, for the hint. Raises
+    described: of the place's database; kind: the source's flavour; mend: what to do, for the hint; create: the source
+    table's definition, where it is known: it is asked for where keys are on prefixes or expressions. Raises
     PreflightError, StopError for an unknown type; the driver's error.
     """
     connection = described.connection
@@ -23,12 +33,16 @@ def refuse_unlike(described: CatalogTables, table: Table, place: Place, kind: st
     except NoSuchKey as error:
         key = ", ".join(table.key)
         raise PreflightError(f"{place} has no key ({key}), which {table.full_name} goes by", hint=mend) from error
-    if full_text.NUMBER in there.by_name or any("" in key for key in there.unique_keys):
+    statement, in_parts = "", any("" in key for key in there.unique_keys)
+    if full_text.NUMBER in there.by_name or in_parts:
         statement = definition.show_create(connection, place.database.database, place.table)
         refuse_keys(place, there, statement, "drop {} there")
     if wrong := flavours.unlike(table, there.columns, (kind, connection.flavour)):
         raise PreflightError(f"{place} has other columns than {table.full_name}: {', '.join(wrong)}", hint=mend)
-    if stricter := keys_only_of(there, table):
+    stricter = keys_only_of(there, table)
+    if not stricter and in_parts and (wanted := create()):
+        stricter = ", ".join(f"({listed})" for listed in key_parts.only_of(statement, wanted))
+    if stricter:
         told = f"{place} has unique keys that {table.full_name} does not have: {stricter}"
         raise PreflightError(f"{told}; it would refuse rows that the source takes", hint=mend)
     return there
@@ -48,6 +62,23 @@ def refuse_keys(place: Place, table: Table, statement: str, mend: str) -> None:
     if why:
         mend = f"{mend.format(named)} (the reverse stream needs that of the source, too); or leave the table out"
         raise PreflightError(f"{place}, as {table.full_name}: {why}", hint=mend)
+
+
+def refuse_order(place: Place, table: Table, kind: str) -> None:
+    """Raise PreflightError for a key whose ranges leave rows out: in a NO PAD collation MariaDB's index has CHAR values
+    with spaces behind them, so a tab after `a` comes before `a` there, and behind it where values are compared. kind:
+    the source's flavour."""
+    apart = [
+        column.name
+        for column in table.key_columns
+        if column.type.startswith("char(") and "_nopad_" in (column.collation or "")
+    ]
+    if kind == flavours.MARIADB and apart:
+        raise PreflightError(
+            f"{place}, as {table.full_name}: its key is on CHAR in a NO PAD collation ({', '.join(apart)}), which"
+            f" {kind}'s index orders otherwise than it compares it: ranges of the key leave rows out",
+            hint="make it VARCHAR at the source, or give it a collation with padding; or leave the table out",
+        )
 
 
 def keys_only_of(one: Table, other: Table) -> str:

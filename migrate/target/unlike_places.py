@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from contextlib import closing
+from functools import partial
 
 from migrate.model.errors import PreflightError, StopError
 from migrate.model.table import Table, TableId
 from migrate.mysql.catalog import CatalogTables, load_table
 from migrate.mysql.connection import Connection, connect
+from migrate.mysql.definition import show_create
 from migrate.mysql.errors import explained
 from migrate.mysql.flavours import MARIADB, MYSQL
 from migrate.settings import Settings
@@ -56,17 +58,17 @@ def _why(described: CatalogTables, table: Table, place: Place, sources: _Sources
     What is noted of a table that was altered has the words of the state's server for its types, which another version
     has other ones for: what the source says is what counts.
     """
-    told = _refused(described, table, place, sources.flavours(table.source))
+    told = _refused(described, table, place, sources)
     if told and (now := sources.now(table)) is not None and now != table:
-        told = _refused(described, now, place, sources.flavours(table.source))
+        told = _refused(described, now, place, sources)
     return told
 
 
-def _refused(described: CatalogTables, table: Table, place: Place, flavours: Sequence[str]) -> str:
+def _refused(described: CatalogTables, table: Table, place: Place, sources: _Sources) -> str:
     told = ""
-    for flavour in flavours:
+    for flavour in sources.flavours(table.source):
         try:
-            refuse_unlike(described, table, place, flavour, MEND)
+            refuse_unlike(described, table, place, flavour, MEND, partial(sources.definition, table))
         except (PreflightError, StopError) as error:
             told = told or f"{error.message}; {error.hint}"
         else:
@@ -98,6 +100,13 @@ class _Sources:
             except (PreflightError, StopError):
                 self._now[table.id] = None
         return self._now.get(table.id)
+
+    def definition(self, table: Table) -> str:
+        """As its source prints it now; "" where it is not to be had."""
+        if (connection := self._connection(table.source)) is None or self.now(table) is None:
+            return ""
+        with explained(connection.name):
+            return show_create(connection, table.database, table.name)
 
     def close(self) -> None:
         for connection in self._open.values():

@@ -51,7 +51,8 @@ def told_of_existing(crossed: Sandbox, source: str, target: str) -> list[str]:
     settings = settings_of(crossed, source, target)
     report = preflight.run(settings)
     with closing(connect(settings.target("t0"), "target 't0'")) as connection:
-        found = list(existing.check_target(connection, Plan(settings, report.tables), "t0", [], report.flavours))
+        plan = Plan(settings, report.tables)
+        found = list(existing.check_target(connection, plan, "t0", [], report.flavours, {}))
     return [one.message for one in found if one.verdict is not Verdict.PASS]
 
 

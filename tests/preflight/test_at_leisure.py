@@ -103,6 +103,25 @@ def test_target_tables_that_init_would_refuse_are_named_all_of_them(case: Case) 
     }
 
 
+def test_a_unique_key_on_another_part_or_expression_is_refused_where_it_would_refuse_rows(case: Case) -> None:
+    """Lost: the catalog has no column's name for either, and any two of them were taken for one."""
+    of_mysql = case.box.flavour == "mysql"
+    key = "((CONCAT(v, '{0}')))" if of_mysql else "(v({0}), user_id)"
+    case.at_source(f"ALTER TABLE t ADD UNIQUE KEY x (v(3)), ADD UNIQUE KEY y {key.format(7)}")
+    case.raw["name"] = unique("parts")
+    initialise(case.settings)
+    (first, second), database = case.box.targets, case.database
+    first.execute("ALTER TABLE t_0 DROP KEY x, ADD UNIQUE KEY x (v(5))", database=database)  # which refuses less
+    first.execute("ALTER TABLE t_1 DROP KEY x, ADD UNIQUE KEY x (v(2))", database=database)
+    other = "ADD UNIQUE KEY z ((CONCAT(v, '8')))" if of_mysql else "ADD UNIQUE KEY z (user_id, v(2))"
+    second.execute(f"ALTER TABLE t_0 DROP KEY x, {other}", database=database)
+    told = {one.subject: one.message for one in case.report(services=True).problems if one.check == "target table"}
+    assert {*told} == {f"t0/{database}.t_1", f"t1/{database}.t_0"}
+    assert "(`v`(2)); it would refuse rows" in told[f"t0/{database}.t_1"]
+    with pytest.raises(PreflightError, match=r"has unique keys .*: \(`v`\(2\)\);"):
+        initialise(case.settings)
+
+
 def test_target_tables_with_other_keys_are_named_and_refused_where_they_would_refuse_rows(case: Case) -> None:
     case.at_source("ALTER TABLE t ADD UNIQUE KEY of_source (v)")
     case.raw["name"] = unique("keys")

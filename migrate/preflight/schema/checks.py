@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
 from migrate.model.table import Table, TableId
+from migrate.mysql import definition
 from migrate.mysql.catalog import base_tables
 from migrate.mysql.foreign_keys import logs_cascades
 from migrate.preflight.check import (
@@ -190,6 +191,15 @@ def _sample(visit: Visit, planned: PlannedTable) -> Iterable[Result]:
     return []
 
 
+def _definition(visit: Visit, planned: PlannedTable) -> Iterable[Result]:
+    """Of a table whose unique keys have parts without a column's name, for what targets have already."""
+    table = planned.table
+    if any("" in key for key in table.unique_keys):
+        statement = definition.show_create(visit.connection, table.database, table.name)
+        visit.known.sources.statements[table.id] = statement
+    return []
+
+
 _PLANNED = Subjects(_planned, _name_of)
 _TO_BE_MADE = Subjects(_to_be_made, _name_of)
 
@@ -203,6 +213,7 @@ MISPLACED = declare_each(
     lambda visit, planned: misplaced.check(visit.connection, planned),
     AT_SOURCE_PLANNED,
 )
+DEFINITIONS = declare_each("table", Group.SCHEMA, At.SOURCE, _PLANNED, _definition, AT_SOURCE_PLANNED)
 SAMPLES = declare_each("trial", Group.SCHEMA, At.SOURCE, _TO_BE_MADE, _sample, AT_SOURCE_PLANNED)
 
 
@@ -245,7 +256,8 @@ def _hidden(visit: Visit, there: Existing) -> Iterable[Result]:
 
 def _existing_tables(visit: Visit) -> Iterable[Result]:
     flavours = visit.known.sources.flavours
-    return existing.check_target(visit.connection, visit.plan, visit.name, _filled(visit), flavours)
+    statements = visit.known.sources.statements
+    return existing.check_target(visit.connection, visit.plan, visit.name, _filled(visit), flavours, statements)
 
 
 def _trial(visit: Visit) -> Iterable[Result]:

@@ -41,11 +41,17 @@ def find(connection: Connection, plan: Plan, target: str) -> list[Existing]:
 
 
 def check_target(
-    connection: Connection, plan: Plan, target: str, filled: Collection[TableId], kinds: Mapping[str, str]
+    connection: Connection,
+    plan: Plan,
+    target: str,
+    filled: Collection[TableId],
+    kinds: Mapping[str, str],
+    statements: Mapping[TableId, str],
 ) -> Iterator[Result]:
     """A problem for each table that init would refuse, or one line that passes; none where there are no tables yet.
 
-    filled: source tables whose target tables may have rows; kinds: the flavour of each source.
+    filled: source tables whose target tables may have rows; kinds: the flavour of each source; statements: the
+    definitions of source tables with unique keys on parts of columns or on expressions.
     """
     there = {(one.database, name) for one in find(connection, plan, target) for name in one.tables}
     pairs = [
@@ -58,7 +64,8 @@ def check_target(
     def look(pair: tuple[Place, Table]) -> list[Result]:
         place, table = pair
         try:
-            found = refuse_unlike(connection, table, place, kinds[table.source], first=table.id not in filled)
+            kind, create = kinds[table.source], statements.get(table.id, "")
+            found = refuse_unlike(connection, table, place, kind, first=table.id not in filled, create=create)
         except MigrateError as error:
             return [Result("target table", str(place), Verdict.PROBLEM, error.message, error.hint)]
         return _looser(place, table, found)
