@@ -43,3 +43,18 @@ def test_a_target_that_has_what_the_source_never_had_does_not() -> None:
     assert not follows(Seen((1, "old"), {1: "older"}), [earlier])
     assert not follows(Seen((1, "new"), {1: "old", 2: "old"}), [earlier])
     assert not follows(Seen((2, "old"), {1: "older"}), [])
+
+
+ASTRAY = Seen((0, "d"), {0: "d"}, belongs="t1/shop_1.orders_2")
+"""Of the reverse stream: read in another shard table than the forward rule's."""
+
+
+@pytest.mark.parametrize("there", [{0: "d"}, {0: "x"}, {}])
+def test_a_row_in_another_shard_table_is_misplaced_whatever_the_standby_side_has(there: dict[int, str]) -> None:
+    verdict = judge(Seen(ASTRAY.source, there, belongs=ASTRAY.belongs))
+    assert verdict == Verdict(Kind.MISPLACED, 0, tuple(there), belongs=ASTRAY.belongs)
+
+
+def test_a_row_in_another_shard_table_follows_nothing() -> None:
+    assert not follows(Seen((0, "new"), {0: "d"}, belongs=ASTRAY.belongs), [ASTRAY])
+    assert follows(Seen((0, "new"), {0: "d"}), [ASTRAY]), "once it was moved"
