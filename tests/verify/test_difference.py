@@ -56,3 +56,18 @@ def test_a_row_at_a_source_table_where_it_does_not_belong_is_misplaced_whatever_
         assert mendable({("1",): verdict}) == []
         assert not follows(seen, [Seen((1, "old"), {1: "older"})])
     assert mendable({("1",): Verdict(Kind.MISPLACED, 1, (2,))}) == [("1",)]
+
+
+ASTRAY = Seen((0, "d"), {0: "d"}, belongs="t1/shop_1.orders_2")
+"""Of the reverse stream: read in another shard table than the forward rule's."""
+
+
+@pytest.mark.parametrize("there", [{0: "d"}, {0: "x"}, {}])
+def test_a_row_in_another_shard_table_is_misplaced_whatever_the_standby_side_has(there: dict[int, str]) -> None:
+    verdict = judge(Seen(ASTRAY.source, there, belongs=ASTRAY.belongs))
+    assert verdict == Verdict(Kind.MISPLACED, 0, tuple(there), belongs=ASTRAY.belongs)
+
+
+def test_a_row_in_another_shard_table_follows_nothing() -> None:
+    assert not follows(Seen((0, "new"), {0: "d"}, belongs=ASTRAY.belongs), [ASTRAY])
+    assert follows(Seen((0, "new"), {0: "d"}), [ASTRAY]), "once it was moved"

@@ -164,3 +164,10 @@ def test_between_two_looks_the_stream_is_waited_for() -> None:
     look, _ = looks(*[MISSING] * 3)
     settle([Recheck([KEY], look)], 2, 3.0, slept.append, lambda _seconds: None, paused.append)
     assert (paused, slept) == ([3.0, 3.0], [])
+
+
+def test_a_row_that_keeps_changing_in_another_shard_table_is_a_difference() -> None:
+    look, _ = looks(*[Seen((0, each), {0: each}, belongs="t1/shop_1.orders_2") for each in "abc"])
+    looked, _ = settled(look, 2, [KEY])
+    assert [verdict.kind for verdict in looked.verdicts.values()] == [Kind.MISPLACED]
+    assert looked.in_motion == 0
