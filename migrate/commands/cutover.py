@@ -64,6 +64,7 @@ class Cutover:
         """
         context, report, limits = self._context, self._report, self._context.settings.cutover
         report.rehearsed = rehearse
+        cutover_check.refuse_sharded_sources(context.plan)
         with self._journal.part("check"):
             cutover_check.check(context)
         with ExitStack() as until:
