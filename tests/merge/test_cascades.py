@@ -136,8 +136,8 @@ def test_what_stands_behind_a_marker_of_a_parent_waits_until_the_marker_is_settl
     layouts.refresh()
     cascades = Cascades(plan, layouts, None, None, Migration("m", ()), None)  # type: ignore[arg-type]
 
-    def item(offset: int, number: int, kind: str, table: str = "t") -> Received:
-        message = Message("shop", table, kind, ({"id": "1"},), "s", 1, 1, offset, (0,))
+    def item(offset: int, number: int, kind: str, table: str = "t", rule: str = "ON DELETE CASCADE") -> Received:
+        message = Message("shop", table, kind, ({"id": "1"},), "s", 1, 1, offset, (0,), sql=rule)
         return Received(Partition("m", "topic", number), offset, 1, message)
 
     batch = [
@@ -151,3 +151,7 @@ def test_what_stands_behind_a_marker_of_a_parent_waits_until_the_marker_is_settl
         [4, 5, 6, 7, 8, 9],
         [11],
     ]
+
+    for rule, pieces in (("ON DELETE CASCADE", 1), ("ON UPDATE CASCADE", 2), ("ON DELETE SET NULL", 2), ("", 2)):
+        changed = [item(0, 0, CASCADE, rule=rule), item(1, 0, CASCADE), item(2, 0, "DELETE")]
+        assert len(list(cascades.rounds(changed))) == pieces, rule
