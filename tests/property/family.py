@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
-
-from hypothesis import strategies as st
 
 from migrate.model.message import Row
 from migrate.model.table import Column, Kind, Table
@@ -89,9 +88,7 @@ class Family:
     def __post_init__(self) -> None:
         self.keys = {name: foreign_keys(create, "shop") for name, create in creates(self.shape).items()}
         links = [(child, key) for child, keys in self.keys.items() for key in keys]
-        self._children = {
-            parent: [(child, key) for child, key in links if key.parent[1] == parent] for parent in NAMES
-        }
+        self._children = {parent: [(child, key) for child, key in links if key.parent[1] == parent] for parent in NAMES}
 
         self.rows = {name: {str(one["id"]): one for one in self._first(name)} for name in NAMES}
         self.history.append(self.rows)
@@ -101,6 +98,9 @@ class Family:
         is_tree = self.shape == "a tree" and name == "a"
         for key, above, code in (("1", None, "x"), ("2", "1", "y"), ("3", "2", "z")):
             yield {"id": key, "shard": "0", "up": above if is_tree else key, "code": code}
+
+    def is_parent(self, name: str) -> bool:
+        return bool(self._children[name])
 
     def change(self, table: str, before: Row | None, after: Row | None) -> None:
         """Do it, with all that follows, if the server would."""
@@ -153,22 +153,21 @@ class Family:
                     raise RefusedError
 
 
-@st.composite
-def families(draw: st.DrawFn) -> Family:
-    family = Family(draw(st.sampled_from([*SHAPES])))
-    names = [name for name in NAMES if family.keys[name] or family._children[name]]
-    ids, codes = st.sampled_from(["1", "2", "3"]), st.sampled_from(["x", "y", "z", None])
-    for _ in range(draw(st.integers(1, 12))):
-        table, there = (name := draw(st.sampled_from(names))), [*family.rows[name].values()]
-        what = draw(st.sampled_from(["insert", "insert", "update", "update", "delete", "delete"]))
+def a_family(chance: random.Random) -> Family:
+    family = Family(chance.choice([*SHAPES]))
+    names = [name for name in NAMES if family.keys[name] or family.is_parent(name)]
+    ids, codes = ("1", "2", "3"), ("x", "y", "z", None)
+    for _ in range(chance.randint(1, 12)):
+        table, there = (name := chance.choice(names)), [*family.rows[name].values()]
+        what = chance.choice(["insert", "update", "delete"])
         if what == "insert" or not there:
-            row = {"id": draw(ids), "shard": "0", "up": draw(st.none() | ids), "code": draw(codes)}
-            family.change(table, None, row)
+            row = {"id": chance.choice(ids), "shard": "0", "up": chance.choice([None, *ids])}
+            family.change(table, None, {**row, "code": chance.choice(codes)})
         elif what == "delete":
-            family.change(table, draw(st.sampled_from(there)), None)
+            family.change(table, chance.choice(there), None)
         else:
-            before, column = draw(st.sampled_from(there)), draw(st.sampled_from(["id", "up", "code"]))
-            family.change(table, before, {**before, column: draw(codes if column == "code" else ids)})
+            before, column = chance.choice(there), chance.choice(["id", "up", "code"])
+            family.change(table, before, {**before, column: chance.choice(codes if column == "code" else ids)})
     return family
 
 
