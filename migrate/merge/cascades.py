@@ -24,6 +24,7 @@ from migrate.merge.target_sessions import TargetSessions
 from migrate.merge.unlogged_changes import by_key, unlogged
 from migrate.model.change import Change, Key, NoChange, stored
 from migrate.model.coordinate import Coordinate
+from migrate.model.errors import StopError
 from migrate.model.message import CASCADE, Message, Received, Row
 from migrate.model.partition import Partition
 from migrate.model.table import TableId
@@ -112,6 +113,13 @@ class Cascades:
             layouts.has_children(one.table.id) and not self._sources.logs_cascades(one.table.source)
             for one in self._plan.members(planned)
         )
+
+    def _may_lead_on(self, planned: PlannedTable) -> bool:
+        """As `leads_on`; so it is where the source does not tell, without which plain changes are written too."""
+        try:
+            return self.leads_on(planned)
+        except StopError:
+            return True
 
     def found(self, share: Share) -> Iterator[tuple[PlannedTable, Asked, MarkerEffect]]:
         """What to refresh once a share's own parts are written: the keys that its markers mean, and what is `late`.
@@ -240,7 +248,7 @@ class Cascades:
         """
         tables: dict[TableId, tuple[PlannedTable, list[Change]]] = {}
         for planned, change in folded.of_parents:
-            if planned.table.id not in tables and self.leads_on(planned):
+            if planned.table.id not in tables and self._may_lead_on(planned):
                 tables[planned.table.id] = self._layouts.newest(planned), []
             if planned.table.id in tables:
                 tables[planned.table.id][1].append(change)
