@@ -43,14 +43,19 @@ class Delivered(NamedTuple):
     """Up to where everything of a source is in its partitions.
 
     published: whether anything of it is; up_to: None while changes are published again, which may not be there yet.
+    former: whether all of the servers before is, too.
     """
 
     published: bool
     up_to: Coordinate | None
+    former: bool = True
 
     def is_behind(self, after: Coordinate | None) -> bool:
         """Whether a change is in its partition; None, no change: whether the publisher has begun."""
-        return self.published and (after is None or (self.up_to is not None and after < self.up_to))
+        if after is None or self.up_to is None:
+            return self.published and after is None
+        is_former = after.incarnation < self.up_to.incarnation
+        return self.published and after < self.up_to and (self.former or not is_former)
 
 
 class Markers:
@@ -152,8 +157,10 @@ class Markers:
 
     def _passed(self, connection: sa.Connection, source: str) -> Delivered:
         place = position.load(connection, self._settings.name, source)
-        replays = place is not None and replay.replaying(connection, self._settings.name, place)
-        return Delivered(place is not None, None if place is None or replays else place.coordinate)
+        name = self._settings.name
+        if place is None or replay.replaying(connection, name, place):
+            return Delivered(place is not None, None)
+        return Delivered(True, place.coordinate, replay.is_past_failover(connection, name, place))
 
     def _group(self, planned: PlannedTable) -> set[TableId]:
         return {one.table.id for one in self._plan.members(planned)}

@@ -21,8 +21,10 @@ from migrate.merge.shares import Folded, Marker, Share
 from migrate.merge.table_versions import Layouts
 from migrate.merge.target_rows import TargetRows
 from migrate.merge.target_sessions import TargetSessions
-from migrate.model.change import Key, NoChange, stored
+from migrate.merge.unlogged_changes import by_key, unlogged
+from migrate.model.change import Change, Key, NoChange, stored
 from migrate.model.coordinate import Coordinate
+from migrate.model.errors import StopError
 from migrate.model.message import CASCADE, Message, Received, Row
 from migrate.model.partition import Partition
 from migrate.model.table import TableId
@@ -76,18 +78,22 @@ class Cascades:
         """A batch in pieces, to be merged one after the other.
 
         A row that a marker means is a parent of others as it stands where the marker does: what the batch writes of its
-        table behind the marker waits until the marker is settled. A delete does not hide it: it has markers of its own.
+        table behind the marker waits until the marker is settled. So does a delete, which has markers of its own, but
+        of what the log has: behind a marker that changed the row, its children are found by what it had before. Where
+        the marker took the row, it was inserted again before it was deleted.
         """
         pieces: list[list[Received]] = [[]]
         now: dict[Partition, int] = {}  # the piece that a partition has come to
-        marked: dict[Partition, set[TableId]] = {}
+        marked: dict[Partition, dict[TableId, bool]] = {}  # and whether rows were changed, not only taken
         for item in batch:
             message, partition = item.message, item.partition
             id_ = (message.source, message.database, message.table)
             if message.cascade:
                 if self._layouts.has_children(id_):
-                    marked.setdefault(partition, set()).update(self._group(id_))
-            elif message.type != "DELETE" and id_ in marked.get(partition, ()):
+                    known = marked.setdefault(partition, {})
+                    changes = message.sql != "ON DELETE CASCADE"
+                    known.update((one, known.get(one, False) or changes) for one in self._group(id_))
+            elif (changed := marked.get(partition, {}).get(id_)) is not None and (changed or message.type != "DELETE"):
                 now[partition] = now.get(partition, 0) + 1
                 marked.pop(partition)
                 if now[partition] == len(pieces):
@@ -107,6 +113,13 @@ class Cascades:
             layouts.has_children(one.table.id) and not self._sources.logs_cascades(one.table.source)
             for one in self._plan.members(planned)
         )
+
+    def _may_lead_on(self, planned: PlannedTable) -> bool:
+        """As `leads_on`; so it is where the source does not tell, without which plain changes are written too."""
+        try:
+            return self.leads_on(planned)
+        except StopError:
+            return True
 
     def found(self, share: Share) -> Iterator[tuple[PlannedTable, Asked, MarkerEffect]]:
         """What to refresh once a share's own parts are written: the keys that its markers mean, and what is `late`.
@@ -228,6 +241,31 @@ class Cascades:
             ]
             made += self._markers(parent, child, key, meant.generation + 1, after, pairs)
         self._waits.put(partition, made, copied=False)
+
+    def note_unlogged(self, folded: Folded) -> None:
+        """Note markers for the children of rows that the log says were another way, or not there, before its next
+        changes of them: before these are written, which takes away what the children are found by.
+
+        Raises: StopError where a target cannot be looked at.
+        """
+        tables: dict[TableId, tuple[PlannedTable, list[Change]]] = {}
+        for planned, change in folded.of_parents:
+            if planned.table.id not in tables and self._may_lead_on(planned):
+                tables[planned.table.id] = self._layouts.newest(planned), []
+            if planned.table.id in tables:
+                tables[planned.table.id][1].append(change)
+        for planned, some in tables.values():
+            made: list[tuple[TableId, Message]] = []
+            links, changes = self._links(planned), by_key(some)
+            wanted = {*self._layouts.own_columns(planned), *(name for _, _, key in links for name in key.referenced)}
+            wanted &= planned.table.by_name.keys()
+            images = self._rows.images(planned, [*changes], wanted)
+            told = list(unlogged(changes, images, wanted))
+            after = max((change.coordinate for _, _, change in told), default=None)
+            for parent, child, key in links if told else ():
+                pairs = [one for row, before, _ in told if (one := pair(key, row, before)) is not None]
+                made += self._markers(parent, child, key, 1, after, pairs)
+            self._waits.put(folded.owned.partition, made, copied=False)
 
     def _log_end(self, source: str) -> Coordinate | None:
         """Behind everything that a row which was read just now may have lost others by; None: nothing is published."""

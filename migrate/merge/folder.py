@@ -52,6 +52,7 @@ class _Draft:
     seen: dict[str, LogFile] = field(default_factory=dict)  # the latest that was applied, or is here, by source
     asked: set[str] = field(default_factory=set)  # sources of which the state knows that one
     repeats: int = 0
+    of_parents: list[tuple[PlannedTable, Change]] = field(default_factory=list)
 
 
 class Folder:
@@ -86,7 +87,7 @@ class Folder:
         consumed = Consumed(
             owned.partition, end, draft.highest, len(items), draft.rows, draft.event_ms, start, last=last
         )
-        counted = draft.foreign, draft.markers, draft.images, draft.repeats
+        counted = draft.foreign, draft.markers, draft.images, draft.repeats, draft.of_parents
         return Folded(owned, draft.fold, consumed, draft.refreshes, draft.returned, *counted)
 
     def _take(self, draft: _Draft, item: Received, owned: OwnedPartition) -> None:
@@ -120,6 +121,8 @@ class Folder:
             id_ = planned.table.id
             draft.foreign += [ForeignWrite(id_, change.key, Kind.FOREIGN, change.coordinate) for change in fresh]
             return
+        if self._layouts.hides(planned):
+            draft.of_parents += [(planned, change) for change in fresh]
         self._fold(draft.fold, planned, fresh, owned.applied.get(message.source, {}))
 
     def _refuse_lost(self, draft: _Draft, message: Message, owned: OwnedPartition) -> None:

@@ -211,6 +211,8 @@ class Merger:
         share = self._planner.plan(resolved)
         if self._sides is not None and share.folded.foreign:
             self._sides.note([share.folded.owned.partition], share.folded.foreign)
+        if self._cascades is not None and share.folded.of_parents:
+            self._cascades.note_unlogged(share.folded)
         return share
 
     def _write(self, work: Mapping[TargetDatabase, Sequence[Part]]) -> Written:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from migrate.merge.fold import Fold
 from migrate.merge.group_conflicts import Asked
 from migrate.merge.owned import OwnedPartition
-from migrate.model.change import Key
+from migrate.model.change import Change, Key
 from migrate.model.message import Message, Row
 from migrate.model.table import TableId
 from migrate.state.foreign import ForeignWrite
@@ -45,6 +45,7 @@ class Folded:
     markers: Sequence[Marker] = ()  # whose rows are to be found once the parts are written
     images: Sequence[tuple[TableId, Key, Row]] = ()  # rows to be refreshed that made way, as the target had them
     repeats: int = 0  # changes that were merged before
+    of_parents: Sequence[tuple[PlannedTable, Change]] = ()  # whose rows may have changed without the log
 
 
 @dataclass(frozen=True, slots=True)

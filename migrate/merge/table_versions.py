@@ -61,6 +61,7 @@ class Layouts:
         self._begins: Mapping[TableId, Coordinate | None] = {}
         self._children: dict[TableId, list[tuple[TableId, ForeignKey]]] = {}
         self._parents: dict[TableId, set[str]] = {}  # by child, its columns
+        self._hiding: set[TableId] = set()
 
     def refresh(self) -> None:
         """Read the history again if it has grown. Raises ServerError when the plan is no longer what init noted."""
@@ -88,6 +89,8 @@ class Layouts:
             for key in keys if self._is_planned(child) else ():
                 self._children.setdefault((child[0], *key.parent), []).append((child, key))
                 self._parents.setdefault(child, set()).update(key.columns)
+        links = [(parent, child) for parent, found in self._children.items() for child, _ in found]
+        self._hiding = {child for parent, child in links if parent in self._parents and child in self._children}
         self._mark = mark
 
     def with_columns(self, planned: PlannedTable, marker: Message) -> PlannedTable:
@@ -116,6 +119,13 @@ class Layouts:
     def has_children(self, id_: TableId) -> bool:
         """Whether the server changes rows of others by itself where rows of this table change."""
         return id_ in self._children
+
+    def hides(self, planned: PlannedTable) -> bool:
+        """Whether rows of a table, or of its group, may change by a marker that comes late, and others below them.
+
+        Those of a parent whose own rows the log has have it behind the parent's change.
+        """
+        return bool(self._hiding) and any(one.table.id in self._hiding for one in self._plan.members(planned))
 
     def told_columns(self, planned: PlannedTable) -> tuple[str, ...]:
         """The columns of a row that goes which tell whose rows change with it; none of a table without children."""

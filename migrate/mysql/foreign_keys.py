@@ -64,6 +64,19 @@ def foreign_keys(create: str, database: str) -> tuple[ForeignKey, ...]:
     return tuple(found)
 
 
+def with_referenced(create: str, name: str, columns: tuple[str, ...]) -> str:
+    """A CREATE TABLE statement whose foreign key of this name refers to these columns."""
+
+    def renamed(found: re.Match[str]) -> str:
+        if _plain(found[1]) != name:
+            return found[0]
+        start, end = found.start(0), found.start(5)
+        listed = ", ".join("`" + one.replace("`", "``") + "`" for one in columns)
+        return found.string[start:end] + listed + found.string[found.end(5) : found.end(0)]
+
+    return _CLAUSE.sub(renamed, create)
+
+
 def logs_cascades(connection: Connection) -> bool:
     """Whether rows that a foreign key changes are in this server's binlog.
 

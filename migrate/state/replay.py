@@ -36,6 +36,16 @@ def replaying(connection: sa.Connection, migration: str, at: Position) -> str:
     return f"{until[0]}:{until[1]}"
 
 
+def is_past_failover(connection: sa.Connection, migration: str, at: Position) -> bool:
+    """Whether everything that the server before had is published, where the present one took its place: its log is read
+    to where it ended then. By GTID it is read from what is published on, which need not be the end."""
+    failovers = [one for one in failover.every(connection, migration, at.source) if one.incarnation <= at.incarnation]
+    last = max(failovers, key=lambda one: one.incarnation, default=None)
+    if last is None or not last.until_file:
+        return True
+    return _order((at.file, at.pos)) >= _order((last.until_file, last.until_pos))
+
+
 def sources(state: sa.Engine, migration: str, names: Iterable[str]) -> dict[str, str]:
     """Of these sources those that are being replayed, each with the place up to which."""
     found = {}

@@ -61,6 +61,31 @@ def pair(key: ForeignKey, before: Row, after: Row | None) -> Pair | None:
     return None if new == old else (was, dict(zip(key.columns, new, strict=True)))
 
 
+def handed_on(key: ForeignKey, one: Pair, below: ForeignKey) -> Pair | None:
+    """What the rows that a pair means are to the rows that refer to them, where the values alone tell.
+
+    Args: key: by which the pair's rows are children; below: a foreign key to their table, with its names.
+    None where it is nothing to them, and where the rows must be looked at: what they are referred to by is not in the
+    pair, or rows that have some of its values are many more than it means.
+    """
+    was, now = one
+    rule = key.on_delete if now is None else key.on_update
+    if rule not in ("CASCADE", "SET NULL"):
+        return None
+    names = dict(zip(below.columns, below.referenced, strict=True))
+    held = tuple(name for name in below.columns if names[name] in was)
+    # An index begins with the columns of a foreign key in their order: what begins with others is not looked for.
+    exact = held == below.columns or (len(held) == len(was) and held == below.columns[: len(held)])
+    if not held or not exact:
+        return None
+    before: Row = {name: was[names[name]] for name in held}
+    if now is None and rule == "CASCADE":
+        return (before, None) if acts(below, deletes=True) else None
+    became = now if now is not None and rule == "CASCADE" else {}
+    after: Row = {name: became.get(names[name]) for name in held}
+    return (before, after) if after != before and acts(below, deletes=False) else None
+
+
 def markers(
     child: Table, at: Message, key: ForeignKey, event: int, pairs: Iterable[tuple[int, Pair]], limit: int
 ) -> Iterator[Message]:

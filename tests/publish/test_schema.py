@@ -14,6 +14,7 @@ from schema_support import Followed
 from migrate.model.coordinate import Coordinate
 from migrate.model.errors import StopError
 from migrate.mysql.definition import create_as
+from migrate.mysql.foreign_keys import foreign_keys
 from migrate.preflight.server.grants import SHADOW
 from migrate.publish.schema.definitions import Selected
 from migrate.publish.schema.statement import Statement
@@ -403,6 +404,25 @@ def test_constraints_that_the_server_named_are_dropped_by_the_names_that_the_sou
         assert [(row["p"], row["n"], row["q"], row["m"]) for _, row in followed.read(start).rows_] == [
             ("7", "1", "8", "2")
         ]
+    followed.close()
+
+
+def test_a_foreign_key_has_the_name_that_its_parents_column_was_given(box: Sandbox) -> None:
+    """Lost: rows below a parent whose referenced column was renamed: the child's definition had the old name, by which
+    nobody finds them, and a verification from after the statement still counted."""
+    child = "CREATE TABLE c (id INT PRIMARY KEY, `c` INT, FOREIGN KEY (c) REFERENCES p (`a`) ON UPDATE CASCADE)"
+    database = unique("schema")
+    box.source.execute(f"CREATE DATABASE {database}")
+    box.source.execute("CREATE TABLE p (id INT PRIMARY KEY, `a` INT, UNIQUE (`a`))", child, database=database)
+    followed = Followed(box.source, box.targets[0], database, "p", "c")
+    start, name = followed.here, (database, "c")
+    followed.sql("ALTER TABLE p CHANGE `a` `b%``` INT")
+    between = followed.here
+    followed.sql("ALTER TABLE c ADD n INT", "INSERT INTO c (id, n) VALUES (1, 2)")
+    assert [row["n"] for _, row in followed.read(start).rows_] == ["2"]
+    for place in (between, followed.here):
+        (key,) = foreign_keys(followed.in_force(place)[name].create, database)
+        assert (key.columns, key.referenced, key.on_update) == (("c",), ("b%`",), "CASCADE")
     followed.close()
 
 

@@ -64,6 +64,22 @@ def test_a_failover_by_gtid_is_a_replay_only_where_one_was_under_way(state: sa.E
         assert replay.replaying(connection, other, there) == "other.000003:900"
 
 
+def test_all_of_the_server_before_is_published_once_the_new_log_is_read_to_where_it_ended_then(
+    state: sa.Engine,
+) -> None:
+    """Lost: children of rows that went: a marker overtook changes of theirs further on in the new server's log."""
+    name, there = unique("m"), replace(AFTER, incarnation=6, file="other.000002", pos=300)
+    with state.begin() as connection:
+        assert replay.is_past_failover(connection, name, there)
+        failover.note(connection, name, NotedFailover("main", 6, "a", "b", failover.GTID, "", "other.000003", 900))
+        assert replay.is_past_failover(connection, name, replace(there, incarnation=5))
+        assert not replay.is_past_failover(connection, name, there)
+        assert not replay.is_past_failover(connection, name, replace(there, incarnation=7))
+        assert replay.is_past_failover(connection, name, replace(there, file="other.000003", pos=900))
+        failover.note(connection, name, NotedFailover("main", 8, "b", "c", failover.GTID, ""))
+        assert replay.is_past_failover(connection, name, replace(there, incarnation=8))
+
+
 def test_a_failover_by_gtid_is_a_replay_where_the_topic_had_more_than_was_acknowledged(state: sa.Engine) -> None:
     """What a killed publisher had sent comes again: rows go back for a moment, and nothing told a copy to wait."""
     name = unique("m")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from migrate.model.errors import Code, StopError
 from migrate.model.table import Column, Kind, Table
-from migrate.mysql.foreign_keys import ForeignKey, foreign_keys
+from migrate.mysql.foreign_keys import ForeignKey, foreign_keys, with_referenced
 from migrate.publish.decode.tablemap import TableMap
 from migrate.publish.schema.complete import complete
 from migrate.publish.schema.key_texts import same_texts
@@ -181,10 +181,34 @@ class Definitions:
         }
         if not moved:
             return False
+        moved |= self._with_new_names(moved)
         self._store(moved)
         self.versions |= {name: replace(version, unequal=False, emptied=False) for name, version in moved.items()}
         self._arrange()
         return True
+
+    def _with_new_names(self, moved: Versions) -> Versions:
+        """Tables that refer to columns which a statement gave other names: it says nothing of them, and who looks for
+        their rows would find no such column. By what they are at the source now; as they were where it cannot tell."""
+        found: dict[Name, Version] = {}
+        renamed = {name: one.table.by_name.keys() for name, one in moved.items() if one.renames and one.table}
+        for child in self.selected if renamed else ():
+            version = moved.get(child) or self.there(child)
+            create = version.create if version is not None else ""
+            for key in foreign_keys(create, child[0]) if create else ():
+                names = renamed.get(key.parent)
+                now = [one for one in self._read_now(child) if one.name == key.name] if names is not None else []
+                if names is not None and now and names >= {*now[0].referenced}:
+                    create = with_referenced(create, key.name, now[0].referenced)
+            if version is not None and create != version.create:
+                since = next(one.since for one in moved.values())
+                same = version if child in moved else replace(version, since=since, renames=False)
+                found[child] = replace(same, create=create)
+        return found
+
+    def _read_now(self, name: Name) -> Sequence[ForeignKey]:
+        self._now.pop(name, None)
+        return self.foreign_keys_now(name)
 
     def _has(self, name: Name, version: Version) -> bool:
         before = self.versions.get(name)
