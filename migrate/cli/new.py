@@ -15,7 +15,7 @@ from migrate.commands.new_config import FORM, SOURCE, TARGET, Account, Answers, 
 from migrate.model.errors import ConfigError
 
 _Targets = Annotated[
-    list[str] | None, typer.Option("--target", help="A server that takes rows, written as the source is. Repeatable.")
+    list[str] | None, typer.Option("--target", help="Server that takes rows, written as the source is. Repeatable.")
 ]
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,48}")
 
@@ -34,14 +34,14 @@ def new(
     kafka: Annotated[str | None, typer.Option(help="Kafka's brokers, as host:port,host:port.")] = None,
     table: Annotated[
         list[str] | None,
-        typer.Option("--table", help="A table, as database.table, or a pattern with * and ?. Repeatable."),
+        typer.Option("--table", help="Table to move, as database.table, or a pattern with * and ?. Repeatable."),
     ] = None,
     column: Annotated[
         list[str] | None,
         typer.Option("--column", help="The column to shard a table by, as database.table=column. Repeatable."),
     ] = None,
     whole: Annotated[
-        list[str] | None, typer.Option("--whole", help="A table (or a pattern) that is not sharded. Repeatable.")
+        list[str] | None, typer.Option("--whole", help="Table (or pattern) that is not sharded. Repeatable.")
     ] = None,
     databases: Annotated[
         int | None, typer.Option(min=1, max=1024, help="Shard databases in all. Default: 4, or one a target.")
