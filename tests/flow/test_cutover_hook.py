@@ -80,7 +80,7 @@ def a_hook_of_a_phase_or_a_step_stops_it(one: Switched, tmp_path: Path) -> None:
     refused.write_text("drain\n")
     said = one.flow.refused("cutover", code=7)
     assert "writes are given back: `drain` is not begun, hooks.before.step refuses" in said
-    assert (one.side(), one.writable()) == ("source", ["source"])
+    assert (one.side(), one.writable()[0]) == ("source", "source")
     refused.write_text("cutover\n")
     assert "`cutover` is not begun, hooks.before.cutover refuses" in one.flow.refused("cutover", code=4)
     config.write_text(plain, "utf-8")
