@@ -16,7 +16,7 @@ ORDER    := --no-loadscope-reorder
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup install servers prepare demo test test-long test-all coverage compiled test-compiled types record test-servers test-server soak-failover fuzz mutations times chaos
+.PHONY: help setup install dist servers prepare demo test test-long test-all coverage compiled test-compiled types record test-servers test-server soak-failover fuzz mutations times chaos
 .PHONY: model model-broken models
 .PHONY: lint typecheck bench-capture bench-apply bench-copy bench-verify bench-many clean distclean lock
 
@@ -36,6 +36,9 @@ $(VENV)/.done: requirements.lock pyproject.toml
 
 install: ## install to PREFIX=/opt/migrate, with the publisher compiled where a C compiler is
 	@PYTHON="$(PYTHON)" VENV="$(PREFIX)" INSTALL=1 sh sandbox/setup.sh
+
+dist: setup ## build wheel and sdist into dist/, the wheel's publisher compiled where a C compiler is; COMPILE=0: not
+	@VENV="$(VENV)" COMPILE="$(COMPILE)" sh sandbox/dist.sh
 
 servers: setup ## install MariaDB, MySQL, Kafka and Java where missing (root or sudo); SERVERS=all or by name: further ones
 	@$(BIN)/python -m sandbox install --flavour all --servers "$(SERVERS)"

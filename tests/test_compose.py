@@ -78,7 +78,7 @@ def test_every_image_is_pinned_to_a_full_version(compose: dict[str, Any]) -> Non
 
 
 def test_every_port_is_bound_to_the_loopback_interface(compose: dict[str, Any]) -> None:
-    ports = [port for service in compose["services"].values() for port in service["ports"]]
+    ports = [port for service in compose["services"].values() for port in service.get("ports", ())]
     assert len(ports) == 7
     assert all(port.startswith("127.0.0.1:") for port in ports)
 

@@ -9,16 +9,18 @@ from enum import StrEnum
 from functools import partial
 
 from migrate.model import process_names
-from migrate.model.words import counted
+from migrate.model.words import counted, duration
 from migrate.settings import Settings
 from migrate.state import stop_reason
 from migrate.status import blockers
 from migrate.status.blocker import Blocker
 from migrate.status.blocker import Kind as Held
 from migrate.status.look import Look
+from migrate.status.margins import KAFKA
 from migrate.status.told import told
 
 _STATUS = "migrate status"
+_GIB = 1024**3
 _SHARED = "partition:"
 """Leases that go to and fro between consumers as these come and go."""
 
@@ -39,6 +41,8 @@ class Kind(StrEnum):
     LOST = "lost"
     TAKEOVER = "takeover"
     FAILOVER = "failover"
+    DISK = "disk"
+    RETENTION = "retention"
     CERTIFICATE = "certificate"
     TEST = "test"
 
@@ -67,9 +71,10 @@ Memory = Mapping[tuple[str, str], Seen]
 
 def untold(look: Look) -> frozenset[Kind]:
     """What a look says nothing of, as a server did not answer: such alarms stay as they are."""
+    found: frozenset[Kind] = frozenset({Kind.DISK, Kind.RETENTION}) if look.margins.unknown else frozenset()
     if look.now.unanswered or any(one.problem for one in look.now.sources):
-        return frozenset({Kind.PARKED, Kind.LOST, Kind.LAG, Kind.NO_PROGRESS})
-    return frozenset()
+        found |= {Kind.PARKED, Kind.LOST, Kind.LAG, Kind.NO_PROGRESS, Kind.RETENTION}
+    return found
 
 
 def observed(look: Look) -> dict[tuple[str, str], str]:
@@ -77,7 +82,7 @@ def observed(look: Look) -> dict[tuple[str, str], str]:
     leases = {name: held.holder for name, held in look.measures.leases.items() if not name.startswith(_SHARED)}
     found = {(Kind.TAKEOVER.value, name): holder for name, holder in leases.items()}
     found |= {(Kind.FAILOVER.value, name): str(count) for name, count in look.measures.failovers.items()}
-    if not untold(look):
+    if Kind.NO_PROGRESS not in untold(look):
         found[Kind.NO_PROGRESS.value, ""] = _progress(look)
     return found
 
@@ -115,6 +120,7 @@ def conditions(settings: Settings, look: Look, memory: Memory, at: datetime) -> 
     yield from _of_blockers(settings, look)
     yield from _counts(settings, look)
     yield from _remembered(settings, memory, at)
+    yield from _margins(settings, look)
     when, now = settings.alarms.when, look.now
     if when.missing_seconds is not None:
         for name in (process_names.COMMIT, process_names.REQUEUE):
@@ -170,6 +176,25 @@ def _counts(settings: Settings, look: Look) -> Iterator[Condition]:
     repaired = ((now.check or {}).get("last") or {}).get("repaired", 0)
     if when.differences is not None and repaired >= when.differences:
         yield Condition(Kind.DIFFERENT, "check", f"the last check repaired {counted(repaired, 'row')} that differed")
+
+
+def _margins(settings: Settings, look: Look) -> Iterator[Condition]:
+    """What runs out soon."""
+    when, now, margins = settings.alarms.when, look.now, look.margins
+    for where, free in margins.free.items():
+        if when.free_bytes is not None and free < when.free_bytes:
+            limit = f"below {when.free_bytes / _GIB:,.1f} GiB"
+            message = f"{where}: {free / _GIB:,.1f} GiB free on the disk of its data, {limit}"
+            yield Condition(Kind.DISK, where, message, remedy="migrate doctor")
+    if when.retention_share is None:
+        return
+    waits = {one.name: (f"source '{one.name}'", one.lag_seconds) for one in now.sources}
+    waits[KAFKA] = ("Kafka", now.lag_of_consumers)
+    for name, (where, seconds) in waits.items():
+        kept = margins.kept.get(name)
+        if kept is not None and seconds > kept * when.retention_share:
+            message = f"{where} keeps its log for {duration(kept)}, and what waits there is {duration(seconds)} old"
+            yield Condition(Kind.RETENTION, name, message)
 
 
 def _remembered(settings: Settings, memory: Memory, at: datetime) -> Iterator[Condition]:

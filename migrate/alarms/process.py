@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
@@ -21,7 +22,7 @@ from migrate.processes.runtime import Runtime, run_process
 from migrate.settings import Settings
 from migrate.state.database import in_transaction
 from migrate.state.lease import HeldLease
-from migrate.status import unlike_tables
+from migrate.status import margins, unlike_tables
 from migrate.status.look import look
 
 log = structlog.get_logger("migrate.alarms")
@@ -51,6 +52,7 @@ class AlarmLoop:
         self._held = held
         self._awake = threading.Event()
         self._unlike = unlike_tables.kept()
+        self._margins = margins.kept()
         self._post = Post(self._settings.alarms, self._awake.set)
 
     def run(self) -> None:
@@ -77,6 +79,7 @@ class AlarmLoop:
 
     def _look(self) -> None:
         now = look(self._settings, self._runtime.state, self._unlike)
+        now = replace(now, margins=self._margins(self._runtime.state, self._settings))
         idle = [one for one in self._settings.alarms.to if self._post.is_idle(one.name)]
         self._note()  # all that these have taken, so that nothing of it is due
         letters = self._fenced(lambda connection: turn(connection, self._settings, now))

@@ -10,6 +10,7 @@ from migrate.cli.options import Json, Tables, out, print_json
 from migrate.cli.progress import RowsBar
 from migrate.cli.throttle import told_copied
 from migrate.copy.recopy import Recopy
+from migrate.cutover.phase_hooks import Phase, around
 from migrate.model.words import counted
 
 
@@ -37,7 +38,7 @@ def copy(
 
     settings = context.obj.load("copy")
     once_more = Recopy(restart, where)
-    with RowsBar("copying") as bar:
+    with around(settings, Phase.COPY), RowsBar("copying") as bar:
 
         def progress(step: full_copy.CopyProgress) -> None:
             bar.update(step.table, step.rows_read, step.rows_estimate, step.more())

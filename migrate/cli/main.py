@@ -23,15 +23,15 @@ _INTERRUPTED = 130
 """Typer's exit code where Ctrl-C ends a command that has nothing to finish first."""
 _HELP = (
     "Move MySQL and MariaDB tables to many databases and tables while the application keeps writing.\n\n"
-    "First migration: preflight → init → run (keeps running) → copy → drain → verify.\n\n"
+    "First migration: new → preflight → init → run (keeps running) → copy → drain → verify.\n\n"
     "Exit codes: 0 done, 1 differences found, 2 config, 3 preflight, 4 server, 5 stopped at something unknown,"
     " 6 another process took over, 7 a cutover gave writes back, 70 a defect in this program."
 )
 PANELS = {
-    "Set up": {"preflight": "set_up", "init": "set_up", "bundle": "bundle"},
+    "Set up": {"new": "new", "preflight": "set_up", "init": "set_up", "bundle": "bundle"},
     "Run": dict.fromkeys(("run", "publish", "consume", "commit", "requeue"), "processes") | {"check": "verify"},
     "Copy and verify": {"copy": "copy", "throttle": "throttle", "drain": "stream", "verify": "verify"},
-    "Look": {"status": "status", "explain": "explain", "switch": "cutover", "alarms": "alarms"},
+    "Look": {"status": "status", "doctor": "doctor", "explain": "explain", "switch": "cutover", "alarms": "alarms"},
     "Switch": dict.fromkeys(("web", "cutover", "rollback", "finish"), "cutover"),
     "Repair": {"refresh": "stream", "parked": "parked", "foreign": "foreign", "repartition": "stream"},
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import typer
 
 from migrate.cli.options import Json, out, print_json
+from migrate.cli.told_results import as_rows, tell_results
 from migrate.commands import init as initialising
 from migrate.model.words import counted
 from migrate.preflight import run as preflights
@@ -15,18 +16,9 @@ def preflight(context: typer.Context, as_json: Json = False) -> None:
     settings = context.obj.load()
     report = preflights.run(settings, services=True, reverse=bool(context.obj.reverse_of))
     if as_json:
-        rows = [
-            {"check": r.check, "subject": r.subject, "verdict": r.verdict, "message": r.message, "mend": r.mend}
-            for r in report.results
-        ]
-        print_json({"ok": not report.problems, "results": rows})
+        print_json({"ok": not report.problems, "results": as_rows(report.results)})
     else:
-        told = ""
-        for result in report.results:
-            out.print(f"{result.verdict:>14}  {result.message}", markup=False)
-            if result.mend and result.mend != told:
-                out.print(f"{'':16}→ {result.mend}", markup=False)
-            told = result.mend
+        tell_results(report.results)
     if report.problems:
         raise typer.Exit(3)
 

@@ -10,6 +10,7 @@ import typer
 from migrate.cli.options import Json, Tables, out, print_json
 from migrate.cli.progress import RowsBar
 from migrate.cli.told_check import shown_check
+from migrate.cutover import phase_hooks as hooks
 from migrate.model.change import key_json
 from migrate.model.errors import ConfigError, DifferenceFound, PreflightError
 from migrate.model.words import counted
@@ -81,15 +82,17 @@ def verify(
             raise ConfigError("--mode only compares", hint="`migrate verify --repair` compares every row and repairs")
         _look(settings, mode, table, chunks, as_json)
         return
-    _tell_not_copied(settings, table)
     from jobs import verify as job  # pyspark is slow to import
 
-    with RowsBar("verifying") as bar:
+    with hooks.around(settings, hooks.Phase.VERIFY) as facts:
+        _tell_not_copied(settings, table)
+        with RowsBar("verifying") as bar:
 
-        def progress(step: job.VerifyProgress) -> None:
-            bar.update(step.table, step.rows, step.rows_estimate)
+            def progress(step: job.VerifyProgress) -> None:
+                bar.update(step.table, step.rows, step.rows_estimate)
 
-        result = job.run(settings, table, progress, repair=repair, anew=anew)
+            result = job.run(settings, table, progress, repair=repair, anew=anew)
+        facts["differences"] = str(result.total)
     if page is not None:
         certificate_page.write_page(result.certificate, page)
     if as_json:

@@ -18,7 +18,9 @@ from migrate.cutover.catch_up import StreamComparison, refuse_copied_since
 from migrate.cutover.freeze_deadline import GuardianLine
 from migrate.cutover.journal import CutoverReport, Journal
 from migrate.cutover.lock import nobody_came
+from migrate.cutover.phase_hooks import Phase, StepHooks
 from migrate.state import cutover
+from migrate.state.cutover import Direction
 
 
 class Cutover:
@@ -37,6 +39,7 @@ class Cutover:
         """Every step that does not block writes, and how long the freeze would be."""
         context, report = self._context, self._report
         report.rehearsed = True
+        self._journal.hooks = self._hooks()
         with self._journal.part("check"):
             cutover_check.check(context)
         with ExitStack() as until:
@@ -65,6 +68,7 @@ class Cutover:
         context, report, limits = self._context, self._report, self._context.settings.cutover
         report.rehearsed = rehearse
         cutover_check.refuse_sharded_sources(context.plan)
+        self._journal.hooks = self._hooks()
         with self._journal.part("check"):
             cutover_check.check(context)
         with ExitStack() as until:
@@ -111,6 +115,10 @@ class Cutover:
     def give_back_left(self) -> None:
         """As `CutoverEnd.give_back_left`."""
         self._end.give_back_left()
+
+    def _hooks(self) -> StepHooks:
+        phase = Phase.CUTOVER if self._context.direction is Direction.THERE else Phase.ROLLBACK
+        return StepHooks(self._context.settings, phase, self._report.rehearsed)
 
     def _comparison(self) -> StreamComparison:
         context = self._context

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Collection, Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
 import sqlalchemy as sa
@@ -15,11 +15,14 @@ from migrate.commands.cutover_context import CutoverContext, Say
 from migrate.cutover.freeze_deadline import GuardianLine
 from migrate.cutover.journal import CutoverReport
 from migrate.cutover.lock import alone
+from migrate.cutover.phase_hooks import Phase, around
 from migrate.model.errors import PreflightError, ServerError
 from migrate.settings import Settings
 from migrate.state import cutover, switch
 from migrate.state.cutover import CutoverRun, Direction, Outcome
 from migrate.state.switch import Side
+
+_PHASES = {Direction.THERE: Phase.CUTOVER, Direction.BACK: Phase.ROLLBACK}
 
 
 def switch_over(
@@ -41,7 +44,11 @@ def switch_over(
     with alone(settings, state) as mine:
         if _end_earlier(settings, state, direction, say, without):
             return None
-        with closing(Cutover(CutoverContext.of(settings, state, direction, say, without, mine))) as run:
+        with ExitStack() as until:
+            run = until.enter_context(
+                closing(Cutover(CutoverContext.of(settings, state, direction, say, without, mine)))
+            )
+            until.enter_context(around(settings, _PHASES[direction], {"rehearsal": "yes" if rehearse else "no"}))
             if rehearse and not freeze:
                 return run.rehearse()
             with _guarded(config) as watch:

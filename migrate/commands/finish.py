@@ -12,6 +12,7 @@ import sqlalchemy as sa
 from migrate.commands.read_to_end import read_on
 from migrate.cutover import lost_server
 from migrate.cutover.lock import alone
+from migrate.cutover.phase_hooks import Phase, around
 from migrate.cutover.reverse_settings import SUFFIX, reversed_settings
 from migrate.kafka import admin
 from migrate.kafka.reader import NoSuchTopic, PartitionReader
@@ -110,7 +111,7 @@ def finish(
         plans = replace(plans, parked=sum(count for stream in streams[1:] for _, count in _parked(stream)))
     if not do:
         return plans
-    with alone(settings, state):
+    with alone(settings, state), around(settings, Phase.FINISH, {"abandoned": "yes" if abandon else "no"}):
         with state.begin() as connection:
             if begun is None:  # a cutover, or a process, may have begun since
                 _refuse(connection, settings, names, abandon=abandon, ours=process_names.CUTOVER)

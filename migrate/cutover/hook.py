@@ -6,7 +6,7 @@ import fcntl
 import os
 import signal
 import subprocess
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import IO
@@ -18,11 +18,18 @@ from migrate.model.errors import ServerError
 _KEPT = frozenset({"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TMPDIR"})
 
 
-def run(command: Sequence[str], seconds: float, lock: Path, environment: Collection[str] = ()) -> None:
+def run(
+    command: Sequence[str],
+    seconds: float,
+    lock: Path,
+    environment: Collection[str] = (),
+    facts: Mapping[str, str] | None = None,
+) -> None:
     """Run one to its end; after an earlier one that a killed process left running. Raises ServerError, ConfigError.
 
     lock: a file. Whoever runs has it locked, and the hook inherits that; it is of use on one machine only.
     environment: names of further variables that it gets of ours, which have the servers' passwords among them.
+    facts: variables that it gets besides.
     """
     shown = " ".join(command)
     private.directory(lock.parent)
@@ -36,7 +43,7 @@ def run(command: Sequence[str], seconds: float, lock: Path, environment: Collect
                 stderr=subprocess.PIPE,
                 text=True,
                 start_new_session=True,
-                env=_environment(environment),
+                env=_environment(environment) | dict(facts or {}),
                 pass_fds=[held.fileno()],
             )
         except OSError as error:

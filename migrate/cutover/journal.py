@@ -6,16 +6,20 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from typing import Literal
 
 import sqlalchemy as sa
 import structlog
 from sqlalchemy.exc import DBAPIError
 
+from migrate.cutover.phase_hooks import StepHooks
 from migrate.state import cutover
 from migrate.state.cutover import Direction, StepState
 
 log = structlog.get_logger("migrate.cutover")
 STEPS = ("check", "catch up", "stop writes", "lock", "drain", "compare", "roles", "switch", "release")
+_GUARDED = STEPS[: STEPS.index("switch") + 1]
+_FOLLOWED = STEPS[: STEPS.index("switch")]
 
 
 @dataclass(slots=True)
@@ -46,6 +50,7 @@ class Journal:
     """Of one run; parts that come before it has a number are told and timed, and not written."""
 
     def __init__(self, migration: str, state: sa.Engine, say: Callable[[str], None]) -> None:
+        self.hooks: StepHooks | None = None  # of the user's, around the steps of a run that begins here
         self._migration = migration
         self._state = state
         self._say = say
@@ -58,8 +63,15 @@ class Journal:
         """Tell and time what is no step of the run."""
         self._say(f"{STEPS.index(name) + 1 if name in STEPS else '-'}. {name}")
         began = time.monotonic()
+        self._hook("before", name)
         yield
+        self._hook("after", name)
         self.parts[name] = time.monotonic() - began
+
+    def _hook(self, when: Literal["before", "after"], name: str) -> None:
+        """Where it guards a step: what comes after the switch nothing may stop. Raises ServerError, ConfigError."""
+        if self.hooks is not None and name in (_GUARDED if when == "before" else _FOLLOWED):
+            self.hooks.run(when, name, self.run)
 
     @contextmanager
     def step(self, name: str) -> Iterator[None]:

@@ -37,6 +37,10 @@ class When(Section):
     """A lease went to another machine."""
     failovers: bool = True
     """A source is another server."""
+    free_bytes: _Count = 2 * 1024**3
+    """Fewer are free on the disk of a server that shows it, or of `run_dir`."""
+    retention_share: Annotated[float, Field(gt=0, le=1)] | None = 0.5
+    """What waits is older than this share of the time that the source's binlog, or Kafka, keeps it."""
     certificate_hours: _Over = None
     """The last clean verification of all tables began longer ago."""
 

@@ -15,6 +15,7 @@ from migrate.settings import kafka_security
 from migrate.settings.alarms import Alarms
 from migrate.settings.base import Name, Positive, Seconds, Section, TopicName
 from migrate.settings.cutover import Cutover
+from migrate.settings.hooks import PhaseHooks
 from migrate.settings.metrics import Metrics
 from migrate.settings.servers import Server, Source, State, Target
 from migrate.settings.spark import SparkOptions
@@ -215,6 +216,7 @@ class Settings(Section):
     web: Web = Web()
     metrics: Metrics = Metrics()
     alarms: Alarms = Alarms()
+    hooks: PhaseHooks = PhaseHooks()
     connections: Connections = Connections()
     lease: Lease = Lease()
     logging: Logging = Logging()

@@ -14,6 +14,7 @@ from migrate.state import migration as migrations
 from migrate.status import blockers, measures, snapshot_reading
 from migrate.status.blocker import Blocker
 from migrate.status.facts import standing
+from migrate.status.margins import NOTHING_KNOWN, Margins
 from migrate.status.measures import Measures
 from migrate.status.snapshot import Snapshot
 from migrate.status.stage import Stage
@@ -29,6 +30,7 @@ class Look:
     held: Sequence[Blocker]
     measures: Measures
     seconds: float = 0.0
+    margins: Margins = NOTHING_KNOWN  # of who asks for them too
 
 
 def look(settings: Settings, state: sa.Engine, unlike: Named) -> Look:

@@ -15,6 +15,7 @@ from migrate.state import stop_reason
 from migrate.state.lease import LastHolder
 from migrate.state.reached import LostMessages
 from migrate.status.look import Look
+from migrate.status.margins import Margins
 from migrate.status.snapshot import PartitionStatus
 from tests.alarms.looks import AT, settings_of, verified, well, with_measures
 
@@ -45,6 +46,14 @@ def moved(holder: str) -> Look:
     return with_measures(look, leases={**look.measures.leases, LEASE: LastHolder(holder, 2)})
 
 
+def margins(
+    free: dict[str, int] | None = None, kept: dict[str, float] | None = None, source: float = 0, consumers: float = 0
+) -> Look:
+    """source, consumers: seconds that what waits there is old."""
+    look = well(sources=[replace(well().now.sources[0], lag_seconds=source)], lag_of_consumers=consumers)
+    return replace(look, margins=Margins(free or {}, kept or {}))
+
+
 PARTITION = stop_reason.of_partition("t", 0)
 LEADING = well().now.leading
 CASES: list[tuple[str, list[Look], Kind, str]] = [
@@ -56,6 +65,9 @@ CASES: list[tuple[str, list[Look], Kind, str]] = [
     ("no consumer", [well(partitions=[PartitionStatus("t", 0, 5, 5, 5, 9)])], Kind.MISSING, "consume"),
     ("a source is away", [well(sources=[replace(well().now.sources[0], problem="away")])], Kind.UNREACHABLE, "s"),
     ("a target is away", [well(unanswered=["target 't0': away"])], Kind.UNREACHABLE, ""),
+    ("a full disk", [margins(free={"target 't0'": 2**31 - 1})], Kind.DISK, "target 't0'"),
+    ("the binlog is purged soon", [margins(kept={"s": 599.0}, source=300.0)], Kind.RETENTION, "s"),
+    ("Kafka's messages are purged soon", [margins(kept={"kafka": 599.0}, consumers=300.0)], Kind.RETENTION, "kafka"),
     ("it is behind", [well(lag_seconds=301.0)], Kind.LAG, ""),
     ("nothing comes on", [behind()] * 70, Kind.NO_PROGRESS, ""),
     ("the check found a difference", [well(differing=1)], Kind.DIFFERENT, ""),
@@ -99,6 +111,9 @@ def test_every_kind_has_a_case() -> None:
         [well(), moved("here:7")],  # a restart
         [well(), moved("there:1"), *[moved("there:1")] * 95],  # long over
         [with_measures(well(), certificate_age=80_000.0)],
+        [margins(free={"target 't0'": 2**31})],
+        [margins(kept={"s": 601.0, "kafka": 601.0}, source=300.0, consumers=300.0)],
+        [margins(source=1e6, consumers=1e6)],  # kept until somebody purges it
     ],
 )
 def test_what_is_well_is_not_told(looks: list[Look]) -> None:
@@ -110,6 +125,7 @@ def test_each_kind_can_be_turned_off() -> None:
         ("stopped_seconds", "missing_seconds", "unreachable_seconds", "lag_seconds", "no_progress_seconds")
     )
     off |= dict.fromkeys(("differences", "parked", "left_out", "foreign", "losses", "certificate_hours"))
+    off |= dict.fromkeys(("free_bytes", "retention_share"))
     off |= {"takeovers": False, "failovers": False}
     for _, looks, kind, _ in CASES:
         assert found(settings_of(**off), *looks) == [], kind
@@ -118,3 +134,5 @@ def test_each_kind_can_be_turned_off() -> None:
 def test_what_a_server_that_is_away_would_have_told_is_unknown() -> None:
     assert untold(well()) == frozenset()
     assert {Kind.PARKED, Kind.LOST} <= untold(well(unanswered=["target 't0': away"]))
+    away = replace(well(), margins=Margins(unknown=frozenset({"target 't0'"})))
+    assert untold(away) == {Kind.DISK, Kind.RETENTION}

@@ -24,9 +24,10 @@ ELSEWHERE = (
     "migrate parked drop shop.orders",
     "migrate parked drop shop.orders 7",
     "migrate --reverse verify --repair",
+    "migrate new",
 )
-"""What other tests type: `test_cutover_gone` where a server is gone for good, `test_grants` to give a migration up,
-`test_follower_holds` where the stream that only follows went on without something."""
+"""What other tests type: `test_new` to begin, `test_cutover_gone` where a server is gone for good, `test_grants` to
+give a migration up, `test_follower_holds` where the stream that only follows went on without something."""
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.S | re.M)
 _INLINE = re.compile(r"`([^`\n]+)`")
 

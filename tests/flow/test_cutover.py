@@ -288,6 +288,10 @@ def finished(one: Switched, kafka: KafkaBroker) -> None:
     carried(flow)
     planned = ask("finish")
     assert (planned["done"], topics <= set(planned["topics"])) == (False, True)
+    text = flow.migration.config.read_text("utf-8")
+    flow.migration.config.write_text(f"{text}hooks: {{before: {{finish: ['false']}}}}\n", "utf-8")
+    assert "`finish` is not begun, hooks.before.finish refuses" in flow.refused("finish", "--yes", code=4)
+    flow.migration.config.write_text(text, "utf-8")
     assert one.stage()[0] == "switched"
     launcher.run_killed(flow.migration, "before", "migrate.kafka.admin:delete_topics", 1, "finish", "--yes")
     assert one.stage() == ("finished", "migrate finish --yes")

@@ -66,6 +66,24 @@ def test_a_hook_stops_writes_and_one_that_fails_gives_them_back(
         assert one.flow.differences(box.source) == []
         apart.touch()  # it keeps new sessions away, and those that are there are left to the cutover
         open_transactions_are_waited_for_and_ended_after_a_while(one)
+        apart.unlink()
+        a_hook_of_a_phase_or_a_step_stops_it(one, tmp_path)
+
+
+def a_hook_of_a_phase_or_a_step_stops_it(one: Switched, tmp_path: Path) -> None:
+    """A refusal in the freeze gives writes back; one before a phase leaves everything as it was."""
+    refused, config = tmp_path / "refused", one.flow.migration.config
+    script = f'what=${{MIGRATE_STEP:-$MIGRATE_PHASE}}; ! grep -qx "$what" {refused}'
+    command = f"[sh, -c, '{script}']"
+    plain = config.read_text("utf-8")
+    config.write_text(f"{plain}hooks: {{before: {{cutover: {command}, step: {command}}}}}\n", "utf-8")
+    refused.write_text("drain\n")
+    said = one.flow.refused("cutover", code=7)
+    assert "writes are given back: `drain` is not begun, hooks.before.step refuses" in said
+    assert (one.side(), one.writable()[0]) == ("source", "source")
+    refused.write_text("cutover\n")
+    assert "`cutover` is not begun, hooks.before.cutover refuses" in one.flow.refused("cutover", code=4)
+    config.write_text(plain, "utf-8")
 
 
 def a_write_by_hand_that_nobody_has_read_yet_holds_the_switch_back(one: Switched, hand: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
 from migrate.mysql.catalog import show_variables
 from migrate.mysql.connection import Connection
@@ -10,15 +11,28 @@ from migrate.preflight.capacity.volume import BYTES_PER_SECOND, ROWS_PER_SECOND,
 from migrate.preflight.result import Result, Verdict
 
 _DAY = 86_400.0
+_BY_SECOND = "binlog_expire_logs_seconds"
 _LEAST = 2 * _DAY
 """A publisher that is down over a weekend should find its place again."""
 
 
+def kept_seconds(connection: Connection) -> float:
+    """How long the server keeps its binlog; 0 where until somebody purges it."""
+    return _kept(_variables(connection))
+
+
+def _variables(connection: Connection) -> dict[str, str]:
+    return show_variables(connection, _BY_SECOND, "expire_logs_days")
+
+
+def _kept(found: Mapping[str, str]) -> float:
+    return float(found.get(_BY_SECOND, 0)) or float(found.get("expire_logs_days", 0)) * _DAY
+
+
 def check(connection: Connection, volume: Volume) -> list[Result]:
     """volume: of the tables of this source that are to be copied yet."""
-    found = show_variables(connection, "binlog_expire_logs_seconds", "expire_logs_days")
-    by_second = "binlog_expire_logs_seconds" in found  # MariaDB: from 10.6 on
-    kept = float(found.get("binlog_expire_logs_seconds", 0)) or float(found.get("expire_logs_days", 0)) * _DAY
+    found = _variables(connection)
+    by_second, kept = _BY_SECOND in found, _kept(found)  # MariaDB: from 10.6 on
     copy = _copy(volume)
     if not kept:
         told = f"{connection.name}: the binlog is kept until it is purged; {copy}"
@@ -27,9 +41,7 @@ def check(connection: Connection, volume: Volume) -> list[Result]:
     wanted = max(_LEAST, 2 * volume.copy_seconds)
     if kept >= wanted:
         return [Result("retention", connection.name, Verdict.PASS, told)]
-    name, value = (
-        ("binlog_expire_logs_seconds", wanted) if by_second else ("expire_logs_days", math.ceil(wanted / _DAY))
-    )
+    name, value = (_BY_SECOND, wanted) if by_second else ("expire_logs_days", math.ceil(wanted / _DAY))
     mend = f"SET GLOBAL {name} = {value:.0f}, until the migration is finished"
     # A publisher reads all along: it is one that was down for longer whose place is gone.
     verdict = Verdict.PROBLEM if kept < volume.copy_seconds else Verdict.NOTE
