@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from migrate.merge.cascades import Cascades
-from migrate.merge.marker_effect import MarkerEffect
+from migrate.merge.marker_effect import Images, MarkerEffect
 from migrate.merge.table_versions import Layouts
-from migrate.merge.unlogged_changes import by_key, unlogged
+from migrate.merge.unlogged_changes import Told, by_key, unlogged
 from migrate.model.change import Change
 from migrate.model.coordinate import Coordinate
 from migrate.model.message import CASCADE, Message, Op, Received, Row, decode, encode
@@ -113,10 +113,13 @@ def test_a_row_that_the_log_says_was_another_one_changed_in_no_log() -> None:
         op = Op.INSERT if before is None else Op.DELETE if after is None else Op.UPDATE
         return Change("s", "shop", "t", op, (key,), before, after, Coordinate(1, 1, 1, 0))
 
-    one, other, third = ({"id": "1", "up": up, "v": up} for up in ("4", "5", "6"))
+    def row(up: str) -> Row:
+        return {"id": "1", "up": up, "v": up}
+
+    one, other, third = map(row, ("4", "5", "6"))
     plain = change("1", one, {**one, "v": "7"})
     again, taken, update = change("1", None, other), change("1", other, None), change("1", other, third)
-    for some, image, told in [
+    cases: list[tuple[list[Change], Row | None, list[Told]]] = [
         ([plain], one, []),
         ([plain], {**one, "v": "0"}, []),  # of another column
         ([plain], None, []),
@@ -125,10 +128,11 @@ def test_a_row_that_the_log_says_was_another_one_changed_in_no_log() -> None:
         ([again], other, [(other, None, again)]),
         ([taken], one, [(one, other, taken)]),
         ([update], one, [(one, other, update)]),
-        ([plain, again, taken], one, [(plain.after, None, again)]),
+        ([plain, again, taken], one, [({**one, "v": "7"}, None, again)]),
         ([taken, again, update], other, []),
-    ]:
-        images = [] if image is None else [(("1",), image)]
+    ]
+    for some, image, told in cases:
+        images: Images = [] if image is None else [(("1",), image)]
         assert list(unlogged(by_key(some), images, {"id", "up"})) == told
 
 
@@ -169,7 +173,7 @@ def _fields(message: Message) -> dict[str, Any]:
     return {name: getattr(message, name) for name in Message.__dataclass_fields__}
 
 
-class Told:
+class OneMiddle:
     """A history of one middle table."""
 
     def look(self) -> tuple[object, Mapping[TableId, Coordinate | None]]:
@@ -194,7 +198,7 @@ class Told:
 def test_what_stands_behind_a_marker_of_a_parent_waits_until_the_marker_is_settled() -> None:
     """Lost: a row that was inserted again took the place of the one that its children were found by."""
     plan = plan_of(plain_table())
-    layouts = Layouts(Told(), plan)
+    layouts = Layouts(OneMiddle(), plan)
     layouts.refresh()
     cascades = Cascades(plan, layouts, None, None, Migration("m", ()), None)  # type: ignore[arg-type]
 

@@ -124,7 +124,9 @@ class Family:
             if str(after["id"]) in self.rows[table]:
                 raise RefusedError
             self.rows[table][str(after["id"])] = after
-        for child, key in self._children[table] if before is not None else ():
+        if before is None:
+            return
+        for child, key in self._children[table]:
             self._cascade(child, key, before, after, depth)
 
     def _cascade(self, child: str, key: ForeignKey, before: Row, after: Row | None, depth: int) -> None:
