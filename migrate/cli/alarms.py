@@ -27,7 +27,7 @@ alarms = typer.Typer(
 
 @alarms.command("run")
 def run(context: typer.Context) -> None:
-    """Check every few seconds and send alarms, until SIGTERM or Ctrl-C. `migrate run` starts it if there are receivers."""
+    """Check every few seconds and send alarms, until SIGTERM or Ctrl-C. `migrate run` starts it where needed."""
     follow_parent()
     watch(context.obj.load("alarms"))
 
