@@ -1,4 +1,4 @@
-"""Hooks by phase (decision 0045): before it, where a failure stops it, and after it; facts are in their environment."""
+"""Hooks by phase: before it, where a failure stops it, and after it; facts are in their environment."""
 
 from __future__ import annotations
 
