@@ -1,4 +1,5 @@
 -- Rows in the middle of a chain that come again, change or go by statements before the marker that means them has come.
+-- flavours: mariadb
 -- tables: hd_p, hd_q, hd_g, hd_h, hd_m, hd_o, hd_t
 -- prepare
 CREATE TABLE hd_p (id INT PRIMARY KEY);
