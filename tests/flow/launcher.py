@@ -21,6 +21,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from tests.forked import Child
+from tests.waiting import SLOW
 
 if TYPE_CHECKING:
     from sandbox.demo.migration import Migration
@@ -31,7 +32,7 @@ def run_killed(migration: Migration, when: str, where: str, call: int, *argument
     with TemporaryDirectory() as directory:
         child = Child(f"migrate, killed {when} {where}", Path(directory, "log"), Path.cwd())
         child.start(command(migration, when, where, call, *arguments), migration.environment)
-        assert child.wait(120), (when, where, call, child.log_tail())
+        assert child.wait(SLOW), (when, where, call, child.log_tail())
         assert child.returncode == -signal.SIGKILL, (when, where, call, child.log_tail())
 
 
