@@ -67,7 +67,6 @@ class Cutover:
         """
         context, report, limits = self._context, self._report, self._context.settings.cutover
         report.rehearsed = rehearse
-        cutover_check.refuse_sharded_sources(context.plan)
         self._journal.hooks = self._hooks()
         with self._journal.part("check"):
             cutover_check.check(context)

@@ -9,13 +9,11 @@ from migrate.commands import foreign, preconditions
 from migrate.commands.cutover_context import CutoverContext
 from migrate.cutover import entered_side, lost_server, side_roles, whole_logs
 from migrate.cutover.catch_up import pass_up_to
-from migrate.model.errors import PreflightError, ServerError
+from migrate.model.errors import ServerError
 from migrate.publish.start_position import SourceEnd
 from migrate.settings import Settings
 from migrate.state.cutover import Direction
 from migrate.status import late_triggers, readiness
-from migrate.target import reverse_obstacles
-from migrate.target.routing import Plan
 from migrate.verify.catch_up import CatchUp
 from migrate.verify.recheck import hurrier
 
@@ -41,15 +39,6 @@ def check(context: CutoverContext) -> None:
     refuse_closed(context)
     context.blocks.probe()
     context.other_blocks.probe_ending()
-
-
-def refuse_sharded_sources(plan: Plan) -> None:
-    """Raise PreflightError where a switch would leave or enter servers that hold shards of one table."""
-    if groups := reverse_obstacles.unswitched(plan):
-        raise PreflightError(
-            f"group '{groups[0]}': the switch of sharded sources (`home`) is not there yet",
-            hint="`migrate cutover --rehearse` runs all but the switch; both streams, verification and rehearsal work",
-        )
 
 
 def refuse_closed(context: CutoverContext) -> None:

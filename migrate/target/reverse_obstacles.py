@@ -15,7 +15,7 @@ def obstacles(plan: Plan) -> Iterator[tuple[Table, str, str]]:
     for planned in plan.tables.values():
         if members[planned.group] > 1 and planned.home is None:
             why = "it shares its target tables with others, and where a row belongs at the sources is not told"
-            mend = "give the group the sources' own rule (`home`); without it, the group can be verified alone"
+            mend = "give the group the sources' own rule (`home`); without it, it can be verified, and not be cut over"
         elif planned.rows is not None:
             why = "only part of its rows belongs to the migration ('rows')"
             mend = "a part of a table can be verified, and not be cut over by `migrate cutover`"
@@ -31,11 +31,6 @@ def obstacles(plan: Plan) -> Iterator[tuple[Table, str, str]]:
         else:
             continue
         yield planned.table, why, mend
-
-
-def unswitched(plan: Plan) -> list[str]:
-    """Of a forward stream: the groups whose sources are sharded. They have a reverse stream, and no cutover yet."""
-    return sorted({one.group for one in plan.tables.values() if one.home is not None})
 
 
 def _unheld(planned: PlannedTable) -> tuple[str, ...]:

@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from migrate.commands.cutover_check import refuse_sharded_sources
 from migrate.cutover.reverse_settings import reversed_settings
-from migrate.model.errors import ConfigError, PreflightError
+from migrate.model.errors import ConfigError
 from migrate.model.message import Row
 from migrate.model.table import Column, Kind, Table, TableId
 from migrate.settings import Settings, parse
@@ -255,13 +254,6 @@ def test_the_rule_of_the_targets_is_that_of_the_servers_that_are_read_now() -> N
         "ds_0": ("main", "shop"),
         "ds_1": ("second", "shop"),
     }
-
-
-def test_the_switch_of_sharded_sources_is_refused_by_the_groups_name() -> None:
-    with pytest.raises(PreflightError, match="group 'orders': the switch of sharded sources"):
-        refuse_sharded_sources(sharded()[1])
-    settings = configured()
-    refuse_sharded_sources(Plan(settings, tables()))
 
 
 def test_sharded_sources_without_their_rule_have_no_reverse_stream() -> None:

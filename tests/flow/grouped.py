@@ -155,6 +155,15 @@ class Grouped:
                         found.append(f"different {row[0]}: {row} against {expected}")
         return found + [f"missing {key}" for key in wanted]
 
+    def astray(self) -> list[int]:
+        """Keys of rows at a source that belong to the other one."""
+        where = "user_id DIV 2 % 2 <>"
+        return [
+            int(key)
+            for number, server in enumerate(self.sources)
+            for (key,) in server.query(f"SELECT id FROM {self.database}.orders WHERE {where} {number}")
+        ]
+
 
 class Mover(threading.Thread):
     """Inserts, updates and deletes rows, and moves them to another shard, to another key, or to the other source: the

@@ -84,11 +84,12 @@ def test_rows_that_move_while_they_are_copied_and_a_publisher_dies_end_where_the
         assert (table["differences"], table["rows"]) == (0, table["target_rows"])
 
 
-def test_a_cutover_of_sharded_sources_is_rehearsed_once_both_streams_run(
+def test_sharded_sources_are_left_entered_again_and_left_again_with_every_row_where_it_belongs(
     box: Sandbox, kafka: KafkaBroker, tmp_path: Path
 ) -> None:
     more = "cutover: {stop: read_only, wait_seconds: 0.5, freeze_seconds: 20, max_lag_seconds: 30}\n"
     with closing(Grouped(box, kafka, tmp_path, unique("homeback"), more, home=True)) as group:
+        group.migration.config.write_text(group.migration.config.read_text().replace("{seconds: 2}", "{seconds: 8}"))
         for source in (0, 1):
             group.fill(source, 500)
         migration = group.migration
@@ -101,4 +102,36 @@ def test_a_cutover_of_sharded_sources_is_rehearsed_once_both_streams_run(
         group.child("back", "--reverse", "run")
         ask("--reverse", "drain", "--timeout", "180")
         ask("verify")  # of what both publishers read
-        ask("cutover", "--rehearse")
+        try:
+            ask("cutover", "--rehearse")
+            assert set(ask("cutover")["ends"]) == {"source", "second"}
+            assert ask("status")["stage"] == "switched"
+            # Of source 0: row 2 changes, row 4 moves to source 1, row 6 goes; row 3 of source 1 moves to source 0.
+            group.at_target(1, "UPDATE orders_0 SET value = -2 WHERE id = 2", "DELETE FROM orders_0 WHERE id = 6")
+            group.at_target(0, "UPDATE orders_0 SET user_id = 2, value = -4 WHERE id = 4")
+            for number in (0, 1):
+                group.at_target(number, "UPDATE orders_1 SET user_id = user_id ^ 2, value = -3 WHERE id IN (3, 5)")
+            group.at_target(0, "INSERT INTO orders_1 VALUES (9001, 4, 1, 'new'), (9003, 6, 1, 'new')")
+            ask("--reverse", "drain", "--timeout", "180")
+            assert group.differences() == []
+            assert group.astray() == []
+            moved = f"SELECT id, value FROM {group.database}.orders WHERE id IN (2, 3, 4, 5, 6, 9001, 9003) ORDER BY id"
+            assert group.sources[0].query(moved) == ((2, -2), (3, -3), (5, -3), (9001, 1))
+            assert group.sources[1].query(moved) == ((4, -4), (9003, 1))
+
+            do("rollback")
+            assert ask("status")["stage"] == "reversed"
+            movers = [group.mover(range(2 + first, 300, 23)) for first in (0, 7)]
+            wait(lambda: all(mover.moves > 20 for mover in movers), "rows to move again")
+            for mover in movers:
+                mover.stop()
+            group.drain()
+            assert group.differences() == []
+            ask("verify")
+            ask("cutover")
+            group.at_target(0, "DELETE FROM orders_1 WHERE id = 9001")
+            ask("--reverse", "drain", "--timeout", "180")
+            assert (group.differences(), group.astray()) == ([], [])
+        finally:
+            for server in {*group.sources, group.target}:
+                server.execute("SET GLOBAL read_only = 0")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from migrate.preflight.result import Result, Verdict
-from migrate.target.reverse_obstacles import obstacles, unswitched
+from migrate.target.reverse_obstacles import obstacles
 from migrate.target.routing import Plan
 
 
@@ -18,16 +18,6 @@ def check(plan: Plan) -> list[Result]:
             mend,
         )
         for table, why, mend in obstacles(plan)
-    ]
-    found += [
-        Result(
-            "reverse stream",
-            f"group '{group}'",
-            Verdict.NOTE,
-            f"`migrate cutover` will refuse group '{group}': the switch of sharded sources (`home`) is not there yet",
-            "the group can be migrated, verified and rehearsed",
-        )
-        for group in unswitched(plan)
     ]
     return found or [
         Result("reverse stream", "tables", Verdict.PASS, "after a cutover every table has a reverse stream")
