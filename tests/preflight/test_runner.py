@@ -86,7 +86,7 @@ def test_a_target_that_is_away_costs_its_own_checks_alone() -> None:
     known.away = {"target 't0'"}
     assert named(known, At.TARGET, "t0", CHECKS) == []
     assert named(known, At.TARGET, "t1", BEYOND_INIT)[-len(_OF_TARGETS) :] == _OF_TARGETS
-    assert named(known, At.HERE, "", BEYOND_INIT)[-4:] == ["counters", "space", "space", "web"]
+    assert named(known, At.HERE, "", BEYOND_INIT)[-5:] == ["counters", "space", "space", "web", "encryption"]
 
 
 def test_a_source_whose_tables_cannot_be_listed_is_asked_for_nothing_else() -> None:
@@ -98,13 +98,13 @@ def test_a_table_that_cannot_be_read_costs_its_own_checks_alone() -> None:
     first, later = (named(known, At.SOURCE, "s", checks) for checks in (FOR_INIT, BEYOND_INIT))
     assert [one for one in first if one.endswith((".t", ".u"))] == ["table shop.t", "table shop.u", "generated shop.u"]
     of_tables = [one for one in later if one.endswith((".t", ".u"))]
-    assert of_tables == [f"{check} shop.u" for check in ("space", "counters", "sharding", "trial")]
+    assert of_tables == [f"{check} shop.u" for check in ("space", "counters", "sharding", "misplaced", "table", "trial")]
 
 
 def test_without_a_plan_what_needs_none_still_runs() -> None:
     known = chosen(KnownFacts(settings()))
     assert named(known, At.TARGET, "t0", CHECKS) == ["target", "session", "writable", "durability", "loading"]
-    assert named(known, At.HERE, "", CHECKS) == ["table", "sharding", "space", "web"]
+    assert named(known, At.HERE, "", CHECKS) == ["table", "sharding", "space", "web", "encryption"]
     assert named(known, At.SOURCE, "s", BEYOND_INIT) == []
 
 
