@@ -213,9 +213,8 @@ class WriteBlocks:
             )
         needless: Collection[str] = ()
         if block.method == "read_only":
-            server.end_statement(
-                read_only.CLOSE
-            )  # one that still waits, of a process that was killed, would come after
+            # One that still waits, of a process that was killed, would come after.
+            server.end_statement(read_only.CLOSE)
             needless = () if read_only.is_on(server) else block.ending
         elif block.method == "revoke":  # which may have been refused, as the GRANT would be
             for back in block.ending:  # one that still waits, as for a backup

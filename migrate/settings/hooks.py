@@ -10,24 +10,22 @@ Hook = tuple[str, ...]
 """An executable and its arguments; () is none."""
 
 
-class Before(Section):
+class _OfPhases(Section):
     copy_: Hook = Field(default=(), alias="copy")
     verify: Hook = ()
     cutover: Hook = ()
     rollback: Hook = ()
     finish: Hook = ()
+
+
+class Before(_OfPhases):
     step: Hook = ()
     """Each step of a cutover or a rollback, up to the switch."""
 
 
-class After(Section):
+class After(_OfPhases):
     """Also where the phase failed, but for `step`."""
 
-    copy_: Hook = Field(default=(), alias="copy")
-    verify: Hook = ()
-    cutover: Hook = ()
-    rollback: Hook = ()
-    finish: Hook = ()
     step: Hook = ()
     """Each step of a cutover or a rollback, but for the switch."""
 

@@ -15,6 +15,7 @@ from sandbox.broker import KafkaBroker
 from sandbox.database import DatabaseServer
 from sandbox.stack import Sandbox
 from tests.forked import Child, Migration
+from tests.waiting import until
 
 COLUMNS = "id BIGINT NOT NULL PRIMARY KEY, user_id INT NOT NULL, value BIGINT NOT NULL, note VARCHAR(40) NOT NULL"
 TABLES = 2
@@ -111,6 +112,15 @@ class Grouped:
 
     def drain(self) -> None:
         self.migration.ask("drain", "--timeout", "180")
+
+    def drain_behind_a_kill(self, movers: Sequence[Mover]) -> None:
+        """Kill the publisher of the second source while rows move, have more of them move, stop, and drain."""
+        before = [mover.moves for mover in movers]
+        self.migration.kill("second")
+        until(lambda: all(mover.moves > was + 60 for mover, was in zip(movers, before, strict=True)), "more moves")
+        for mover in movers:
+            mover.stop()
+        self.drain()
 
     def close(self) -> None:
         for writer in self._writers:

@@ -35,12 +35,7 @@ def test_rows_moved_between_two_sources_while_they_are_copied_and_a_publisher_di
         assert len(copied["tables"]) == 2
         shown = migration.ask("status")["tables"]
         assert shown == {f"{source}/{group.database}.orders": "copied" for source in ("source", "second")}
-        before = [mover.moves for mover in movers]
-        migration.kill("second")
-        wait(lambda: all(mover.moves > was + 60 for mover, was in zip(movers, before, strict=True)), "more moves")
-        for mover in movers:
-            mover.stop()
-        group.drain()
+        group.drain_behind_a_kill(movers)
         assert group.differences() == []
         certificate = migration.ask("verify")
         (table,) = certificate["tables"]

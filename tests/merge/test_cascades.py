@@ -3,7 +3,7 @@ the children of the rows that they are about."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -16,11 +16,12 @@ from migrate.model.change import Change
 from migrate.model.coordinate import Coordinate
 from migrate.model.message import CASCADE, Message, Op, Received, Row, decode, encode
 from migrate.model.partition import Partition
-from migrate.model.table import Table, TableId
+from migrate.model.table import Table
 from migrate.mysql.foreign_keys import ForeignKey
 from migrate.state.migration import Migration
 from migrate.target.cascades import Pair, changed, handed_on, markers, pairs_of, values_of
 from tests.helpers import int_column, plain_table, plan_of
+from tests.merge.history import KeysAlone
 
 BOTH = ForeignKey("k", ("p", "q"), ("shop", "parent"), ("a", "b"), "CASCADE", "SET NULL")
 KEY = ForeignKey("k", ("shard",), ("shop", "parent"), ("id",), "CASCADE", "CASCADE")
@@ -173,32 +174,14 @@ def _fields(message: Message) -> dict[str, Any]:
     return {name: getattr(message, name) for name in Message.__dataclass_fields__}
 
 
-class OneMiddle:
-    """A history of one middle table."""
-
-    def look(self) -> tuple[object, Mapping[TableId, Coordinate | None]]:
-        return 1, {}
-
-    def rules(self) -> Mapping[TableId, str]:
-        return {}
-
-    def begun(self, ids: Collection[TableId]) -> Collection[TableId]:
-        return ids
-
-    def reach(self, source: str) -> tuple[int, int] | None:
-        return 9, 9
-
-    def versions(self) -> Mapping[TableId, Sequence[tuple[Coordinate, Table]]]:
-        return {}
-
-    def foreign_keys(self) -> Mapping[TableId, Sequence[ForeignKey]]:
-        return {("s", "shop", "t"): [ForeignKey("up", ("v",), ("shop", "t"), ("id",), "CASCADE")]}
+ONE_MIDDLE = KeysAlone({("s", "shop", "t"): [ForeignKey("up", ("v",), ("shop", "t"), ("id",), "CASCADE")]})
+"""A history of one middle table."""
 
 
 def test_what_stands_behind_a_marker_of_a_parent_waits_until_the_marker_is_settled() -> None:
     """Lost: a row that was inserted again took the place of the one that its children were found by."""
     plan = plan_of(plain_table())
-    layouts = Layouts(OneMiddle(), plan)
+    layouts = Layouts(ONE_MIDDLE, plan)
     layouts.refresh()
     cascades = Cascades(plan, layouts, None, None, Migration("m", ()), None)  # type: ignore[arg-type]
 

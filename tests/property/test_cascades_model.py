@@ -8,7 +8,7 @@ the source, its foreign keys, the topic, and the target, which is a dict.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -18,43 +18,17 @@ from migrate.merge.marker_effect import Images
 from migrate.merge.owned import OwnedPartition
 from migrate.merge.shares import Folded, Share
 from migrate.model.change import Key
-from migrate.model.coordinate import Coordinate
 from migrate.model.message import Message, Received, Row, decode, encode
-from migrate.model.table import Table, TableId
-from migrate.mysql.foreign_keys import ForeignKey
+from migrate.model.table import TableId
 from migrate.state.record import Partition
 from migrate.target.cascades import Values
 from migrate.target.reached import Claim
 from migrate.target.routing import PlannedTable
+from tests.merge.history import KeysAlone
 from tests.merge.steps import Steps
 from tests.property.family import MIGRATION, PARTITIONS, TABLES, Family, Publisher, Rows, a_family, plan
 
 PLAN = plan()
-
-
-class Told:
-    """A schema history."""
-
-    def __init__(self, family: Family) -> None:
-        self._keys = {TABLES[name].id: [*keys] for name, keys in family.keys.items() if keys}
-
-    def look(self) -> tuple[object, Mapping[TableId, Coordinate | None]]:
-        return 1, {}
-
-    def rules(self) -> Mapping[TableId, str]:
-        return {}
-
-    def begun(self, ids: Collection[TableId]) -> Collection[TableId]:
-        return ids
-
-    def reach(self, source: str) -> tuple[int, int] | None:
-        return 9, 9
-
-    def versions(self) -> Mapping[TableId, Sequence[tuple[Coordinate, Table]]]:
-        return {}
-
-    def foreign_keys(self) -> Mapping[TableId, Sequence[ForeignKey]]:
-        return self._keys
 
 
 class World:
@@ -68,7 +42,7 @@ class World:
         self.next = [0] * PARTITIONS
         self.rows: Rows = {name: dict(rows) for name, rows in family.history[0].items()}
         self.waiting: list[Message] = []
-        self.steps = Steps(PLAN, Told(family))
+        self.steps = Steps(PLAN, KeysAlone({TABLES[name].id: keys for name, keys in family.keys.items() if keys}))
         self.cascades = Cascades(PLAN, self.steps.layouts, self, None, MIGRATION, self)  # type: ignore[arg-type]
         self.cascades._rows = self  # type: ignore[assignment]
         self.owned = [
