@@ -59,11 +59,14 @@ class LagWatch(threading.Thread):
 class Demo:
     """The steps, one method each, so that a test can put something between them."""
 
-    def __init__(self, box: Sandbox, directory: Path, orders: int = 200_000, writers: int = 2) -> None:
+    def __init__(
+        self, box: Sandbox, directory: Path, orders: int = 200_000, writers: int = 2, pause: float = 0.002
+    ) -> None:
+        """pause: seconds after each change of a writer."""
         self.box = box
         self.migration = Migration(box, directory, config.text(box, directory))
         self._orders = orders
-        self._writers = [Writer(box.source, seed) for seed in range(1, writers + 1)]
+        self._writers = [Writer(box.source, seed, pause) for seed in range(1, writers + 1)]
         self._lag: LagWatch | None = None
         self._write_seconds = 0.0
 

@@ -105,7 +105,8 @@ class Writer(threading.Thread):
 
     Every change carries a number used once and appends it to `history`. A transaction without an answer may or may not
     be there: its keys are `unsure` until they are written again. `rows`: changes in a transaction, at most. `pause`:
-    seconds after each transaction, for each row.
+    seconds after each transaction, for each row, while a test waits for writes; else ten times as many, as everything
+    that is written has to be brought and compared.
     """
 
     def __init__(
@@ -122,6 +123,7 @@ class Writer(threading.Thread):
         self.history: dict[int, list[int]] = {}  # key → acknowledged numbers of its row, in order; empty: deleted
         self.unsure: set[int] = set()
         self.writes = 0  # transactions that were acknowledged
+        self._hurry = threading.Event()
 
     def run(self) -> None:
         while not self._stop_asked.is_set():
@@ -129,11 +131,13 @@ class Writer(threading.Thread):
                 while not self._stop_asked.is_set():
                     self._write(connection)
                     time.sleep(self._pause)
+                    self._hurry.wait(9 * self._pause)
             self._stop_asked.wait(0.1)
 
     def end(self) -> None:
         """Write no more, and do not wait for an answer."""
         self._stop_asked.set()
+        self._hurry.set()
 
     def stop(self) -> None:
         self.end()
@@ -143,7 +147,11 @@ class Writer(threading.Thread):
     def wait_for(self, writes: int) -> None:
         """Until that many more transactions were acknowledged."""
         wanted = self.writes + writes
-        wait(lambda: self.writes >= wanted, f"{writes} more writes")
+        self._hurry.set()
+        try:
+            wait(lambda: self.writes >= wanted, f"{writes} more writes")
+        finally:
+            self._hurry.clear()
 
     def _write(self, connection: Any) -> None:
         statements: list[str] = []

@@ -27,7 +27,7 @@ def demo_box(flavour: Flavour) -> Iterator[Sandbox]:
 @pytest.fixture(scope="module")
 def demo(demo_box: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
     """A demo after its copy, its writers and its drain, with every process killed once meanwhile."""
-    made = Demo(demo_box, Path(tmp_path_factory.mktemp("demo")), _ORDERS)
+    made = Demo(demo_box, Path(tmp_path_factory.mktemp("demo")), _ORDERS, pause=0.02)
     made.load()
     made.prepare()
     try:

@@ -103,18 +103,19 @@ def read_only(world: World) -> Iterator[None]:
 @contextmanager
 def without_room(world: World) -> Iterator[None]:
     """Others have all the sessions that the server allows."""
-    with (
-        closing(world.faulty.connect()) as admin,
-        globally(world.faulty, "max_connections", 10),
-        ExitStack() as others,
-    ):
+    with closing(world.faulty.connect()) as session, session.cursor() as admin, ExitStack() as others:
+        admin.execute("SELECT @@GLOBAL.max_connections")
+        before = admin.fetchall()[0][0]
+        # in this session: for a while after the others have left the server has no room for a new one
+        others.callback(admin.execute, f"SET GLOBAL max_connections = {before}")
+        admin.execute("SET GLOBAL max_connections = 10")
         with suppress(pymysql.OperationalError):
             for _ in range(11):
                 others.enter_context(closing(world.faulty.connect()))
-        with admin.cursor() as cursor:
-            cursor.execute("SELECT ID FROM information_schema.PROCESSLIST WHERE USER = %s", [world.user])
-            for (session,) in cursor.fetchall():
-                cursor.execute(f"KILL {session}")
+        admin.execute("SELECT ID FROM information_schema.PROCESSLIST WHERE USER = %s", [world.user])
+        for (ours,) in admin.fetchall():
+            with suppress(pymysql.OperationalError):  # it has just ended by itself
+                admin.execute(f"KILL {ours}")
         with suppress(pymysql.OperationalError):
             for _ in range(11):
                 others.enter_context(closing(world.faulty.connect()))
