@@ -56,7 +56,7 @@ test: servers ## run the suite on real servers, without the flows that take long
 
 # Their files alone: to collect all of the suite takes each process longer than some of these flows.
 test-long: servers ## run the flows that take longest, those that matter most first
-	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile $(ORDER) --durations=25 -m long $(shell grep -rlE 'mark\.long\b' --include='test_*.py' tests)
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile $(ORDER) --durations=25 -rs $(UNTIL:%=--begin-until=%) -m long $(shell grep -rlE 'mark\.long\b' --include='test_*.py' tests)
 
 test-all: servers ## both, with every whole flow on both database servers; three times as long
 	ALL=1 $(BIN)/python -m pytest -n $(JOBS) --dist loadfile --durations=25

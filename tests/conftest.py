@@ -7,6 +7,7 @@ Tests share them, so each uses databases and topics of its own.
 """
 
 import os
+import time
 import zlib
 from collections.abc import Generator, Iterator
 from contextlib import suppress
@@ -115,6 +116,22 @@ settings.register_profile("suite", derandomize=True, deadline=None)
 settings.register_profile("fuzz", deadline=None, print_blob=True)
 settings.load_profile("fuzz" if os.environ.get("FUZZ") else "suite")
 FLAVOURS = [Flavour(name) for name in os.environ.get("FLAVOURS", "mariadb,mysql").split(",")]
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--begin-until",
+        type=int,
+        metavar="TIME",
+        help="begin no test after this second of the Unix epoch; each that is left out is named at the end",
+    )
+
+
+@pytest.hookimpl(tryfirst=True)  # before a server is started for it
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    until = item.config.getoption("--begin-until")
+    if until is not None and time.time() > until:
+        pytest.skip(f"not begun, the time is used up: {item.nodeid}")
 
 
 @pytest.hookimpl(wrapper=True)
