@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Sequence
 
+from migrate.cutover import privileges
 from migrate.cutover.left_server import LeftServer
 from migrate.model.errors import PreflightError
 from migrate.mysql.grants import GRANT, covers
@@ -42,7 +43,8 @@ def refuse_open(server: LeftServer, accounts: Sequence[str], databases: Collecti
             hint="find out who changes these accounts, and try again",
         )
     comers = refuse_others(server, accounts, databases)
-    if left := server.may_write({*comers, *server.roles_of(comers), *server.roles_of_all()}, databases):
+    held_by = {*comers, *privileges.roles_of(server, comers), *privileges.roles_of_all(server)}
+    if left := privileges.may_write(server, held_by, databases):
         raise PreflightError(
             f"'{server.name}': accounts that are to be stopped can still write, by the server's tables of privileges:"
             f" {'; '.join(left)}",
@@ -55,19 +57,19 @@ def refuse_others(server: LeftServer, accounts: Sequence[str], databases: Collec
     that is not named or that all accounts have, or by coming as an account of the same name at another host. Raises
     ServerError. Returns who comes as one of them, as (user, host)."""
     known = {named(text) for text in accounts}
-    comers = known | {*server.members([*known])}
-    comers |= server.alike(user for user, _ in comers)
+    comers = known | {*privileges.members(server, [*known])}
+    comers |= privileges.alike(server, {user for user, _ in comers})
     problems = [
         (f"{_written(*one)} may write too, which is not among cutover.accounts", f"name {'@'.join(one)} there")
         for one in sorted(comers - known)
         if _writes_of(server, _written(*one), databases)
     ]
-    of_all = server.roles_of_all()
+    of_all = privileges.roles_of_all(server)
     for role in sorted(of_all):
         if _writes_of(server, _written(*role), databases):
             way = f"take that from {_written(*role)}, and grant the accounts what they write themselves"
             problems.append((f"every account may write by the role {_written(*role)}", way))
-    for role, member in sorted(server.roles_of(comers).items()):
+    for role, member in sorted(privileges.roles_of(server, comers).items()):
         if role not in known | of_all and _writes_of(server, _written(*role), databases):
             way = f"name {'@'.join(role)} in cutover.accounts" if role[1] else "grant the account what it writes itself"
             problems.append((f"{_written(*member)} may write by its role {_written(*role)} too", way))

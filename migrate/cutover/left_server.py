@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-import re
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -15,7 +14,6 @@ import pymysql
 
 from migrate.cutover import metadata_locks
 from migrate.model.errors import ServerError
-from migrate.mysql.capabilities import Capability, can
 from migrate.mysql.catalog import place, server_facts
 from migrate.mysql.connection import Connection, connect
 from migrate.mysql.errors import LOCK_WAIT, explained, number, text
@@ -28,9 +26,6 @@ _One = TypeVar("_One")
 _Outcome = TypeVar("_Outcome")
 _NO_SUCH_THREAD = 1094
 _END_SECONDS = 10.0
-_PUBLIC = ("PUBLIC", "")
-_NAME = "`(?:[^`]|``)*`|'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|[^@,\\s]+"
-_ROLE = re.compile(rf"({_NAME})(?:@({_NAME}))?")
 _AFTER_SERVER = 1.0  # seconds, as the server's own end of a wait says why
 
 
@@ -163,88 +158,15 @@ class LeftServer:
 
     def sessions_of(self, accounts: Sequence[tuple[str, str]]) -> list[OtherSession]:
         """Sessions of accounts, as (user, host)."""
-        names = ", ".join(f"'{_escaped(user)}'" for user, _ in accounts)
+        names = ", ".join(f"'{escaped(user)}'" for user, _ in accounts)
         statement = f"SELECT ID, USER, HOST, TIME FROM information_schema.PROCESSLIST WHERE USER IN ({names})"
         return [session for row in self.query(statement) if (session := _session(row)).id not in self._own()]
-
-    def members(self, accounts: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
-        """Accounts that may act as these, where these are roles of a MySQL server."""
-        if self.acts.flavour == "mariadb" or not can(self.acts, Capability.ROLES):
-            return []  # MariaDB's roles have no host, and are no accounts here
-        edges = self.query("SELECT FROM_USER, FROM_HOST, TO_USER, TO_HOST FROM mysql.role_edges")
-        found: list[tuple[str, str]] = []
-        of = {*accounts}
-        while of:
-            of = {(str(to), str(at)) for user, host, to, at in edges if (user, host) in of} - {*found}
-            found += sorted(of)
-        return found
-
-    def alike(self, users: Iterable[str]) -> set[tuple[str, str]]:
-        """All accounts, as (user, host), of these names; a role of MariaDB is none."""
-        names = ", ".join(f"'{_escaped(user)}'" for user in users)
-        rows = self.query(f"SELECT User, Host FROM mysql.user WHERE User IN ({names}) AND Host <> ''")
-        return {(str(user), str(host)) for user, host in rows}
-
-    def roles_of_all(self) -> set[tuple[str, str]]:
-        """The roles that every account has without a grant of it, as `roles_of` names them.
-
-        MariaDB knowledge base, "GRANT", "TO PUBLIC"; MySQL 8.4 manual, "mandatory_roles".
-        """
-        if not can(self.acts, Capability.ROLES):
-            return set()
-        if self.acts.flavour == "mariadb":  # whose PUBLIC is there once something was granted to it
-            found = {_PUBLIC} if self.query("SELECT 1 FROM mysql.user WHERE User = 'PUBLIC' AND Host = ''") else set()
-        else:
-            ((text_,),) = self.query("SELECT @@GLOBAL.mandatory_roles")
-            found = {_role(one) for one in _ROLE.finditer(str(text_ or ""))}
-        return found | {*self.roles_of(found)}
-
-    def roles_of(self, accounts: Collection[tuple[str, str]]) -> dict[tuple[str, str], tuple[str, str]]:
-        """The roles that these accounts may act by, each with one that has it; (role, "") on MariaDB."""
-        if not can(self.acts, Capability.ROLES):
-            return {}
-        if self.acts.flavour == "mariadb":
-            rows = self.query("SELECT Role, '', User, Host FROM mysql.roles_mapping")
-        else:
-            rows = self.query("SELECT FROM_USER, FROM_HOST, TO_USER, TO_HOST FROM mysql.role_edges")
-        edges = [((str(role), str(at)), (str(to), str(host))) for role, at, to, host in rows]
-        found: dict[tuple[str, str], tuple[str, str]] = {}
-        of = {*accounts}
-        while of:
-            more = {role: to for role, to in edges if to in of and role not in found}
-            found |= more
-            of = {*more}
-        return found
-
-    def may_write(self, accounts: Collection[tuple[str, str]], databases: Collection[str]) -> list[str]:
-        """What these accounts and roles, as (user, host), may write in databases, "'user'@'host' on WHAT", by the
-        tables in which the server keeps its privileges: no grant is read as text, the server matches the names.
-
-        MySQL manual and MariaDB knowledge base, "INFORMATION_SCHEMA SCHEMA_PRIVILEGES Table" and those beside it. Shows
-        others' privileges to who may read the database `mysql`.
-        """
-        holders_ = {f"'{user}'@'{host}'" for user, host in accounts}
-        names = [f"'{_escaped(name)}'" for name in sorted(databases)]
-        ((folds,),) = self.query("SELECT @@GLOBAL.lower_case_table_names")  # these tables compare as if it always did
-        schema = "TABLE_SCHEMA" if str(folds) != "0" else "CONVERT(TABLE_SCHEMA USING utf8mb4) COLLATE utf8mb4_bin"
-        like = " OR ".join(f"{name} LIKE {schema}" for name in names)
-        of = "PRIVILEGE_TYPE IN ('INSERT', 'UPDATE', 'DELETE')"
-        single = f"{of} AND {schema} IN ({', '.join(names)})"
-        rows = self.query(
-            f"SELECT GRANTEE, '*.*' FROM information_schema.USER_PRIVILEGES WHERE {of}"
-            f" UNION SELECT GRANTEE, TABLE_SCHEMA FROM information_schema.SCHEMA_PRIVILEGES WHERE {of} AND ({like})"
-            f" UNION SELECT GRANTEE, CONCAT_WS('.', TABLE_SCHEMA, TABLE_NAME) FROM"
-            f" information_schema.TABLE_PRIVILEGES WHERE {single}"
-            f" UNION SELECT GRANTEE, CONCAT_WS('.', TABLE_SCHEMA, TABLE_NAME) FROM"
-            f" information_schema.COLUMN_PRIVILEGES WHERE {single}"
-        )
-        return sorted(f"{holder} on {what}" for holder, what in rows if str(holder) in holders_)
 
     def end_statement(self, statement: str) -> None:
         """End sessions that run exactly this statement, and wait until none does. Raises ServerError."""
         waiting = (
             "SELECT ID, USER, HOST, TIME FROM information_schema.PROCESSLIST"
-            f" WHERE INFO = '{_escaped(statement)}' AND ID <> CONNECTION_ID()"
+            f" WHERE INFO = '{escaped(statement)}' AND ID <> CONNECTION_ID()"
         )
 
         def none() -> bool:
@@ -339,14 +261,6 @@ def _session(row: Sequence[object]) -> OtherSession:
     return OtherSession(int(str(number_)), str(user), str(host).rsplit(":", 1)[0], int(str(seconds or 0)))
 
 
-def _role(found: re.Match[str]) -> tuple[str, str]:
-    return _unquoted(found[1]), _unquoted(found[2] or "%")
-
-
-def _unquoted(name: str) -> str:
-    mark = name[0]
-    return name[1:-1].replace(mark * 2, mark) if mark in "`'\"" else name
-
-
-def _escaped(text: str) -> str:
+def escaped(text: str) -> str:
+    """What stands between single quotes in a statement."""
     return text.replace("\\", "\\\\").replace("'", "''")

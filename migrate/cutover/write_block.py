@@ -12,7 +12,7 @@ from functools import partial
 import sqlalchemy as sa
 import structlog
 
-from migrate.cutover import account_grants, exempt_accounts, hook, read_only
+from migrate.cutover import account_grants, exempt_accounts, hook, privileges, read_only
 from migrate.cutover.left_server import LeftServer, OtherSession, settled, side_by_side
 from migrate.model.errors import MigrateError, PreflightError, ServerError
 from migrate.mysql.errors import LOCK_WAIT, number
@@ -289,7 +289,7 @@ class WriteBlocks:
                 raise ServerError(error.message, hint=_BACKUP if waited else error.hint) from error.__cause__
         accounts = [account_grants.named(text) for text in self._cutover.accounts]
         # REVOKE does not reach what a session may do in the database it has chosen, nor an open transaction.
-        self.end(server, server.sessions_of([*accounts, *server.members(accounts)]))
+        self.end(server, server.sessions_of([*accounts, *privileges.members(server, accounts)]))
         account_grants.refuse_open(server, *self._of(server))
 
     def _of(self, server: LeftServer) -> tuple[Sequence[str], Collection[str]]:

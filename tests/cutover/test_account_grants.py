@@ -12,6 +12,7 @@ from typing import Any
 import pymysql
 import pytest
 
+from migrate.cutover import privileges
 from migrate.cutover.account_grants import grants
 from migrate.cutover.left_server import LeftServer
 from migrate.model.errors import PreflightError, ServerError
@@ -226,9 +227,9 @@ def test_writes_to_databases_with_any_name_are_taken_and_given_back(box: Sandbox
         with closing(LeftServer(Source.model_validate({"name": "main", **address(server)}), "source")) as ours:
             taken, back = grants(ours, [f"{user}@%"], names)
             assert len(taken) == len(back) == len(names) + 1
-            assert len(ours.may_write([(user, "%")], names)) == len(names) + 1
+            assert len(privileges.may_write(ours, [(user, "%")], names)) == len(names) + 1
             server.execute(*taken)
-            assert ours.may_write([(user, "%")], names) == []
+            assert privileges.may_write(ours, [(user, "%")], names) == []
             left = " ".join(str(line) for (line,) in server.query(f"SHOW GRANTS FOR '{user}'@'%'"))
             assert not any(word in left for word in ("INSERT", "UPDATE", "DELETE")), left
             server.execute(*back)
