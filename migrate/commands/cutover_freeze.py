@@ -19,7 +19,7 @@ from migrate.cutover.left_server import OtherSession
 from migrate.cutover.lock import still_at
 from migrate.model.errors import ServerError
 from migrate.publish.start_position import SourceEnd
-from migrate.state import compared, cutover, position, record, switch
+from migrate.state import compared, consumed_total, cutover, position, switch
 from migrate.state.compared import Because
 from migrate.state.cutover import Outcome, StepState
 from migrate.state.switch import Writes
@@ -139,7 +139,7 @@ class Freeze:
             compared.forget(connection, name, Because.WITHOUT, ", ".join(sorted(context.without)))
         else:
             for one in (context.stream.name, context.other.name):
-                compared.note(connection, one, record.prefixes(connection, one))
+                compared.note(connection, one, consumed_total.prefixes(connection, one))
         for server, upto in lost_server.delivered(connection, context.stream, context.without).items():
             cutover.write(connection, name, run, f"without {server}", StepState.DONE, upto)
 

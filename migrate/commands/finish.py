@@ -24,7 +24,7 @@ from migrate.mysql.errors import ACCESS_DENIED, explained, number
 from migrate.mysql.quoting import quote
 from migrate.mysql.quoting import table as full_name
 from migrate.settings import Settings, Source, Target
-from migrate.state import cutover, database, finished, foreign, lease, record, switch
+from migrate.state import consumed_total, cutover, database, finished, foreign, lease, switch
 from migrate.state import migration as migrations
 from migrate.state.cutover import Block
 from migrate.state.switch import Side
@@ -215,12 +215,12 @@ def _refuse_unread(there: _Stream, state: sa.Engine) -> None:
     name, unread = there.settings.name, 0
     with state.connect() as connection:
         known = migrations.get(connection, name, finished=True)
-        totals = record.totals(connection, name)
+        totals = consumed_total.totals(connection, name)
     with closing(PartitionReader(there.settings.kafka, f"{there.settings.group}.finish")) as reader:
         for partition in known.partitions:
             with suppress(NoSuchTopic):
                 _, end = reader.bounds(known.topic_names[partition.topic_id], partition.number)
-                unread += max(0, end - totals.get(partition, record.ConsumedTotal()).next_offset)
+                unread += max(0, end - totals.get(partition, consumed_total.ConsumedTotal()).next_offset)
     if unread:
         raise PreflightError(
             f"{counted(unread, 'message')} of changes at the sources never came to the targets",

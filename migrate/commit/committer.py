@@ -17,8 +17,8 @@ from migrate.kafka.reader import PartitionReader
 from migrate.metrics import shared
 from migrate.model import process_names
 from migrate.settings import Settings
+from migrate.state import consumed_total, record
 from migrate.state import migration as migrations
-from migrate.state import record
 from migrate.state.database import in_transaction
 from migrate.state.lease import Leases
 from migrate.state.record import Partition
@@ -82,7 +82,7 @@ class Committer:
         """
         self._marked.clear()
         totals = in_transaction(
-            self._state, lambda connection: record.totals(connection, self._settings.name), self._stop
+            self._state, lambda connection: consumed_total.totals(connection, self._settings.name), self._stop
         )
         self._commit({partition: total.next_offset for partition, total in totals.items()})
 

@@ -12,7 +12,7 @@ from migrate.cutover.left_server import settled
 from migrate.model.errors import PreflightError, ServerError
 from migrate.model.words import counted
 from migrate.settings import Cutover, Settings
-from migrate.state import compared, phase, record
+from migrate.state import compared, consumed_total, phase
 from migrate.state.phase import Phase
 from migrate.target.routing import Plan
 from migrate.verify.catch_up import CatchUp
@@ -61,7 +61,7 @@ class StreamComparison:
         for _ in range(_ROUNDS):
             self._hurry(self._wait_seconds)
             with self._state.connect() as connection:
-                ends = record.prefixes(connection, self._name)
+                ends = consumed_total.prefixes(connection, self._name)
             keys = self._changed.read(self._offsets, ends)
             keys.merge(self._moving)
             self._say(f"{counted(len(keys), 'key')} changed since they were compared last")
@@ -102,7 +102,7 @@ class StreamComparison:
 
     def _left(self) -> KeysByTable:
         with self._state.connect() as connection:
-            ends = record.prefixes(connection, self._name)
+            ends = consumed_total.prefixes(connection, self._name)
         keys = self._changed.read(self._offsets, ends)
         keys.merge(self._moving)
         return keys

@@ -22,7 +22,7 @@ from migrate.model.message import Message, decode
 from migrate.model.partition import Partition
 from migrate.mysql.errors import explained
 from migrate.settings import Settings
-from migrate.state import record
+from migrate.state import consumed_total
 from migrate.state.clock import StateClock
 from migrate.state.database import in_transaction
 from migrate.state.migration import Migration, Topic
@@ -153,7 +153,9 @@ class LostDeletes:
 
     def _applied(self, ends: dict[Part, int]) -> set[Part]:
         """The partitions of which all was applied up to there."""
-        consumed = in_transaction(self._state, partial(record.prefixes, migration=self._settings.name), self._stop)
+        consumed = in_transaction(
+            self._state, partial(consumed_total.prefixes, migration=self._settings.name), self._stop
+        )
         return {
             (topic, number)
             for (topic, number), end in ends.items()

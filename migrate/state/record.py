@@ -13,7 +13,6 @@ import sqlalchemy as sa
 from migrate.model.coordinate import Coordinate
 from migrate.model.partition import Partition as Partition
 from migrate.state import columns, reached
-from migrate.state import migration as migrations
 from migrate.state.database import metadata, now, put_all
 from migrate.state.reached import DatabaseName
 
@@ -165,42 +164,6 @@ def is_there(connection: sa.Connection, partition: Partition, offset: int) -> bo
     return connection.execute(wanted).scalar() is not None
 
 
-@dataclass(frozen=True, slots=True)
-class ConsumedTotal:
-    """What was consumed of a partition since the migration began: messages, and rows as messages have them."""
-
-    next_offset: int = 0
-    messages: int = 0
-    rows: int = 0
-    event_ms: int = 0  # commit time at the source of the last change, Unix milliseconds
-
-
-def totals(connection: sa.Connection, migration: str) -> dict[Partition, ConsumedTotal]:
-    """Of every partition that anything was consumed of."""
-    rows = connection.execute(
-        sa.select(
-            consumed.c.topic_id,
-            consumed.c.partition_no,
-            consumed.c.next_offset,
-            consumed.c.messages,
-            consumed.c.row_count,
-            consumed.c.event_ms,
-        )
-        .where(consumed.c.migration == migration)
-        .order_by(consumed.c.topic_id, consumed.c.partition_no)
-    )
-    return {
-        Partition(migration, row[0], int(row[1])): ConsumedTotal(*(int(value) for value in row[2:])) for row in rows
-    }
-
-
-def prefixes(connection: sa.Connection, migration: str) -> dict[Partition, int]:
-    """The end of every partition's consumed prefix, 0 where nothing came. Raises PreflightError before `init`."""
-    known = totals(connection, migration)
-    parts = migrations.get(connection, migration).partitions
-    return {part: known[part].next_offset if part in known else 0 for part in parts}
-
-
 def watermarks(connection: sa.Connection, partition: Partition) -> dict[str, Coordinate]:
     """Per source the highest coordinate inside the consumed prefix."""
     coordinate = (watermark.c[name] for name in _COORDINATE)
@@ -350,12 +313,3 @@ def clean_up(connection: sa.Connection, migration: str, age_seconds: float, limi
     old = sa.text(f"updated < NOW(6) - INTERVAL {int(age_seconds * 1_000_000)} MICROSECOND")
     statement = sa.delete(table).where(table.c.migration == migration, table.c.state == State.COMMITTED, old)
     return connection.execute(statement.with_dialect_options(mysql_limit=limit)).rowcount
-
-
-def counts(connection: sa.Connection, migration: str) -> dict[State, int]:
-    """How many records there are in each state."""
-    rows = connection.execute(
-        sa.select(table.c.state, sa.func.count()).where(table.c.migration == migration).group_by(table.c.state)
-    )
-    found = {State(row[0]): int(row[1]) for row in rows}
-    return {state: found.get(state, 0) for state in State}

@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from migrate.model.change import Key, key_json
 from migrate.model.partition import Partition
 from migrate.model.table import TableId
-from migrate.state import columns, reached, record
+from migrate.state import columns, consumed_total, reached
 from migrate.state import migration as migrations
 from migrate.state.database import metadata, now
 from migrate.state.reached import LostMessages
@@ -67,7 +67,9 @@ def start(connection: sa.Connection, migration: str, asked: str | None = None, s
 
     asked, sources: JSON, what another process must have in common with it to go on (`verification_progress`).
     """
-    consumed = [[part.topic_id, part.number, end] for part, end in record.prefixes(connection, migration).items()]
+    consumed = [
+        [part.topic_id, part.number, end] for part, end in consumed_total.prefixes(connection, migration).items()
+    ]
     values = {"migration": migration, "asked": asked, "sources": sources, "touched": now}
     values["consumed"] = json.dumps(consumed)
     result = connection.execute(sa.insert(table).values(values))

@@ -26,6 +26,7 @@ from migrate.state import (
     check,
     chunks,
     compared,
+    consumed_total,
     database,
     exit_reason,
     failover,
@@ -38,7 +39,6 @@ from migrate.state import (
     pending_markers,
     phase,
     position,
-    record,
     replay,
     skipped_key,
     stop_reason,
@@ -77,8 +77,10 @@ def read(
         known = migrations.get(connection, settings.name)
         status = Snapshot(settings.name, [topic.name for topic in known.topics], plain=plain)
         stored = {source.name: position.load(connection, settings.name, source.name) for source in settings.sources}
-        totals = record.totals(connection, settings.name)
-        status.records = {name.name.lower(): count for name, count in record.counts(connection, settings.name).items()}
+        totals = consumed_total.totals(connection, settings.name)
+        status.records = {
+            name.name.lower(): count for name, count in consumed_total.counts(connection, settings.name).items()
+        }
         status.halted = [
             {**one._asdict(), "at": in_utc(one.at), "since": in_utc(one.since)}
             for one in stop_reason.every(connection, settings.name)
@@ -268,7 +270,7 @@ def _source_status(
 def _partitions(
     settings: Settings,
     known: migrations.Migration,
-    totals: dict[Partition, record.ConsumedTotal],
+    totals: dict[Partition, consumed_total.ConsumedTotal],
     status: Snapshot,
     now: datetime,
     published: lag.PublishedReach,
@@ -278,7 +280,7 @@ def _partitions(
     try:
         for partition in known.partitions:
             topic, number = known.topic_names[partition.topic_id], partition.number
-            total = totals.get(partition, record.ConsumedTotal())
+            total = totals.get(partition, consumed_total.ConsumedTotal())
             try:
                 _, end = reader.bounds(topic, number)
             except NoSuchTopic:

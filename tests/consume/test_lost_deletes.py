@@ -18,7 +18,7 @@ from migrate.delay.lost_deletes import LostDeletes
 from migrate.kafka.reader import PartitionReader
 from migrate.model.errors import ServerError, StopError
 from migrate.model.partition import Partition
-from migrate.state import record
+from migrate.state import consumed_total
 from migrate.state.clock import StateClock
 from migrate.state.migration import Migration, Topic
 from migrate.target import ledger
@@ -44,7 +44,7 @@ class Looks:
         monkeypatch.setattr(TargetPool, "get", lambda *_: None)
         monkeypatch.setattr(ledger, "waiting", lambda *_: 1)
         monkeypatch.setattr(ledger, "waiting_at", lambda *_: [])
-        monkeypatch.setattr(record, "prefixes", self._prefixes)
+        monkeypatch.setattr(consumed_total, "prefixes", self._prefixes)
         monkeypatch.setattr(PartitionReader, "spans", lambda *_: iter(()))
 
     def _prefixes(self, *_: object, **__: object) -> dict[Partition, int]:
@@ -79,7 +79,7 @@ def test_a_state_that_restarts_ends_no_look(state: sa.Engine, monkeypatch: pytes
             raise OperationalError("", {}, pymysql.err.OperationalError(2006, "gone away"))
         return looks.applied
 
-    monkeypatch.setattr(record, "prefixes", once_away)
+    monkeypatch.setattr(consumed_total, "prefixes", once_away)
     assert LOOKED in looks.look()
     assert looks.asked == 2
 

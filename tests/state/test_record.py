@@ -8,8 +8,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from migrate.model.coordinate import Coordinate
-from migrate.state import record
-from migrate.state.record import Consumed, ConsumedTotal, Partition, Record, State
+from migrate.state import consumed_total, record
+from migrate.state.consumed_total import ConsumedTotal
+from migrate.state.record import Consumed, Partition, Record, State
 from tests.helpers import unique
 
 
@@ -48,8 +49,8 @@ def test_before_anything_there_is_nothing(state: sa.Engine, partition: Partition
         assert record.last_offset(connection, partition) == -1
         assert record.watermarks(connection, partition) == {}
         assert record.uncommitted_prefix(connection, partition) is None
-        assert record.totals(connection, partition.migration) == {}
-        assert set(record.counts(connection, partition.migration).values()) == {0}
+        assert consumed_total.totals(connection, partition.migration) == {}
+        assert set(consumed_total.counts(connection, partition.migration).values()) == {0}
         record.insert_new(connection, {partition: []})
 
 
@@ -82,8 +83,12 @@ def test_the_prefix_the_totals_and_the_watermark_move_together(state: sa.Engine,
             "s": Coordinate(1, 2, 5, 0),
             "t": Coordinate(9, 9, 9, 2**62),
         }
-        assert record.totals(connection, partition.migration) == {partition: ConsumedTotal(7, 4, 10, 1007)}
-        assert record.counts(connection, partition.migration) == {State.NEW: 3, State.CONSUMED: 7, State.COMMITTED: 0}
+        assert consumed_total.totals(connection, partition.migration) == {partition: ConsumedTotal(7, 4, 10, 1007)}
+        assert consumed_total.counts(connection, partition.migration) == {
+            State.NEW: 3,
+            State.CONSUMED: 7,
+            State.COMMITTED: 0,
+        }
         assert record.done_offsets(connection, partition, [3, 6, 7, 8]) == {3, 4, 5, 6}
 
 
@@ -91,7 +96,7 @@ def test_an_older_event_does_not_turn_the_clock_back(state: sa.Engine, partition
     consume(state, partition, 50)
     with state.begin() as connection:
         record.mark_consumed(connection, [Consumed(partition, 60, {}, 1, 0, 0)])
-        assert record.totals(connection, partition.migration) == {partition: ConsumedTotal(60, 3, 5, 1050)}
+        assert consumed_total.totals(connection, partition.migration) == {partition: ConsumedTotal(60, 3, 5, 1050)}
 
 
 def test_a_stuck_message_holds_back_the_offset_but_not_what_came_before(state: sa.Engine, partition: Partition) -> None:
