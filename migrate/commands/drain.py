@@ -17,6 +17,7 @@ from migrate.state import stop_reason
 from migrate.state.pending_markers import Generations
 from migrate.status import snapshot_reading
 from migrate.status.snapshot import Snapshot
+from migrate.verify.catch_up import topic_ends
 
 _POLL = 0.5
 _JUST_ASKED = timedelta(seconds=60)
@@ -34,8 +35,8 @@ def drain(
     """Wait until the target has what the sources had logged when this was called, and no delete waits to come back.
     What is written meanwhile is not waited for.
 
-    Asks the consumer to merge at once. Raises: StopError when a process stopped or a partition is stopped,
-    ServerError on time-out.
+    Asks the consumer to merge at once. Raises: StopError when a process stopped, a partition is stopped, or the broker
+    lost what it had acknowledged; ServerError on time-out.
     """
     ends = snapshot_reading.source_ends(settings, state)
     goal = _Goal(settings, state)
@@ -49,6 +50,7 @@ def drain(
         now = snapshot_reading.read(settings, state, ends)
         progress(now)
         if goal.reached(now):
+            topic_ends(settings, state, {})
             return now
         with state.connect() as connection:
             stopped = stop_reason.settled(connection, settings.name)

@@ -54,9 +54,9 @@ class Children:
             if child is None or id_[0] != source:
                 continue
             for one in keys:
-                known = planned.table.by_name.keys() >= {*one.referenced}
-                if one.parent == (database, name) and known and child.table.by_name.keys() >= {*one.columns}:
-                    yield child, one
+                named = one.by_names_of(planned.table.by_name) if one.parent == (database, name) else None
+                if named is not None and child.table.by_name.keys() >= {*named.columns}:
+                    yield child, named
 
     def _pairs(self, planned: PlannedTable, key: Key, row: Row | None, foreign_key: ForeignKey) -> Iterator[Pair]:
         """What rows may refer to, where the row has it at the active side and is not to have it any more."""

@@ -9,7 +9,7 @@ marker itself while a copy of the table is open, which may still bring such rows
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
 import structlog
@@ -178,12 +178,12 @@ class Cascades:
 
     def _links(self, planned: PlannedTable) -> list[Link]:
         """Without those by columns that the table has no longer: others have taken their place."""
-        layouts, names = self._layouts, planned.table.by_name.keys()
-        links = [(one, *link) for one in self._plan.members(planned) for link in layouts.children(one)]
         return [
-            link
-            for link in links
-            if names >= {*link[2].referenced} and link[1].table.by_name.keys() >= {*link[2].columns}
+            (one, child, named)
+            for one in self._plan.members(planned)
+            for child, key in self._layouts.children(one)
+            if (named := key.by_names_of(planned.table.by_name)) is not None
+            and child.table.by_name.keys() >= {*named.columns}
         ]
 
     # -- the rows that a marker means
@@ -223,7 +223,7 @@ class Cascades:
         images += [(name, row) for name, row in meant.gone if name in keys and wanted <= row.keys()]
         seen = {name for name, _ in images}
         made: list[tuple[TableId, Message]] = []
-        after = meant.at if meant.rule else self._log_end(planned.table.source)
+        after = self._behind(planned, meant.at if meant.rule else None)
         for parent, child, key in links:
             pairs = [
                 one
@@ -239,7 +239,7 @@ class Cascades:
                 for row in (rows.get(name, ()) if name not in seen else ())
                 if (one := pair(key, row, None)) is not None
             ]
-            made += self._markers(parent, child, key, meant.generation + 1, after, pairs)
+            made += self._markers(parent, child, key, meant.generation + 1, after(parent), pairs)
         self._waits.put(partition, made, copied=False)
 
     def note_unlogged(self, folded: Folded) -> None:
@@ -261,11 +261,25 @@ class Cascades:
             wanted &= planned.table.by_name.keys()
             images = self._rows.images(planned, [*changes], wanted)
             told = list(unlogged(changes, images, wanted))
-            after = max((change.coordinate for _, _, change in told), default=None)
+            after = self._behind(planned, max((change.coordinate for _, _, change in told), default=None))
             for parent, child, key in links if told else ():
                 pairs = [one for row, before, _ in told if (one := pair(key, row, before)) is not None]
-                made += self._markers(parent, child, key, 1, after, pairs)
+                made += self._markers(parent, child, key, 1, after(parent), pairs)
             self._waits.put(folded.owned.partition, made, copied=False)
+
+    def _behind(self, planned: PlannedTable, at: Coordinate | None) -> Callable[[PlannedTable], Coordinate | None]:
+        """Behind which place of its own source's log the children of a parent are looked for: that of what changed it,
+        where it is of the same source; else all that this source has by now (invariant sources-never-compare)."""
+        known = {} if at is None else {planned.table.source: at}
+        ends: dict[str, Coordinate | None] = {**known}
+
+        def after(parent: PlannedTable) -> Coordinate | None:
+            source = parent.table.source
+            if source not in ends:
+                ends[source] = self._log_end(source)
+            return ends[source]
+
+        return after
 
     def _log_end(self, source: str) -> Coordinate | None:
         """Behind everything that a row which was read just now may have lost others by; None: nothing is published."""

@@ -177,7 +177,7 @@ class Merger:
         written = self._write(_by_database(shares.values()))
         touched = {partition: set(share.parts) for partition, share in shares.items()}
         while wider := {one: error for one, error in written.failed.items() if isinstance(error, RowsNotAsked)}:
-            asked = each(lambda one: self._resolver.ask_more(*one), {one: (resolved[one], wider[one]) for one in wider})
+            asked = each(self._ask_more, {one: (resolved[one], error) for one, error in wider.items()})
             again = each(self._plan, asked)
             resolved.update(asked)
             shares.update(again)
@@ -204,8 +204,14 @@ class Merger:
         return Merged(consumed, written.done, failed)
 
     def _resolve(self, folded: Folded) -> Resolved:
-        cascades = self._cascades
-        return self._resolver.resolve(folded, cascades.leads_on if cascades is not None else _waits_for_nothing)
+        return self._resolver.resolve(folded, self._waits)
+
+    def _ask_more(self, one: tuple[Resolved, RowsNotAsked]) -> Resolved:
+        return self._resolver.ask_more(*one, self._waits)
+
+    def _waits(self, planned: PlannedTable) -> bool:
+        """Whether rows of a table are read behind what a share writes."""
+        return self._cascades is not None and self._cascades.leads_on(planned)
 
     def _plan(self, resolved: Resolved) -> Share:
         share = self._planner.plan(resolved)
@@ -259,10 +265,6 @@ class Merger:
         reached = {named(one): owned.reached[one] for one in known}
         notes = self._notes.count(owned.partition) if self._notes is not None else None
         return replace(consumed, reached=reached, notes=notes)
-
-
-def _waits_for_nothing(_table: PlannedTable) -> bool:
-    return False
 
 
 def _by_database(shares: Iterable[Share]) -> dict[TargetDatabase, list[Part]]:

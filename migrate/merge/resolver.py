@@ -41,15 +41,15 @@ class Resolver:
     def resolve(self, folded: Folded, waits: Callable[[PlannedTable], bool]) -> Resolved:
         """waits: whether rows of a table are to be read once the share is written. Raises: as `read`."""
         late: Refreshes = {
-            id_: (table, {key: replace(doubt, everywhere=True) for key, doubt in asked.items()})
-            for id_, (table, asked) in folded.refreshes.items()
-            if waits(table)
+            id_: (table, _everywhere(asked)) for id_, (table, asked) in folded.refreshes.items() if waits(table)
         }
         answers = [self.read(*one) for id_, one in folded.refreshes.items() if id_ not in late]
         return Resolved(folded, answers, late)
 
-    def ask_more(self, resolved: Resolved, found: RowsNotAsked) -> Resolved:
-        """Keys are read again, at further tables too: their rows at the target are of those. Raises: as `read`."""
+    def ask_more(self, resolved: Resolved, found: RowsNotAsked, waits: Callable[[PlannedTable], bool]) -> Resolved:
+        """Keys are read again, at further tables too: their rows at the target are of those. Where the table waits,
+        once the share is written, as its other rows are: what is replaced may have children. Raises: as `read`.
+        """
         planned, database = self._plan.group(found.group), found.database
         id_ = planned.noted_as.id
         asked = dict(resolved.folded.refreshes.get(id_, (planned, {}))[1])
@@ -57,9 +57,11 @@ class Resolver:
             places = None if database is None else frozenset(Place(database, name) for name in missing.places)
             doubt = Doubt(places, frozenset(missing.tables | missing.changed), missing.everywhere)
             asked[key] = asked[key].and_more(doubt) if key in asked else doubt
-        refreshes = {**resolved.folded.refreshes, id_: (self._layouts.newest(planned), asked)}
-        answers = [self.read(*one) for name, one in refreshes.items() if name not in resolved.late]
-        return Resolved(replace(resolved.folded, refreshes=refreshes), answers, resolved.late)
+        newest = self._layouts.newest(planned)
+        refreshes = {**resolved.folded.refreshes, id_: (newest, asked)}
+        late = {**resolved.late, id_: (newest, _everywhere(asked))} if waits(newest) else resolved.late
+        answers = [self.read(*one) for name, one in refreshes.items() if name not in late]
+        return Resolved(replace(resolved.folded, refreshes=refreshes), answers, late)
 
     def read(self, table: PlannedTable, asked: Asked) -> Answer:
         """What the sources have of some keys now. Raises: StopError when they do not tell."""
@@ -117,3 +119,8 @@ class Resolver:
             return self._targets.look(pool, database, lambda: roles.version(pool.get(database), name))
 
         return self._targets.lanes[database.target].submit(ask).result()
+
+
+def _everywhere(asked: Asked) -> dict[Key, Doubt]:
+    """The same keys, asked for at every table that may have them."""
+    return {key: replace(doubt, everywhere=True) for key, doubt in asked.items()}

@@ -90,8 +90,15 @@ class Layouts:
                 self._children.setdefault((child[0], *key.parent), []).append((child, key))
                 self._parents.setdefault(child, set()).update(key.columns)
         links = [(parent, child) for parent, found in self._children.items() for child, _ in found]
-        self._hiding = {child for parent, child in links if parent in self._parents and child in self._children}
+        self._hiding = {
+            child
+            for parent, child in links
+            if child in self._children and (parent in self._parents or self._is_one_of_several(child))
+        }
         self._mark = mark
+
+    def _is_one_of_several(self, id_: TableId) -> bool:
+        return len(self._plan.members(self._plan.find(*id_))) > 1
 
     def with_columns(self, planned: PlannedTable, marker: Message) -> PlannedTable:
         """The table as it was where a marker stands, with the columns that the marker names.
@@ -123,7 +130,8 @@ class Layouts:
     def hides(self, planned: PlannedTable) -> bool:
         """Whether rows of a table, or of its group, may change by a marker that comes late, and others below them.
 
-        Those of a parent whose own rows the log has have it behind the parent's change.
+        Those of a parent whose own rows the log has have it behind the parent's change, where all of them are of one
+        source: another one's change of the same key may come before it.
         """
         return bool(self._hiding) and any(one.table.id in self._hiding for one in self._plan.members(planned))
 
@@ -131,7 +139,8 @@ class Layouts:
         """The columns of a row that goes which tell whose rows change with it; none of a table without children."""
         if not (links := self._children.get(planned.table.id)):
             return ()
-        referenced = {name for _, key in links for name in key.referenced}
+        named = (key.by_names_of(planned.table.by_name) for _, key in links)
+        referenced = {name for key in named if key is not None for name in key.referenced}
         return tuple(sorted({*self.own_columns(planned), *referenced}))
 
     def own_columns(self, planned: PlannedTable) -> Collection[str]:

@@ -267,13 +267,13 @@ def senders(raw: bytes) -> frozenset[str]:
     """Who may have sent a message: the source whose publisher did, or REQUEUE; nobody known where it is neither's, or
     no message. Not as exact as `decode`: a message that cannot be read has a sender, too.
 
-    A publisher's markers are sent again by REQUEUE as they are, where a copy was open; its own name a later generation,
-    and its refreshes have that number, too.
+    Markers of either are alike: a publisher's name later generations too, and are sent again by REQUEUE as they are,
+    where a copy was open. A refresh of REQUEUE's has a number.
     """
     try:
         body = json.loads(raw)
         source, kind = body["pos"]["source"], body["type"]
-        requeued = body.get("delay") is not None or (kind in (CASCADE, REFRESH) and bool(body.get("id")))
+        requeued = body.get("delay") is not None or (kind == REFRESH and bool(body.get("id")))
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return frozenset()
     if requeued:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from migrate.mysql.capabilities import Capability, can
@@ -31,6 +32,16 @@ class ForeignKey:
     referenced: tuple[str, ...]
     on_delete: str = ""
     on_update: str = ""
+
+    def by_names_of(self, parent: Collection[str]) -> ForeignKey | None:
+        """The key with the names that the parent's columns have: a definition may print them in other letters (MySQL
+        8.0 in small ones; each server as they were typed, where the child was there first). None where the parent has
+        no such columns.
+        """
+        names = {name.lower(): name for name in parent}
+        if not {name.lower() for name in self.referenced} <= names.keys():
+            return None
+        return replace(self, referenced=tuple(names[name.lower()] for name in self.referenced))
 
     @property
     def cascades(self) -> bool:

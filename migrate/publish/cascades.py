@@ -111,10 +111,9 @@ def _fresh(seen: set[tuple[int, str]], pairs: Pairs) -> Pairs:
 def _named(known: Definitions, child: Name, key: ForeignKey, parent: Table) -> ForeignKey | None:
     """The foreign key by the names that the parent's columns have here: a statement that renames them says nothing of
     the child."""
-    columns = {name.lower(): name for name in parent.by_name}
     for one in (key, *(other for other in known.foreign_keys_now(child) if other.name == key.name)):
-        if {name.lower() for name in one.referenced} <= columns.keys():
-            return replace(one, referenced=tuple(columns[name.lower()] for name in one.referenced))
+        if (named := one.by_names_of(parent.by_name)) is not None:
+            return named
     return None
 
 

@@ -163,12 +163,20 @@ class TransactionReader:
         if event.timestamp:
             self.created[self._progress.file] = event.timestamp
 
-    def _beat(self, _event: Event) -> None:
-        self._progress.beat()
+    def _beat(self, event: Event) -> None:
+        if self._is_ours(event):
+            self._progress.beat()
+
+    def _is_ours(self, heartbeat: Event) -> bool:
+        """Whether it is about the file that is being read: until the server opens the next one, it gives the end of the
+        last one, also behind the event that says which is next."""
+        return binlog.file_of_heartbeat(heartbeat) == self._progress.file
 
     def _move(self, event: Event) -> None:
         """Positions in a file only rise; outside transactions the position moves over events that say nothing to us."""
         end = self._progress.end
+        if event.type in binlog.HEARTBEATS and not self._is_ours(event):
+            return
         if event.end < end and event.type not in _REPEATED:
             raise StopError(
                 f"positions fall below {end}; the file is above 4 GiB",

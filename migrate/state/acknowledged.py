@@ -33,6 +33,15 @@ def load(connection: sa.Connection, migration: str, source: str) -> dict[Partiti
     return {Partition(migration, row[0], int(row[1])): int(row[2]) for row in rows}
 
 
+def highest(connection: sa.Connection, migration: str) -> dict[Partition, int]:
+    """One past the last message that each partition had, whoever sent it."""
+    wanted = sa.select(table.c.topic_id, table.c.partition_no, sa.func.max(table.c.next_offset))
+    rows = connection.execute(
+        wanted.where(table.c.migration == migration).group_by(table.c.topic_id, table.c.partition_no)
+    )
+    return {Partition(migration, row[0], int(row[1])): int(row[2]) for row in rows}
+
+
 def note_cut(connection: sa.Connection, source: str, partition: Partition, offset: int, had: int) -> None:
     """The broker lost what was acknowledged from an offset on, up to another one."""
     row = {**partition.row, "source": source, "next_offset": had, "cut_at": offset}

@@ -9,16 +9,20 @@ from contextlib import closing
 import sqlalchemy as sa
 import structlog
 
+from migrate.kafka.producer import AcknowledgedLost
 from migrate.kafka.reader import NoSuchTopic, PartitionReader
 from migrate.model.errors import ServerError
 from migrate.model.partition import Partition
 from migrate.publish.start_position import SourceEnd, source_end
 from migrate.settings import Settings
+from migrate.state import acknowledged, position, record
 from migrate.state import migration as migrations
-from migrate.state import position, record
 from migrate.state.pending_markers import Generations
 
 log = structlog.get_logger("migrate.verify")
+_SETTLES = 5.0
+_BETWEEN = 0.5
+"""Seconds that a partition is given to end where it had ended, and between two looks."""
 
 
 class CatchUp:
@@ -54,14 +58,14 @@ class CatchUp:
         return self
 
     def passed(self) -> bool:
-        """Ask again. Raises ServerError."""
+        """Ask again. Raises ServerError, AcknowledgedLost."""
         if self._topic_ends is None:
             if not self._published():
                 return False
             with self._state.connect() as connection:
                 if not self._generations.sent(connection):
                     return False
-            self._topic_ends = self._read_topics()
+            self._topic_ends = topic_ends(self._settings, self._state, self.gone)
         with self._state.connect() as connection:
             for partition, end in self._topic_ends.items():
                 if (record.next_offset(connection, partition) or 0) < end:
@@ -96,18 +100,38 @@ class CatchUp:
         with self._state.connect() as connection:
             return {name: position.load(connection, self._settings.name, name) for name in names}
 
-    def _read_topics(self) -> dict[Partition, int]:
-        with self._state.connect() as connection:
-            known = migrations.get(connection, self._settings.name)
-        ends: dict[Partition, int] = {}
-        with closing(PartitionReader(self._settings.kafka, f"{self._settings.group}.check")) as reader:
-            for partition in known.partitions:
-                topic = known.topic_names[partition.topic_id]
-                try:
-                    ends[partition] = reader.bounds(topic, partition.number)[1]
-                except NoSuchTopic as error:
-                    self.gone[topic] = error
-        return ends
+
+def topic_ends(settings: Settings, state: sa.Engine, gone: dict[str, NoSuchTopic]) -> dict[Partition, int]:
+    """Where each partition ends. A topic that is not at the broker comes into `gone`, by name.
+
+    Raises: AcknowledgedLost where one ends before what the broker had acknowledged: what is lost would be taken for
+    drained (invariant fence-compares); ServerError.
+    """
+    with state.connect() as connection:
+        known = migrations.get(connection, settings.name)
+        had = acknowledged.highest(connection, settings.name)  # before the broker is asked, which has no less
+    ends: dict[Partition, int] = {}
+    with closing(PartitionReader(settings.kafka, f"{settings.group}.check")) as reader:
+        for partition in known.partitions:
+            topic = known.topic_names[partition.topic_id]
+            try:
+                ends[partition] = _end(reader, topic, partition.number, had.get(partition, 0))
+            except NoSuchTopic as error:
+                gone[topic] = error
+    return ends
+
+
+def _end(reader: PartitionReader, topic: str, number: int, had: int) -> int:
+    """Where a partition ends. A leader that has just begun may not say at once that it has all.
+
+    Raises AcknowledgedLost, NoSuchTopic, ServerError.
+    """
+    until = time.monotonic() + _SETTLES
+    while (end := reader.bounds(topic, number)[1]) < had:
+        if time.monotonic() >= until:
+            raise AcknowledgedLost(topic, number, end, had)
+        time.sleep(_BETWEEN)
+    return end
 
 
 def come(

@@ -378,9 +378,8 @@ class Flow:
         return self._state.query(question, database=f"{self.name}_state")
 
     def nobody_switches(self) -> None:
-        """Wait until the lease of a cutover that was killed is over."""
-        held = "SELECT COUNT(*) FROM lease WHERE name = 'cutover' AND expires > NOW(6)"
-        wait(lambda: self.state_of(held)[0][0] == 0, "the lease of the one that was killed")
+        """The next one need not wait until the lease of a cutover that was killed runs out."""
+        self.state("UPDATE lease SET expires = NOW(6) - INTERVAL 1 SECOND WHERE name = 'cutover'")
 
     def stop(self) -> None:
         """Every process, in its own time."""

@@ -57,8 +57,8 @@ def test_a_position_file_on_a_full_disk_stays_whole_and_goes_on_later(
         flow.start_targets()
         file = disk.path / f"{flow.name}.main.position"
         first = flow.child("publish", "publish", "--source", "main")
+        begun = wait(file.exists, "the first position") and whole(file)  # what was written before is the copy's
         writer = flow.writer(lambda: mariadb_box.source.connect(flow.database), 1)
-        begun = wait(file.exists, "the first position") and whole(file)
         wait(lambda: whole(file) != begun, "the position to move")
 
         def refused() -> bool:

@@ -98,7 +98,7 @@ def the_first_migration(hand: Hand) -> Child:
     wait(lambda: "published binlog" in hand.types("migrate status"), "a published position")
     assert stands(hand) == ("capturing", "migrate copy")
     launcher.run_killed(hand.flow.migration, "before", "migrate.copy.table_copy:TableCopy.settle", 1, "copy")
-    assert stands(hand) == ("copying", "migrate copy")
+    wait(lambda: stands(hand) == ("copying", "migrate copy"), "the lease of the copy that was killed to end")
     assert f"{ROWS} rows" in hand.types("migrate copy")
     hand.types("migrate copy --table shop.orders")
     hand.types("migrate drain --timeout 3600")

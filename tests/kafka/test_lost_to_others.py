@@ -36,7 +36,7 @@ MARKER = replace(ROW, type=CASCADE)
         (replace(ROW, type="TRUNCATE", data=(), rows=()), {"s1"}),
         (DELAYED, {SENDER}),
         (MARKER, {"s1", SENDER}),
-        (replace(MARKER, id=1), {SENDER}),
+        (replace(MARKER, id=1), {"s1", SENDER}),  # a publisher's, for the children of those that it names
         (replace(ROW, type=REFRESH), set()),
         (replace(ROW, type=REFRESH, id=1), {SENDER}),  # a copy left the row out
     ],

@@ -46,6 +46,7 @@ _CHECKSUM_CRC32 = 1
 _READ_BINLOG_FAILED = 1236
 _ABOUT_CHECKSUMS = frozenset({FORMAT_DESCRIPTION, ROTATE})
 _ERROR = b"\xff"
+_FILE_FIELD = 1  # of a heartbeat of version 2
 _SLOW_READER_SECONDS = 3600
 
 # The CRC-32 of bytes followed by their own CRC-32 is always the same number; and the zero byte before an event in its
@@ -66,6 +67,22 @@ class Event(NamedTuple):
 
 class NotByGtid(ServerError):  # noqa: N818 - what it says is the finding
     """Asked by GTID, the source cannot go on: there are transactions without one. By file it can."""
+
+
+def file_of_heartbeat(event: Event) -> str:
+    """The file of which a heartbeat gives the position; "" where it does not say.
+
+    MySQL, "Heartbeat_event" and "Heartbeat_event_v2"; MariaDB knowledge base, "HEARTBEAT_LOG_EVENT".
+    """
+    if event.type == HEARTBEAT:
+        return event.body.decode("ascii", "replace")
+    at = 0
+    while at + 2 <= len(event.body):  # fields of a type, a length and a value; all are short
+        kind, start = event.body[at], at + 2
+        at = start + event.body[at + 1]
+        if kind == _FILE_FIELD:
+            return event.body[start:at].decode("ascii", "replace")
+    return ""
 
 
 class BinlogReader:

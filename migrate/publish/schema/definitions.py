@@ -198,8 +198,9 @@ class Definitions:
             for key in foreign_keys(create, child[0]) if create else ():
                 names = renamed.get(key.parent)
                 now = [one for one in self._read_now(child) if one.name == key.name] if names is not None else []
-                if names is not None and now and names >= {*now[0].referenced}:
-                    create = with_referenced(create, key.name, now[0].referenced)
+                named = now[0].by_names_of(names) if names is not None and now else None
+                if named is not None:
+                    create = with_referenced(create, key.name, named.referenced)
             if version is not None and create != version.create:
                 since = next(one.since for one in moved.values())
                 same = version if child in moved else replace(version, since=since, renames=False)
