@@ -51,14 +51,16 @@ class Latest(Generic[T]):
     async def get(self, fresh_seconds: float) -> T:
         """What is under way, or ended less than so many seconds ago, or a new answer. Raises TimeoutError."""
         if self._found is None or (self._found.done() and time.monotonic() - self._ended >= fresh_seconds):
-            self._found = in_thread(self._ask, self._name)
-            self._found.add_done_callback(self._note)
+            self._found = in_thread(self._asked, self._name)
+            self._found.add_done_callback(asyncio.Future.exception)  # seen, also where nobody waits any more
         async with asyncio.timeout(WAIT_SECONDS):
             return await asyncio.shield(self._found)
 
-    def _note(self, ended: asyncio.Future[T]) -> None:
-        self._ended = time.monotonic()
-        ended.exception()  # seen, also where nobody waits any more
+    def _asked(self) -> T:
+        try:
+            return self._ask()
+        finally:
+            self._ended = time.monotonic()
 
 
 class OncePer(Generic[K, T]):

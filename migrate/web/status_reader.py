@@ -11,6 +11,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from migrate.model.errors import MigrateError
 from migrate.settings import Settings
+from migrate.state import database
 from migrate.status import unlike_tables
 from migrate.status.look import Look, look
 
@@ -19,7 +20,7 @@ log = structlog.get_logger("migrate.web")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Seen:
-    """A look, or why there is none; at: when it ended, UTC, by this machine's clock."""
+    """A look, or why there is none. at: when it ended, UTC, by the state server; without a look, by this machine."""
 
     look: Look | None
     problem: str
@@ -36,16 +37,19 @@ class StatusReader:
 
     def read(self) -> Seen:
         """Now. Raises nothing: also a defect is an answer to whoever waits."""
-        found, told = None, ""
+        told = ""
         try:
             found = look(self._settings, self._state, self._unlike)
+            with self._state.connect() as connection:
+                now = connection.execute(sa.select(database.now)).scalar_one()
+            return Seen(found, "", now.replace(tzinfo=UTC))
         except (MigrateError, SQLAlchemyError) as error:
             told = reason(error)
             log.warning("the status cannot be read", error=told)
         except Exception:
             told = "a defect of this program; its log says where"
             log.exception("the status met a defect")
-        return Seen(found, told, datetime.now(UTC))
+        return Seen(None, told, datetime.now(UTC))
 
 
 def reason(error: MigrateError | SQLAlchemyError) -> str:

@@ -22,7 +22,7 @@ from tests.helpers import unique
 from tests.status.test_exported import PROMTOOL, values
 from tests.web.test_page import Read
 
-READER, SCRAPER, INSTANCE, ADA = (f"canary-{one}-4711" for one in ("reader", "scraper", "instance", "ada"))
+READER, SCRAPER, INSTANCE, ADA = (f"canary-{one}-4711" for one in ("reader", "scraper", "instance", "person"))
 
 
 def scrape(url: str, token: str = SCRAPER) -> tuple[int, str]:

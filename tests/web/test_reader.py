@@ -105,6 +105,18 @@ def events(web: Web, path: str) -> Iterator[tuple[str, object]]:
                 yield name, json.loads(value)
 
 
+def test_another_site_begins_no_search(web: Web) -> None:
+    """Lost: time of every server, by an image on any page that a reader looks at."""
+    path = f"/m/{NAME}/explain?table=x.y&key=1"
+    for site in ("cross-site", "same-site"):
+        sent = request(path=path, token=ALICE, more=f"Sec-Fetch-Site: {site}\r\n")
+        assert web.send(sent)[0] == 403, site
+    for site in ("none", "same-origin"):
+        with closing(web.connect()) as connection:
+            connection.sendall(request(path=path, token=ALICE, more=f"Sec-Fetch-Site: {site}\r\n"))
+            assert connection.recv(12) == b"HTTP/1.1 200", site
+
+
 def test_a_row_that_cannot_be_looked_for_is_answered_in_the_page(web: Web) -> None:
     path = f"/m/{NAME}/explain?table=%3Cb%3Ex.y&key=%22%3E"
     status, _, body = get(web, path, f"Bearer {ALICE}")

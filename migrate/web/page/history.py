@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -50,6 +51,7 @@ class History:
         self._name = settings.name
         self._state = state
         self._known: list[PastStatus] = []
+        self._one_reads = threading.Lock()
 
     def note(self, look: Look) -> None:
         """Keep a look as that of this minute; of a finished migration nothing is kept."""
@@ -58,14 +60,14 @@ class History:
                 status_history.note(connection, self._name, sample(look))
 
     def read(self) -> Sequence[PastStatus]:
-        """Of the last days, oldest first. Called by one thread at a time."""
-        with self._state.connect() as connection:
+        """Of the last days, oldest first."""
+        with self._one_reads:
             last = self._known[-1].minute if self._known else 0
-            self._known += status_history.every(connection, self._name, last)
-        if self._known:
-            oldest = self._known[-1].minute - KEPT_MINUTES
-            self._known = [one for one in self._known if one.minute > oldest]
-        return tuple(self._known)
+            with self._state.connect() as connection:
+                found = [*self._known, *status_history.every(connection, self._name, last)]
+            oldest = found[-1].minute - KEPT_MINUTES if found else 0
+            self._known = [one for one in found if one.minute > oldest]
+            return tuple(self._known)
 
 
 def every_migration(state: sa.Engine) -> list[KnownMigration]:

@@ -27,6 +27,7 @@ from starlette.routing import Route
 
 from migrate.model.errors import MigrateError
 from migrate.settings import Settings
+from migrate.status.verdict import Verdict
 from migrate.web.access import Caller
 from migrate.web.connection import HEADERS
 from migrate.web.latest import WAIT_SECONDS, Latest, OncePer
@@ -55,6 +56,8 @@ SAFE = {
     "Cross-Origin-Resource-Policy": "same-origin",
 }
 """Of every answer: nothing runs that the server did not send as a file, and no other site shows or reads the page."""
+_OWN_SITE = ("none", "same-origin")
+"""Of Sec-Fetch-Site, which browsers send: what was typed, and what this page asks for."""
 _HTML = "text/html; charset=utf-8"
 _Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 
@@ -136,6 +139,8 @@ class Pages:
 
     async def _explain(self, request: Request) -> Response:
         self._refuse_other(request)
+        if request.headers.get("sec-fetch-site", "none") not in _OWN_SITE:
+            raise HTTPException(HTTPStatus.FORBIDDEN, "a search begins at this page, not at another site")
         asked = RowAsked(*(request.query_params.get(name, "").strip() for name in ("table", "key", "source")))
         tables: list[str] = []
         with suppress(TimeoutError):
@@ -205,19 +210,13 @@ class Pages:
 
 
 def _own_row(view: View) -> MigrationRow:
-    now = sample(view.look)
-    finished = view.details.ended is not None
-    return MigrationRow(
-        view.now.migration,
-        now.stage or "of a reverse stream",
-        None if finished else now.lag_seconds,
-        view.rate,
-        len(view.look.held),
-        now.verdict,
-        now.next_command,
-        view.at,
-        True,
-    )
+    now, ended, name = sample(view.look), view.details.ended, view.now.migration
+    if ended is not None:
+        judged = Verdict.PERSON if ended["next"] else Verdict.FINE
+        held = len(ended["holds_back"])
+        return MigrationRow(name, now.stage, None, None, held, judged.name.lower(), ended["next"], view.at, True)
+    stage, held = now.stage or "of a reverse stream", len(view.look.held)
+    return MigrationRow(name, stage, now.lag_seconds, view.rate, held, now.verdict, now.next_command, view.at, True)
 
 
 def _row(one: KnownMigration) -> MigrationRow:
