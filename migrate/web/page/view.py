@@ -35,7 +35,7 @@ _JUDGED = {
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class ShownBlocker:
     """One blocker as it is shown: what is so, and the command that ends it as it is typed."""
 
     kind: str
@@ -111,8 +111,8 @@ class View:
         return [StageMark(stage.value, at < here, at == here) for at, stage in enumerate(line)]
 
     @property
-    def held(self) -> list[Held]:
-        return [Held(one.kind.value, told.told(one), self._remedy(one)) for one in self.look.held]
+    def held(self) -> list[ShownBlocker]:
+        return [ShownBlocker(one.kind.value, told.told(one), self._remedy(one)) for one in self.look.held]
 
     @property
     def next(self) -> str:
