@@ -154,7 +154,7 @@ def _of_blockers(settings: Settings, look: Look) -> Iterator[Condition]:
 
 
 def _of_blocker(one: Blocker, kind: Kind, seconds: float) -> Condition:
-    remedy = f"migrate {one.remedy}" if one.remedy else _STATUS
+    remedy = str(one.remedy) if one.remedy else _STATUS
     message = told(one)
     if one.kind is Held.STOPPED:  # its reason may name a row's key, which is not for a service elsewhere
         message = f"{one.subject} is stopped ({one.facts['code'] or 'unknown'}): `migrate status` says why"

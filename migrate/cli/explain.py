@@ -8,7 +8,7 @@ import typer
 
 from migrate.cli.options import Json, SourceOfTable, Table, out, print_json
 from migrate.commands import explain as explaining
-from migrate.commands.explain import Explained
+from migrate.commands.told_row import lines_of
 from migrate.state import database
 
 
@@ -31,40 +31,5 @@ def explain(
     if as_json:
         print_json(found.as_dict())
     else:
-        _show(found)
-
-
-def _show(found: Explained) -> None:
-    where = f"topic {found.topic} [{found.partition}], consumed to {found.consumed_to} of {found.topic_end}"
-    there = "it has no such row" if found.at_source == "absent" else f"belongs to {found.at_source}"
-    lines = [f"{found.table} key {found.key}, {where}", f"source {found.source}: {there}"]
-    lines += [f"target {one['place']}: {one['row']}" for one in found.places] or ["target: no place has it"]
-    if found.halted:
-        lines.append(f"STOPPED its partition: {found.halted}")
-    for one in found.messages:
-        at = f" at {one['coordinate']}" if one["coordinate"] else ""
-        of = f" of {one['table']}" if "table" in one else ""
-        words = [f"message {one['topic']} @ {one['offset']}: {one['type']}{of}{at}", one["gtid"]]
-        words.append(f"record {one['record']}" if "record" in one else "")
-        lines.append(", ".join(word for word in words if word))
-    if not found.messages:
-        first = ", ".join(f"{topic} @ {offset}" for topic, offset in found.read_from.items())
-        lines.append(f"message: none from {first}")
-    for one in found.decisions:
-        at = f" at {one['coordinate']}" if one["coordinate"] else ""
-        lines.append(f"decided {one['place']}: {one['what']}{at}, {one['made']} by its server's clock")
-    for one in found.ledger:
-        was = "its row was there" if one["row_was_there"] else "no row was there, it comes back later"
-        lines.append(f"ledger {one['place']}: deleted at {one['coordinate']}, {was}")
-    lines += [
-        f"PARKED {one['place']}: at {one['coordinate']}: {one['refusal']}; set aside: {one['reason']}"
-        for one in found.parked
-    ]
-    if found.set_aside:
-        lines.append(f"SKIPS what is refused of it: {found.set_aside}")
-    lines += [
-        f"verification {one['verification']} of {one['started']}: {one['kind']} {one['detail']}".rstrip()
-        for one in found.differences
-    ]
-    for line in lines:
-        out.print(line, markup=False)
+        for line in lines_of(found):
+            out.print(line, markup=False)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import asdict
 from typing import Annotated, Any
 
 import sqlalchemy as sa
@@ -16,16 +15,16 @@ from rich.table import Table
 from rich.text import Text
 
 from migrate.cli.options import Json, out, print_json
-from migrate.cli.throttle import told_copy
-from migrate.cli.told_check import shown_check
 from migrate.model.errors import ConfigError, MigrateError
 from migrate.model.words import counted
 from migrate.settings import Settings
-from migrate.state import cutover, database, finished, verification
-from migrate.status import blockers, snapshot_reading, told, unlike_tables
+from migrate.state import database
+from migrate.status import blockers, ended_migration, snapshot_reading, told, unlike_tables
 from migrate.status.facts import standing
 from migrate.status.snapshot import Snapshot
-from migrate.status.stage import Stage, StageStatus
+from migrate.status.stage import StageStatus
+from migrate.status.told_check import shown_check
+from migrate.status.told_copy import told_copy
 from migrate.status.verdict import Verdict, verdict
 from migrate.terminal import Printable, console, printable
 
@@ -64,9 +63,9 @@ def _shown(settings: Settings, asked: Any, *, watch: bool, as_json: bool) -> Ver
         if watch:
             _watch(settings, state, asked)
             return Verdict.FINE
-        ended = _ended(settings, state)
+        ended = ended_migration.read(settings, state)
         if ended is not None:
-            print_json(ended) if as_json else out.print(_told_ended(ended), markup=False)
+            print_json(ended) if as_json else out.print(ended_migration.told(ended), markup=False)
             return Verdict.PERSON if ended["next"] else Verdict.FINE
         now = snapshot_reading.read(settings, state, whoever_answers=True)
         stands = None if asked.reverse else standing(settings, state, now)
@@ -87,51 +86,13 @@ def _about(stands: StageStatus) -> dict[str, Any]:
     }
 
 
-def _ended(settings: Settings, state: sa.Engine) -> dict[str, Any] | None:
-    """What is kept of a finished migration; None of one that is not."""
-    with state.connect() as connection:
-        found = finished.find(connection, settings.name)
-        if found is None:
-            return None
-        last = verification.latest(connection, settings.name)
-        switched = cutover.latest(connection, settings.name, outcome=cutover.Outcome.DONE)
-    return {
-        "stage": Stage.FINISHED,
-        "holds_back": [] if found.done else ["`migrate finish` was interrupted: not everything is cleaned up"],
-        "next": "" if found.done else f"migrate finish {found.summary.get('options', '--yes')}",
-        "migration": settings.name,
-        "finished": found.at,
-        "summary": found.summary,
-        "last_cutover": asdict(switched) if switched is not None else None,
-        "last_verification": asdict(last) if last is not None else None,
-    }
-
-
-def _told_ended(about: dict[str, Any]) -> str:
-    ended, side = about["finished"], about["summary"]["side"]
-    lines = [f"stage: finished, {ended:%Y-%m-%d %H:%M:%S} UTC; applications are at the {side}s"]
-    lines += [f"  held back: {reason} (`{about['next']}` continues it)" for reason in about["holds_back"]]
-    if switched := about["last_cutover"]:
-        lines.append(f"last switch: run {switched['number']}, {switched['direction']}, {switched['outcome']}")
-    for table in about["summary"]["copied"]:
-        rows, began, ended = table["rows_inserted"], table["began"], table["ended"]
-        lines.append(f"table {table['table']}: {rows:,} rows copied, {began} to {ended}")
-    lines.append(f"{about['summary']['changes']:,} changes applied")
-    if last := about["last_verification"]:
-        lines.append(
-            f"last verification: {last['finished']}, {last['rows']:,} rows, {last['differences']:,} differences;"
-            " `migrate verify --show`"
-        )
-    return "\n".join(lines)
-
-
 def _watch(settings: Settings, state: sa.Engine, asked: Any) -> None:
     """Redraws until the migration is finished; servers that are away for a while are told, and asked again."""
     unlike = unlike_tables.kept()
     with Live(console=console(highlight=False), auto_refresh=False) as live:
         while True:
             try:
-                ended = _ended(settings, state)
+                ended = ended_migration.read(settings, state)
                 live.update(Printable(_frame(settings, state, ended, asked, unlike)), refresh=True)
                 if ended is not None and not ended["next"]:
                     return
@@ -144,7 +105,7 @@ def _frame(
     settings: Settings, state: sa.Engine, ended: dict[str, Any] | None, asked: Any, unlike: unlike_tables.Named
 ) -> RenderableType:
     if ended is not None:
-        return Text(_told_ended(ended))
+        return Text(ended_migration.told(ended))
     now = snapshot_reading.read(settings, state, whoever_answers=True)
     return page(now, None if asked.reverse else standing(settings, state, now, unlike), asked.meant)
 

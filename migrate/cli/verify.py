@@ -9,7 +9,6 @@ import typer
 
 from migrate.cli.options import Json, Tables, out, print_json
 from migrate.cli.progress import RowsBar
-from migrate.cli.told_check import shown_check
 from migrate.cutover import phase_hooks as hooks
 from migrate.model.change import key_json
 from migrate.model.errors import ConfigError, DifferenceFound, PreflightError
@@ -20,6 +19,7 @@ from migrate.settings import Settings
 from migrate.state import database, phase, verification
 from migrate.state.phase import Phase
 from migrate.status.snapshot_reading import standing_of_check
+from migrate.status.told_check import shown_check
 from migrate.target.stored_plan import stored_plan
 from migrate.verify import certificate as certificates
 from migrate.verify import certificate_page, quick_modes

@@ -22,6 +22,8 @@ SHARED_REMEDY = "give each instance a token of its own under web.tokens; web.tok
 _TOKEN = 16  # characters at least
 _SHORT = f"has fewer than {_TOKEN} characters"
 _Instance = Annotated[str, Field(min_length=1, max_length=INSTANCE)]
+_Reader = Annotated[str, Field(min_length=1, max_length=INSTANCE, pattern=r"^[^:\x00-\x1f\x7f]+$")]
+"""As a user name of HTTP's Basic authentication, which has no colon and no control character (RFC 7617)."""
 
 
 class Certificate(Section):
@@ -40,11 +42,13 @@ class Web(Section):
     """The token of each application instance: it reads, and acknowledges as that instance alone."""
     metrics_token: SecretStr | None = None
     """Reads /metrics alone, which `token` reads too."""
+    readers: dict[_Reader, SecretStr] = Field(default_factory=dict)
+    """People by name, each with a token, who read the page alone."""
 
     @property
     def answers(self) -> bool:
         """Whether there is a token: without one nobody would be answered."""
-        return bool(self.token or self.metrics_token or self.tokens)
+        return bool(self.token or self.metrics_token or self.tokens or self.readers)
 
     @property
     def is_shared(self) -> bool:
@@ -66,12 +70,12 @@ class Web(Section):
             _refuse_weak(value)
         return value
 
-    @field_validator("tokens")
+    @field_validator("tokens", "readers")
     @classmethod
     def _all_strong(cls, value: dict[str, SecretStr]) -> dict[str, SecretStr]:
         for instance, secret in value.items():
             if instance != instance.strip():
-                raise ValueError(f"the instance name {instance!r} begins or ends with a blank")
+                raise ValueError(f"the name {instance!r} begins or ends with a blank")
             _refuse_weak(secret, instance)
         return value
 
@@ -80,6 +84,7 @@ class Web(Section):
         """Each token tells whose it is."""
         owners: dict[str, str] = {}
         named = [("web.token", self.token), ("web.metrics_token", self.metrics_token), *self.tokens.items()]
+        named += [(f"web.readers.{name}", secret) for name, secret in self.readers.items()]
         for name, secret in [(name, secret) for name, secret in named if secret is not None]:
             if owner := owners.get(secret.get_secret_value()):
                 raise ValueError(f"tokens: '{name}' has the same token as '{owner}'; each one needs its own")

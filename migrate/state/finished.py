@@ -27,7 +27,7 @@ DETAILS = (
         "ending",
         "skip_request",
     ),
-    *("throttle", "compared", "waiting_marker", "alarm", "alarm_sent", "alarm_seen"),
+    *("throttle", "compared", "waiting_marker", "alarm", "alarm_sent", "alarm_seen", "status_history"),
 )
 """What only running processes need, or only those that would go on with a copy. What is kept tells an auditor what was
 compared, when applications moved, from which position on, under which definitions and rules, and what was left out."""

@@ -154,6 +154,17 @@ def latest(connection: sa.Connection, migration: str) -> FinishedVerification | 
     return FinishedVerification(*row) if row else None
 
 
+def recent(connection: sa.Connection, migration: str, most: int) -> list[dict[str, Any]]:
+    """The certificates of the newest finished verifications, newest first."""
+    rows = connection.execute(
+        sa.select(table.c.report)
+        .where(table.c.migration == migration, table.c.finished.is_not(None))
+        .order_by(table.c.id.desc())
+        .limit(most)
+    ).scalars()
+    return [json.loads(text) for text in rows if text]
+
+
 def equal_since(connection: sa.Connection, migration: str) -> int | None:
     """The number of the newest verification of all tables that was clean: the two sides were equal once it had begun,
     whichever of the two streams between them it was of."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import sqlalchemy as sa
 
+from migrate.model.command import Command
 from migrate.settings import Settings
 from migrate.state import finished
 from migrate.state import migration as migrations
@@ -23,7 +24,8 @@ from migrate.status.unlike_tables import Named
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """stage: None of a reverse stream, which has none. seconds: that it took."""
+    """stage: None of a reverse stream, which has none. seconds: that it took. next: the command to type, None where
+    nothing is. reverse: the stream back, where it runs; its switch is this migration's."""
 
     now: Snapshot
     stage: Stage | None
@@ -31,6 +33,8 @@ class Look:
     measures: Measures
     seconds: float = 0.0
     margins: Margins = NOTHING_KNOWN  # of who asks for them too
+    next: Command | None = None
+    reverse: Snapshot | None = None
 
 
 def look(settings: Settings, state: sa.Engine, unlike: Named) -> Look:
@@ -46,4 +50,6 @@ def look(settings: Settings, state: sa.Engine, unlike: Named) -> Look:
     if is_reverse:
         return Look(now, None, blockers.of_stream(settings, now), more, time.monotonic() - began)
     stands = standing(settings, state, now, unlike)
-    return Look(now, stands.stage, stands.held, more, time.monotonic() - began)
+    return Look(
+        now, stands.stage, stands.held, more, time.monotonic() - began, next=stands.next, reverse=stands.reverse
+    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import sqlalchemy as sa
 
@@ -47,10 +47,12 @@ class ReverseFacts:
 
 @dataclass(frozen=True, slots=True)
 class ReverseReadiness:
-    """held: what it lacks. next: what to type; None when it lacks nothing."""
+    """held: what it lacks. next: what to type; None when it lacks nothing. now: what that follows from, where its
+    servers were asked."""
 
     held: list[Blocker]
     next: Command | None
+    now: Snapshot | None = field(default=None, compare=False)
 
     @property
     def begins(self) -> bool:
@@ -60,7 +62,8 @@ class ReverseReadiness:
 
 def look(settings: Settings, state: sa.Engine) -> ReverseReadiness:
     """settings: of the forward stream. Its servers are asked only once it runs. Raises ServerError."""
-    return judge(read(settings, state))
+    known = read(settings, state)
+    return replace(judge(known), now=known.now)
 
 
 def read(settings: Settings, state: sa.Engine) -> ReverseFacts:

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from migrate.copy.throttle import Pace
@@ -81,11 +81,13 @@ class StageFacts:
 
 @dataclass(frozen=True, slots=True)
 class StageStatus:
-    """stage: where it stands; held: why it does not go on by itself; next: what to type, None where nothing is."""
+    """stage: where it stands; held: why it does not go on by itself; next: what to type, None where nothing is.
+    reverse: the reverse stream's snapshot, where it was asked for."""
 
     stage: Stage
     held: list[Blocker]
     next: Command | None
+    reverse: Snapshot | None = field(default=None, compare=False)
 
 
 def standing_of(known: StageFacts) -> StageStatus:

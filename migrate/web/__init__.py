@@ -1,4 +1,4 @@
-"""`migrate web`: the switch over HTTP, for applications that do not reach the state database.
+"""`migrate web`: the operator's page, the switch for applications, and the status for Prometheus, over HTTP.
 
 Others use `server.serve`.
 
@@ -6,8 +6,11 @@ server      listens, with TLS or on the loopback interface, until it is asked to
 connection  one request a connection: deadlines, and what is not HTTP
 front       one request: its body within limits, its token, and an answer whatever goes wrong
 access      whose token may do what
-metrics     the status as Prometheus reads it
-switch      the routes, and the state database asked from threads
+switch      its routes, and the state database asked from threads
+latest      one look at a time, given to all who ask
+status_reader   the look that page and metrics are made of
+metrics     the look as Prometheus reads it
+page        the look as people read it
 """
 
 from migrate.web.server import serve as serve

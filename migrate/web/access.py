@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import hmac
 from dataclasses import dataclass
+
+from pydantic import SecretStr
 
 from migrate.settings import Web
 
@@ -17,11 +20,17 @@ class Caller:
     any_instance: bool = False
     reads_switch: bool = True
     reads_metrics: bool = False
+    reads_page: bool = False
+
+    @property
+    def only_reads(self) -> str:
+        """What a token that has nothing to do with the switch reads."""
+        return "this token only reads the page" if self.reads_page else "this token only reads metrics"
 
     def refusal(self, instance: str) -> str | None:
         """Why this caller cannot acknowledge or leave as an instance; None where it can."""
         if not self.reads_switch:
-            return "this token only reads metrics"
+            return self.only_reads
         if self.any_instance or self.instance == instance:
             return None
         if self.instance is None:
@@ -38,7 +47,11 @@ class Tokens:
             known.append((settings.token, Caller(any_instance=settings.is_shared, reads_metrics=True)))
         if settings.metrics_token is not None:
             known.append((settings.metrics_token, Caller(reads_switch=False, reads_metrics=True)))
+        reader = Caller(reads_switch=False, reads_page=True)
+        known += [(secret, reader) for secret in settings.readers.values()]
         self._known = [(_digest(f"Bearer {secret.get_secret_value()}".encode()), caller) for secret, caller in known]
+        self._known += [(_digest(_basic(name, secret)), reader) for name, secret in settings.readers.items()]
+        self.has_readers = bool(settings.readers)
 
     def caller(self, authorization: bytes) -> Caller | None:
         """Whose the value of an Authorization header is; None where it is nobody's.
@@ -50,6 +63,11 @@ class Tokens:
             if hmac.compare_digest(given, digest):
                 found = caller
         return found
+
+
+def _basic(name: str, secret: SecretStr) -> bytes:
+    """As a browser sends what a person typed (RFC 7617)."""
+    return b"Basic " + base64.b64encode(f"{name}:{secret.get_secret_value()}".encode())
 
 
 def _digest(value: bytes) -> bytes:

@@ -23,6 +23,8 @@ CONNECTIONS = 512
 """At a time, those in a TLS handshake too."""
 REQUEST_SECONDS = 5
 """That a request may take to arrive, header and body, and as long again a TLS handshake before it."""
+UNREAD_SECONDS = 30
+"""That a client may leave an answer unread, once the buffers between are full."""
 HEADER_BYTES = 16 * 1024
 HEADERS = {"Content-Type": "application/json", "Cache-Control": "no-store", "Connection": "close"}
 """Of every answer."""
@@ -59,6 +61,7 @@ class Connection(H11Protocol):
     """uvicorn's own, with a deadline for the request and JSON for what is not one."""
 
     _deadline: asyncio.TimerHandle | None = None
+    _unread: asyncio.TimerHandle | None = None
     _began = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -78,8 +81,18 @@ class Connection(H11Protocol):
         """A client that has said all waits for its answer; true keeps the connection open, which TLS does not have."""
         return self.scheme == "http" and self.conn.their_state is h11.DONE
 
+    def pause_writing(self) -> None:
+        """The client does not read its answer: after a while it is cut, as a stop would wait for it."""
+        super().pause_writing()
+        self._unread = self.loop.call_later(UNREAD_SECONDS, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._is_read()
+
     def connection_lost(self, exc: Exception | None) -> None:
         self._in_time()
+        self._is_read()
         super().connection_lost(exc)
 
     def send_400_response(self, msg: str) -> None:
@@ -88,7 +101,9 @@ class Connection(H11Protocol):
 
     def shutdown(self) -> None:
         """The server stops: what has arrived is answered, nothing else is waited for."""
-        if self.cycle is None or self.cycle.response_complete or self.cycle.more_body:
+        if self._unread is not None:
+            self.transport.abort()
+        elif self.cycle is None or self.cycle.response_complete or self.cycle.more_body:
             self._close()
         else:
             self.cycle.keep_alive = False
@@ -97,6 +112,11 @@ class Connection(H11Protocol):
         if self._deadline is not None:
             self._deadline.cancel()
             self._deadline = None
+
+    def _is_read(self) -> None:
+        if self._unread is not None:
+            self._unread.cancel()
+            self._unread = None
 
     def _late(self) -> None:
         if self._began:

@@ -17,6 +17,9 @@ from migrate.web.connection import HEADERS, encoded
 log = structlog.get_logger("migrate.web")
 
 BODY_BYTES = 4096
+OF_PROGRAMS = ("/switch", "/metrics")
+"""Paths for which no browser asks a person for a name and a token."""
+_ASK = 'Basic realm="migrate", charset="UTF-8"'
 _DISCARDED_BYTES = 1024 * 1024
 """Read of a body that is too long: a client that still writes when the connection is closed does not see the answer."""
 
@@ -44,7 +47,7 @@ class Front:
         if body is None:
             return  # the client left, or was cut
         try:
-            await self._answer(scope, body, sent)
+            await self._answer(scope, body, receive, sent)
         except Exception as error:
             log.error("a request met a defect", error=defect(error))
             if not status:
@@ -52,14 +55,19 @@ class Front:
                 await answer(HTTPStatus.INTERNAL_SERVER_ERROR, told)(scope, receive, sent)
         log.debug("request", method=scope["method"], path=scope["raw_path"].decode("ascii", "replace"), status=status)
 
-    async def _answer(self, scope: Scope, body: bytes, send: Send) -> None:
-        async def read() -> Message:
-            return {"type": "http.request", "body": body, "more_body": False}
+    async def _answer(self, scope: Scope, body: bytes, receive: Receive, send: Send) -> None:
+        given = [{"type": "http.request", "body": body, "more_body": False}]
 
-        given = [value for name, value in scope["headers"] if name == b"authorization"]
-        caller = self._tokens.caller(given[0]) if len(given) == 1 else None
+        async def read() -> Message:
+            return given.pop() if given else await receive()
+
+        authorizations = [value for name, value in scope["headers"] if name == b"authorization"]
+        caller = self._tokens.caller(authorizations[0]) if len(authorizations) == 1 else None
         if caller is None:
-            await answer(HTTPStatus.UNAUTHORIZED, {"error": "the token is missing or wrong"})(scope, read, send)
+            refusal = answer(HTTPStatus.UNAUTHORIZED, {"error": "the token is missing or wrong"})
+            if self._tokens.has_readers and not scope["path"].startswith(OF_PROGRAMS):
+                refusal.headers["WWW-Authenticate"] = _ASK
+            await refusal(scope, read, send)
             return
         scope.setdefault("state", {})["caller"] = caller
         await self._app(scope, read, send)

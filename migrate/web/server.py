@@ -14,6 +14,7 @@ from typing import Any
 
 import structlog
 import uvicorn
+from starlette.routing import Route
 
 from migrate.model.address import is_loopback, parse_address
 from migrate.model.errors import ConfigError, ServerError
@@ -24,10 +25,16 @@ from migrate.state import database, switch
 from migrate.state import migration as migrations
 from migrate.web.access import Tokens
 from migrate.web.connection import HEADER_BYTES, REQUEST_SECONDS, Connection, Listener
-from migrate.web.metrics import METRICS_SESSIONS, Scrapes
+from migrate.web.latest import Latest
+from migrate.web.metrics import Scrapes
+from migrate.web.page.routes import Pages
+from migrate.web.status_reader import StatusReader
 from migrate.web.switch import AT_ONCE, STATE_SECONDS, application
 
 log = structlog.get_logger("migrate.web")
+
+STATUS_SESSIONS = 5
+"""At the state database for looks, pages and searches, beside those of the switch: neither waits for the other."""
 
 
 def serve(settings: Settings, ready: Callable[[str], None] = lambda _address: None) -> None:
@@ -40,7 +47,7 @@ def serve(settings: Settings, ready: Callable[[str], None] = lambda _address: No
     quick = {"connect_timeout": STATE_SECONDS, "read_timeout": STATE_SECONDS}
     with (
         database.opened(settings.state.model_copy(update=quick), pool=AT_ONCE) as state,
-        database.opened(settings.state.model_copy(update=quick), pool=METRICS_SESSIONS) as of_metrics,
+        database.opened(settings.state.model_copy(update=quick), pool=STATUS_SESSIONS) as of_status,
         stop_on_signals() as stop,
         ThreadPoolExecutor(AT_ONCE, "web") as threads,
     ):
@@ -48,7 +55,11 @@ def serve(settings: Settings, ready: Callable[[str], None] = lambda _address: No
             migrations.get(connection, settings.name, finished=True)
             switch.make(connection, settings.name)
         with closing(_listener(settings.web.listen, encrypted)) as listener:
-            app = application(settings.name, state, tokens, threads, Scrapes(settings, of_metrics))
+            looks = Latest(StatusReader(settings, of_status).read, "status")
+            more = [Route("/metrics", Scrapes(settings.name, looks).shown, methods=["GET"])]
+            pages = Pages(settings, of_status, looks) if tokens.has_readers else None
+            more += pages.routes if pages is not None else []
+            app = application(settings.name, state, tokens, threads, more)
             config = uvicorn.Config(
                 app,
                 http=Connection,
@@ -74,20 +85,32 @@ def serve(settings: Settings, ready: Callable[[str], None] = lambda _address: No
                 ready(settings.web.listen)
 
             with asyncio.Runner(loop_factory=_Loop) as runner:
-                runner.run(_Server(config, stop, listening).serve(sockets=[listener]))
+                runner.run(_Server(config, stop, listening, pages).serve(sockets=[listener]))
 
 
 class _Server(uvicorn.Server):
     """Stops by our event, not by signal handlers of its own."""
 
-    def __init__(self, config: uvicorn.Config, stop: threading.Event, listening: Callable[[], None]) -> None:
+    def __init__(
+        self, config: uvicorn.Config, stop: threading.Event, listening: Callable[[], None], pages: Pages | None
+    ) -> None:
         super().__init__(config)
         self._stop = stop
         self._listening = listening
+        self._pages = pages
+        self._keeping: asyncio.Task[None] | None = None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
+        if self._pages is not None:
+            self._keeping = asyncio.create_task(self._pages.keep_history())
         self._listening()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        if self._pages is not None and self._keeping is not None:
+            self._keeping.cancel()
+            self._pages.streams.end()
+        await super().shutdown(sockets)
 
     async def on_tick(self, counter: int) -> bool:
         return await super().on_tick(counter) or self._stop.is_set()

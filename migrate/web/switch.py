@@ -1,6 +1,5 @@
 """The routes.
 
-GET /metrics              what `migrate.web.metrics` says
 GET /switch               {"version": 3, "side": "target", "writes": "open"}
 POST /switch              {"instance": "web-1", "version": 3}: what an application goes by; the answer as above
 DELETE /switch/INSTANCE   an application's process that ends
@@ -10,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from http import HTTPStatus
 from typing import Any, TypeVar
@@ -29,7 +28,6 @@ from migrate.settings.web import INSTANCE
 from migrate.state import database, switch
 from migrate.web.access import Caller, Tokens
 from migrate.web.front import BODY_BYTES, Front, answer, refused
-from migrate.web.metrics import Scrapes
 
 log = structlog.get_logger("migrate.web")
 T = TypeVar("T")
@@ -44,14 +42,15 @@ _SILENT = "the state database does not answer"
 
 
 def application(
-    migration: str, state: sa.Engine, tokens: Tokens, threads: ThreadPoolExecutor, scrapes: Scrapes
+    migration: str, state: sa.Engine, tokens: Tokens, threads: ThreadPoolExecutor, more: Sequence[Route]
 ) -> ASGIApp:
-    """threads: AT_ONCE of them, which ask the state database; its engine gives up within STATE_SECONDS."""
+    """threads: AT_ONCE of them, which ask the state database; its engine gives up within STATE_SECONDS. more: routes
+    beside those of the switch."""
     switches = _Switch(migration, state, threads)
     routes = [
-        Route("/metrics", scrapes.shown, methods=["GET"]),
         Route(_PATH, switches.shown_or_acknowledged, methods=["GET", "POST"]),
         Route(f"{_PATH}/{{instance:path}}", switches.left, methods=["DELETE"]),
+        *more,
     ]
     app = Starlette(routes=routes, exception_handlers={HTTPException: refused})
     app.router.redirect_slashes = False
@@ -67,7 +66,7 @@ class _Switch:
 
     async def shown_or_acknowledged(self, request: Request) -> Response:
         if not request.state.caller.reads_switch:
-            raise HTTPException(HTTPStatus.FORBIDDEN, "this token only reads metrics")
+            raise HTTPException(HTTPStatus.FORBIDDEN, request.state.caller.only_reads)
         now = await (self._acknowledge(request) if request.method == "POST" else self._get())
         return answer(HTTPStatus.OK, {"version": now.version, "side": now.side.value, "writes": now.writes.value})
 

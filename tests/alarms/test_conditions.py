@@ -18,6 +18,7 @@ from migrate.status.look import Look
 from migrate.status.margins import Margins
 from migrate.status.snapshot import PartitionStatus
 from tests.alarms.looks import AT, settings_of, verified, well, with_measures
+from tests.test_hints import missing
 
 LEASE = process_names.publisher("s")
 
@@ -89,6 +90,7 @@ def test_each_kind_is_told_alone(looks: list[Look], kind: Kind, subject: str) ->
     told = found(settings_of(certificate_hours=24), *looks)
     assert [(one.kind, one.subject) for one in told] == [(kind, subject)]
     assert told[0].remedy.startswith("migrate ")
+    assert missing(told[0].remedy) == [], "a command that is there"
     assert "canary" not in told[0].message, "a row's key is for nobody elsewhere"
 
 

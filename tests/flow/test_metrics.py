@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,8 +20,9 @@ from sandbox.stack import Sandbox
 from tests.failover.support import Flow, wait
 from tests.helpers import unique
 from tests.status.test_exported import PROMTOOL, values
+from tests.web.test_page import Read
 
-READER, SCRAPER, INSTANCE = "canary-reader-4711", "canary-scraper-4711", "canary-instance-4711"
+READER, SCRAPER, INSTANCE, ADA = (f"canary-{one}-4711" for one in ("reader", "scraper", "instance", "person"))
 
 
 def scrape(url: str, token: str = SCRAPER) -> tuple[int, str]:
@@ -36,7 +38,8 @@ def scrape(url: str, token: str = SCRAPER) -> tuple[int, str]:
 
 @pytest.fixture
 def flow(box: Sandbox, kafka: KafkaBroker, tmp_path: Path) -> Iterator[Flow]:
-    web = f"listen: '{HOST}:{free_port()}', token: {READER}, metrics_token: {SCRAPER}, tokens: {{a: {INSTANCE}}}"
+    web = f"listen: '{HOST}:{free_port()}', token: {READER}, metrics_token: {SCRAPER}, tokens: {{a: {INSTANCE}}}, "
+    web += f"readers: {{ada: {ADA}}}"
     more = f"web: {{{web}}}\nmetrics: {{listen: '{HOST}:0'}}\n"
     with closing(Flow(box, kafka, tmp_path, unique("metrics"), box.source, more=more)) as flow:
         flow.migration.do("init")
@@ -73,6 +76,7 @@ def test_a_scrape_says_what_the_status_says_and_many_cost_the_state_what_one_doe
 
     assert [scrape(url, token)[0] for token in (READER, INSTANCE, "wrong")] == [200, 403, 401]
     assert scrape(url.replace("metrics", "switch"))[0] == 403
+    the_page_says_the_same(flow, f"http://{address}", status)
 
     def asked() -> int:
         return int(flow.state_of("SHOW GLOBAL STATUS LIKE 'Com_select'")[0][1])
@@ -93,12 +97,58 @@ def test_a_scrape_says_what_the_status_says_and_many_cost_the_state_what_one_doe
     assert cost(1) == 0, "a look that is given again"
     one, many = min(next_cost(1) for _ in range(3)), min(next_cost(30) for _ in range(3))
     assert 10 < many <= 2 * one, (one, many)
+
+    def views(readers: int) -> int:
+        before = asked()
+        with ThreadPoolExecutor(readers) as together:
+            list(together.map(visit, [f"http://{address}/m/{flow.name}"] * readers))
+        return asked() - before
+
+    wait(lambda: views(5) == 0, "a look that is given again")
+    costs = [0]
+    wait(lambda: costs.append(views(30)) or costs[-1] > 0, "a look of its own")  # type: ignore[func-returns-value]
+    assert costs[-1] <= 3 * one, (costs, one)
     if PROMTOOL:
         text = scrape(url)[1]
         told = subprocess.run([PROMTOOL, "check", "metrics"], input=text, capture_output=True, text=True, timeout=60)
         assert (told.returncode, told.stdout + told.stderr) == (0, "")
     said = web.log.read_text("utf-8")
-    assert [secret for secret in (READER, SCRAPER, INSTANCE, "Traceback") if secret in said] == []
+    assert [secret for secret in (READER, SCRAPER, INSTANCE, ADA, "Traceback") if secret in said] == []
+
+
+def visit(url: str) -> str:
+    """A page, as ada reads it."""
+    asked = urllib.request.Request(url, headers={"Authorization": f"Bearer {ADA}"})  # noqa: S310 - http
+    with urllib.request.urlopen(asked, timeout=60) as answer:  # noqa: S310
+        return str(answer.read().decode())
+
+
+def the_page_says_the_same(flow: Flow, address: str, status: dict[str, Any]) -> None:
+    """As the command: stage, what holds it back, the next command, what is applied; of a row what `explain` does."""
+    page = Read(visit(f"{address}/m/{flow.name}"))
+    assert page.faults == []
+    assert [found for tag, found in page.tags if found.get("aria-current") == "step"]
+    wanted = [status["stage"], *status["holds_back"], status["next"], "Changes applied 500 ", status["topics"][0]]
+    assert [one for one in wanted if " ".join(one.split()) + " " not in page.words + " "] == []
+    assert {one["kind"] for one in status["blockers"]} <= {text.strip() for text in page.text}
+    listed = Read(visit(f"{address}/")).words
+    assert f"{flow.name} {status['stage']} " in listed
+    wait(lambda: flow.state_of("SELECT stage, changes FROM status_history") == ((status["stage"], 500),), "a sample")
+
+    table, key = f"{flow.database}.orders", "7"
+    told = flow.migration.run("explain", table, key).stdout.splitlines()
+    row = Read(visit(f"{address}/m/{flow.name}/explain?table={table}&key={key}")).words
+    assert told
+    assert [line for line in told if " ".join(line.split()) not in row] == []
+
+    asked = urllib.request.Request(  # noqa: S310 - http
+        f"{address}/m/{flow.name}/live", headers={"Authorization": f"Bearer {ADA}"}
+    )
+    with urllib.request.urlopen(asked, timeout=60) as stream:  # noqa: S310
+        parts = [json.loads(next(line for line in stream if line.startswith(b"data:"))[5:]) for _ in range(2)]
+    assert {"summary", "blockers", "tables", "streams"} <= parts[0].keys()
+    assert "summary" in parts[1], "its time"
+    assert parts[1].keys().isdisjoint({"blockers", "tables", "streams", "aside"}), "what has not changed"
 
 
 def of_processes(flow: Flow) -> dict[str, dict[tuple[str, ...], float]]:

@@ -43,7 +43,7 @@ def test_each_role_that_a_server_has_counts(case: Case) -> None:
     assert source == {"publish": 4, "consume": 1, "check": 2, "copy": 19, "verify": 10, "a command": 5}
     assert target == {
         **{"consume": 16 + 5, "commit": 1 + 5, "check": 1 + 5, "copy": 10 + 5, "verify": 9 + 6, "a command": 10},
-        **{"publish": 6, "requeue": 5, "web": 13},
+        **{"publish": 6, "requeue": 5, "web": 15},
     }
     assert connections.needed(settings, settings.state) == target
 

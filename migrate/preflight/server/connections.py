@@ -64,7 +64,7 @@ def _of_role(settings: Settings, role: str, server: Server) -> dict[str, int]:
         "publish": publish * len(settings.sources),
         **each,
         "verify": SESSIONS + 1,
-        "web": 2 * SESSIONS + 3,
+        "web": 2 * SESSIONS + 5,
         **_COMMANDS,
     }
 
