@@ -41,7 +41,7 @@ from migrate.verify import certificate as certificates
 from migrate.verify.certificate import SourcePoint
 from migrate.verify.chunk_check import Checked, CheckJob
 from migrate.verify.recheck import hurrier
-from migrate.verify.repair import carried_out, refresher
+from migrate.verify.repair import carried_out, refresher, way_out
 from migrate.verify.resume import binlog_ends
 from migrate.verify.run import VerificationRun, standing
 from migrate.verify.scope import VerificationScope, bound, unlike_by_now
@@ -110,10 +110,13 @@ class VerifyResult:
             first = f"; not accounted for: {told[0]}" + first
         if self.in_motion:
             first += f"; {counted(self.in_motion, 'key')} kept changing while looked at"
+        by_hand = [item.by_hand for item in named]
+        unnamed = [""] if self.total > len(named) or not named else []
+        repair = f"`--repair` repairs {'the others' if any(by_hand) else 'them'}"
         raise DifferenceFound(
             f"{counted(self.total, 'difference')}{first}",
             hint="`migrate verify --show` names them, `migrate explain` shows what is known of a key,"
-            " `--repair` repairs them",
+            f" {way_out([*by_hand, *unnamed], repair)}",
         )
 
 

@@ -28,6 +28,7 @@ from migrate.verify.difference import Verdict, judge
 from migrate.verify.generated import WithGenerated
 from migrate.verify.lookup import Seen, look_up
 from migrate.verify.recheck import describe
+from migrate.verify.repair import way_out
 
 Tables = tuple[PlannedTable, ...]
 _NAMED = 5
@@ -212,9 +213,8 @@ class ChangedKeys:
 
 
 def _way(verdicts: Mapping[Key, Verdict], repair: str) -> str:
-    """Out of a difference: what a stream repairs, or a row that a person must move to its shard table."""
-    move = "move the row where it belongs, at the targets (docs/rollback.md)"
-    way = move if any(one.belongs for one in verdicts.values()) else repair
+    """Out of differences: what a stream repairs, and what a person must do."""
+    way = way_out((one.by_hand for one in verdicts.values()), repair)
     return f"see `migrate explain TABLE KEY`, {way}, then try again"
 
 

@@ -15,14 +15,15 @@ from typing import NamedTuple
 import sqlalchemy as sa
 
 from migrate.model.errors import ConfigError
-from migrate.settings import Database, Settings, Source, SourceDatabase, TableSettings, Target
+from migrate.model.table import TableId
+from migrate.settings import Database, Settings, Source, TableSettings, Target
 from migrate.sharding.rule import node
 from migrate.state import position
 from migrate.state.migration import REVERSE
 from migrate.target import reverse_obstacles
+from migrate.target.home import Home, ShardTable
 from migrate.target.ledger import GROUP
 from migrate.target.routing import Plan, PlannedTable
-from migrate.target.shard_rows import ShardRows, ShardTable
 
 SUFFIX = REVERSE
 _LONGEST = 48 - len(SUFFIX)
@@ -46,7 +47,7 @@ def reversed_settings(settings: Settings, plan: Plan) -> Settings:
             "sources": tuple(servers.values()),
             "targets": tuple(Target(**_reached(one), name=one.name) for one in settings.sources),
             "databases": {name: Database(target=where[0], database=where[1]) for where, name in names.items()},
-            "source_databases": _source_databases(settings, plan, servers),
+            "source_databases": {},
             "kafka": kafka.model_copy(
                 update={
                     "topic": kafka.topic and kafka.topic + SUFFIX,
@@ -127,17 +128,6 @@ def _database_names(settings: Settings, plan: Plan) -> dict[tuple[str, str], str
     return {where: by_rule[where] if where in ruled else _named(*where) for where in sorted(wanted)}
 
 
-def _source_databases(settings: Settings, plan: Plan, servers: dict[str, Source]) -> dict[str, SourceDatabase]:
-    """Where the databases of the forward rules are, for tables that these rules tell apart."""
-    used = {place.database for one in plan.tables.values() if one.home is not None for place in one.places}
-    return {
-        one.name: SourceDatabase(
-            source=servers[settings.target(one.target).address.lower()].name, database=one.database
-        )
-        for one in sorted(used)
-    }
-
-
 def _tables(
     settings: Settings,
     plan: Plan,
@@ -157,29 +147,26 @@ def _tables(
             continue  # of the group there is one
         sharding = {"nodes": node(names[table.source, table.database], table.name)} if ruled is None else ruled.spec
         whole = table.id if ruled is None else (GROUP, planned.group)
-        for place, shard in zip(planned.places, _shards(planned), strict=True):
-            server = servers[settings.target(place.database.target).address.lower()]
+        shards = _shards(settings, planned, servers)
+        belongs = Home(planned.rule, planned.spec, tuple(shards), "sharding", binds=ruled is not None)
+        for source, database, name in shards:
             common = {
-                "name": f"{place.database.database}.{place.table}",
-                "source": server.name,
+                "name": f"{database}.{name}",
+                "source": source,
                 "key": wanted[table.id].key,
                 "ddl": wanted[table.id].ddl,
                 "sharding": dict(sharding),
             }
-            group = {"group": _named(*whole), "unique_apart": True}
-            if ruled is not None:
-                found.append(TableSettings(**common, **group, home=dict(planned.spec)))
-            elif shard is not None:
-                found.append(ShardTable(**common, **group, shard=shard))
+            if ruled is not None or len(shards) > 1:
+                found.append(ShardTable(**common, group=_named(*whole), unique_apart=True, belongs=belongs))
             else:
                 found.append(TableSettings(**common))
     return found
 
 
-def _shards(planned: PlannedTable) -> list[ShardRows | None]:
-    """Of each place which rows belong there; None where there is no other."""
-    if len(planned.places) == 1:
-        return [None]
-    columns = tuple(planned.table.by_name[name] for name in planned.rule.columns)
-    places = tuple(map(str, planned.places))
-    return [ShardRows(columns, planned.rule, places, index) for index in range(len(places))]
+def _shards(settings: Settings, planned: PlannedTable, servers: dict[str, Source]) -> list[TableId]:
+    """The shard tables of a table, as sources, in the order of the rule's places."""
+    return [
+        (servers[settings.target(one.database.target).address.lower()].name, one.database.database, one.table)
+        for one in planned.places
+    ]

@@ -8,6 +8,7 @@ from migrate.model.change import key_json
 from migrate.model.errors import Code, PreflightError, StopError
 from migrate.model.table import TableId
 from migrate.target import home
+from migrate.target.home import named
 from migrate.target.routing import Place, PlannedTable
 
 _NAMED = 4
@@ -16,12 +17,6 @@ _NAMED = 4
 def name_of(planned: PlannedTable) -> str:
     """A table with its source, as messages name it."""
     return named(planned.table.id)
-
-
-def named(id_: TableId) -> str:
-    """As `name_of`, of a table by its id."""
-    source, database, table = id_
-    return f"{source}/{database}.{table}"
 
 
 def refuse_misplaced(planned: PlannedTable, columns: Mapping[str, Sequence[str | None]], rows: int) -> None:
@@ -42,7 +37,8 @@ def refuse_misplaced(planned: PlannedTable, columns: Mapping[str, Sequence[str |
 def misplaced(holder: PlannedTable, belongs: TableId, key: str = "") -> StopError:
     """Why a row of a source table is written nowhere."""
     return StopError(
-        f"{name_of(holder)}{key}: by `home` the row belongs in {named(belongs)}",
+        f"{name_of(holder)}{key}: by `{holder.home.part if holder.home else home.PART}` the row belongs in"
+        f" {named(belongs)}",
         hint="move it there: the stream then continues by itself, and a copy with `migrate copy`; `migrate preflight`"
         " names more such rows",
         code=Code.ROUTE,

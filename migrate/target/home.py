@@ -1,7 +1,8 @@
 """Home: the source table where a row of a group belongs by the sources' own rule (invariant sources-never-compare).
 
 With it a key is asked for where its row can be, and not at every table of its group. The same rule says where the
-reverse stream takes a row (docs/decisions/0044).
+reverse stream takes a row (docs/decisions/0044), and to that stream the sources' own rule is the forward `sharding`: a
+shard table is a source of it, which of several a row belongs in.
 """
 
 from __future__ import annotations
@@ -9,15 +10,23 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from pydantic import InstanceOf
+
 from migrate.model.change import Key
 from migrate.model.errors import ConfigError, StopError
 from migrate.model.message import Row
 from migrate.model.table import Table, TableId
-from migrate.settings import SourceDatabase
+from migrate.settings import SourceDatabase, TableSettings
 from migrate.sharding.rule import TableRule, build_rule
 from migrate.sharding.spec import spec_of
 
 PART = "home"
+
+
+def named(id_: TableId) -> str:
+    """A table with its source, as messages name it."""
+    source, database, table = id_
+    return f"{source}/{database}.{table}"
 
 
 @dataclass(frozen=True)
@@ -26,6 +35,11 @@ class Home:
     spec: Mapping[str, object]
     tables: tuple[TableId, ...]
     """The source table of each place of the rule."""
+    part: str = PART
+    """The part of the config file that has the rule."""
+    binds: bool = True
+    """Whether the stream goes by it: it asks for a key where its row can be, and writes no row that does not belong
+    where it stands. Else a verification alone says of a row where it belongs."""
 
     def of_all(self, rows: Sequence[Row]) -> list[TableId]:
         """Where each row belongs. Raises StopError where the rule has no table for one of them."""
@@ -37,6 +51,27 @@ class Home:
     def of(self, row: Row) -> TableId:
         """As `of_all`, of one."""
         return self.of_all([row])[0]
+
+    def elsewhere(self, here: TableId, columns: Sequence[Sequence[str | None]], rows: int) -> list[str]:
+        """Of each row of a table where it belongs instead, as people read it; "" for one that belongs there.
+
+        columns: the canonical texts of each of the rule's columns, of so many rows.
+        """
+        try:
+            routed = self.rule.route_many(columns, rows=rows)
+        except StopError as error:  # of one of them
+            if rows == 1:
+                return [f"no place: {error.message}"]
+            return [self.elsewhere(here, [[text] for text in row], 1)[0] for row in zip(*columns, strict=True)]
+        found = [self.tables[index] for index in routed]
+        return ["" if id_ == here else f"{named(id_)} by `{self.part}`" for id_ in found]
+
+    def condition(self, here: TableId) -> str | None:
+        """SQL that is true for the rows that belong in a table, false or NULL for others; None where no server computes
+        it."""
+        if here not in self.tables:
+            return None
+        return self.rule.condition(self.tables.index(here)) if self.rule.columns else "TRUE"
 
     def is_told_by_key(self, table: Table) -> bool:
         """Whether a key alone tells where its row belongs: then all of its changes come from one table."""
@@ -91,3 +126,9 @@ def unlike(home: Home, members: Iterable[TableId]) -> tuple[list[TableId], list[
     """Tables that the rule names and the group does not have, and those that it has and the rule never names."""
     there, named = {*members}, {*home.tables}
     return sorted(named - there), sorted(there - named)
+
+
+class ShardTable(TableSettings):
+    """A shard table as a table of the reverse stream, which has the rule made. No config file has one."""
+
+    belongs: InstanceOf[Home]

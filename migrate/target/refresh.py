@@ -132,9 +132,10 @@ class SourceRows:
         return self._where(planned, among(planned.table, keys))
 
     def _where(self, planned: PlannedTable, condition: Condition, columns: Sequence[Column] = ()) -> list[Row]:
-        """Rows that belong to the migration, which are locked for reading. columns: those wanted; none: all stored."""
+        """Rows that belong to the migration, which are locked for reading. columns: those wanted; none: all stored, and
+        the generated ones that tell where a row belongs."""
         table = planned.table
-        columns = columns or table.stored
+        columns = columns or [one for one in table.columns if not one.generated or one.name in planned.routing]
         connection = self._connection(table.source)
         fields = ", ".join(selected(column) for column in columns)
         where, arguments = and_rows(*condition, planned.rows)

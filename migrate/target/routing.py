@@ -12,14 +12,13 @@ from migrate.model.change import Key, partition_of
 from migrate.model.errors import Code, ConfigError, ServerError, StopError
 from migrate.model.message import CANAL, Row
 from migrate.model.rowfilter import RowFilter, make_filter
-from migrate.model.table import Table, TableId
+from migrate.model.table import Column, Table, TableId
 from migrate.settings import Settings, TableSettings
 from migrate.sharding.columns import column_types
 from migrate.sharding.rule import TableRule, build_rule
 from migrate.sharding.spec import spec_of
-from migrate.target.home import Home, home_of
+from migrate.target.home import Home, ShardTable, home_of
 from migrate.target.ledger import GROUP
-from migrate.target.shard_rows import ShardRows, ShardTable
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -54,8 +53,7 @@ class PlannedTable:
     first: Table | None = None  # the table as init found it; None: as it is here
     group: str = ""  # whose tables share their places; "" for a table with places of its own
     unique_apart: bool = False  # no two tables of the group, or of the places, hold the same values of a unique key
-    home: Home | None = None  # where each row of the group belongs at the sources
-    shard: ShardRows | None = None  # of the reverse stream: which rows belong in this one of several shard tables
+    belongs: Home | None = None  # where each row of the group belongs at the side that is read
 
     @cached_property
     def _by_name(self) -> dict[tuple[str, str], Place]:
@@ -78,9 +76,14 @@ class PlannedTable:
         found = self.rule.route({name: row.get(name) for name in self.rule.columns})
         return self._by_name[(found.database, found.table)]
 
+    @property
+    def home(self) -> Home | None:
+        """Where each row of the group belongs at the sources, where the stream goes by it."""
+        return self.belongs if self.belongs is not None and self.belongs.binds else None
+
     @cached_property
     def routing(self) -> tuple[str, ...]:
-        """The columns that tell where a row belongs, at either side."""
+        """The columns that tell the stream where a row belongs, at either side."""
         return tuple(dict.fromkeys((*self.rule.columns, *(self.home.rule.columns if self.home is not None else ()))))
 
     @cached_property
@@ -101,11 +104,24 @@ class PlannedTable:
     @cached_property
     def own_rows(self) -> str | None:
         """SQL that is true for the rows that belong to this source table, false or NULL for others; None where no
-        server computes it, or there is no such rule."""
-        home = self.home
-        if home is None or self.table.id not in home.tables:
-            return None
-        return home.rule.condition(home.tables.index(self.table.id)) if home.rule.columns else "TRUE"
+        server computes it. Without such a rule all of them do."""
+        return "TRUE" if self.belongs is None else self.belongs.condition(self.table.id)
+
+    @cached_property
+    def belongs_by(self) -> tuple[Column, ...]:
+        """The columns that tell where a row belongs at the side that is read. Raises StopError where one is gone."""
+        names = () if self.belongs is None else self.belongs.rule.columns
+        if gone := [name for name in names if name not in self.table.by_name]:
+            raise StopError(
+                f"{self.table.full_name} has no column '{gone[0]}' any more, by which its rows are sharded",
+                hint="give it back: without it nothing tells whether a row is where it belongs",
+                code=Code.DEFINITION,
+            )
+        return tuple(self.table.by_name[name] for name in names)
+
+    def elsewhere(self, columns: Sequence[Sequence[str | None]], rows: int) -> list[str]:
+        """As `Home.elsewhere`, of so many rows of this table. columns: the texts of each of `belongs_by`."""
+        return [""] * rows if self.belongs is None else self.belongs.elsewhere(self.table.id, columns, rows)
 
     @property
     def hashed(self) -> tuple[str, str]:
@@ -208,9 +224,8 @@ class Plan:
         other = "" if topic == self.settings.topic else topic
         first = self._first.get(table.id)
         group, apart = wanted.group or "", wanted.unique_apart
-        home = self._home(wanted, table)
-        shard = wanted.shard if isinstance(wanted, ShardTable) else None
-        return PlannedTable(table, rule, tuple(places), spec, rows, other, wanted.ddl, first, group, apart, home, shard)
+        belongs = wanted.belongs if isinstance(wanted, ShardTable) else self._home(wanted, table)
+        return PlannedTable(table, rule, tuple(places), spec, rows, other, wanted.ddl, first, group, apart, belongs)
 
     def _home(self, wanted: TableSettings, table: Table) -> Home | None:
         """Made once for tables that are alike."""

@@ -2,7 +2,7 @@
 
 A side's sum is its count of rows and the XOR of their SHA-256 digests. Digests of different rows cancel out only by
 chance; a row that is there twice cancels itself out, and the count tells. What is equal by this has the same rows on
-both sides; whether each is at its own place the target says, or its sharding columns do.
+both sides; whether each is in the table where it belongs either side says, or its sharding columns do.
 """
 
 from __future__ import annotations
@@ -18,14 +18,12 @@ from migrate.model.chunk import Chunk
 from migrate.model.errors import Code, StopError
 from migrate.model.table import Column, Kind, Table
 from migrate.mysql.columns import stream
-from migrate.mysql.connection import Connection
 from migrate.mysql.quoting import quote
 from migrate.mysql.quoting import table as full_name
 from migrate.mysql.rowfilter import and_rows
 from migrate.mysql.values import compared, portable, selected
 from migrate.target.pool import TargetPool
 from migrate.target.routing import PlannedTable
-from migrate.target.shard_rows import ShardRows
 from migrate.verify.digest import Sources
 
 _BATCH_ROWS = 20_000
@@ -121,16 +119,23 @@ def _length(column: Column) -> str:
     return f"IF({name} IS NULL, '-', LENGTH({name}))" if column.nullable else f"LENGTH({name})"
 
 
-def source_total(source: Sources, tables: Sequence[PlannedTable], chunk: Chunk, form: Form) -> ChunkSum:
-    """The sum over all tables that share their places."""
-    total = ChunkSum()
+def source_total(
+    source: Sources, tables: Sequence[PlannedTable], chunk: Chunk, form: Form
+) -> tuple[ChunkSum, bool | None]:
+    """The sum over all tables that share their places, and whether every row is in the one where it belongs.
+
+    The latter is None where no server computes the rule.
+    """
+    total, placed, computed = ChunkSum(), True, True
     for planned in tables:
-        table = planned.table
+        table, own = planned.table, planned.own_rows
         where, arguments = and_rows(*condition(table, chunk.low, chunk.high), planned.rows)
-        statement = f"SELECT {form.total(table)} FROM {full_name(table.database, table.name)} WHERE {where}"
-        ((rows, digests),) = source(table.source).query(statement, arguments)
+        columns = f"{form.total(table)}, COUNT(IF({own or 'NULL'}, 1, NULL))"
+        statement = f"SELECT {columns} FROM {full_name(table.database, table.name)} WHERE {where}"
+        ((rows, digests, at_home),) = source(table.source).query(statement, arguments)
         total += form.read(planned, rows, digests)
-    return total
+        placed, computed = placed and int(rows) == int(at_home), computed and own is not None
+    return total, placed if computed else None
 
 
 def target_total(pool: TargetPool, planned: PlannedTable, chunk: Chunk, form: Form) -> tuple[ChunkSum, bool | None]:
@@ -175,22 +180,18 @@ def all_in_place(pool: TargetPool, planned: PlannedTable, chunk: Chunk) -> bool:
 
 
 def sources_in_place(source: Sources, tables: Sequence[PlannedTable], chunk: Chunk) -> bool:
-    """Whether the rows of a range that the reverse stream reads are where the forward stream's rule routes them."""
-    return all(_in_shard(source(one.table.source), one, one.shard, chunk) for one in tables if one.shard is not None)
-
-
-def _in_shard(connection: Connection, planned: PlannedTable, shard: ShardRows, chunk: Chunk) -> bool:
-    where, arguments = and_rows(*condition(planned.table, chunk.low, chunk.high), planned.rows)
-    source = f"FROM {full_name(planned.table.database, planned.table.name)} WHERE {where}"
-    if shard.condition is not None:
-        statement = f"SELECT COUNT(*), COUNT(IF({shard.condition}, 1, NULL)) {source}"
-        ((rows, at_home),) = connection.query(statement, arguments)
-        return int(rows) == int(at_home)
-    readers, fields = [to_text(column) for column in shard.columns], ", ".join(map(selected, shard.columns))
-    for raw in stream(connection, f"SELECT {fields} {source}", arguments, _BATCH_ROWS, _BATCH_BYTES):
-        texts = [read(values) for read, values in zip(readers, raw, strict=True)]
-        if any(shard.belongs(texts, len(raw[0]))):
-            return False
+    """Whether the sources' rows of a range are in the tables where they belong, by their columns for that."""
+    for planned in tables:
+        table, columns = planned.table, planned.belongs_by
+        if not columns:
+            continue
+        readers, fields = [to_text(column) for column in columns], ", ".join(map(selected, columns))
+        where, arguments = and_rows(*condition(table, chunk.low, chunk.high), planned.rows)
+        statement = f"SELECT {fields} FROM {full_name(table.database, table.name)} WHERE {where}"
+        for raw in stream(source(table.source), statement, arguments, _BATCH_ROWS, _BATCH_BYTES):
+            texts = [read(values) for read, values in zip(readers, raw, strict=True)]
+            if any(planned.elsewhere(texts, len(raw[0]))):
+                return False
     return True
 
 

@@ -10,7 +10,7 @@ from migrate.chunks.task_settings import for_tasks
 from migrate.model.chunk import Chunk
 from migrate.settings import Settings
 from migrate.target.routing import PlannedTable
-from migrate.verify import checksum, digest, misplaced, target_split
+from migrate.verify import checksum, digest, target_split
 from migrate.verify.checksum import ChunkSum, Form
 from migrate.verify.digest import Suspects
 
@@ -65,36 +65,45 @@ def check_chunk(job: CheckJob, chunk: Chunk) -> Checked:
 def _compared(job: CheckJob, sessions: Sessions, chunk: Chunk) -> Checked:
     """Range by range, where the target has far more rows than the sources: then it is more than one."""
     planned, twice = job.tables[0], checksum.keys_twice(sessions.source, job.tables, chunk)
-    strays = misplaced.keys(sessions.source, job.tables, chunk)
     form, *_ = _forms(job, sessions)
-    expected = checksum.source_total(sessions.source, job.tables, chunk, form)
+    total = checksum.source_total(sessions.source, job.tables, chunk, form)
     page_rows = job.settings.verify.chunk_rows
     rows, target_rows, named = 0, 0, Suspects()
-    for part in target_split.parts(sessions.targets, planned, chunk, expected.rows, page_rows, MAX_BYTES):
-        here, there = _part(job, sessions, part, expected if part == chunk else None, bool(twice), named)
+    for part in target_split.parts(sessions.targets, planned, chunk, total[0].rows, page_rows, MAX_BYTES):
+        here, there = _part(job, sessions, part, total if part == chunk else None, bool(twice), named)
         rows, target_rows = rows + here, target_rows + there
-    for key in (*twice, *strays):
+    for key in twice:
         named.add(key, MAX_SUSPECTS)
     return Checked(chunk.number, rows, target_rows, named)
 
 
 def _part(
-    job: CheckJob, sessions: Sessions, chunk: Chunk, total: ChunkSum | None, differs: bool, named: Suspects
+    job: CheckJob,
+    sessions: Sessions,
+    chunk: Chunk,
+    total: tuple[ChunkSum, bool | None] | None,
+    differs: bool,
+    named: Suspects,
 ) -> tuple[int, int]:
-    """By a sum of each side, and by the keys where those differ, a row is at another place, or two tables have one.
+    """By a sum of each side, and by the keys where those differ, a row is in another table than its own at either side,
+    or two tables have one.
+
+    Where rows belong at the sources is asked for only where the sums agree: else each row is looked at by itself, and
+    that with it. A row that is misplaced all the while stands in the range at either look, so none goes unnamed.
 
     total: of the sources, where it is known; named: takes the keys that differ. Returns the rows of either side.
     """
     planned, targets = job.tables[0], sessions.targets
     for form in _forms(job, sessions):
-        expected = total or checksum.source_total(sessions.source, job.tables, chunk, form)
+        expected, at_home = total or checksum.source_total(sessions.source, job.tables, chunk, form)
         found, placed = checksum.target_total(targets, planned, chunk, form)
         total = None
         if differs:
             break
         if expected == found:
             there = checksum.all_in_place(targets, planned, chunk) if placed is None else placed
-            if there and checksum.sources_in_place(sessions.source, job.tables, chunk):
+            here = checksum.sources_in_place(sessions.source, job.tables, chunk) if at_home is None else at_home
+            if here and there:
                 return expected.rows, found.rows
             break
         if expected.rows != found.rows:

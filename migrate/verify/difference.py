@@ -27,6 +27,13 @@ class Verdict:
     holders: tuple[PlannedTable, ...] = ()  # the source tables that have it
     belongs: str = ""  # where its row belongs at the side that is read, where that is another table
 
+    @property
+    def by_hand(self) -> str:
+        """What a person must do about it, as no refresh sets it right; "" where one does."""
+        if self.kind is Kind.TWICE:
+            return "delete the row in the table where it does not belong"
+        return "move the row to the table where it belongs, on the side of applications" if self.belongs else ""
+
 
 def judge(seen: Seen) -> Verdict | None:
     """The verdict on a key as it was seen on both sides; None when they agree."""

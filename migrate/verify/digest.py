@@ -70,28 +70,31 @@ def _field(column: Column, value: str) -> str:
 def source_rows(
     connection: Connection, planned: PlannedTable, chunk: Chunk, mixed: bool = False
 ) -> Iterator[tuple[list[Key], list[int], list[bytes], list[str]]]:
-    """The source's rows of a range in batches: keys, indexes of the places they route to, digests; and of shard tables,
-    as `ShardRows.belongs`, where they belong.
+    """The source's rows of a range in batches: keys, indexes of the places they route to, digests; and, as
+    `PlannedTable.elsewhere`, where they belong instead of where they are.
 
     Raises StopError for a row that no place takes, or that has no digest.
     """
-    table, shard = planned.table, planned.shard
-    names = list(dict.fromkeys((*table.key, *planned.rule.columns)))
-    columns = [*(table.by_name[name] for name in names), *(shard.columns if shard else ())]
+    table, columns = planned.table, told_by(planned)
     fields = ", ".join(map(selected, columns))
     where, arguments = and_rows(*condition(table, chunk.low, chunk.high), planned.rows)
     name = full_name(table.database, table.name)
     statement = f"SELECT {fields}, {row_digest(table, mixed)} FROM {name} WHERE {where}"
     for *raw, digests in columns_of(connection, statement, arguments, _BATCH_ROWS, _BATCH_BYTES):
-        every = [to_text(column)(values) for column, values in zip(columns, raw, strict=True)]
-        texts = dict(zip(names, every, strict=False))
+        texts = {column.name: to_text(column)(values) for column, values in zip(columns, raw, strict=True)}
         keys: list[Key] = list(zip(*(map(str, texts[name]) for name in table.key), strict=True))
         places = planned.rule.route_many([texts[name] for name in planned.rule.columns], rows=len(digests))
         found = [digest for digest in digests if digest is not None]
         if len(found) < len(digests):
             raise no_digest(table)
-        belongs = shard.belongs(every[len(names) :], len(digests)) if shard else [""] * len(digests)
-        yield keys, places, found, belongs
+        yield keys, places, found, planned.elsewhere([texts[one.name] for one in planned.belongs_by], len(digests))
+
+
+def told_by(planned: PlannedTable) -> list[Column]:
+    """The columns that tell of a row what its key is, and where it belongs at either side."""
+    table = planned.table
+    names = (*table.key, *planned.rule.columns, *(column.name for column in planned.belongs_by))
+    return [table.by_name[name] for name in dict.fromkeys(names)]
 
 
 Sources = Callable[[str], Connection]
@@ -115,7 +118,7 @@ def suspects(
     for planned in tables:
         for keys, routed, digests, belongs in source_rows(source(planned.table.source), planned, chunk, mixed):
             for key, place, digest, elsewhere in zip(keys, routed, digests, belongs, strict=True):
-                if elsewhere or (place, key) in expected:  # in another shard than its own; in two tables
+                if elsewhere or (place, key) in expected:  # in another table than its own; in two tables
                     found.add(key, limit)
                 expected[place, key] = digest
     for place in range(len(tables[0].places)):

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from migrate.chunks.column_codecs import carried, to_text
+from migrate.chunks.column_codecs import to_text
 from migrate.chunks.sessions import Sessions
 from migrate.model.change import Key
 from migrate.model.errors import Code, StopError
-from migrate.model.message import Row
 from migrate.model.table import Column, Table
 from migrate.mysql.connection import Connection
 from migrate.mysql.keys import among, order, up_to
@@ -17,9 +16,8 @@ from migrate.mysql.quoting import quote
 from migrate.mysql.quoting import table as full_name
 from migrate.mysql.rowfilter import and_rows
 from migrate.mysql.values import Parameter, compared, selected
-from migrate.target.groups import named
 from migrate.target.routing import PlannedTable
-from migrate.verify.digest import no_digest, row_digest, value
+from migrate.verify.digest import no_digest, row_digest, told_by, value
 
 _KEYS = 200
 
@@ -115,26 +113,18 @@ def _key_of(columns: Sequence[Column], raw: Sequence[bytes | None]) -> Key:
 def _at_source(
     connection: Connection, planned: PlannedTable, keys: Sequence[Key], mixed: bool
 ) -> Iterator[tuple[Key, int, str, str]]:
-    table, shard = planned.table, planned.shard
-    names = list(carried(planned))
-    columns = [*(table.by_name[name] for name in names), *(shard.columns if shard else ())]
+    table, columns = planned.table, told_by(planned)
     fields = ", ".join(map(selected, columns))
     where, arguments = and_rows(*among(table, keys), planned.rows)
     name = full_name(table.database, table.name)
     statement = f"SELECT {fields}, {row_digest(table, mixed)} FROM {name} WHERE {where}"
     for *raw, digest in connection.query(statement, arguments):
-        texts = _texts(columns, raw)
-        row = dict(zip(names, texts, strict=False))
+        row = dict(zip((column.name for column in columns), _texts(columns, raw), strict=True))
         place = planned.rule.route_many([[row[name]] for name in planned.rule.columns], rows=1)[0]
         if digest is None:
             raise no_digest(table)
-        belongs = shard.belongs([[text] for text in texts[len(names) :]], 1)[0] if shard else _home(planned, row)
+        (belongs,) = planned.elsewhere([[row[column.name]] for column in planned.belongs_by], 1)
         yield _key(table, row), place, digest.decode(), belongs
-
-
-def _home(planned: PlannedTable, row: Row) -> str:
-    (other,) = planned.misplaced([row])
-    return "" if other is None else f"{named(other)} by `home`"
 
 
 def _at_targets(

@@ -188,6 +188,7 @@ class Difference:
     key: Key
     kind: Kind
     detail: str
+    by_hand: str = ""  # as `Verdict.by_hand`
 
 
 def describe(sessions: Sessions, planned: PlannedTable, key: Key, verdict: Verdict) -> Difference:
@@ -205,7 +206,7 @@ def describe(sessions: Sessions, planned: PlannedTable, key: Key, verdict: Verdi
         case Kind.EXTRA:
             detail = f"is in {others}, not at the source"
         case Kind.MISPLACED:
-            detail = f"is in {_shard_of(holder) if verdict.belongs else others}, belongs in {verdict.belongs or home}"
+            detail = f"is in {name_of(holder) if verdict.belongs else others}, belongs in {verdict.belongs or home}"
         case Kind.DUPLICATED:
             detail = f"is in {home}, and in {others} too"
         case Kind.DIFFERENT:
@@ -215,11 +216,7 @@ def describe(sessions: Sessions, planned: PlannedTable, key: Key, verdict: Verdi
         case Kind.TWICE:
             detail = f"is in {' and in '.join(name_of(one) for one in verdict.holders)}"
             detail += f"; the target has it in {others}" if others else ""
-    return Difference(planned.table.full_name, key, verdict.kind, detail)
-
-
-def _shard_of(holder: PlannedTable) -> str:
-    return holder.shard.place if holder.shard else name_of(holder)
+    return Difference(planned.table.full_name, key, verdict.kind, detail, verdict.by_hand)
 
 
 def hurrier(settings: Settings, state: sa.Engine) -> Hurry:

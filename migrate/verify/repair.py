@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import sqlalchemy as sa
 import structlog
@@ -13,7 +13,7 @@ from migrate.model.errors import ServerError
 from migrate.settings import Settings
 from migrate.target.refresh_request import bring
 from migrate.target.routing import PlannedTable
-from migrate.verify.difference import Kind, Verdict
+from migrate.verify.difference import Verdict
 
 log = structlog.get_logger("migrate.verify")
 _BATCH = 500
@@ -55,6 +55,16 @@ def carried_out(refresh: Refresh) -> Refresh:
 
 
 def mendable(verdicts: Mapping[Key, Verdict]) -> list[Key]:
-    """The keys that a refresh sets right: not those that two source tables have, of which a person must delete one, nor
-    those whose rows are in another table than their own at the side that is read, which a person must move."""
-    return [key for key, one in verdicts.items() if one.kind is not Kind.TWICE and not one.belongs]
+    """The keys that a refresh sets right: not those that two source tables have, nor those whose rows are in another
+    table than their own at the side that is read."""
+    return [key for key, one in verdicts.items() if not one.by_hand]
+
+
+def way_out(by_hand: Iterable[str], repair: str) -> str:
+    """What there is to do about rows that differ, as part of a hint.
+
+    by_hand: of each of them, as `Verdict.by_hand`. repair: what to do about those that a refresh sets right.
+    """
+    ways = dict.fromkeys(by_hand)
+    kinds = [*(way for way in ways if way), *([repair] if "" in ways else [])]
+    return f"{', '.join(kinds)}{' (docs/verification.md)' if any(ways) else ''}"

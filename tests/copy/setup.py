@@ -197,6 +197,6 @@ def alike(sessions: Sessions, planned: PlannedTable, chunk: Chunk | None = None)
     wanted, flavours = chunk or Chunk(0, None, None), sessions.flavours([planned])
     for form in checksum.forms(planned.table, flavours, json_types=False):
         found, placed = checksum.target_total(sessions.targets, planned, wanted, form)
-        if found == checksum.source_total(sessions.source, [planned], wanted, form):
+        if found == checksum.source_total(sessions.source, [planned], wanted, form)[0]:
             return placed is not False
     return False

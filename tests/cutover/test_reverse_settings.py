@@ -14,6 +14,7 @@ from migrate.model.message import Row
 from migrate.model.table import Column, Kind, Table, TableId
 from migrate.settings import Settings, parse
 from migrate.sharding.rule import build_rule
+from migrate.target.home import ShardTable
 from migrate.target.routing import Plan
 
 COLUMNS = tuple(Column(name, "bigint", Kind.INT, nullable=False) for name in ("id", "user_id", "code"))
@@ -244,12 +245,24 @@ def test_rows_of_sharded_sources_go_back_by_the_rule_of_the_sources_and_belong_b
     assert [str(place) for place in alone.places] == ["main/shop.countries"]
 
 
+def test_a_verification_alone_says_where_a_row_of_one_source_table_belongs() -> None:
+    """The stream has one place for each row, whatever shard table it is read in."""
+    way = back(configured())
+    there = [Table(one.source or "", one.database, one.table, COLUMNS, ("id",)) for one in way.tables]
+    plan = Plan(way, {one.id: one for one in there})
+    first = plan.tables["t0", "shop_0", "orders_0"]
+    assert (first.home, first.routing) == (None, ())
+    assert first.misplaced([{"id": "1", "user_id": "1", "code": "0"}]) == [None]
+    assert [column.name for column in first.belongs_by] == ["user_id", "id"]
+    assert first.elsewhere([["0", "1"], ["2", "4"]], 2) == ["", "t0/shop_1.orders_0 by `sharding`"]
+    assert plan.tables["t2", "shop_2", "countries"].belongs is None
+
+
 def test_the_rule_of_the_targets_is_that_of_the_servers_that_are_read_now() -> None:
     way = reversed_settings(*sharded())
-    assert {name: (one.source, one.database) for name, one in way.source_databases.items()} == {
-        "ds_0": ("t0", "shop_0"),
-        "ds_1": ("t0", "shop_1"),
-    }
+    (belongs,) = {id(one.belongs): one.belongs for one in way.tables if isinstance(one, ShardTable)}.values()
+    tables = [("t0", f"shop_{database}", f"orders_{table}") for database in (0, 1) for table in (0, 1)]
+    assert (belongs.tables, belongs.binds, belongs.part) == (tuple(tables), True, "sharding")
     assert {name: (one.target, one.database) for name, one in way.databases.items()} == {
         "ds_0": ("main", "shop"),
         "ds_1": ("second", "shop"),

@@ -27,7 +27,8 @@ HOME = {
         "props": {"algorithm-expression": "${shard % 2 == 0 ? 't' : 'u'}"},
     },
 }
-COLUMNS = "(id INT PRIMARY KEY, shard INT NOT NULL, v VARCHAR(20) NOT NULL)"
+COLUMNS = "(id INT PRIMARY KEY, shard {shard}, v VARCHAR(20) NOT NULL)"
+GENERATED = "INT AS (CHAR_LENGTH(v)) STORED"
 FENCE = "_migrate_chunk_fence (migration, source, table_schema, table_name, chunk, attempt, closed)"
 
 
@@ -44,13 +45,14 @@ class Kept:
 class Home:
     """Tables t and u of one source, into one table: a row belongs to t where `shard` is even."""
 
-    def __init__(self, box: Sandbox, key: tuple[str, ...] = ("id",)) -> None:
-        self.source, self.target = box.source, box.targets[0]
+    def __init__(self, box: Sandbox, key: tuple[str, ...] = ("id",), shard: str = "INT NOT NULL") -> None:
+        """shard: the definition of the column by which a row belongs to a table."""
+        self.source, self.target, made = box.source, box.targets[0], COLUMNS.format(shard=shard)
         self.shop, self.name = unique("shop"), unique("home")
         self.source.execute(f"CREATE DATABASE {self.shop} CHARACTER SET utf8mb4")
         self.target.execute(f"CREATE DATABASE {self.name} CHARACTER SET utf8mb4")
-        self.source.execute(*(f"CREATE TABLE {one} {COLUMNS}" for one in "tu"), database=self.shop)
-        self.target.execute(*service_tables("m"), f"CREATE TABLE all_of_them {COLUMNS}", database=self.name)
+        self.source.execute(*(f"CREATE TABLE {one} {made}" for one in "tu"), database=self.shop)
+        self.target.execute(*service_tables("m"), f"CREATE TABLE all_of_them {made}", database=self.name)
         self.copy(closed=1)
         common = {"group": "all", "sharding": {"nodes": "ds.all_of_them"}, "home": HOME}
         settings = make_settings(
@@ -61,7 +63,10 @@ class Home:
             tables=[{"name": f"{self.shop}.{one}", **common} for one in "tu"],
             consume={"retry_seconds": 0.05, "retry_max_seconds": 0.1, "refused_attempts": 2},
         )
-        tables = [replace(plain_table(key=key), database=self.shop, name=one) for one in "tu"]
+        plain = plain_table(key=key)
+        generated = shard == GENERATED
+        columns = tuple(replace(one, generated=generated and one.name == "shard") for one in plain.columns)
+        tables = [replace(plain, columns=columns, database=self.shop, name=one) for one in "tu"]
         self.kept = Kept()
         self.merger = Merger(plan_of(*tables, settings=settings), self.kept, threading.Event())  # type: ignore[arg-type]
         self.merger.take(Claim(PARTITION, 1, "h"), {}, {})
@@ -139,6 +144,15 @@ def test_a_late_update_of_the_table_that_a_row_left_does_not_hide_whose_it_is(si
     assert side.rows() == [(1, 1, "moved")]
     assert side.merge(("DELETE", "t", ("1", "2", "b"), None)).failed == {}
     assert side.rows() == [(1, 1, "moved")]
+
+
+def test_a_row_that_is_read_again_belongs_where_its_generated_column_says(box: Sandbox) -> None:
+    """Lost: it was read without that column, as NULL belongs nowhere, and its partition was stopped for good."""
+    with closing(Home(box, shard=GENERATED)) as side:
+        side.at_source("INSERT INTO u (id, v) VALUES (1, 'moved')")
+        assert side.merge(("INSERT", "u", None, ("1", "5", "moved"))).failed == {}
+        assert side.merge(("DELETE", "t", ("1", "4", "left"), None)).failed == {}
+        assert side.rows() == [(1, 5, "moved")]
 
 
 def test_a_row_that_moves_there_and_back_ends_where_it_is(side: Home) -> None:

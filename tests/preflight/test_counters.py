@@ -44,13 +44,27 @@ def test_grouped_tables_that_count_alike_into_one_target_table_are_named(case: C
     assert of_targets.verdict is Verdict.PASS
     assert (of_sources.verdict, of_sources.subject) == (Verdict.NOTE, f"group '{_GROUP}'"), "u is empty"
     assert f"the servers count id of s/{case.database}.t, s/{case.database}.u by the same steps" in of_sources.message
-    assert of_sources.mend == "have the application make values of id", "one server has one step for both"
+    rule = "have a `key` with the columns by which the sources are sharded, and give their rule as `home`"
+    assert of_sources.mend == f"have the application make values of id; or {rule}", "one server has one step for both"
     case.at_source("INSERT INTO u (user_id) VALUES (1)")
     _, of_sources = looked(case)
     assert (of_sources.verdict, ", and they have the same ones" in of_sources.message) == (Verdict.PROBLEM, True)
     assert of_sources in case.report(services=True).results
     case.at_source("ALTER TABLE u MODIFY id BIGINT UNSIGNED NOT NULL")
     assert [one.verdict for one in looked(case)] == [Verdict.PASS], "one of them counts"
+
+
+def test_tables_of_which_the_key_tells_the_one_where_a_row_belongs_may_count_alike(case: Case) -> None:
+    case.at_source("ALTER TABLE t DROP PRIMARY KEY, ADD PRIMARY KEY (id, user_id)")
+    grouped(case, {"nodes": "ds_0.t"})
+    _, of_sources = looked(case)
+    assert "unless another column of the key tells the tables apart" in of_sources.message
+    case.raw["source_databases"] = {"shop": {"source": "s", "database": case.database}}
+    expression = "${user_id % 2 == 0 ? 't' : 'u'}"
+    table = {"column": "user_id", "algorithm": "INLINE", "props": {"algorithm-expression": expression}}
+    for raw in case.raw["tables"]:
+        raw["home"] = {"nodes": ["shop.t", "shop.u"], "table": table}
+    assert [one.verdict for one in looked(case)] == [Verdict.PASS]
 
 
 @pytest.mark.parametrize(

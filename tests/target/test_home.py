@@ -82,7 +82,7 @@ def test_tables_that_the_rule_and_the_group_do_not_have_in_common_are_named() ->
 
 def test_tables_of_a_group_with_different_rules_are_refused() -> None:
     plan = homed()
-    tables = [plan.tables[S], replace(plan.tables[R], home=None)]
+    tables = [plan.tables[S], replace(plan.tables[R], belongs=None)]
     assert [re.sub(".*differ in ", "", error.message) for error in misfits(tables)] == [
         "their rule at the sources (`home`)"
     ]

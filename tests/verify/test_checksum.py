@@ -36,7 +36,7 @@ class Sides:
 
     def source(self, *, json_types: bool = False) -> ChunkSum:
         form = self.form(json_types=json_types)
-        return checksum.source_total(self.sessions.source, [self.laid.table], EVERYTHING, form)
+        return checksum.source_total(self.sessions.source, [self.laid.table], EVERYTHING, form)[0]
 
     def target(self, *, json_types: bool = False) -> tuple[ChunkSum, bool | None]:
         form = self.form(json_types=json_types)

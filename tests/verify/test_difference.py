@@ -6,7 +6,7 @@ import pytest
 
 from migrate.verify.difference import Kind, Verdict, follows, judge
 from migrate.verify.lookup import Seen
-from migrate.verify.repair import mendable
+from migrate.verify.repair import mendable, way_out
 
 HOME = (1, "d")
 
@@ -56,6 +56,17 @@ def test_a_row_at_a_source_table_where_it_does_not_belong_is_misplaced_whatever_
         assert mendable({("1",): verdict}) == []
         assert not follows(seen, [Seen((1, "old"), {1: "older"})])
     assert mendable({("1",): Verdict(Kind.MISPLACED, 1, (2,))}) == [("1",)]
+
+
+def test_what_differs_is_repaired_by_a_refresh_or_by_a_person() -> None:
+    belongs, missing = Verdict(Kind.MISPLACED, 1, belongs="s/shop.u by `home`"), Verdict(Kind.MISSING, 1)
+    repair = "`--repair` repairs them"
+    assert way_out([missing.by_hand, missing.by_hand], repair) == repair
+    move = "move the row to the table where it belongs, on the side of applications"
+    assert way_out([belongs.by_hand, belongs.by_hand], repair) == f"{move} (docs/verification.md)"
+    every = [belongs.by_hand, missing.by_hand, Verdict(Kind.TWICE, None).by_hand]
+    delete = "delete the row in the table where it does not belong"
+    assert way_out(every, repair) == f"{move}, {delete}, {repair} (docs/verification.md)"
 
 
 ASTRAY = Seen((0, "d"), {0: "d"}, belongs="t1/shop_1.orders_2")

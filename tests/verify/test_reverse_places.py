@@ -100,8 +100,10 @@ def test_a_row_at_another_shard_is_misplaced_for_the_reverse_stream_too(backward
     (verdict,) = [found for found in backwards.verdicts(*ROWS).values() if found is not None]
     assert verdict.kind is Kind.MISPLACED
     here, there = (backwards.laid.table.places[backwards.home(owner)] for owner in (9, 10))
-    assert backwards.told(9, verdict) == f"is in {here}, belongs in {there}"
+    assert backwards.told(9, verdict) == f"is in {here}, belongs in {there} by `sharding`"
     assert mendable({("9",): verdict}) == [], "a refresh writes at the source alone"
+    backwards.at_source("DELETE FROM {t} WHERE id = 1")
+    assert sorted(backwards.suspects()) == [("1",), ("9",)], "where the sums differ, it is named with the others"
 
 
 def test_a_row_that_no_shard_takes_is_misplaced_for_the_reverse_stream(backwards: Backwards) -> None:

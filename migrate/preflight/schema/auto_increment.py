@@ -164,8 +164,8 @@ def _of_sources(found: Sequence[Counter]) -> Iterator[Result]:
     """Tables of a group that give the same ids: a key is one row in all of them (decision 0018)."""
     name, key = found[0].column, found[0].planned.table.key
     pairs = [(one, other) for one, other in combinations(found, 2) if one.meets(other)]
-    if not pairs or name not in key:
-        return
+    if not pairs or name not in key or found[0].planned.key_tells_home:
+        return  # no two tables have a key in common
     both = [one for one in found if any(one in pair for pair in pairs)]
     subject = f"group '{found[0].planned.group}'"
     told = f"{subject}: the servers count {name} of {', '.join(name_of(one.planned) for one in both)} by the same steps"
@@ -184,6 +184,7 @@ def _of_sources(found: Sequence[Counter]) -> Iterator[Result]:
             for number, one in enumerate(both, 1)
         )
         mend += f", or have each server count in steps of its own, for good and in every session: {'; '.join(settings)}"
+    mend += "; or have a `key` with the columns by which the sources are sharded, and give their rule as `home`"
     if same:
         mend += "; and give one of the rows that share an id another one"
     yield Result("counters", subject, Verdict.PROBLEM if same else Verdict.NOTE, told, mend)

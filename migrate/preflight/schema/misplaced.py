@@ -14,7 +14,8 @@ from migrate.mysql.rowfilter import and_rows
 from migrate.preflight.limits import TOO_LONG, limited
 from migrate.preflight.result import Result, Verdict
 from migrate.preflight.schema.shards import sample
-from migrate.target.groups import name_of, named
+from migrate.target.groups import name_of
+from migrate.target.home import named
 from migrate.target.routing import PlannedTable
 
 CHECK = "misplaced"
