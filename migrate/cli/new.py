@@ -12,6 +12,7 @@ import typer
 
 from migrate.cli.options import out
 from migrate.commands.new_config import FORM, SOURCE, TARGET, Account, Answers, new_config, tables_of
+from migrate.commands.new_config_channels import read_channels
 from migrate.model.errors import ConfigError
 
 _Targets = Annotated[
@@ -50,6 +51,23 @@ def new(
     shard_from: Annotated[
         int, typer.Option(min=0, help="Rows below which a table stays whole; 0 shards every table.")
     ] = 10_000,
+    tls: Annotated[
+        str | None,
+        typer.Option(
+            help="For every server: verify, off, or the PEM file of the authority that its certificate is checked with."
+        ),
+    ] = None,
+    password_command: Annotated[
+        str | None,
+        typer.Option(help="Program that prints the password, with {host}, {port} and {user} for the server's own."),
+    ] = None,
+    kafka_security: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--kafka-security",
+            help="Option of kafka.security, as option=value; a secret as 'option=${VARIABLE}'. Repeatable.",
+        ),
+    ] = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite the file if it exists.")] = False,
 ) -> None:
     """Write a config file for a new migration, with sharding rules that spread the real rows; no password is in it."""
@@ -61,7 +79,8 @@ def new(
     if not _NAME.fullmatch(called):
         raise ConfigError(f"--name: '{called}' is not made of up to 48 letters, digits, _ and -")
     from_ = Account.read(_asked(source, "--source", "Source (user@host:port)"), "--source", SOURCE)
-    found = tables_of(from_, passwords.of) if _is_terminal() and not table else []
+    channels = read_channels(tls, password_command, kafka_security or ())
+    found = tables_of(from_, passwords.of, channels) if _is_terminal() and not table else []
     to = [Account.read(one, "--target", TARGET) for one in _several(target, "--target", "Targets (user@host:port …)")]
     answers = Answers(
         name=called,
@@ -75,6 +94,7 @@ def new(
         databases=_number(databases, "Shard databases in all", max(4, len(to))),
         tables_each=_number(tables_each, "Shard tables in each", 4),
         shard_from=shard_from,
+        channels=channels,
     )
     made = new_config(answers, passwords.of)
     _write(path, made.text, force)

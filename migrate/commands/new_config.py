@@ -6,9 +6,11 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
+from typing import Any
 
 import yaml
 
+from migrate.commands.new_config_channels import Channels
 from migrate.commands.new_config_text import ConfigText, ProposedServer, ProposedTable, config_text
 from migrate.commands.proposed_rule import Nodes, proposed_rule
 from migrate.kafka.admin import brokers
@@ -20,7 +22,7 @@ from migrate.mysql.catalog import base_tables
 from migrate.mysql.connection import Connection, connect
 from migrate.mysql.quoting import table as full_name
 from migrate.preflight.schema import tables as preflight_tables
-from migrate.settings import Kafka, Server, Settings, TableSettings, parse
+from migrate.settings import Server, Settings, TableSettings, parse
 from migrate.settings.tables import is_pattern
 from migrate.sharding.rule import node
 
@@ -57,17 +59,23 @@ class Account:
             raise ConfigError(f"{option}: {error}", hint=f"write {FORM}") from None
         return cls(match[1], host, port, match[2] or variable)
 
-    def proposed(self, name: str = "") -> ProposedServer:
-        return ProposedServer(name, self.host, self.port, self.user, self.variable)
+    def proposed(self, channels: Channels, name: str = "") -> ProposedServer:
+        command = channels.command(self.host, self.port, self.user)
+        return ProposedServer(name, self.host, self.port, self.user, self.variable, channels.tls, command)
 
-    def settings(self, password: Password) -> Server:
+    def settings(self, password: Password, channels: Channels) -> Server:
         """Raises ConfigError."""
+        where: dict[str, Any] = {"host": self.host, "port": self.port, "user": self.user, "tls": channels.tls}
+        if channels.password_command:
+            return Server.model_validate(
+                {**where, "password_command": channels.command(self.host, self.port, self.user)}
+            )
         secret = password(self.variable)
         try:
             refuse_sample(secret)
         except ValueError as error:
             raise ConfigError(f"environment variable {self.variable}: {error}") from None
-        return Server.model_validate({"host": self.host, "port": self.port, "user": self.user, "password": secret})
+        return Server.model_validate({**where, "password": secret})
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +95,7 @@ class Answers:
     databases: int = 4
     tables_each: int = 4
     shard_from: int = 10_000
+    channels: Channels = field(default_factory=Channels)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,33 +106,36 @@ class NewConfig:
     """Environment variables that the config takes its passwords from."""
 
 
-def tables_of(source: Account, password: Password) -> list[str]:
+def tables_of(source: Account, password: Password, channels: Channels) -> list[str]:
     """Tables that the source shows to this account, as database.table. Raises MigrateError."""
-    with closing(connect(source.settings(password), "source 'main'")) as connection:
+    with closing(connect(source.settings(password, channels), "source 'main'")) as connection:
         return sorted(f"{database}.{table}" for database, table in base_tables(connection))
 
 
 def new_config(answers: Answers, password: Password) -> NewConfig:
     """Look at every server and every table, and write a config for them. Raises MigrateError."""
-    connect(answers.source.settings(password), "source 'main'").close()
+    channels = answers.channels
+    connect(answers.source.settings(password, channels), "source 'main'").close()
     for number, target in enumerate(answers.targets):
-        connect(target.settings(password), f"target 't{number}'").close()
-    connect(answers.state.settings(password), "state server").close()
-    replication = min(_REPLICAS, brokers(Kafka(bootstrap=answers.bootstrap)))
+        connect(target.settings(password, channels), f"target 't{number}'").close()
+    connect(answers.state.settings(password, channels), "state server").close()
+    kafka = channels.kafka(answers.bootstrap, {name: password(name) for name in channels.variables})
+    replication = min(_REPLICAS, brokers(kafka))
     layout = _Layout(answers)
-    with closing(connect(answers.source.settings(password), "source 'main'")) as connection:
+    with closing(connect(answers.source.settings(password, channels), "source 'main'")) as connection:
         proposed = [_proposed(connection, answers, layout, *one) for one in _chosen(connection, answers)]
-    accounts = (answers.source, *answers.targets, answers.state)
-    variables = list(dict.fromkeys(one.variable for one in accounts))
+    accounts = () if channels.password_command else (answers.source, *answers.targets, answers.state)
+    variables = list(dict.fromkeys([*(one.variable for one in accounts), *channels.variables]))
     text = config_text(
         ConfigText(
             name=answers.name,
-            state=answers.state.proposed(),
-            source=answers.source.proposed("main"),
-            targets=[target.proposed(f"t{number}") for number, target in enumerate(answers.targets)],
+            state=answers.state.proposed(channels),
+            source=answers.source.proposed(channels, "main"),
+            targets=[target.proposed(channels, f"t{number}") for number, target in enumerate(answers.targets)],
             databases=layout.used,
             bootstrap=answers.bootstrap,
             replication=replication,
+            kafka_security=channels.kafka_security,
             tables=proposed,
         )
     )

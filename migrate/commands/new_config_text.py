@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from migrate.commands.proposed_rule import ProposedRule
@@ -22,6 +22,8 @@ class ProposedServer:
     port: int
     user: str
     variable: str
+    tls: Mapping[str, str] = field(default_factory=dict)
+    password_command: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +60,7 @@ class ConfigText:
     bootstrap: str
     replication: int
     tables: Sequence[ProposedTable]
+    kafka_security: Mapping[str, str] = field(default_factory=dict)
 
 
 def config_text(wanted: ConfigText) -> str:
@@ -93,6 +96,8 @@ def _lines(wanted: ConfigText) -> Iterator[str]:
     yield "  partitions: 4                  # to raise it later, the migration is paused: docs/operations.md"
     yield f"  replication: {wanted.replication}                 # of each partition; 3 where there are three brokers"
     yield "  retention_hours: 168           # longer than the longest time that the consumer may be behind"
+    if wanted.kafka_security:
+        yield f"  security: {_mapping(wanted.kafka_security)}"
     yield ""
     yield "# Which shard table a row belongs to, as ShardingSphere has it: docs/sharding.md. The application will use"
     yield "# the same rules; after `migrate init` they are fixed."
@@ -110,7 +115,17 @@ def _server(server: ProposedServer, indent: str) -> Iterator[str]:
     yield f"{indent}host: {_text(server.host)}"
     yield f"{indent}port: {server.port}"
     yield f"{indent}user: {_text(server.user)}"
-    yield f'{indent}password: "${{{server.variable}}}"'
+    if server.password_command:
+        yield f"{indent}password_command: [{', '.join(_text(one) for one in server.password_command)}]"
+    else:
+        yield f'{indent}password: "${{{server.variable}}}"'
+    if server.tls:
+        yield f"{indent}tls: {_mapping(server.tls)}"
+
+
+def _mapping(options: Mapping[str, str]) -> str:
+    """No option's name needs quotes; texts that stand between braces may."""
+    return f"{{{', '.join(f'{name}: {_text(value)}' for name, value in options.items())}}}"
 
 
 def _table(table: ProposedTable) -> Iterator[str]:

@@ -226,3 +226,43 @@ def _read(terminal: int) -> str:
         return os.read(terminal, 4096).decode()
     except OSError:  # its other end is closed
         return ""
+
+
+def test_servers_and_kafka_are_reached_as_the_options_say(
+    tmp_path: Path, mariadb_box: Sandbox, kafka: KafkaBroker
+) -> None:
+    """Passwords by a program for each server; nothing of them is in the file."""
+    path, servers = tmp_path / "made.yaml", (mariadb_box.source, *mariadb_box.targets)
+    for server in servers:
+        (tmp_path / str(server.port)).write_text(server.password)
+    ways = ["--tls", "off", "--password-command", f"cat {tmp_path}/{{port}}"]
+    ways += ["--kafka-security", "security.protocol=PLAINTEXT", "--kafka-security", "ssl.key.password=${KEY_PASSWORD}"]
+    with scratch(mariadb_box.source, "made") as database:
+        mariadb_box.source.execute("CREATE TABLE t (id INT PRIMARY KEY)", database=database)
+        given = answers(mariadb_box, kafka.bootstrap, database)
+        made = new(path, *given, *ways, KEY_PASSWORD=SECRET)
+    assert made.code == 0, made
+    config = yaml.safe_load(path.read_text())
+    for server, found in zip(servers, (config["sources"][0], *config["targets"]), strict=True):
+        assert (found["password_command"], found["tls"]) == (["cat", f"{tmp_path}/{server.port}"], {"mode": "off"})
+    assert config["kafka"]["security"] == {
+        "security.protocol": "PLAINTEXT",
+        "ssl.key.password": "${KEY_PASSWORD}",
+    }
+    assert "password" not in {key for one in (*config["sources"], *config["targets"], config["state"]) for key in one}
+
+
+@pytest.mark.parametrize(
+    ("option", "said"),
+    [
+        (f"sasl.password={SECRET}", "sasl.password is a secret, which no command line takes"),
+        ("sasl.username", "'sasl.username' is not written as option=value"),
+        ("ssl.engine.location=/x.so", "'ssl.engine.location' loads a library"),
+    ],
+    ids=["secret", "no_value", "library"],
+)
+def test_an_option_of_kafka_that_cannot_be_taken_is_named(tmp_path: Path, option: str, said: str) -> None:
+    path = tmp_path / "made.yaml"
+    made = new(path, "--name", "x", "--source", "u@nowhere:1", "--target", "u@nowhere:1", "--kafka-security", option)
+    assert (made.code, said in made.err, path.exists()) == (2, True, False), made
+    assert SECRET not in made.out + made.err
