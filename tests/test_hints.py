@@ -70,7 +70,7 @@ def test_a_command_that_is_named_is_there(where: str, line: str) -> None:
 @pytest.mark.parametrize(
     ("line", "lacking"),
     [
-        ("migrate ddl", ["ddl"]),
+        ("migrate reshard", ["reshard"]),
         ("migrate parked skp", ["skp"]),
         ("migrate verify --repare", ["--repare"]),
         ("migrate --reverse verify --repair", []),

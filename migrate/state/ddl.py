@@ -51,7 +51,7 @@ shards = sa.Table(
     sa.Column("server", sa.String(48)),
     sa.Column("database_name", sa.String(64)),
     sa.Column("table_name", sa.String(64)),
-    sa.Column("undo", sa.Text),
+    sa.Column("undo_clauses", sa.Text),
     sa.Column("before_definition", sa.Text),
     sa.Column("after_definition", sa.Text),
     sa.Column("witness", sa.String(64)),
@@ -127,7 +127,7 @@ def _values(row: ShardRow) -> dict[str, Any]:
         "server": row.server,
         "database_name": row.database,
         "table_name": row.table,
-        "undo": None if row.undo is None else json.dumps(row.undo),
+        "undo_clauses": None if row.undo is None else json.dumps(row.undo),
         "before_definition": row.before,
         "after_definition": row.after,
         "witness": row.witness,
@@ -154,7 +154,7 @@ def latest(connection: sa.Connection, migration: str, number: int | None = None)
 def of_run(connection: sa.Connection, migration: str, run: int) -> list[ShardRow]:
     """The shard tables of a run, in its order."""
     names = (
-        *("shard", "side", "server", "database_name", "table_name", "undo", "before_definition", "after_definition"),
+        *("shard", "side", "server", "database_name", "table_name", "undo_clauses", "before_definition", "after_definition"),
         *("witness", "algorithm", "lock_mode", "stage", "attempts", "began", "ended", "detail"),
     )
     rows = connection.execute(

@@ -21,7 +21,7 @@ CREATE TABLE IF NOT EXISTS ddl_shard (
   server VARCHAR(48) NOT NULL,
   database_name VARCHAR(64) NOT NULL,
   table_name VARCHAR(64) NOT NULL,
-  undo MEDIUMTEXT NULL COMMENT 'JSON: the clauses of the compensating statement; NULL: there is none',
+  undo_clauses MEDIUMTEXT NULL COMMENT 'JSON: the clauses of the compensating statement; NULL: there is none',
   before_definition MEDIUMTEXT NOT NULL COMMENT 'in normal form, as the two below',
   after_definition MEDIUMTEXT NOT NULL COMMENT 'empty: the table is not there',
   witness VARCHAR(64) NOT NULL COMMENT 'of a TRUNCATE: the number that the engine gave the table before it',

@@ -16,7 +16,6 @@ import sqlalchemy as sa
 from migrate.ddl import runner
 from migrate.model.errors import PreflightError, ServerError, StopError
 from migrate.settings import State
-from migrate.state import database
 from migrate.state.ddl import Goal
 from sandbox.stack import Sandbox
 from tests.ddl.support import ADD, ANY, NEW, OLD, Shards, shards
@@ -35,7 +34,7 @@ def test_a_plan_changes_nothing_and_says_how_it_is_taken_back(made: Shards) -> N
     plan = made.plan()
     (server, database_), *_ = made.places
     assert made.columns() == OLD
-    assert [one.undo() for one in plan.shards][0] == f"ALTER TABLE `{database_}`.`orders_0` DROP COLUMN `note`"
+    assert next(one.undo() for one in plan.shards) == f"ALTER TABLE `{database_}`.`orders_0` DROP COLUMN `note`"
     assert plan.undo_loses == ("the values of column note",)
     assert (plan.shards[0].trial.level.algorithm, plan.problems) == ("INSTANT", [])
     assert server.query("SHOW DATABASES LIKE '%trial%'") == ()
@@ -55,7 +54,7 @@ def test_a_table_that_the_server_refuses_stops_the_run_and_the_others_stay_old(m
     *_, (server, database_, table) = made.tables()
     server.execute(f"UPDATE {table} SET v = 'a'", database=database_)
     plan = made.plan("ALTER TABLE orders ADD UNIQUE KEY one_v (v)")
-    with pytest.raises(ServerError, match="3 of 4 tables are new.*Duplicate entry"):
+    with pytest.raises(ServerError, match=r"3 of 4 tables are new.*Duplicate entry"):
         made.run(plan)
     assert sorted(made.stages()) == ["failed", "new", "new", "new"]
     server.execute(f"UPDATE {table} SET v = id", database=database_)
@@ -103,7 +102,7 @@ def test_a_table_that_is_locked_is_tried_again(made: Shards) -> None:
     with closing(server.connect(database_)) as other, other.cursor() as cursor:
         cursor.execute("BEGIN")
         cursor.execute("SELECT * FROM orders_0")
-        with pytest.raises(ServerError, match="[Ll]ock wait timeout"):
+        with pytest.raises(ServerError, match=r"[Ll]ock wait timeout"):
             made.run(plan, attempts=1)
         assert made.columns()[0] == OLD[0]
         threading.Timer(1.5, other.rollback).start()
