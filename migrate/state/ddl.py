@@ -154,7 +154,16 @@ def latest(connection: sa.Connection, migration: str, number: int | None = None)
 def of_run(connection: sa.Connection, migration: str, run: int) -> list[ShardRow]:
     """The shard tables of a run, in its order."""
     names = (
-        *("shard", "side", "server", "database_name", "table_name", "undo_clauses", "before_definition", "after_definition"),
+        *(
+            "shard",
+            "side",
+            "server",
+            "database_name",
+            "table_name",
+            "undo_clauses",
+            "before_definition",
+            "after_definition",
+        ),
         *("witness", "algorithm", "lock_mode", "stage", "attempts", "began", "ended", "detail"),
     )
     rows = connection.execute(
