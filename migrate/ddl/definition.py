@@ -8,7 +8,7 @@ server makes of the table's (`orders_1_chk_1`), `TABLE` stands for it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -20,6 +20,7 @@ from migrate.mysql.quoting import quote
 TABLE = "\ue000"
 _NAME = r"`(?:[^`]|``)+`"
 _COLUMN = re.compile(rf"^({_NAME}) (.*)$", re.S)
+_TYPE = re.compile(r"(\w+(?:\((?:[^()']|'(?:[^']|'')*')*\))?)(?: CHARACTER SET \w+)?(?: COLLATE \w+)?")
 _KEY = re.compile(rf"^(PRIMARY KEY|(?:UNIQUE |FULLTEXT |SPATIAL |VECTOR )?KEY ({_NAME}))(.*)$", re.S)
 _CONSTRAINT = re.compile(rf"^CONSTRAINT ({_NAME}) (.*)$", re.S)
 _HEAD = "CREATE TABLE t (\n"
@@ -71,13 +72,17 @@ class Definition:
         return f"CREATE TABLE `{bare}` (\n" + self.text.removeprefix(_HEAD).replace(TABLE, bare)
 
 
-def normal(create: str, table: str) -> Definition:
-    """The normal form of a CREATE TABLE statement as the server prints it. Raises StopError where it is another one."""
+def normal(create: str, table: str, collations: Mapping[str, tuple[str, str]]) -> Definition:
+    """The normal form of a CREATE TABLE statement as the server prints it.
+
+    collations: character set and collation of each text column, by its quoted name. MySQL prints them of a column
+    depending on how that was made, not on what it is. Raises StopError where it is another statement.
+    """
     lines = create.split("\n")
     end = next((number for number, line in enumerate(lines) if line.startswith(")")), None)
     if end is None or not lines[0].startswith("CREATE TABLE "):
         raise StopError(f"the definition of {table} is not as expected", hint="is it a table?", code=Code.DEFINITION)
-    inside = [_without_table(line.strip().rstrip(","), table) for line in lines[1:end]]
+    inside = [_collated(_without_table(line.strip().rstrip(","), table), collations) for line in lines[1:end]]
     ordered = [*_in_order(inside)]
     return Definition(_HEAD + ",\n".join(ordered) + "\n" + "\n".join(lines[end:]))
 
@@ -88,6 +93,15 @@ def _in_order(lines: list[str]) -> Iterator[str]:
     yield from columns
     yield from sorted(keys, key=lambda line: (not line.startswith("PRIMARY"), line))
     yield from sorted(line for line in lines if line not in columns and line not in keys)
+
+
+def _collated(line: str, collations: Mapping[str, tuple[str, str]]) -> str:
+    """A column's line, with its character set and collation where it has them."""
+    found = _COLUMN.match(line)
+    if found is None or found[1] not in collations or (kind := _TYPE.match(found[2])) is None:
+        return line
+    charset, collation = collations[found[1]]
+    return f"{found[1]} {kind[1]} CHARACTER SET {charset} COLLATE {collation}{found[2][kind.end() :]}"
 
 
 def _without_table(line: str, table: str) -> str:
@@ -104,7 +118,17 @@ def read(connection: Connection, database: str, table: str) -> Definition:
     sql = "SELECT TABLE_TYPE FROM information_schema.TABLES WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s"
     if connection.one(sql, [database, table]) is None:
         return Definition("")
-    return normal(show_create_whole(connection, database, table), table)
+    texts = connection.query(
+        "SELECT COLUMN_NAME, CHARACTER_SET_NAME, COLLATION_NAME FROM information_schema.COLUMNS"
+        " WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s AND COLLATION_NAME IS NOT NULL",
+        [database, table],
+    )
+    collations = {_quoted(str(name)): (str(charset), str(collation)) for name, charset, collation in texts}
+    return normal(show_create_whole(connection, database, table), table, collations)
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
 
 
 def differing(one: Definition, other: Definition) -> str:

@@ -74,20 +74,9 @@ def _columns(before: Definition, after: Definition, kept: Mapping[str, str]) -> 
             yield f"ADD COLUMN {name} {text}{place}"
         elif name in moved:
             yield f"CHANGE COLUMN {kept[name]} {name} {text}{place}"
-        elif kept[name] != name or has[kept[name]] != text or _recoded(before, after, text):
+        elif kept[name] != name or has[kept[name]] != text:
             yield f"CHANGE COLUMN {kept[name]} {name} {text}"
         previous = name
-
-
-def _recoded(before: Definition, after: Definition, text: str) -> bool:
-    """Whether a column has the table's character set, which is another one afterwards."""
-    is_text = re.match(r"(?:var)?char|\w*text|enum|set", text) is not None
-    return is_text and _charset(before) != _charset(after) and "CHARACTER SET" not in text
-
-
-def _charset(definition: Definition) -> tuple[str | None, str | None]:
-    options = _read(definition.options)
-    return options.get("DEFAULT CHARSET"), options.get("COLLATE")
 
 
 def _moved(had: list[str], kept: list[str]) -> set[str]:

@@ -28,7 +28,8 @@ BASE = (
     "CREATE TABLE orders (id BIGINT NOT NULL AUTO_INCREMENT, user_id INT NOT NULL, v VARCHAR(20) NOT NULL DEFAULT 'x',"
     " amount DECIMAL(10,2) DEFAULT NULL, body TEXT, status ENUM('new','paid') NOT NULL DEFAULT 'new', at DATETIME(3),"
     " twice BIGINT AS (user_id * 2) VIRTUAL, PRIMARY KEY (id), KEY by_user (user_id), KEY by_v (v),"
-    " UNIQUE KEY u (v, id), CONSTRAINT positive CHECK (amount >= 0)) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin COMMENT='c'"
+    " UNIQUE KEY u (v, id), CONSTRAINT positive CHECK (amount >= 0))"
+    " ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin COMMENT='c'"
 )
 BY_RANGE = " PARTITION BY RANGE (id) (PARTITION p0 VALUES LESS THAN (1000), PARTITION p1 VALUES LESS THAN (2000))"
 ROWS = (
@@ -95,7 +96,7 @@ KINDS = (
     Kind("DROP PRIMARY KEY, ADD PRIMARY KEY (id, user_id)", "INPLACE", "INPLACE"),
     Kind("ADD CONSTRAINT long_enough CHECK (char_length(v) > 0)", "COPY", "COPY"),
     Kind("ADD CHECK (user_id > 0)", "COPY", "COPY"),
-    Kind("DROP CONSTRAINT positive", "INPLACE", "INSTANT"),
+    Kind("DROP CONSTRAINT positive", "INSTANT", "INSTANT"),
     Kind("COMMENT = 'another'", "INPLACE", "INSTANT"),
     Kind("ROW_FORMAT = COMPACT", "INPLACE", "INPLACE"),
     Kind("STATS_PERSISTENT = 0", "INPLACE", "INSTANT"),
@@ -147,6 +148,7 @@ def test_what_is_not_run_over_shard_tables_is_refused_with_the_reason(sql: str) 
     assert refused.value.hint
 
 
+@pytest.mark.long
 def test_every_kind_is_planned_run_and_undone_or_why_not(box: Sandbox, database: str, flavour: Flavour) -> None:
     trial_database, wrong = unique("_migrate_trial_kinds"), []
     with session(box.source) as connection, session(box.source, database) as real:
