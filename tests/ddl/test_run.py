@@ -1,26 +1,17 @@
-"""A statement over four shard tables at two servers: run, paused, stopped, killed at every step, resumed, undone."""
+"""A statement over four shard tables at two servers: run, paused, stopped, resumed, undone."""
 
 from __future__ import annotations
 
-import multiprocessing
-import os
-import signal
 import threading
-from collections.abc import Callable
-from contextlib import ExitStack, closing
-from typing import Any
+from contextlib import closing
 
 import pytest
 import sqlalchemy as sa
 
 from migrate.ddl import runner
 from migrate.model.errors import PreflightError, ServerError, StopError
-from migrate.settings import State
 from migrate.state.ddl import Goal
-from sandbox.stack import Sandbox
-from tests.ddl.support import ADD, ANY, NEW, OLD, Shards, shards
-from tests.flow.launcher import stop_at
-from tests.waiting import until
+from tests.ddl.support import ADD, ANY, NEW, OLD, Shards
 
 
 def test_a_run_alters_every_table_and_an_undo_takes_it_back(made: Shards) -> None:
@@ -119,95 +110,6 @@ def test_a_truncate_is_told_by_the_number_of_the_table(made: Shards) -> None:
     assert made.go().reached == 4
     left = [server.query(f"SELECT COUNT(*) FROM {table}", database=name)[0][0] for server, name, table in made.tables()]
     assert left == [1, 1, 0, 0]
-
-
-POINTS = [
-    (when, where, call)
-    for where, call in (
-        ("migrate.state.ddl:create", 1),
-        ("migrate.state.ddl:begin", 2),
-        ("migrate.ddl.step:send", 2),
-        ("migrate.state.ddl:end", 2),
-        ("migrate.state.ddl:finish", 1),
-    )
-    for when in ("before", "after")
-]
-"""Around each write of the journal, and around the statement; "after" is before the commit of what was written."""
-
-
-def killed(when: str, where: str, call: int, work: Callable[[], Any]) -> None:
-    """In a process of its own, which ends with SIGKILL there."""
-
-    def child() -> None:
-        stop_at(when, where, call)
-        work()
-
-    process = multiprocessing.get_context("fork").Process(target=child)
-    process.start()
-    process.join(60)
-    assert process.exitcode == -signal.SIGKILL, (when, where, process.exitcode)
-
-
-def test_a_run_that_is_killed_anywhere_ends_all_new_or_all_old(
-    box: Sandbox, state: sa.Engine, state_settings: State
-) -> None:
-    with ExitStack() as stack:
-        cases = []
-        for goal in (Goal.NEW, Goal.OLD):
-            for point in POINTS:
-                made = stack.enter_context(shards(box, state, state_settings))
-                plan = made.plan()
-                state.dispose()  # no session is shared with the child
-                killed(*point, lambda made=made, plan=plan: made.run(plan))
-                cases.append((point, goal, made))
-        for point, goal, made in cases:  # by now the leases of those that were killed first are over
-            until(lambda made=made: free(made), "the lease")
-            if point == ("before", "migrate.state.ddl:create", 1) or point == ("after", "migrate.state.ddl:create", 1):
-                assert made.columns() == OLD, point
-                continue
-            report = made.go(goal)
-            assert (made.columns(), report.run.finished is None) == (NEW if goal is Goal.NEW else OLD, False), point
-
-
-def free(made: Shards) -> bool:
-    """Whether nobody holds the lease of a run."""
-    with made.state.connect() as connection:
-        sql = sa.text("SELECT COUNT(*) FROM lease WHERE migration = :name AND expires >= NOW(6)")
-        return connection.scalar(sql, {"name": made.servers.name}) == 0
-
-
-def test_an_undo_that_is_killed_anywhere_is_resumed(box: Sandbox, state: sa.Engine, state_settings: State) -> None:
-    points = [point for point in POINTS if "create" not in point[1]]
-    with ExitStack() as stack:
-        cases = []
-        for point in points:
-            made = stack.enter_context(shards(box, state, state_settings))
-            made.run(made.plan())
-            state.dispose()
-            killed(*point, lambda made=made: made.go(Goal.OLD))
-            cases.append((point, made))
-        for point, made in cases:
-            until(lambda made=made: free(made), "the lease")
-            assert (made.go().reached, made.columns()) == (4, OLD), point
-
-
-def test_a_statement_whose_client_was_killed_is_waited_for_before_an_undo_judges(made: Shards) -> None:
-    """Else the table looks old, is left as it is, and becomes new when the statement ends."""
-    plan, (server, database_) = made.plan(), made.places[0]
-    made.state.dispose()
-    with closing(server.connect(database_)) as other, other.cursor() as cursor:
-        cursor.execute("BEGIN")
-        cursor.execute("SELECT * FROM orders_0")
-        process = multiprocessing.get_context("fork").Process(target=lambda: made.run(plan, lock_wait=60))
-        process.start()
-        waiting = "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE STATE LIKE 'Waiting for table metadata%'"
-        until(lambda: server.query(waiting)[0][0] > 0, "the statement to wait for the lock")
-        os.kill(process.pid or 0, signal.SIGKILL)
-        process.join()
-        until(lambda: free(made), "the lease")
-        threading.Timer(1.5, other.rollback).start()
-        report = made.go(Goal.OLD)
-    assert (report.reached, made.columns()) == (4, OLD)
 
 
 def test_a_bound_refuses_what_takes_more(made: Shards) -> None:
