@@ -142,6 +142,7 @@ def _altered(table: _Scratch) -> Trial:
             raise
         return Trial(table.before, table.before, AT_ONCE, None, refused=text(error))
     after, has, logical = table.read(), table.types(), table.logical
+    level = _really(table, level, table.before, after)
     kept = losses.kept(table.before, after, logical.renamed, logical.dropped)
     loses = [*losses.lost(had, has, kept)]
     loses += [logical.removes_rows] if logical.removes_rows else []
@@ -182,7 +183,13 @@ def _compensated(
         return None, f"the server refuses the statement that would take it back: {text(error)}", AT_ONCE
     if table.read().text != table.before.text:
         return None, "the statement that would take it back leaves another definition than before", AT_ONCE
-    return clauses, "", level
+    return clauses, "", _really(table, level, after, table.before)
+
+
+def _really(table: _Scratch, level: Level, start: Definition, end: Definition) -> Level:
+    """MariaDB takes any algorithm for a statement that partitions a table otherwise, and copies it all the same."""
+    is_other = start.partitioning != end.partitioning and table.connection.flavour == "mariadb"
+    return LEVELS[-1] if is_other else level
 
 
 def _lightest(table: _Scratch, start: Definition, written: Written) -> tuple[Level, list[str]]:

@@ -40,7 +40,8 @@ ROWS = (
 
 @dataclass(frozen=True)
 class Kind:
-    """clauses: of ALTER TABLE orders. algorithms: what each server is to take; "" where the server has no such clause.
+    """clauses: of ALTER TABLE orders. mysql, mariadb: the algorithm that each takes; "" where it has no such clause, or
+    leaves nobody to choose.
 
     undone: whether it can be taken back; loses: a part of what is said to be lost.
     """
@@ -58,13 +59,13 @@ class Kind:
 
 KINDS = (
     Kind("ADD COLUMN n INT", "INSTANT", "INSTANT"),
-    Kind("ADD COLUMN n INT NOT NULL DEFAULT 7 FIRST", "INSTANT", "INSTANT"),
-    Kind("ADD COLUMN n INT AFTER v, ADD COLUMN m INT FIRST", "INSTANT", "INSTANT"),
+    Kind("ADD COLUMN n INT NOT NULL DEFAULT 7 FIRST", "INSTANT", "COPY"),
+    Kind("ADD COLUMN n INT AFTER v, ADD COLUMN m INT FIRST", "INSTANT", "COPY"),
     Kind("ADD COLUMN g INT AS (user_id + 1) STORED", "COPY", "COPY"),
     Kind("ADD COLUMN g INT AS (user_id + 1) VIRTUAL", "INSTANT", "INSTANT"),
-    Kind("DROP COLUMN amount, DROP CONSTRAINT positive", "INSTANT", "INSTANT", False, "column amount"),
+    Kind("DROP COLUMN amount, DROP CONSTRAINT positive", "INSTANT", "COPY", False, "column amount"),
     Kind("DROP COLUMN body", "INSTANT", "INSTANT", False, "column body"),
-    Kind("DROP COLUMN body, ADD COLUMN body TEXT", "INSTANT", "INSTANT", False, "column body"),
+    Kind("DROP COLUMN body, ADD COLUMN body TEXT", "INSTANT", "COPY", False, "column body"),
     Kind("DROP COLUMN twice", "INSTANT", "INSTANT"),
     Kind("RENAME COLUMN body TO words", "INSTANT", "INSTANT"),
     Kind("CHANGE body words TEXT", "INSTANT", "INSTANT"),
@@ -72,7 +73,7 @@ KINDS = (
     Kind("MODIFY v VARCHAR(30) NOT NULL DEFAULT 'x'", "INPLACE", "INSTANT"),
     Kind("MODIFY v VARCHAR(10) NOT NULL DEFAULT 'x'", "COPY", "COPY", False, "column v"),
     Kind("MODIFY v VARCHAR(20) NOT NULL DEFAULT 'x' FIRST", "INPLACE", "INSTANT"),
-    Kind("MODIFY v VARCHAR(20) NULL", "INPLACE", "INSTANT"),
+    Kind("MODIFY v VARCHAR(20) NULL", "INPLACE", "INPLACE"),
     Kind("MODIFY user_id BIGINT NOT NULL", "COPY", "COPY"),
     Kind("MODIFY user_id SMALLINT NOT NULL", "COPY", "COPY", False, "column user_id"),
     Kind("MODIFY user_id INT UNSIGNED NOT NULL", "COPY", "COPY", False, "column user_id"),
@@ -88,8 +89,8 @@ KINDS = (
     Kind("ADD KEY by_status (status, at)", "INPLACE", "NOCOPY"),
     Kind("ADD UNIQUE KEY one (user_id)", "INPLACE", "NOCOPY"),
     Kind("ADD FULLTEXT KEY words (body)", "INPLACE", "INPLACE"),
-    Kind("DROP KEY by_v", "INPLACE", "INSTANT"),
-    Kind("DROP KEY u", "INPLACE", "INSTANT"),
+    Kind("DROP KEY by_v", "INPLACE", "NOCOPY"),
+    Kind("DROP KEY u", "INPLACE", "NOCOPY"),
     Kind("RENAME KEY by_v TO of_v", "INPLACE", "INSTANT"),
     Kind("ALTER INDEX by_v INVISIBLE", "INPLACE", ""),
     Kind("ALTER INDEX by_v IGNORED", "", "INSTANT"),
@@ -106,11 +107,11 @@ KINDS = (
     Kind("ENGINE = InnoDB", "INPLACE", "INPLACE"),
     Kind("FORCE", "INPLACE", "INPLACE"),
     Kind("AUTO_INCREMENT = 1000", "INPLACE", "INSTANT", False),
-    Kind("PARTITION BY HASH (id) PARTITIONS 4", "COPY", "COPY", base=BASE),
+    Kind("PARTITION BY HASH (id) PARTITIONS 4", "COPY", ""),
     Kind("ADD PARTITION (PARTITION p2 VALUES LESS THAN (3000))", "INPLACE", "", base=BASE + BY_RANGE),
     Kind("DROP PARTITION p0", "INPLACE", "", False, "partitions", base=BASE + BY_RANGE),
-    Kind("REMOVE PARTITIONING", "COPY", "COPY", base=BASE + BY_RANGE),
-    Kind("DROP COLUMN v, ADD COLUMN w VARCHAR(20) DEFAULT '(' COMMENT ')'", "INPLACE", "INPLACE", False, "column v"),
+    Kind("REMOVE PARTITIONING", "COPY", "", base=BASE + BY_RANGE),
+    Kind("DROP COLUMN body, ADD COLUMN w VARCHAR(20) DEFAULT '(' COMMENT ')'", "INSTANT", "COPY", False, "column body"),
 )
 REFUSED = (
     "ALTER TABLE orders RENAME TO others",
@@ -158,7 +159,7 @@ def test_every_kind_is_planned_run_and_undone_or_why_not(box: Sandbox, database:
                     outcome(box.source, connection, real, (trial_database, database), kind, flavour)
                 except AssertionError as error:
                     wrong.append(f"{kind.clauses}: {error}".split("\n")[0])
-    assert wrong == []
+    assert not wrong, "\n".join(wrong)
 
 
 def outcome(
