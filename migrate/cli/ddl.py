@@ -11,7 +11,7 @@ import typer
 from migrate.cli.options import Json, print_json
 from migrate.cli.told_ddl import Progress, plan_json, run_json, summary, tell_plan, tell_run
 from migrate.ddl import runner, shards
-from migrate.ddl.levels import Algorithm, Bound, Lock
+from migrate.ddl.levels import Algorithm, Allowance, Lock
 from migrate.ddl.plan import Plan, planned
 from migrate.ddl.runner import Limits, RunReport
 from migrate.ddl.servers import Servers, load_servers, of_settings
@@ -79,7 +79,7 @@ def plan(
     servers = _servers(context, nodes, rule)
     with database.opened(servers.state) as state:
         wanted = _wanted(servers, state, logical, (nodes, rule), side)
-    found = planned(servers, logical, wanted, Bound(algorithm, lock), allow_data_loss=allow_data_loss)
+    found = planned(servers, logical, wanted, Allowance(algorithm, lock), allow_data_loss=allow_data_loss)
     if as_json:
         print_json(plan_json(found))
     else:
@@ -120,7 +120,7 @@ def run(
     )
     with database.opened(servers.state) as state, runner.held(servers, state) as still_ours:
         wanted = _wanted(servers, state, logical, (nodes, rule), side)
-        found: Plan = planned(servers, logical, wanted, Bound(algorithm, lock), allow_data_loss=allow_data_loss)
+        found: Plan = planned(servers, logical, wanted, Allowance(algorithm, lock), allow_data_loss=allow_data_loss)
         number = runner.begin(servers, state, found)
         with Progress(silent=as_json) as progress:
             work = runner.Runner(servers, state, still_ours, limits, progress.changed, progress.say)
@@ -225,9 +225,9 @@ def _wanted(
     return shards.of_rule_file(servers, logical, Path(str(rule)))
 
 
-def _bound(last: RunReport, algorithm: Algorithm | None, lock: Lock | None) -> Bound:
-    before = Bound.of(last.run.allowed)
-    return Bound(algorithm or before.algorithm, lock or before.lock)
+def _bound(last: RunReport, algorithm: Algorithm | None, lock: Lock | None) -> Allowance:
+    before = Allowance.of(last.run.allowed)
+    return Allowance(algorithm or before.algorithm, lock or before.lock)
 
 
 def _tell(report: RunReport, *, as_json: bool) -> None:

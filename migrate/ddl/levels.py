@@ -62,7 +62,7 @@ def needs(level: Level) -> tuple[Algorithm, Lock]:
 
 
 @dataclass(frozen=True, slots=True)
-class Bound:
+class Allowance:
     """What may be taken at most."""
 
     algorithm: Algorithm = Algorithm.INPLACE
@@ -78,7 +78,7 @@ class Bound:
         return f"{self.algorithm} {self.lock}"
 
     @classmethod
-    def of(cls, text: str) -> Bound:
+    def of(cls, text: str) -> Allowance:
         """From how it is stored."""
         algorithm, lock = text.split()
         return cls(Algorithm(algorithm), Lock(lock))

@@ -14,7 +14,7 @@ import pymysql
 from migrate.ddl import survey
 from migrate.ddl.definition import Definition, read
 from migrate.ddl.inverse import statement
-from migrate.ddl.levels import Bound, needs
+from migrate.ddl.levels import Allowance, needs
 from migrate.ddl.servers import Servers
 from migrate.ddl.shards import Shard, Wanted
 from migrate.ddl.statement import LogicalStatement
@@ -70,7 +70,7 @@ class Plan:
     logical: LogicalStatement
     wanted: Wanted
     allow_data_loss: bool
-    bound: Bound
+    bound: Allowance
     shards: list[ShardPlan] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
 
@@ -102,7 +102,7 @@ class Plan:
 
 
 def planned(
-    servers: Servers, logical: LogicalStatement, wanted: Wanted, bound: Bound, *, allow_data_loss: bool
+    servers: Servers, logical: LogicalStatement, wanted: Wanted, bound: Allowance, *, allow_data_loss: bool
 ) -> Plan:
     """Look at every shard table and try the statement. Raises ServerError, StopError, PreflightError."""
     found: dict[Shard, ShardPlan] = {}

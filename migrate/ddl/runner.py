@@ -17,7 +17,7 @@ import pymysql
 import sqlalchemy as sa
 
 from migrate.ddl import load
-from migrate.ddl.levels import Bound
+from migrate.ddl.levels import Allowance
 from migrate.ddl.plan import Plan
 from migrate.ddl.servers import Servers
 from migrate.ddl.statement import LogicalStatement, read
@@ -144,7 +144,7 @@ class Runner:
     _broken: list[BaseException] = field(default_factory=list)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def go(self, number: int, goal: Goal, bound: Bound | None = None) -> RunReport:
+    def go(self, number: int, goal: Goal, bound: Allowance | None = None) -> RunReport:
         """Until each shard table is as the goal says, or something stops it.
 
         bound: instead of what the run was begun with. Raises: StopError for a table that is neither old nor new;
@@ -155,7 +155,7 @@ class Runner:
             journal.aim(connection, self.servers.name, number, goal, None if bound is None else str(bound))
         report = found(self.servers, self.state, number)
         notes = StepJournal(self.state, self.servers.name, number, self.still_ours)
-        work = _Work(read(report.run.statement), goal, Bound.of(report.run.allowed), notes)
+        work = _Work(read(report.run.statement), goal, Allowance.of(report.run.allowed), notes)
         todo = [row for row in report.rows if row.stage is not _REACHED[goal]]
         todo = todo if goal is Goal.NEW else todo[::-1]
         paused = self._canary(work, todo)
@@ -288,7 +288,7 @@ class _Work:
 
     logical: LogicalStatement
     goal: Goal
-    bound: Bound
+    bound: Allowance
     notes: StepJournal
 
 

@@ -23,7 +23,7 @@ import sqlalchemy as sa
 
 from migrate.ddl import survey
 from migrate.ddl.definition import Definition, differing, read
-from migrate.ddl.levels import AT_ONCE, LEVELS, Bound, Level
+from migrate.ddl.levels import AT_ONCE, LEVELS, Allowance, Level
 from migrate.ddl.plan import compensating
 from migrate.ddl.statement import LogicalStatement
 from migrate.ddl.trial import HEAVIER
@@ -70,7 +70,7 @@ class StillRunning(ServerError):  # noqa: N818 - it says what is so
 
 
 def step(
-    session: Connection, logical: LogicalStatement, row: ShardRow, goal: Goal, bound: Bound, notes: StepJournal
+    session: Connection, logical: LogicalStatement, row: ShardRow, goal: Goal, bound: Allowance, notes: StepJournal
 ) -> tuple[Stage, str]:
     """Bring a shard table to a goal; what it is now, and the reason where that is not the goal.
 
@@ -134,7 +134,7 @@ def look(session: Connection, logical: LogicalStatement, row: ShardRow) -> tuple
     return Seen.OTHER, f"compared with before the run it {differing(Definition(row.before), now)}"
 
 
-def send(session: Connection, logical: LogicalStatement, row: ShardRow, goal: Goal, bound: Bound) -> str:
+def send(session: Connection, logical: LogicalStatement, row: ShardRow, goal: Goal, bound: Allowance) -> str:
     """Send the statement; what the server said where it did not take it. Raises the driver's error for what passes."""
     refusal = "no algorithm and lock is allowed that the server takes"
     for level in _levels(row, goal, bound):
@@ -150,7 +150,7 @@ def send(session: Connection, logical: LogicalStatement, row: ShardRow, goal: Go
     return refusal
 
 
-def _levels(row: ShardRow, goal: Goal, bound: Bound) -> list[Level]:
+def _levels(row: ShardRow, goal: Goal, bound: Allowance) -> list[Level]:
     planned = Level(row.algorithm, row.lock)
     if goal is Goal.NEW and planned not in LEVELS:
         return [AT_ONCE]

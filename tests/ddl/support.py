@@ -10,7 +10,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from migrate.ddl import runner
-from migrate.ddl.levels import Algorithm, Bound, Lock
+from migrate.ddl.levels import Algorithm, Allowance, Lock
 from migrate.ddl.plan import Plan, planned
 from migrate.ddl.runner import Limits, Runner, RunReport
 from migrate.ddl.servers import Servers
@@ -29,7 +29,7 @@ TABLE = (
     "CREATE TABLE {} (id BIGINT NOT NULL PRIMARY KEY, user_id BIGINT NOT NULL, v VARCHAR(20) NOT NULL, KEY by_user"
     " (user_id)) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin"
 )
-ANY = Bound(Algorithm.COPY, Lock.EXCLUSIVE)
+ANY = Allowance(Algorithm.COPY, Lock.EXCLUSIVE)
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Shards:
     state: sa.Engine
     places: tuple[tuple[DatabaseServer, str], ...]
 
-    def plan(self, sql: str = ADD, bound: Bound = ANY, *, allow_data_loss: bool = False) -> Plan:
+    def plan(self, sql: str = ADD, bound: Allowance = ANY, *, allow_data_loss: bool = False) -> Plan:
         return planned(self.servers, read(sql), of_nodes(self.servers, NODES), bound, allow_data_loss=allow_data_loss)
 
     def run(self, plan: Plan, **limits: Any) -> RunReport:

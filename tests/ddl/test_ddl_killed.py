@@ -9,6 +9,7 @@ import signal
 import threading
 from collections.abc import Callable
 from contextlib import ExitStack, closing
+from functools import partial
 from typing import Any
 
 import sqlalchemy as sa
@@ -57,14 +58,15 @@ def test_a_run_that_is_killed_anywhere_ends_all_new_or_all_old(
 ) -> None:
     with ExitStack() as stack:
         cases = []
-        for *point, goal in RUNS:
+        for when, where, call, goal in RUNS:
+            point = (when, where, call)
             made = stack.enter_context(shards(box, state, state_settings))
             plan = made.plan()
             state.dispose()  # no session is shared with the child
-            killed(*point, lambda made=made, plan=plan: made.run(plan))
+            killed(*point, partial(made.run, plan))
             cases.append((point, goal, made))
         for point, goal, made in cases:  # by now the leases of those that were killed first are over
-            until(lambda made=made: free(made), "the lease")
+            until(partial(free, made), "the lease")
             report = made.go(goal)
             assert (made.columns(), report.run.finished is None) == (NEW if goal is Goal.NEW else OLD, False), point
 
@@ -82,7 +84,7 @@ def free(made: Shards) -> bool:
     """Whether nobody holds the lease of a run."""
     with made.state.connect() as connection:
         sql = sa.text("SELECT COUNT(*) FROM lease WHERE migration = :name AND expires >= NOW(6)")
-        return connection.scalar(sql, {"name": made.servers.name}) == 0
+        return bool(connection.scalar(sql, {"name": made.servers.name}) == 0)
 
 
 def test_an_undo_that_is_killed_anywhere_is_resumed(box: Sandbox, state: sa.Engine, state_settings: State) -> None:
@@ -92,10 +94,10 @@ def test_an_undo_that_is_killed_anywhere_is_resumed(box: Sandbox, state: sa.Engi
             made = stack.enter_context(shards(box, state, state_settings))
             made.run(made.plan())
             state.dispose()
-            killed(*point, lambda made=made: made.go(Goal.OLD))
+            killed(*point, partial(made.go, Goal.OLD))
             cases.append((point, made))
         for point, made in cases:
-            until(lambda made=made: free(made), "the lease")
+            until(partial(free, made), "the lease")
             assert (made.go().reached, made.columns()) == (4, OLD), point
 
 

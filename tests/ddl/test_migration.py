@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from migrate.ddl import runner
-from migrate.ddl.levels import Algorithm, Bound, Lock
+from migrate.ddl.levels import Algorithm, Allowance, Lock
 from migrate.ddl.plan import Plan, planned
 from migrate.ddl.runner import Limits, Runner
 from migrate.ddl.servers import of_settings
@@ -29,7 +29,7 @@ def plan(laid: Laid, sql: str, sides: Sides = Sides.BOTH, policy: str = "stop", 
     settings = parse({**laid.raw, "tables": [{**table, "ddl": policy}]}, {})
     logical = read(sql)
     wanted = of_migration(settings, laid.state(), logical, sides)
-    bound = Bound(Algorithm.COPY, Lock.EXCLUSIVE)
+    bound = Allowance(Algorithm.COPY, Lock.EXCLUSIVE)
     return planned(of_settings(settings), logical, wanted, bound, allow_data_loss=loss)
 
 
