@@ -47,6 +47,7 @@ _ON_ONE = frozenset(
         "verify_resumed",
         # what both servers answer alike, and costs ten seconds and more
         "again",
+        "ddl_killed",
         "full_copy",
         "lease",
         "preflight_services",

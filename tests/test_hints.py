@@ -75,7 +75,7 @@ def test_every_command_that_is_named_is_there() -> None:
 @pytest.mark.parametrize(
     ("line", "lacking"),
     [
-        ("migrate ddl", ["ddl"]),
+        ("migrate reshard", ["reshard"]),
         ("migrate parked skp", ["skp"]),
         ("migrate verify --repare", ["--repare"]),
         ("migrate --reverse verify --repair", []),

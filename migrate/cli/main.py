@@ -33,7 +33,7 @@ PANELS = {
     "Copy and verify": {"copy": "copy", "throttle": "throttle", "drain": "stream", "verify": "verify"},
     "Look": {"status": "status", "doctor": "doctor", "explain": "explain", "switch": "cutover", "alarms": "alarms"},
     "Switch": dict.fromkeys(("web", "cutover", "rollback", "finish"), "cutover"),
-    "Repair": {"refresh": "stream", "parked": "parked", "foreign": "foreign", "repartition": "stream"},
+    "Repair": {"ddl": "ddl", "refresh": "stream", "parked": "parked", "foreign": "foreign", "repartition": "stream"},
 }
 """Every command with its module, by what people do, in the order in which they do it."""
 _FUNCTIONS = {"switch": "show_switch"}

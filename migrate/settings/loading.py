@@ -38,10 +38,14 @@ def parse(raw: Mapping[str, Any], env: Mapping[str, str], where: str = "config")
     try:
         return Settings.model_validate(expanded)
     except ValidationError as error:
-        details = error.errors(include_url=False, include_input=False)
-        lines = [_line(detail, raw) for detail in details if not _follows(detail, details)]
-        hint = f"in {where}; config/example.yaml shows every key"
-        raise ConfigError("; ".join(lines), hint=hint) from None
+        raise explained_in(error, raw, where) from None
+
+
+def explained_in(error: ValidationError, raw: Mapping[str, Any], where: str) -> ConfigError:
+    """One line for each mistake. raw: the settings as written; where: in which file."""
+    details = error.errors(include_url=False, include_input=False)
+    lines = [_line(detail, raw) for detail in details if not _follows(detail, details)]
+    return ConfigError("; ".join(lines), hint=f"in {where}; config/example.yaml shows every key")
 
 
 def _with_rule_files(raw: Mapping[str, Any], directory: Path) -> Mapping[str, Any]:

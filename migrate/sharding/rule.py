@@ -21,7 +21,7 @@ from migrate.sharding.javatypes import JavaError, JavaType, to_units
 from migrate.sharding.levels import ALGORITHMS, INLINE_KEYS, INLINES, SPEC_KEYS, Level, known, level_of
 from migrate.sharding.places import Choice, Place, TableRule
 
-__all__ = ["ALGORITHMS", "Place", "TableRule", "build_rule", "node"]
+__all__ = ["ALGORITHMS", "Place", "TableRule", "build_rule", "node", "places_of"]
 
 _QUOTED_NODE = re.compile(r"\s*([^\s.`]+)\.`((?:[^`]|``)+)`\s*", re.S)
 _PLAIN_NAME = re.compile(r"[^\s.,`'\"{}$<>]+")
@@ -51,7 +51,7 @@ class _Builder:
         self._types = {name.lower(): (name, type_) for name, type_ in column_types.items()}
         self._notes: list[str] = []
         known(spec, SPEC_KEYS, self._key)
-        self._places = _places(spec.get("nodes"), f"{self._key}.nodes")
+        self._places = places_of(spec.get("nodes"), f"{self._key}.nodes")
         self._databases = list(dict.fromkeys(place.database for place in self._places))
         self._tables = list(dict.fromkeys(place.table for place in self._places))
         self._levels = {
@@ -225,7 +225,11 @@ class _Builder:
             )
 
 
-def _places(nodes: object, key: str) -> list[Place]:
+def places_of(nodes: object, key: str) -> list[Place]:
+    """The shard tables that a text under `nodes` stands for, or a list of such texts, in its order.
+
+    key: what messages call it. Raises ConfigError.
+    """
     items = [nodes] if isinstance(nodes, str) else nodes
     if not isinstance(items, list) or not items or not all(isinstance(item, str) for item in items):
         raise ConfigError(f"{key} must be a text such as ds_${{0..1}}.t_${{0..3}}, or a list of such texts")

@@ -1,0 +1,242 @@
+"""What a statement comes to at each shard table: read, tried on a scratch table of each server, and judged.
+
+Nothing is changed but in the database of the trial, which is gone afterwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+
+import pymysql
+
+from migrate.ddl import survey
+from migrate.ddl.definition import Definition, read
+from migrate.ddl.inverse import statement
+from migrate.ddl.levels import Allowance, needs
+from migrate.ddl.servers import Servers
+from migrate.ddl.shards import Shard, Wanted
+from migrate.ddl.statement import LogicalStatement
+from migrate.ddl.survey import Surroundings
+from migrate.ddl.trial import Trial, place_of_trial, tried
+from migrate.model.errors import PreflightError
+from migrate.model.words import counted
+from migrate.mysql.connection import Connection
+from migrate.mysql.errors import ACCESS_DENIED, explained, number
+from migrate.mysql.quoting import table as quoted_table
+from migrate.preflight.schema.scratch import name_of
+from migrate.publish.schema.ddl import Verb
+from migrate.state.ddl import ShardRow
+from migrate.state.switch import Side
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Why a run would not begin. hint: the way out."""
+
+    what: str
+    hint: str
+
+
+@dataclass(frozen=True)
+class ShardPlan:
+    """trial: of a table of the same definition at the same server. witness: see `survey.engine_number`."""
+
+    shard: Shard
+    trial: Trial
+    around: Surroundings
+    witness: str = ""
+    in_the_way: tuple[str, ...] = ()
+
+    def undo(self) -> str:
+        """The compensating statement; "" where there is none, or nothing to undo."""
+        if not self.trial.undo:
+            return ""
+        named = quoted_table(self.shard.database, self.shard.table).replace("%%", "%")
+        return compensating(self.trial.undo, named, self.shard.table)
+
+
+def compensating(clauses: Sequence[str], named: str, table: str, chosen: tuple[str, ...] = ()) -> str:
+    """The statement of stored clauses for a table: in names that a server made of its name, that is put in again."""
+    bare = table.replace("`", "``")
+    return statement(tuple(one.replace("\ue000", bare) for one in clauses), named, chosen)
+
+
+@dataclass
+class Plan:
+    """Of a statement over all of its shard tables."""
+
+    logical: LogicalStatement
+    wanted: Wanted
+    allow_data_loss: bool
+    bound: Allowance
+    shards: list[ShardPlan] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+
+    @property
+    def loses(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(line for one in self.shards for line in one.trial.loses))
+
+    @property
+    def undo_loses(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(line for one in self.shards if one.trial.undo for line in one.trial.undo_loses))
+
+    def refuse(self) -> None:
+        """Raises PreflightError with the first problem where there is one."""
+        if self.problems:
+            first, more = self.problems[0], len(self.problems) - 1
+            also = f"; and {counted(more, 'further problem')}, which `migrate ddl plan` lists" if more else ""
+            raise PreflightError(f"nothing was changed: {first.what}{also}", hint=first.hint)
+
+    def rows(self) -> list[ShardRow]:
+        """What the state keeps of each shard table."""
+        return [
+            ShardRow(
+                *(number_, one.shard.side.value, one.shard.server, one.shard.database, one.shard.table),
+                *(one.trial.undo, one.trial.before.text, one.trial.after.text, one.witness),
+                *(one.trial.level.algorithm, one.trial.level.lock),
+            )
+            for number_, one in enumerate(self.shards, start=1)
+        ]
+
+
+def planned(
+    servers: Servers, logical: LogicalStatement, wanted: Wanted, bound: Allowance, *, allow_data_loss: bool
+) -> Plan:
+    """Look at every shard table and try the statement. Raises ServerError, StopError, PreflightError."""
+    found: dict[Shard, ShardPlan] = {}
+    plan = Plan(logical, wanted, allow_data_loss, bound)
+    for (side, server), shards in groupby(sorted(wanted.shards), key=lambda one: (one.side, one.server)):
+        with servers.session(side, server) as session, explained(session.name):
+            definitions = {one: read(session, one.database, one.table) for one in shards}
+            plan.problems += [_missing(one) for one, definition in definitions.items() if not definition.text]
+            there = {one: definition for one, definition in definitions.items() if definition.text}
+            if there:
+                found |= _at(session, name_of(servers.name), logical, there)
+    plan.shards = [found[one] for one in wanted.shards if one in found]
+    plan.problems += _judged(plan)
+    return plan
+
+
+def _missing(shard: Shard) -> Problem:
+    return Problem(
+        f"{shard.side} table {shard} is not there, or this account may not see it",
+        "make it first, or correct the rule; docs/grants.md has the grants",
+    )
+
+
+def _at(
+    session: Connection, database: str, logical: LogicalStatement, there: dict[Shard, Definition]
+) -> dict[Shard, ShardPlan]:
+    """The shard tables of one server."""
+    trials: dict[tuple[str, tuple[str, str]], Trial] = {}
+    charsets = {name: survey.charset(session, name) for name in {one.database for one in there}}
+    with place_of_trial(session, database):
+        for shard, definition in there.items():
+            key = (definition.text, charsets[shard.database])
+            if key not in trials:
+                trials[key] = tried(session, database, logical, definition, key[1])
+    return {
+        shard: _surveyed(session, logical, shard, trials[definition.text, charsets[shard.database]])
+        for shard, definition in there.items()
+    }
+
+
+def _surveyed(session: Connection, logical: LogicalStatement, shard: Shard, trial: Trial) -> ShardPlan:
+    around = survey.look(session, shard.database, shard.table, trial.before)
+    witness = ""
+    if logical.verb is Verb.TRUNCATE:
+        try:
+            witness = survey.engine_number(session, shard.database, shard.table)
+        except pymysql.MySQLError as error:
+            if number(error) not in ACCESS_DENIED:
+                raise
+    return ShardPlan(shard, trial, around, witness, tuple(around.in_the_way(trial.touched)))
+
+
+def _judged(plan: Plan) -> Iterator[Problem]:
+    yield from _refused(plan)
+    yield from _of_the_migration(plan)
+    for one in plan.shards:
+        for told in one.in_the_way:
+            yield Problem(
+                f"{one.shard}: {told}, which the statement changes", "drop it first, and make it again afterwards"
+            )
+    if plan.loses and not plan.allow_data_loss:
+        yield Problem(f"the statement loses {'; '.join(plan.loses)}", "--allow-data-loss allows it")
+    yield from _heavy(plan)
+    if plan.logical.verb is Verb.TRUNCATE:
+        for one in plan.shards:
+            if not one.witness:
+                yield Problem(
+                    f"{one.shard}: whether a TRUNCATE was done could not be told after a kill, as this account may"
+                    " not see InnoDB's number of the table",
+                    "GRANT PROCESS ON *.* to it; a table with partitions is emptied by hand",
+                )
+    if plan.logical.verb is Verb.DROP:
+        for one in plan.shards:
+            if one.around.children:
+                told = one.around.children[0][0]
+                yield Problem(f"{one.shard}: foreign key {told} refers to it", "drop that first")
+
+
+def _refused(plan: Plan) -> Iterator[Problem]:
+    """What the servers said of the statement, once each."""
+    told: dict[str, list[Shard]] = {}
+    for one in plan.shards:
+        if one.trial.refused:
+            told.setdefault(one.trial.refused, []).append(one.shard)
+    for said, shards in told.items():
+        more = f" and {len(shards) - 1} more" if len(shards) > 1 else ""
+        yield Problem(
+            f"a scratch table as {shards[0]}{more} refuses the statement: {said}", "correct what the server names"
+        )
+
+
+def _heavy(plan: Plan) -> Iterator[Problem]:
+    heavy = [one for one in plan.shards if not one.trial.refused and not plan.bound.allows(one.trial.level)]
+    if heavy:
+        level = heavy[0].trial.level
+        algorithm, lock = needs(level)
+        what = f"takes {level.told}" if level.algorithm else "leaves nobody to choose algorithm and lock"
+        yield Problem(
+            f"{heavy[0].shard}{_more(heavy)} {what} for this statement",
+            f"--algorithm {algorithm} --lock {lock} allows it; writers wait for as long as it takes unless it is none",
+        )
+
+
+def _more(shards: Sequence[object]) -> str:
+    return f" and {len(shards) - 1} more" if len(shards) > 1 else ""
+
+
+def _of_the_migration(plan: Plan) -> Iterator[Problem]:
+    """What the streams of a migration would stop at."""
+    if plan.wanted.migrated and not plan.logical.is_alter:
+        verb = plan.logical.verb.value.upper()
+        yield Problem(
+            f"{verb} TABLE of a table of a migration would stop its streams",
+            "finish the migration first, or take the table out of it",
+        )
+    touched = {name[1:-1].replace("``", "`") for one in plan.shards for name in one.trial.touched}
+    for name in sorted(name for name in touched if name.lower() in plan.wanted.routing):
+        yield Problem(
+            f"column {name} says where a row belongs, or is in the key",
+            "a table with another key or sharding column is a new migration",
+        )
+    if not plan.wanted.policy or not _changes_columns(plan.shards):
+        return
+    if plan.wanted.policy == "stop":
+        yield Problem(
+            "the publisher stops at this statement at the source (`ddl: stop`)",
+            "set `ddl: ignore` for the table and restart `migrate run`, or --side targets (docs/ddl.md)",
+        )
+    if plan.loses and len({one.shard.side for one in plan.shards}) > 1:
+        yield Problem(
+            "a statement that loses data is run at one side after the other, with `migrate drain` between",
+            "--side sources, then `migrate drain`, then --side targets",
+        )
+
+
+def _changes_columns(shards: Iterable[ShardPlan]) -> bool:
+    return any(one.shard.side is Side.SOURCE and one.trial.before.columns != one.trial.after.columns for one in shards)

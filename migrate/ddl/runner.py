@@ -1,0 +1,304 @@
+"""A run over shard tables: in their order, server beside server, within its limits, until all are new, or all old.
+
+One process has a run at a time, by the lease of cutovers: none begins meanwhile, and an application's side stays.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field, replace
+from itertools import groupby
+
+import pymysql
+import sqlalchemy as sa
+
+from migrate.ddl import load
+from migrate.ddl.levels import Allowance
+from migrate.ddl.plan import Plan
+from migrate.ddl.servers import Servers
+from migrate.ddl.statement import LogicalStatement, read
+from migrate.ddl.step import StepJournal, step
+from migrate.model import process_names
+from migrate.model.errors import Code, MigrateError, PreflightError, ServerError, StopError
+from migrate.model.words import counted
+from migrate.mysql.errors import passes, text
+from migrate.state import ddl as journal
+from migrate.state.ddl import DdlRun, Goal, ShardRow, Stage
+from migrate.state.lease import Leases
+from migrate.state.switch import Side
+
+_PAUSE_SECONDS = 1.0
+_LONGEST_PAUSE = 30.0
+_REACHED = {Goal.NEW: Stage.NEW, Goal.OLD: Stage.OLD}
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """first: shard tables to begin with; wait: seconds behind them before the others, None: the run pauses there.
+
+    per_server: statements at a time at one server. stop_after: failures. lock_wait: seconds for a lock, attempts: how
+    often. threads, lag: see `load.wait`; lag None: as the config says.
+    """
+
+    first: int = 0
+    wait: float | None = None
+    per_server: int = 1
+    stop_after: int = 1
+    lock_wait: int = 3
+    attempts: int = 10
+    threads: int = 50
+    lag: float | None = None
+
+
+@dataclass(frozen=True)
+class RunReport:
+    """run and its shard tables as the state has them; paused: it stopped behind its first ones, as it was asked to."""
+
+    run: DdlRun
+    rows: Sequence[ShardRow]
+    paused: bool = False
+
+    @property
+    def reached(self) -> int:
+        return sum(row.stage is _REACHED[self.run.goal] for row in self.rows)
+
+
+Changed = Callable[[ShardRow], None]
+"""Is told of each shard table as it changes."""
+
+
+@contextmanager
+def held(servers: Servers, state: sa.Engine) -> Iterator[Callable[[sa.Connection], None]]:
+    """With the lease: what asks in a transaction whether it is still ours.
+
+    Raises PreflightError while another process has it.
+    """
+    with closing(Leases(state, servers.name, servers.lease_seconds, quiet=True).start()) as leases:
+        lease = leases.acquire(process_names.CUTOVER)
+        if lease is None:
+            raise PreflightError(
+                "another DDL run, a cutover or an init that changes tables is under way, or was killed a moment ago",
+                hint=f"wait {servers.lease_seconds:g} s after a kill; `migrate ddl status` shows the last run",
+            )
+        yield lambda connection: leases.still_ours(connection, lease)
+
+
+def begin(servers: Servers, state: sa.Engine, plan: Plan) -> int:
+    """Write a run and its shard tables down; returns its number. Under the lease. Raises PreflightError."""
+    plan.refuse()
+    if not plan.shards:
+        raise PreflightError("there is no shard table to alter", hint="`migrate ddl plan` shows which ones are meant")
+    with state.begin() as connection:
+        last = journal.latest(connection, servers.name)
+        if last is not None and last.finished is None:
+            raise PreflightError(
+                f"run {last.number} is not finished: {last.statement}",
+                hint="`migrate ddl resume` continues it, `migrate ddl undo` takes it back",
+            )
+        allowed, loses = str(plan.bound), "; ".join(plan.undo_loses)
+        return journal.create(connection, servers.name, plan.logical.sql, allowed, loses, plan.rows())
+
+
+def found(servers: Servers, state: sa.Engine, number: int | None = None) -> RunReport:
+    """A run as the state has it, the last one or that of a number. Raises PreflightError where there is none."""
+    with state.connect() as connection:
+        run = journal.latest(connection, servers.name, number)
+        if run is None:
+            which = "no run" if number is None else f"no run {number}"
+            raise PreflightError(f"there is {which} of '{servers.name}'", hint="`migrate ddl run` begins one")
+        return RunReport(run, journal.of_run(connection, servers.name, run.number))
+
+
+def refuse_undo(report: RunReport, *, allow_data_loss: bool) -> None:
+    """Raises PreflightError where tables are new, and no statement, or none without a loss, takes that back."""
+    altered = [row for row in report.rows if row.stage not in (Stage.WAITING, Stage.OLD)]
+    stuck = [row for row in report.rows if row.stage is Stage.NEW and row.undo is None]
+    if stuck:
+        raise PreflightError(
+            f"run {report.run.number} cannot be undone: no statement takes it back at {stuck[0]}"
+            + (f" and {len(stuck) - 1} more" if stuck[1:] else ""),
+            hint="`migrate ddl resume` brings the other tables to the same definition",
+        )
+    if altered and report.run.undo_loses and not allow_data_loss:
+        raise PreflightError(
+            f"taking run {report.run.number} back loses {report.run.undo_loses}", hint="--allow-data-loss allows it"
+        )
+
+
+@dataclass
+class Runner:
+    """Takes a run to its goal. changed: is told of each shard table that changes; say: lines for people."""
+
+    servers: Servers
+    state: sa.Engine
+    still_ours: Callable[[sa.Connection], None]
+    limits: Limits
+    changed: Changed
+    say: Callable[[str], None]
+    stop: threading.Event = field(default_factory=threading.Event)
+    _failed: int = 0
+    _broken: list[BaseException] = field(default_factory=list)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def go(self, number: int, goal: Goal, bound: Allowance | None = None) -> RunReport:
+        """Until each shard table is as the goal says, or something stops it.
+
+        bound: instead of what the run was begun with. Raises: StopError for a table that is neither old nor new;
+        ServerError where servers refused; what the state raises. Ctrl-C lets statements that run come to their end.
+        """
+        with self.state.begin() as connection:
+            self.still_ours(connection)
+            journal.aim(connection, self.servers.name, number, goal, None if bound is None else str(bound))
+        report = found(self.servers, self.state, number)
+        notes = StepJournal(self.state, self.servers.name, number, self.still_ours)
+        work = _Work(read(report.run.statement), goal, Allowance.of(report.run.allowed), notes)
+        todo = [row for row in report.rows if row.stage is not _REACHED[goal]]
+        todo = todo if goal is Goal.NEW else todo[::-1]
+        paused = self._canary(work, todo)
+        if not paused:
+            for _, rows in groupby(todo[self.limits.first :], key=lambda row: row.side):
+                if not self.stop.is_set() and not self._failed:  # the sides have an order
+                    self._together(work, list(rows))
+        return self._settled(found(self.servers, self.state, number), paused=paused)
+
+    def _canary(self, work: _Work, todo: Sequence[ShardRow]) -> bool:
+        """The first tables, one after the other; whether the run pauses behind them."""
+        for row in todo[: self.limits.first]:
+            if not self.stop.is_set():
+                self._one(work, row)
+        if not self.limits.first or len(todo) <= self.limits.first or self.stop.is_set():
+            return False
+        if self.limits.wait is None:
+            return True
+        self.say(f"{counted(self.limits.first, 'table')} done; the others follow in {self.limits.wait:g} s")
+        self._sleep(self.limits.wait)
+        return False
+
+    def _sleep(self, seconds: float) -> None:
+        try:
+            self.stop.wait(seconds)
+        except KeyboardInterrupt:
+            self.stop.set()
+
+    def _together(self, work: _Work, rows: Sequence[ShardRow]) -> None:
+        """Server beside server; those of one server in their order."""
+        queues: dict[str, deque[ShardRow]] = {}
+        for row in rows:
+            queues.setdefault(row.server, deque()).append(row)
+        with ThreadPoolExecutor(len(queues) * self.limits.per_server) as pool:
+            workers = [
+                pool.submit(self._worker, work, queue)
+                for queue in queues.values()
+                for _ in range(self.limits.per_server)
+            ]
+            try:
+                for worker in workers:
+                    worker.result()
+            except KeyboardInterrupt:
+                self.say("stopping; statements that run come to their end")
+                self.stop.set()
+
+    def _worker(self, work: _Work, queue: deque[ShardRow]) -> None:
+        while not self.stop.is_set():
+            with self._lock:
+                row = queue.popleft() if queue else None
+            if row is None:
+                return
+            self._one(work, row)
+
+    def _one(self, work: _Work, row: ShardRow) -> None:
+        """One shard table to its end; nothing is raised: what stops the run is kept for `_settled`."""
+        try:
+            stage, detail = self._tried(work, row)
+        except BaseException as error:  # the others come to their end, too
+            with self._lock:
+                self._broken.append(error)
+            self.stop.set()
+            return
+        self.changed(replace(row, stage=stage, detail=detail))
+        if stage is _REACHED[work.goal] or stage is Stage.WAITING:
+            return
+        with self._lock:
+            self._failed += 1
+            if stage is Stage.ALTERED or self._failed >= self.limits.stop_after:
+                self.stop.set()
+
+    def _tried(self, work: _Work, row: ShardRow) -> tuple[Stage, str]:
+        """Again with a longer pause while a lock, or the server, is not to be had."""
+        pause, why = _PAUSE_SECONDS, ""
+        for attempt in range(1, self.limits.attempts + 1):
+            try:
+                return self._stepped(work, row)
+            except (pymysql.MySQLError, OSError, ServerError) as error:
+                if not isinstance(error, ServerError) and not passes(error):
+                    raise
+                why = error.message if isinstance(error, ServerError) else text(error)
+            if attempt == self.limits.attempts or self.stop.is_set():
+                break
+            self.say(f"{row}: {why}; attempt {attempt + 1} in {pause:g} s")
+            self.stop.wait(pause)
+            pause = min(pause * 2, _LONGEST_PAUSE)
+        return self._given_up(work, row, why)
+
+    def _stepped(self, work: _Work, row: ShardRow) -> tuple[Stage, str]:
+        side = Side(row.side)
+        lag = self.servers.lag if self.limits.lag is None else self.limits.lag
+        with self.servers.session(side, row.server, lock_wait=self.limits.lock_wait) as session:
+            if not load.wait(self.servers, session, self.limits.threads, lag, self.stop, self.say):
+                return Stage.WAITING, ""
+            self.changed(replace(row, stage=Stage.BEGUN if work.goal is Goal.NEW else Stage.UNDOING))
+            return step(session, work.logical, row, work.goal, work.bound, work.notes)
+
+    @staticmethod
+    def _given_up(work: _Work, row: ShardRow, why: str) -> tuple[Stage, str]:
+        work.notes.end(row, Stage.FAILED, why)
+        return Stage.FAILED, why
+
+    def _settled(self, report: RunReport, *, paused: bool) -> RunReport:
+        for error in self._broken:
+            raise error
+        number, goal = report.run.number, report.run.goal
+        if report.reached == len(report.rows):
+            with self.state.begin() as connection:
+                self.still_ours(connection)
+                journal.finish(connection, self.servers.name, number)
+            return found(self.servers, self.state, number)
+        told = f"run {number}: {report.reached} of {counted(len(report.rows), 'table')} are {goal}"
+        way_out = "`migrate ddl resume` continues it, `migrate ddl undo` takes it back"
+        for row in report.rows:
+            if row.stage is Stage.ALTERED:
+                raise StopError(
+                    f"{told}; {row} is neither as before the statement nor as after it: {row.detail}",
+                    hint=f"alter it by hand to either definition; then {way_out}",
+                    code=Code.DEFINITION,
+                )
+        failed = [row for row in report.rows if row.stage is Stage.FAILED]
+        if failed:
+            raise ServerError(f"{told}; {failed[0]}: {failed[0].detail}", hint=f"once that is mended, {way_out}")
+        return RunReport(report.run, report.rows, paused=paused)
+
+
+@dataclass(frozen=True)
+class _Work:
+    """What is done to each shard table of a run."""
+
+    logical: LogicalStatement
+    goal: Goal
+    bound: Allowance
+    notes: StepJournal
+
+
+def stopped(report: RunReport) -> MigrateError | None:
+    """The error of a run that was stopped before its goal, by Ctrl-C for example; None where it came to it, or pauses
+    as it was asked to."""
+    if report.run.finished is not None or report.paused:
+        return None
+    return ServerError(
+        f"run {report.run.number} was stopped: {report.reached} of {counted(len(report.rows), 'table')} are"
+        f" {report.run.goal}",
+        hint="`migrate ddl resume` continues it, `migrate ddl undo` takes it back",
+    )

@@ -1,0 +1,142 @@
+"""Which shard tables a statement is for: those of a migration's table, of a rule file, or of nodes that are named."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+import sqlalchemy as sa
+
+from migrate.ddl.servers import Servers
+from migrate.ddl.statement import LogicalStatement
+from migrate.model.errors import ConfigError, PreflightError
+from migrate.settings import Settings
+from migrate.sharding.places import Place
+from migrate.sharding.rule import places_of
+from migrate.sharding.shardingsphere import RuleFile
+from migrate.state import finished, switch
+from migrate.state.switch import Side
+from migrate.target.routing import Plan, PlannedTable
+from migrate.target.stored_plan import stored_plan
+
+
+class Sides(StrEnum):
+    BOTH = "both"
+    SOURCES = "sources"
+    TARGETS = "targets"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Shard:
+    """One physical table: of which side, at which server, in which database of that."""
+
+    side: Side
+    server: str
+    database: str
+    table: str
+
+    def __str__(self) -> str:
+        return f"{self.server}/{self.database}.{self.table}"
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """The shard tables of a logical table, in the order in which they are altered.
+
+    routing: columns by which rows find their place or their key, in lower case. policy: what the publisher does about a
+    statement on its source tables; "" where none reads them. migrated: whether it is a table of a migration.
+    """
+
+    shards: tuple[Shard, ...]
+    routing: frozenset[str] = frozenset()
+    policy: str = ""
+    migrated: bool = False
+
+
+def of_nodes(servers: Servers, nodes: str) -> Wanted:
+    """nodes: as in a sharding rule, `ds_${0..1}.orders_${0..3}`. Raises ConfigError."""
+    return Wanted(_placed(servers, places_of(nodes, "--nodes")))
+
+
+def of_rule_file(servers: Servers, logical: LogicalStatement, path: Path) -> Wanted:
+    """The nodes of the table in a ShardingSphere rule file. Raises ConfigError."""
+    try:
+        text = path.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"cannot read {path}: {error}", hint="--rule takes a ShardingSphere rule file") from None
+    spec = RuleFile(text, str(path)).spec(logical.table)
+    return Wanted(_placed(servers, places_of(spec["nodes"], str(path))), frozenset(_columns(spec)))
+
+
+def _columns(spec: Mapping[str, object]) -> Iterable[str]:
+    for level in ("database", "table"):
+        written = spec.get(level)
+        if isinstance(written, dict):
+            yield from (str(name).lower() for name in written.get("columns") or [written["column"]])
+
+
+def _placed(servers: Servers, places: Iterable[Place]) -> tuple[Shard, ...]:
+    found = []
+    for place in places:
+        if place.database not in servers.databases:
+            raise ConfigError(
+                f"the database '{place.database}' of the nodes is not under 'databases' in the config",
+                hint=f"databases there: {', '.join(sorted(servers.databases)) or 'none'}",
+            )
+        target, database = servers.databases[place.database]
+        found.append(Shard(Side.TARGET, target, database, place.table))
+    return tuple(sorted(found))
+
+
+def of_migration(settings: Settings, state: sa.Engine, logical: LogicalStatement, sides: Sides) -> Wanted:
+    """Those of a table of the migration: its target tables, and its source tables while the migration reads them; the
+    side that a stream writes comes first, so that no row arrives with a column that is not there.
+
+    Raises: ConfigError where no table has the name, PreflightError before init.
+    """
+    plan = stored_plan(settings, state)
+    members = _named(plan, logical)
+    first = members[0]
+    targets = {Shard(Side.TARGET, one.database.target, one.database.database, one.table) for one in first.places}
+    sources = {Shard(Side.SOURCE, *one.table.id) for one in members}
+    with state.connect() as connection:
+        over = finished.find(connection, settings.name) is not None
+        active = switch.get(connection, settings.name).side
+    if over and sides is Sides.SOURCES:
+        raise PreflightError(f"migration '{settings.name}' is finished and reads its sources no more")
+    chosen = {Side.TARGET: [] if sides is Sides.SOURCES else sorted(targets)}
+    chosen[Side.SOURCE] = [] if sides is Sides.TARGETS or over else sorted(sources)
+    columns = {name.lower() for one in members for name in (*one.routing, *one.table.key)}
+    policies = {one.ddl for one in members}
+    return Wanted(
+        (*chosen[active.other], *chosen[active]),
+        frozenset(columns),
+        "" if not chosen[Side.SOURCE] else "stop" if "stop" in policies else "ignore",
+        migrated=True,
+    )
+
+
+def _named(plan: Plan, logical: LogicalStatement) -> list[PlannedTable]:
+    """The tables of the migration that a statement speaks of: one, or all of a group."""
+    found = [one for one in plan.tables.values() if _is_meant(one, logical)]
+    if not found:
+        names = sorted({one.group or one.table.full_name for one in plan.tables.values()})
+        raise ConfigError(
+            f"the migration has no table '{logical.name}'",
+            hint=f"its tables: {', '.join(names[:10])}; --nodes or --rule name shard tables of no migration",
+        )
+    groups = {one.group or one.table.full_name for one in found}
+    if len(groups) > 1:
+        raise ConfigError(
+            f"'{logical.name}' may be {' or '.join(sorted(groups))}", hint="name the table with its database"
+        )
+    return list(plan.members(found[0]))
+
+
+def _is_meant(planned: PlannedTable, logical: LogicalStatement) -> bool:
+    if not logical.database and planned.group == logical.table:
+        return True
+    same = planned.table.name == logical.table
+    return same and logical.database in ("", planned.table.database)

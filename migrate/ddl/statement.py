@@ -1,0 +1,177 @@
+"""A statement for a logical table, read as far as it takes to write it for each shard table; or refused.
+
+Where names stand is for `migrate.publish.schema.ddl`; what the rest means, a server says on a scratch table.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from migrate.ddl.levels import Level
+from migrate.model.errors import PreflightError
+from migrate.mysql.quoting import table as quoted_table
+from migrate.publish.schema import ddl
+from migrate.publish.schema.alter_effects import NOT_COLUMNS, takes_rows
+from migrate.publish.schema.ddl import Ddl, Verb
+from migrate.publish.schema.sqltext import Token, tokens
+from migrate.publish.schema.token_cursor import TokenCursor
+
+_NO_DATABASE = "\0"
+"""Stands for the database of a table that is named without one."""
+_NEWEST = 999_999
+_NO_COLUMN = (*NOT_COLUMNS, "SYSTEM", "PERIOD")
+"""What a DROP names that is no column; it is taken for a column's name where nothing else stands behind it."""
+_HELP = "docs/ddl.md lists what is run over shard tables"
+_TAKEN_BY_HAND = (
+    ("TRUNCATE", "PARTITION"), ("EXCHANGE", "PARTITION"), ("CONVERT", "PARTITION"), ("CONVERT", "TABLE"),
+    ("DISCARD", "TABLESPACE"), ("DISCARD", "PARTITION"), ("IMPORT", "TABLESPACE"), ("IMPORT", "PARTITION"),
+)  # fmt: skip
+"""What moves or removes rows and leaves the definition as it was, or is about a further table."""
+
+
+@dataclass(frozen=True)
+class LogicalStatement:
+    """sql: as it was given. database: that it names, "" for none. renamed: old names of columns by the new ones."""
+
+    sql: str
+    verb: Verb
+    database: str
+    table: str
+    start: int  # of the table's name in `sql`
+    end: int
+    bare: bool  # an ALTER whose first clause takes no comma before it
+    clauses: tuple[tuple[Token, ...], ...]
+    removes_rows: str  # what a clause does to rows of partitions, or of history; "" for nothing
+    counter: bool  # whether it sets the auto-increment counter, which no definition here has
+
+    @property
+    def name(self) -> str:
+        return f"{self.database}.{self.table}" if self.database else self.table
+
+    @property
+    def is_alter(self) -> bool:
+        """Whether an algorithm can be chosen."""
+        return self.verb in (Verb.ALTER, Verb.INDEX)
+
+    def for_table(self, database: str, table: str, level: Level | None = None) -> str:
+        """The statement for a shard table. level: the algorithm and lock that it names; None: the server chooses."""
+        chosen = _clauses(level)
+        named = quoted_table(database, table).replace("%%", "%")
+        before, behind = self.sql[: self.start], self.sql[self.end :]
+        if not chosen or not self.is_alter:
+            return f"{before}{named}{behind}"
+        if self.verb is Verb.INDEX:
+            return f"{before}{named}{behind} {' '.join(chosen)}"
+        return f"{before}{named} {', '.join(chosen)}{'' if self.bare else ','}{behind}"
+
+    @property
+    def dropped(self) -> list[str]:
+        """The columns whose values go, also where one of the same name comes in the same statement."""
+        found = []
+        for clause in self.clauses:
+            cursor = TokenCursor(clause, _NO_DATABASE)
+            if cursor.word("DROP") and (cursor.word("COLUMN") or not cursor.word(*_NO_COLUMN)):
+                cursor.words("IF", "EXISTS")
+                found.append(cursor.name().text)
+        return found
+
+    @property
+    def renamed(self) -> dict[str, str]:
+        """The old name of each column that gets another one, by the new one."""
+        found = {}
+        for clause in self.clauses:
+            cursor = TokenCursor(clause, _NO_DATABASE)
+            if cursor.words("RENAME", "COLUMN"):
+                cursor.words("IF", "EXISTS")
+                old = cursor.name().text
+                cursor.word("TO")
+                found[cursor.name().text] = old
+            elif cursor.word("CHANGE"):
+                cursor.word("COLUMN")
+                cursor.words("IF", "EXISTS")
+                old = cursor.name().text
+                found[cursor.name().text] = old
+        return {new: old for new, old in found.items() if new != old}
+
+
+def _clauses(level: Level | None) -> list[str]:
+    if level is None or not level.algorithm or level.algorithm == "-":
+        return []
+    return [f"ALGORITHM={level.algorithm}", *([f"LOCK={level.lock}"] if level.lock else [])]
+
+
+def read(sql: str) -> LogicalStatement:
+    """The statement. Raises PreflightError for one that cannot be read, or is not run over shard tables."""
+    text = sql.strip().removesuffix(";").rstrip()
+    if "/*!" in text or "/*M!" in text.upper():
+        raise _refused("it has text for some servers alone (/*! … */)", "write what every server of the rule is to get")
+    try:
+        found = tokens(text, 0, _NEWEST, mariadb=False)
+        parsed = ddl.parse(text, found, _NO_DATABASE)
+    except ValueError as error:
+        raise _refused(f"it cannot be read: {error}", "check how it is written, and its quotes") from None
+    if any(token.is_sign(";") for token in found):
+        raise _refused("it is more than one statement", "one statement is one run")
+    if parsed is None or not parsed.tables:
+        raise _refused("it is no ALTER, CREATE INDEX, DROP INDEX, TRUNCATE or DROP of a table", _HELP)
+    _refuse(parsed, found)
+    (database, table), mention = parsed.tables[0].name, parsed.tables[0]
+    first = parsed.clauses[0] if parsed.clauses else ()
+    return LogicalStatement(
+        *(text, parsed.verb, "" if database == _NO_DATABASE else database, table, mention.start, mention.end),
+        bare=_begins(first, "PARTITION", "BY") or _begins(first, "REMOVE", "PARTITIONING"),
+        clauses=parsed.clauses,
+        removes_rows=_removed(parsed) if parsed.verb is Verb.ALTER else "",
+        counter=any(clause[0].is_word("AUTO_INCREMENT") for clause in parsed.clauses if clause),
+    )
+
+
+def _refuse(parsed: Ddl, found: list[Token]) -> None:
+    """What is not run over shard tables, with the reason."""
+    if parsed.verb in (Verb.CREATE, Verb.RENAME):
+        raise _refused(f"{parsed.verb.value.upper()} TABLE is not run", "the rule gives the shard tables their names")
+    if len(parsed.tables) > 1:
+        raise _refused("it is about more than one table", "a run is about one logical table, which keeps its name")
+    if parsed.if_there or parsed.ignores:
+        raise _refused("IF EXISTS and IGNORE hide what they leave out", "leave these words out")
+    if parsed.storage:
+        raise _refused("it says in which files a table is, which differs by server", "alter each server by hand")
+    if parsed.verb is Verb.ALTER and not parsed.clauses:
+        raise _refused("it changes nothing", _HELP)
+    for clause in parsed.clauses:
+        for pair in _TAKEN_BY_HAND:
+            if _begins(clause, *pair):
+                raise _refused(f"{' '.join(pair)} leaves no sign in a definition", "run it by hand, table by table")
+    if any(token.is_word("REFERENCES") for token in found):
+        raise _refused(
+            "a foreign key names a parent table, and which one belongs to a shard table is not known",
+            "add it by hand, table by table",
+        )
+    own = [token for clause in parsed.clauses for token in clause[:1]]
+    own += found if parsed.verb is Verb.INDEX else []
+    if any(token.is_word("ALGORITHM", "LOCK", "WAIT", "NOWAIT") and token.depth == 0 for token in own) or (
+        parsed.verb is Verb.ALTER and _waits(parsed, found)
+    ):
+        raise _refused("it says ALGORITHM, LOCK or WAIT itself", "leave them out: options of the command say it")
+
+
+def _waits(parsed: Ddl, found: list[Token]) -> bool:
+    """MariaDB's WAIT n or NOWAIT behind the table's name."""
+    behind = next((token for token in found if token.start >= parsed.tables[0].end), None)
+    return behind is not None and behind.is_word("WAIT", "NOWAIT")
+
+
+def _begins(clause: tuple[Token, ...], *words: str) -> bool:
+    return len(clause) >= len(words) and all(token.is_word(word) for token, word in zip(clause, words, strict=False))
+
+
+def _removed(parsed: Ddl) -> str:
+    if any(_begins(clause, "DROP", "PARTITION") for clause in parsed.clauses):
+        return "the rows of the partitions that are dropped"
+    if any(_begins(clause, "DROP", "SYSTEM") for clause in parsed.clauses):
+        return "the history of the rows"
+    return "rows, by one of its clauses" if takes_rows(parsed) else ""
+
+
+def _refused(why: str, way_out: str) -> PreflightError:
+    return PreflightError(f"the statement is not run over shard tables: {why}", hint=way_out)

@@ -1,0 +1,69 @@
+"""A statement over the table of a migration: its target tables, and its source table while the migration reads it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from migrate.ddl import runner
+from migrate.ddl.levels import Algorithm, Allowance, Lock
+from migrate.ddl.plan import Plan, planned
+from migrate.ddl.runner import Limits, Runner
+from migrate.ddl.servers import of_settings
+from migrate.ddl.shards import Sides, of_migration
+from migrate.ddl.statement import read
+from migrate.model.errors import ConfigError
+from migrate.settings import parse
+from migrate.state import switch
+from migrate.state.ddl import Goal
+from migrate.state.switch import Side, Writes
+from sandbox.stack import Sandbox
+from tests.copy.setup import Laid, lay, spread
+
+CREATE = "CREATE TABLE {t} (id BIGINT NOT NULL PRIMARY KEY, v VARCHAR(20) NOT NULL, w VARCHAR(20) NULL) CHARSET utf8mb4"
+
+
+def plan(laid: Laid, sql: str, sides: Sides = Sides.BOTH, policy: str = "stop", *, loss: bool = False) -> Plan:
+    (table,) = laid.raw["tables"]
+    settings = parse({**laid.raw, "tables": [{**table, "ddl": policy}]}, {})
+    logical = read(sql)
+    wanted = of_migration(settings, laid.state(), logical, sides)
+    bound = Allowance(Algorithm.COPY, Lock.EXCLUSIVE)
+    return planned(of_settings(settings), logical, wanted, bound, allow_data_loss=loss)
+
+
+def told(found: Plan) -> str:
+    return "; ".join(problem.what for problem in found.problems)
+
+
+def sides(found: Plan) -> list[Side]:
+    return [one.shard.side for one in found.shards]
+
+
+def test_both_sides_are_altered_the_standby_side_first_and_what_the_streams_cannot_follow_is_refused(
+    box: Sandbox, tmp_path: Path
+) -> None:
+    laid = lay(box, tmp_path, CREATE, spread("id", "t"), fill=["INSERT INTO {t} VALUES (1, 'a', NULL)"])
+    add, drop = "ALTER TABLE t ADD COLUMN note INT NOT NULL DEFAULT 1", "ALTER TABLE t DROP COLUMN w"
+    assert "the publisher stops at this statement" in told(plan(laid, add))
+    assert told(plan(laid, add, Sides.TARGETS)) == ""
+    assert told(plan(laid, "CREATE INDEX by_v ON t (v)")) == ""
+    assert "one side after the other" in told(plan(laid, drop, policy="ignore", loss=True))
+    assert told(plan(laid, drop, Sides.SOURCES, "ignore", loss=True)) == ""
+    assert "column id says where a row belongs" in told(plan(laid, "ALTER TABLE t MODIFY id INT NOT NULL", loss=True))
+    assert "would stop its streams" in told(plan(laid, "TRUNCATE TABLE t", loss=True))
+    with pytest.raises(ConfigError, match="no table 'other'"):
+        plan(laid, "ALTER TABLE other ADD COLUMN n INT")
+    found = plan(laid, add.replace("TABLE t", f"TABLE {laid.source}.t"), policy="ignore")
+    assert sides(found) == [Side.TARGET] * 8 + [Side.SOURCE]
+    servers = of_settings(laid.settings)
+    with runner.held(servers, laid.state()) as still_ours:
+        number = runner.begin(servers, laid.state(), found)
+        work = Runner(servers, laid.state(), still_ours, Limits(threads=0), lambda _row: None, lambda _line: None)
+        assert work.go(number, Goal.NEW).reached == 9
+    assert laid.source_rows() == [(1, "a", None, 1)]
+    assert all(rows == [] for rows in laid.target_rows("note").values())
+    with laid.state().begin() as connection:
+        switch.put(connection, laid.settings.name, Side.TARGET, Writes.OPEN)
+    assert sides(plan(laid, "CREATE INDEX by_v ON t (v)")) == [Side.SOURCE] + [Side.TARGET] * 8

@@ -1,0 +1,124 @@
+"""A statement over four shard tables at two servers: run, paused, stopped, resumed, undone."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import closing
+
+import pytest
+import sqlalchemy as sa
+
+from migrate.ddl import runner
+from migrate.model.errors import PreflightError, ServerError, StopError
+from migrate.state.ddl import Goal
+from tests.ddl.support import ADD, ANY, NEW, OLD, Shards
+
+
+def test_a_run_alters_every_table_and_an_undo_takes_it_back(made: Shards) -> None:
+    done = made.run(made.plan(), per_server=2)
+    assert (made.columns(), done.reached, done.run.finished is not None) == (NEW, 4, True)
+    undone = made.go(Goal.OLD)
+    assert (made.columns(), undone.reached, made.stages()) == (OLD, 4, ["old"] * 4)
+
+
+def test_a_plan_changes_nothing_and_says_how_it_is_taken_back(made: Shards) -> None:
+    plan = made.plan()
+    (server, database_), *_ = made.places
+    assert made.columns() == OLD
+    assert next(one.undo() for one in plan.shards) == f"ALTER TABLE `{database_}`.`orders_0` DROP COLUMN `note`"
+    assert plan.undo_loses == ("the values of column note",)
+    assert (plan.shards[0].trial.level.algorithm, plan.problems) == ("INSTANT", [])
+    assert server.query("SHOW DATABASES LIKE '%trial%'") == ()
+
+
+def test_the_first_tables_go_alone_and_the_run_pauses_behind_them(made: Shards) -> None:
+    report = made.run(made.plan(), first=1)
+    assert (report.paused, made.columns()) == (True, [*NEW[:1], *OLD[1:]])
+    assert runner.stopped(report) is None
+    with pytest.raises(PreflightError, match="run 1 is not finished"):
+        made.run(made.plan("ALTER TABLE orders ADD COLUMN other INT"))
+    assert made.go().reached == 4
+    assert made.columns() == NEW
+
+
+def test_a_table_that_the_server_refuses_stops_the_run_and_the_others_stay_old(made: Shards) -> None:
+    *_, (server, database_, table) = made.tables()
+    server.execute(f"UPDATE {table} SET v = 'a'", database=database_)
+    plan = made.plan("ALTER TABLE orders ADD UNIQUE KEY one_v (v)")
+    with pytest.raises(ServerError, match=r"3 of 4 tables are new.*uplicate entry"):
+        made.run(plan)
+    assert sorted(made.stages()) == ["failed", "new", "new", "new"]
+    server.execute(f"UPDATE {table} SET v = id", database=database_)
+    assert made.go().reached == 4
+    assert made.go(Goal.OLD).reached == 4
+
+
+def test_a_table_that_somebody_altered_meanwhile_stops_the_run_by_its_name(made: Shards) -> None:
+    plan = made.plan()
+    (server, database_), *_ = made.places
+    server.execute("ALTER TABLE orders_1 ADD COLUMN mine INT", database=database_)
+    with pytest.raises(StopError, match=r"orders_1 is neither as before.*has `mine` int"):
+        made.run(plan, stop_after=9)
+    server.execute("ALTER TABLE orders_1 DROP COLUMN mine", database=database_)
+    assert made.go().reached == 4
+    server.execute("ALTER TABLE orders_0 ADD COLUMN mine INT", database=database_)
+    with pytest.raises(StopError, match="orders_0 is neither"):
+        made.go(Goal.OLD)
+
+
+def test_a_table_that_somebody_altered_as_the_statement_does_counts_as_done(made: Shards) -> None:
+    plan = made.plan()
+    (server, database_), *_ = made.places
+    server.execute(ADD.replace("orders", "orders_1"), database=database_)
+    assert made.run(plan).reached == 4
+
+
+def test_what_loses_data_is_asked_for_and_cannot_be_undone(made: Shards) -> None:
+    plan = made.plan("ALTER TABLE orders DROP COLUMN v")
+    with pytest.raises(PreflightError, match="loses the values of column v"):
+        made.run(plan)
+    made.run(made.plan("ALTER TABLE orders DROP COLUMN v", allow_data_loss=True))
+    with pytest.raises(PreflightError, match="cannot be undone"):
+        made.go(Goal.OLD)
+
+
+def test_an_undo_that_loses_what_was_written_since_asks_for_it(made: Shards) -> None:
+    made.run(made.plan())
+    with pytest.raises(PreflightError, match="loses the values of column note"):
+        made.go(Goal.OLD, allow_data_loss=False)
+
+
+def test_a_table_that_is_locked_is_tried_again(made: Shards) -> None:
+    plan, (server, database_) = made.plan(), made.places[0]
+    with closing(server.connect(database_)) as other, other.cursor() as cursor:
+        cursor.execute("BEGIN")
+        cursor.execute("SELECT * FROM orders_0")
+        with pytest.raises(ServerError, match=r"[Ll]ock wait timeout"):
+            made.run(plan, attempts=1)
+        assert made.columns()[0] == OLD[0]
+        threading.Timer(1.5, other.rollback).start()
+        assert made.go().reached == 4
+
+
+def test_a_truncate_is_told_by_the_number_of_the_table(made: Shards) -> None:
+    """Definitions are equal: without the number, resuming would empty the tables again."""
+    made.run(made.plan("TRUNCATE TABLE orders", allow_data_loss=True), first=2)
+    for server, database_, table in made.tables():
+        server.execute(f"INSERT INTO {table} VALUES (9, 9, 'since')", database=database_)
+    with made.state.begin() as connection:  # as if it were killed before the outcome was written
+        connection.execute(sa.text("UPDATE ddl_shard SET stage = 'begun' WHERE shard = 1"))
+    assert made.go().reached == 4
+    left = [server.query(f"SELECT COUNT(*) FROM {table}", database=name)[0][0] for server, name, table in made.tables()]
+    assert left == [1, 1, 0, 0]
+
+
+def test_a_bound_refuses_what_takes_more(made: Shards) -> None:
+    with pytest.raises(PreflightError, match="COPY") as refused:
+        made.run(made.plan("ALTER TABLE orders MODIFY v CHAR(30) NOT NULL", type(ANY)(), allow_data_loss=True))
+    assert "--algorithm copy --lock shared" in refused.value.hint
+
+
+def test_one_run_at_a_time(made: Shards) -> None:
+    with runner.held(made.servers, made.state):
+        with pytest.raises(PreflightError, match="another DDL run"):
+            made.run(made.plan())
