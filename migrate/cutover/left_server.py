@@ -17,6 +17,7 @@ from migrate.model.errors import ServerError
 from migrate.mysql.catalog import place, server_facts
 from migrate.mysql.connection import Connection, connect
 from migrate.mysql.errors import LOCK_WAIT, explained, number, text
+from migrate.mysql.kill import end_session
 from migrate.mysql.quoting import table as quoted_table
 from migrate.mysql.readable import log_end
 from migrate.publish.start_position import SourceEnd
@@ -24,7 +25,6 @@ from migrate.settings import Source, Target
 
 _One = TypeVar("_One")
 _Outcome = TypeVar("_Outcome")
-_NO_SUCH_THREAD = 1094
 _END_SECONDS = 10.0
 _AFTER_SERVER = 1.0  # seconds, as the server's own end of a wait says why
 
@@ -181,11 +181,7 @@ class LeftServer:
         """End sessions; their open transactions roll back."""
         for session in sessions:
             with explained(self._where):
-                try:
-                    self.acts.query(f"KILL {session.id}")
-                except pymysql.MySQLError as error:
-                    if number(error) != _NO_SUCH_THREAD:
-                        raise
+                end_session(self.acts, session.id)
 
     def _own(self) -> list[int]:
         return [connection.id for connection in (self._acts, self._locks) if connection is not None] or [0]

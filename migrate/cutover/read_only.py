@@ -5,21 +5,28 @@ from __future__ import annotations
 from contextlib import closing
 
 from migrate.cutover.left_server import LeftServer
-from migrate.model.errors import PreflightError
+from migrate.model.errors import PreflightError, ServerError
 from migrate.mysql import grants
 from migrate.mysql.catalog import place
 from migrate.mysql.connection import connect
-from migrate.mysql.errors import explained
+from migrate.mysql.errors import explained, number
 from migrate.mysql.grants import WRITES_WHEN_READ_ONLY
+from migrate.preflight.server.grants import OTHER_STOPS
 from migrate.settings import State
 
+_REFUSED = frozenset({1227, 1238, 1290})  # a privilege is missing; the variable, or the server's options, forbid it
 CLOSE = "SET GLOBAL read_only = 1"
 OPEN = "SET GLOBAL read_only = 0"
 
 
 def probe(server: LeftServer) -> None:
     """Setting it to what it is needs the same grant, and changes nothing. Raises ServerError."""
-    server.execute(f"SET GLOBAL read_only = {int(is_on(server))}")
+    try:
+        server.execute(f"SET GLOBAL read_only = {int(is_on(server))}")
+    except ServerError as error:
+        if number(error.__cause__ or error) not in _REFUSED:
+            raise
+        raise PreflightError(f"{error.message}: writes cannot be stopped by read_only", hint=OTHER_STOPS) from error
 
 
 def is_on(server: LeftServer) -> bool:

@@ -266,14 +266,15 @@ class WriteBlocks:
             one
             for server, method in asked
             for one in needed_grants.check(
-                server.acts, needed_grants.of_cutover(server.acts.flavour, self._databases[server.name], method), ""
+                server.acts, needed_grants.cutover_at(server.acts, self._databases[server.name], method), ""
             )
             if one.verdict in (Verdict.PROBLEM, Verdict.NOTE)  # a note: single grants may say otherwise
         ]
         if any(one.verdict is Verdict.PROBLEM for one in lacking):
+            other = f"; {needed_grants.OTHER_STOPS}" if self._cutover.stop == "read_only" else ""
             raise PreflightError(
                 "\n  - ".join(one.message for one in lacking),
-                hint="; ".join(one.mend for one in lacking) + " (docs/grants.md)",
+                hint="; ".join(one.mend for one in lacking) + f" (docs/grants.md){other}",
             )
 
     # -- revoke

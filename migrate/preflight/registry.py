@@ -15,6 +15,7 @@ FOR_INIT = (
     server.DURABLE_SOURCE,
     server.GRANTS_AT_SOURCE,
     server.PREPARED,
+    server.WAYS_AT_SOURCE,
     server.LEFT_OUT_OF_BINLOG,
     schema.TABLES,
     schema.CASCADES,
@@ -67,6 +68,7 @@ BEYOND_INIT = (
     capacity.RETENTION_OF_TOPICS,
     # each target
     server.GRANTS_AT_TARGET,
+    server.WAYS_AT_TARGET,
     schema.EXISTING_TABLES,
     schema.TRIAL,
     server.VERSION_OF_TARGET,

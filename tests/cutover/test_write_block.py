@@ -38,6 +38,7 @@ class Case:
         self.ports = {name: server.port for name, server in self.servers.items()}
         self.name = unique("blocks")
         self.said: list[str] = []
+        self.account: dict[str, str] = {}  # user and password, where the config has not the sandbox's own
         self.raw: dict[str, Any] = raw_settings(
             name=self.name,
             state={**address(box.targets[0]), "database": at.database},
@@ -47,7 +48,10 @@ class Case:
         )
 
     def settings(self) -> Settings:
-        sources = [{"name": name, **address(server, port=self.ports[name])} for name, server in self.servers.items()]
+        sources = [
+            {"name": name, **address(server, port=self.ports[name], **self.account)}
+            for name, server in self.servers.items()
+        ]
         return parse({**self.raw, "sources": sources}, {})
 
     def blocks(self) -> WriteBlocks:

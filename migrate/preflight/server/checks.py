@@ -48,7 +48,7 @@ def _grants_at_source(visit: Visit) -> Iterable[Result]:
     databases = {table.database for table in known.sources.chosen[visit.name]}
     needs = grants.of_source(flavour, databases)
     if known.reverse and not known.is_strict:  # init does not stop writes
-        needs |= grants.of_cutover(flavour, databases, known.settings.cutover.stop)
+        needs |= grants.cutover_at(visit.connection, databases, known.settings.cutover.stop)
     return grants.check(visit.connection, needs, "the user may replicate")
 
 
@@ -56,7 +56,7 @@ def _grants_at_target(visit: Visit) -> Iterable[Result]:
     needed = _needed_at(visit.plan, visit.name, visit.known.state.begun)
     needs = grants.Needs(databases=needed)
     if visit.known.reverse:
-        needs |= grants.of_cutover(visit.connection.flavour, needed.keys(), visit.plan.settings.cutover.stop)
+        needs |= grants.cutover_at(visit.connection, needed.keys(), visit.plan.settings.cutover.stop)
     told = f"the account has the grants that are needed in {', '.join(sorted(needed))}"
     return grants.check(visit.connection, needs, told)
 
@@ -79,8 +79,15 @@ def _grants_at_state(visit: Visit) -> Iterable[Result]:
     return state.check_grants(visit.connection, known.settings, known.state.version, closed=known.reverse)
 
 
+def _ways(visit: Visit) -> Iterable[Result]:
+    known = visit.known
+    return grants.check_ways(visit.connection, known.settings.cutover.stop) if known.reverse else []
+
+
 GRANTS_AT_SOURCE = declare("grants", Group.SERVER, At.SOURCE, _grants_at_source, AT_SOURCE)
 PREPARED = declare("grants", Group.SERVER, At.SOURCE, by_connection(grants.check_prepared), AT_SOURCE)
+WAYS_AT_SOURCE = declare("grants", Group.SERVER, At.SOURCE, _ways, AT_SOURCE)
+WAYS_AT_TARGET = declare("grants", Group.SERVER, At.TARGET, _ways, CONNECTED)
 GRANTS_AT_TARGET = declare("grants", Group.SERVER, At.TARGET, _grants_at_target, AT_TARGET_PLANNED)
 GRANTS_AT_STATE = declare("grants", Group.SERVER, At.STATE, _grants_at_state, AT_STATE_READ)
 

@@ -12,6 +12,7 @@ from migrate.mysql.capabilities import Capability, can
 from migrate.mysql.connection import Connection
 from migrate.mysql.errors import explain
 from migrate.mysql.grants import OPTION, Grants
+from migrate.mysql.kill import procedure
 from migrate.preflight.result import Result, Verdict
 
 ROWS = ("SELECT", "INSERT", "UPDATE", "DELETE")
@@ -19,6 +20,9 @@ SHADOW = ("CREATE", "ALTER", "DROP", "INDEX", "SELECT", "INSERT", "REFERENCES")
 _LOCK = "LOCK TABLES"
 _SEES = "TRIGGER"
 _PREPARED = "XA_RECOVER_ADMIN"
+_CLOSES = {"mariadb": "READ ONLY ADMIN", "mysql": "SYSTEM_VARIABLES_ADMIN"}
+_ENDS = {"mariadb": "CONNECTION ADMIN", "mysql": "CONNECTION_ADMIN"}
+OTHER_STOPS = "where nobody may, as at a managed server, cutover.stop: revoke, application or hook"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,17 +47,48 @@ def of_source(flavour: str, databases: Iterable[str]) -> Needs:
     return Needs(("REPLICATION SLAVE", "REPLICATION CLIENT"), dict.fromkeys(databases, (_LOCK,)))
 
 
-def of_cutover(flavour: str, databases: Collection[str], stop: str) -> Needs:
+def of_cutover(flavour: str, databases: Collection[str], stop: str, ends_by: str = "") -> Needs:
     """To stop writes at a side, to end who holds on, to lock its tables, and to see the triggers that fire for what the
-    other way writes there then. stop: as `cutover.stop`."""
-    mariadb = flavour == "mariadb"
-    everywhere = ["PROCESS", "CONNECTION ADMIN" if mariadb else "CONNECTION_ADMIN"]
+    other way writes there then. stop: as `cutover.stop`. ends_by: the procedure that ends sessions, where there is one.
+    """
+    everywhere = ["PROCESS"]
+    if stop == "read_only" or (stop == "revoke" and not ends_by):  # it also lets MySQL's write in spite of read_only
+        everywhere.append(_ENDS[flavour])
     needed: dict[str, tuple[str, ...]] = dict.fromkeys(databases, (_LOCK, _SEES))
     if stop == "read_only":
-        everywhere.append("READ ONLY ADMIN" if mariadb else "SYSTEM_VARIABLES_ADMIN")
+        everywhere.append(_CLOSES[flavour])
     elif stop == "revoke":
         needed = {**dict.fromkeys(databases, (_LOCK, _SEES, *ROWS[1:], OPTION)), "mysql": ("SELECT",)}
     return Needs(tuple(everywhere), needed)
+
+
+def cutover_at(connection: Connection, databases: Collection[str], stop: str) -> Needs:
+    """`of_cutover` at a server. Raises pymysql.MySQLError."""
+    return of_cutover(connection.flavour, databases, stop, procedure(connection))
+
+
+def check_ways(connection: Connection, stop: str) -> list[Result]:
+    """A note where `cutover.stop` is not open to the account; and where sessions are ended by a managed server's
+    procedure, or cannot be. Raises pymysql.MySQLError."""
+    held = grants.read(connection)
+    found: list[Result] = []
+    closes = held.lacking_everywhere(grants.words(connection, [_CLOSES[connection.flavour]]))
+    if stop == "read_only" and closes:
+        told = f"{connection.name}: cutover.stop: read_only needs {closes[0]}"
+        found.append(Result("grants", connection.name, Verdict.NOTE, told, OTHER_STOPS))
+    return found + _ending(connection, held)
+
+
+def _ending(connection: Connection, held: Grants) -> list[Result]:
+    lacks = held.lacking_everywhere(grants.words(connection, [_ENDS[connection.flavour]]))
+    if not lacks:
+        return []
+    if by := procedure(connection):
+        told, mend = f"a cutover ends sessions by {by}, as the account lacks {lacks[0]}", ""
+    else:
+        told = f"without {lacks[0]} a cutover cannot end sessions: one that keeps tables locked ends the cutover"
+        mend = f"GRANT {lacks[0]} ON *.* TO {held.account}"
+    return [Result("grants", connection.name, Verdict.NOTE, f"{connection.name}: {told}", mend)]
 
 
 def of_triggers(databases: Collection[str]) -> Needs:
