@@ -64,15 +64,27 @@ def managed(request: pytest.FixtureRequest, case: Case) -> Iterator[Managed]:
         yield Managed(case, user, procedure)
     finally:
         for server in case.servers.values():
-            server.execute(f"DROP USER {user}@'%'", f"DROP PROCEDURE IF EXISTS mysql.{procedure or 'rds_kill'}")
+            server.execute(
+                f"DROP USER IF EXISTS {user}@'%', {user}_2@'%'",
+                f"DROP PROCEDURE IF EXISTS mysql.{procedure or 'rds_kill'}",
+            )
 
 
 def test_sessions_are_ended_by_the_procedure_that_there_is(managed: Managed) -> None:
     """Lost: a cutover that cannot end a transaction which holds its tables."""
-    with closing(managed.case.servers["a"].connect()) as other, other.cursor() as cursor:
+    at, user = (
+        managed.case.servers["a"],
+        f"{managed.user}_2",
+    )  # an application: MySQL protects accounts with SYSTEM_USER
+    at.execute(
+        f"CREATE USER {user}@'%' IDENTIFIED BY '{PASSWORD}'", f"GRANT ALL ON {managed.case.database}.* TO {user}@'%'"
+    )
+    reached = {"host": at.host, "port": at.port, "user": user, "password": PASSWORD}
+    with closing(pymysql.connect(**reached)) as other, other.cursor() as cursor:  # type: ignore[arg-type]
+        cursor.execute("BEGIN")
         cursor.execute(f"INSERT INTO {managed.case.database}.t VALUES (1)")
         with closing(managed.server()) as server:
-            (found,) = server.writers()
+            (found,) = until(server.writers, "the transaction to be seen")
             if not managed.procedure:
                 with pytest.raises(ServerError):
                     server.end([found])
@@ -134,6 +146,7 @@ def test_the_first_position_is_taken_without_a_global_lock(managed: Managed) -> 
     before = server.query(flushes)
     server.execute("CREATE TABLE other (id INT PRIMARY KEY)", database=case.database)
     with closing(server.connect()) as other, other.cursor() as cursor, closing(managed.session()) as session:
+        cursor.execute("BEGIN")
         cursor.execute(f"INSERT INTO {case.database}.other VALUES (1)")
         assert visible_position(session, [(case.database, "t")], threading.Event()).pos > 0
     assert server.query(flushes) == before
