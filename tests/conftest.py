@@ -50,6 +50,7 @@ _ON_ONE = frozenset(
         "ddl_killed",
         "full_copy",
         "lease",
+        "managed",
         "preflight_services",
         "refusals",
         "throttle",

@@ -15,7 +15,7 @@ from migrate.ddl.levels import Algorithm, Allowance, Lock
 from migrate.ddl.plan import Plan, planned
 from migrate.ddl.runner import Limits, RunReport
 from migrate.ddl.servers import Servers, load_servers, of_settings
-from migrate.ddl.shards import Sides, Wanted
+from migrate.ddl.shards import Wanted, WhichSide
 from migrate.ddl.statement import LogicalStatement, read
 from migrate.model.errors import ConfigError, PreflightError
 from migrate.processes import logs
@@ -36,7 +36,7 @@ Nodes = Annotated[
     typer.Option("--nodes", metavar="EXPR", help="Shard tables of no migration, as ds_${0..1}.orders_${0..3}."),
 ]
 Rule = Annotated[Path | None, typer.Option("--rule", metavar="FILE", help="The same, from a ShardingSphere rule file.")]
-Side = Annotated[Sides, typer.Option("--side", help="Of a migration: alter both sides, or one.")]
+Side = Annotated[WhichSide, typer.Option("--side", help="Of a migration: alter both sides, or one.")]
 Loss = Annotated[bool, typer.Option("--allow-data-loss", help="Allow a statement that loses values or rows.")]
 MostAlgorithm = Annotated[Algorithm, typer.Option("--algorithm", help="The heaviest algorithm that is allowed.")]
 MostLock = Annotated[Lock, typer.Option("--lock", help="The heaviest lock that is allowed while it works.")]
@@ -68,7 +68,7 @@ def plan(
     statement: Statement,
     nodes: Nodes = None,
     rule: Rule = None,
-    side: Side = Sides.BOTH,
+    side: Side = WhichSide.BOTH,
     allow_data_loss: Loss = False,
     algorithm: MostAlgorithm = Algorithm.INPLACE,
     lock: MostLock = Lock.NONE,
@@ -94,7 +94,7 @@ def run(
     statement: Statement,
     nodes: Nodes = None,
     rule: Rule = None,
-    side: Side = Sides.BOTH,
+    side: Side = WhichSide.BOTH,
     allow_data_loss: Loss = False,
     algorithm: MostAlgorithm = Algorithm.INPLACE,
     lock: MostLock = Lock.NONE,
@@ -211,14 +211,14 @@ def _wanted(
     state: sa.Engine,
     logical: LogicalStatement,
     named: tuple[str | None, Path | None],
-    side: Sides,
+    side: WhichSide,
 ) -> Wanted:
     nodes, rule = named
     if nodes is None and rule is None:
         if servers.settings is None:
             raise ConfigError("the config names no tables", hint="--nodes or --rule say which shard tables are meant")
         return shards.of_migration(servers.settings, state, logical, side)
-    if side is not Sides.BOTH:
+    if side is not WhichSide.BOTH:
         raise ConfigError("--side is for tables of a migration", hint="--nodes and --rule name target tables alone")
     if nodes is not None:
         return shards.of_nodes(servers, nodes)

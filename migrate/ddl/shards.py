@@ -22,7 +22,7 @@ from migrate.target.routing import Plan, PlannedTable
 from migrate.target.stored_plan import stored_plan
 
 
-class Sides(StrEnum):
+class WhichSide(StrEnum):
     BOTH = "both"
     SOURCES = "sources"
     TARGETS = "targets"
@@ -90,7 +90,7 @@ def _placed(servers: Servers, places: Iterable[Place]) -> tuple[Shard, ...]:
     return tuple(sorted(found))
 
 
-def of_migration(settings: Settings, state: sa.Engine, logical: LogicalStatement, sides: Sides) -> Wanted:
+def of_migration(settings: Settings, state: sa.Engine, logical: LogicalStatement, sides: WhichSide) -> Wanted:
     """Those of a table of the migration: its target tables, and its source tables while the migration reads them; the
     side that a stream writes comes first, so that no row arrives with a column that is not there.
 
@@ -104,10 +104,10 @@ def of_migration(settings: Settings, state: sa.Engine, logical: LogicalStatement
     with state.connect() as connection:
         over = finished.find(connection, settings.name) is not None
         active = switch.get(connection, settings.name).side
-    if over and sides is Sides.SOURCES:
+    if over and sides is WhichSide.SOURCES:
         raise PreflightError(f"migration '{settings.name}' is finished and reads its sources no more")
-    chosen = {Side.TARGET: [] if sides is Sides.SOURCES else sorted(targets)}
-    chosen[Side.SOURCE] = [] if sides is Sides.TARGETS or over else sorted(sources)
+    chosen = {Side.TARGET: [] if sides is WhichSide.SOURCES else sorted(targets)}
+    chosen[Side.SOURCE] = [] if sides is WhichSide.TARGETS or over else sorted(sources)
     columns = {name.lower() for one in members for name in (*one.routing, *one.table.key)}
     policies = {one.ddl for one in members}
     return Wanted(

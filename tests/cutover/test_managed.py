@@ -72,15 +72,13 @@ def managed(request: pytest.FixtureRequest, case: Case) -> Iterator[Managed]:
 
 def test_sessions_are_ended_by_the_procedure_that_there_is(managed: Managed) -> None:
     """Lost: a cutover that cannot end a transaction which holds its tables."""
-    at, user = (
-        managed.case.servers["a"],
-        f"{managed.user}_2",
-    )  # an application: MySQL protects accounts with SYSTEM_USER
+    at = managed.case.servers["a"]
+    user = f"{managed.user}_2"  # an application's: MySQL protects accounts with SYSTEM_USER
     at.execute(
         f"CREATE USER {user}@'%' IDENTIFIED BY '{PASSWORD}'", f"GRANT ALL ON {managed.case.database}.* TO {user}@'%'"
     )
-    reached = {"host": at.host, "port": at.port, "user": user, "password": PASSWORD}
-    with closing(pymysql.connect(**reached)) as other, other.cursor() as cursor:  # type: ignore[arg-type]
+    session = pymysql.connect(host=at.host, port=at.port, user=user, password=PASSWORD)
+    with closing(session) as other, other.cursor() as cursor:
         cursor.execute("BEGIN")
         cursor.execute(f"INSERT INTO {managed.case.database}.t VALUES (1)")
         with closing(managed.server()) as server:

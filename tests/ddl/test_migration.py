@@ -11,7 +11,7 @@ from migrate.ddl.levels import Algorithm, Allowance, Lock
 from migrate.ddl.plan import Plan, planned
 from migrate.ddl.runner import Limits, Runner
 from migrate.ddl.servers import of_settings
-from migrate.ddl.shards import Sides, of_migration
+from migrate.ddl.shards import WhichSide, of_migration
 from migrate.ddl.statement import read
 from migrate.model.errors import ConfigError
 from migrate.settings import parse
@@ -24,7 +24,7 @@ from tests.copy.setup import Laid, lay, spread
 CREATE = "CREATE TABLE {t} (id BIGINT NOT NULL PRIMARY KEY, v VARCHAR(20) NOT NULL, w VARCHAR(20) NULL) CHARSET utf8mb4"
 
 
-def plan(laid: Laid, sql: str, sides: Sides = Sides.BOTH, policy: str = "stop", *, loss: bool = False) -> Plan:
+def plan(laid: Laid, sql: str, sides: WhichSide = WhichSide.BOTH, policy: str = "stop", *, loss: bool = False) -> Plan:
     (table,) = laid.raw["tables"]
     settings = parse({**laid.raw, "tables": [{**table, "ddl": policy}]}, {})
     logical = read(sql)
@@ -47,10 +47,10 @@ def test_both_sides_are_altered_the_standby_side_first_and_what_the_streams_cann
     laid = lay(box, tmp_path, CREATE, spread("id", "t"), fill=["INSERT INTO {t} VALUES (1, 'a', NULL)"])
     add, drop = "ALTER TABLE t ADD COLUMN note INT NOT NULL DEFAULT 1", "ALTER TABLE t DROP COLUMN w"
     assert "the publisher stops at this statement" in told(plan(laid, add))
-    assert told(plan(laid, add, Sides.TARGETS)) == ""
+    assert told(plan(laid, add, WhichSide.TARGETS)) == ""
     assert told(plan(laid, "CREATE INDEX by_v ON t (v)")) == ""
     assert "one side after the other" in told(plan(laid, drop, policy="ignore", loss=True))
-    assert told(plan(laid, drop, Sides.SOURCES, "ignore", loss=True)) == ""
+    assert told(plan(laid, drop, WhichSide.SOURCES, "ignore", loss=True)) == ""
     assert "column id says where a row belongs" in told(plan(laid, "ALTER TABLE t MODIFY id INT NOT NULL", loss=True))
     assert "would stop its streams" in told(plan(laid, "TRUNCATE TABLE t", loss=True))
     with pytest.raises(ConfigError, match="no table 'other'"):
