@@ -154,6 +154,8 @@ class Switch:
             self._tell("it has no row: is that the migration's name, and was `migrate init` said?")
             return said
         self._told = ""
+        if not said[0]:  # no work begins before the row is there
+            said = self._acknowledge(connection, int(found[0][0]))
         with self._changed:
             self._now = (int(found[0][0]), found[0][1], found[0][2])
             self._changed.notify_all()
@@ -161,15 +163,19 @@ class Switch:
             waits = any(count for began, count in self._open.items() if began < version)
         if waits:
             version = said[0]  # still
-        if version and (version != said[0] or time.monotonic() - said[1] >= RENEWED):
-            self._do(
-                connection,
-                "INSERT INTO application (migration, instance, version) VALUES (%s, %s, %s)"
-                " ON DUPLICATE KEY UPDATE version = VALUES(version), seen = NOW(6)",
-                (*self._me, version),
-            )
-            return version, time.monotonic()
+        if version != said[0] or time.monotonic() - said[1] >= RENEWED:
+            said = self._acknowledge(connection, version)
         return said
+
+    def _acknowledge(self, connection: Any, version: int) -> tuple[int, float]:
+        """Which version, and when."""
+        self._do(
+            connection,
+            "INSERT INTO application (migration, instance, version) VALUES (%s, %s, %s)"
+            " ON DUPLICATE KEY UPDATE version = VALUES(version), seen = NOW(6)",
+            (*self._me, version),
+        )
+        return version, time.monotonic()
 
     def _tell(self, why: str) -> None:
         """Once, however often it is looked."""

@@ -59,6 +59,11 @@ class Cutover:
         report.freeze_seconds = sum(report.parts[name] for name in ("drain", "compare", "roles"))
         return report
 
+    @property
+    def number(self) -> int:
+        """Of the run; 0 before it has one."""
+        return self._report.run
+
     def run(self, watch: GuardianLine, *, rehearse: bool = False) -> CutoverReport:
         """Switch. Raises: PreflightError before anything was done, CutoverAborted when writes were given back.
 

@@ -15,7 +15,7 @@ from migrate.commands.cutover_context import CutoverContext, Say
 from migrate.cutover.freeze_deadline import GuardianLine
 from migrate.cutover.journal import CutoverReport
 from migrate.cutover.lock import alone
-from migrate.cutover.phase_hooks import Phase, around
+from migrate.cutover.phase_hooks import Phase, after_error, around
 from migrate.model.errors import PreflightError, ServerError
 from migrate.settings import Settings
 from migrate.state import cutover, switch
@@ -48,7 +48,10 @@ def switch_over(
             run = until.enter_context(
                 closing(Cutover(CutoverContext.of(settings, state, direction, say, without, mine)))
             )
-            until.enter_context(around(settings, _PHASES[direction], {"rehearsal": "yes" if rehearse else "no"}))
+            facts = {"rehearsal": "yes" if rehearse else "no"}
+            until.enter_context(
+                around(settings, _PHASES[direction], facts, lambda: after_error(state, settings.name, run.number))
+            )
             if rehearse and not freeze:
                 return run.rehearse()
             with _guarded(config) as watch:

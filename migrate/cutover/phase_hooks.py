@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal
 
+import sqlalchemy as sa
 import structlog
 
 from migrate.cutover import hook
 from migrate.model.errors import MigrateError, ServerError
 from migrate.settings import Settings
+from migrate.state import cutover
+from migrate.state.cutover import Outcome
 
 log = structlog.get_logger("migrate.hooks")
 
@@ -45,12 +48,32 @@ class StepHooks:
         _run(self.settings, when, _STEP, self.phase, facts)
 
 
+def _failed() -> str:
+    return "failed"
+
+
+def after_error(state: sa.Engine, migration: str, run: int) -> str:
+    """The outcome of a cutover or rollback that ended with an error, for its hook: the error may have come behind the
+    switch, and what is left is done by then. run: 0 where it had no number yet."""
+    try:
+        with state.connect() as connection:
+            last = cutover.latest(connection, migration, run)
+    except sa.exc.SQLAlchemyError:
+        return "unknown"
+    return "switched" if last is not None and last.outcome in (Outcome.SWITCHED, Outcome.DONE) else "failed"
+
+
 @contextmanager
-def around(settings: Settings, phase: Phase, facts: Mapping[str, str] | None = None) -> Iterator[dict[str, str]]:
+def around(
+    settings: Settings,
+    phase: Phase,
+    facts: Mapping[str, str] | None = None,
+    failed: Callable[[], str] = _failed,
+) -> Iterator[dict[str, str]]:
     """The hooks of a phase around the block, to which it may add facts for the one after it.
 
-    facts: further ones, by the end of their variable's name. The hook after the phase is told its outcome, `done` or
-    `failed`; of a phase that failed its own failure is logged, and the phase's error goes on.
+    facts: further ones, by the end of their variable's name. The hook after the phase is told its outcome, `done`, or
+    what `failed` says; of a phase that failed its own failure is logged, and the phase's error goes on.
     Raises ServerError where a hook fails, and ConfigError where the directory of its lock is not ours.
     """
     more = dict(facts or {})
@@ -58,7 +81,7 @@ def around(settings: Settings, phase: Phase, facts: Mapping[str, str] | None = N
     try:
         yield more
     except BaseException:
-        told = {**more, "outcome": "failed"}
+        told = {**more, "outcome": failed()}
         try:
             _run(settings, "after", phase.value, phase, told)
         except MigrateError as second:

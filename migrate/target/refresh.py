@@ -223,7 +223,9 @@ class SourceRows:
         return connection
 
     def close(self) -> None:
-        """Forget the sessions: the state of one is unknown, or they are not needed any more."""
+        """Forget the sessions: the state of one is unknown, or they are not needed any more. And what the servers log:
+        one that was started again may log something else."""
+        self._logs.clear()
         while self._open:
             connection = self._open.popitem()[1]
             with suppress(pymysql.MySQLError, OSError):
