@@ -41,7 +41,7 @@ CLI: Any = typer.main.get_command(build())
 TASKS = set(re.findall(r"^([a-z-]+):.*## ", (ROOT / "Makefile").read_text(), re.M))
 ENVIRONMENT = {f"{name}_PASSWORD": "x-long-and-random" for name in ("STATE", "SOURCE", "TARGET", "KAFKA")}
 ENVIRONMENT["CHAT_HOOK"] = "https://chat.internal/hooks/long-and-random"
-_TOKENS = ("WEB", "WEB_1", "WEB_2", "METRICS", "ALICE", "BOB")
+_TOKENS = ("WEB", "WEB_1", "WEB_2", "METRICS", "ONCALL", "DBA")
 ENVIRONMENT |= {f"{name}_TOKEN": f"{name}-long-and-random" for name in _TOKENS}
 
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.S | re.M)
