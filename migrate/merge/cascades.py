@@ -270,8 +270,7 @@ class Cascades:
     def _behind(self, planned: PlannedTable, at: Coordinate | None) -> Callable[[PlannedTable], Coordinate | None]:
         """Behind which place of its own source's log the children of a parent are looked for: that of what changed it,
         where it is of the same source; else all that this source has by now (invariant sources-never-compare)."""
-        known = {} if at is None else {planned.table.source: at}
-        ends: dict[str, Coordinate | None] = {**known}
+        ends: dict[str, Coordinate | None] = {} if at is None else {planned.table.source: at}
 
         def after(parent: PlannedTable) -> Coordinate | None:
             source = parent.table.source
