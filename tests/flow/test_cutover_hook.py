@@ -92,7 +92,7 @@ def a_write_by_hand_that_nobody_has_read_yet_holds_the_switch_back(one: Switched
     (publisher,) = one.flow.children("back-t0")
     hand.write_text(str(publisher.pid), "ascii")
     text = one.flow.migration.config.read_text("utf-8")
-    one.flow.migration.config.write_text(text.replace("freeze_seconds: 10", "freeze_seconds: 3"))
+    one.flow.migration.config.write_text(text.replace("freeze_seconds: 60", "freeze_seconds: 3"))
     said = one.flow.refused("cutover", code=7)
     # Where the machine is slow the steps before have used up what the freeze may take.
     assert "the stream from the targets did not reach" in said or "the freeze took longer than 3 s" in said, said
