@@ -118,12 +118,12 @@ def run(
     limits = Limits(
         first, wait, per_server, stop_after, lock_wait, attempts, max_threads_running, max_replica_lag_seconds
     )
-    with database.opened(servers.state) as state, runner.held(servers, state) as still_ours:
+    with database.opened(servers.state) as state, runner.held(servers, state) as lease:
         wanted = _wanted(servers, state, logical, (nodes, rule), side)
         found: Plan = planned(servers, logical, wanted, Allowance(algorithm, lock), allow_data_loss=allow_data_loss)
         number = runner.begin(servers, state, found)
         with Progress(silent=as_json) as progress:
-            work = runner.Runner(servers, state, still_ours, limits, progress.changed, progress.say)
+            work = runner.Runner(servers, state, lease.still_ours, limits, progress.changed, progress.say)
             _tell(work.go(number, Goal.NEW), as_json=as_json)
 
 
@@ -147,11 +147,11 @@ def resume(
         first, wait, per_server, stop_after, lock_wait, attempts, max_threads_running, max_replica_lag_seconds
     )
     servers = _servers(context)
-    with database.opened(servers.state) as state, runner.held(servers, state) as still_ours:
+    with database.opened(servers.state) as state, runner.held(servers, state) as lease:
         last = runner.found(servers, state)
         bound = _bound(last, algorithm, lock)
         with Progress(silent=as_json) as progress:
-            work = runner.Runner(servers, state, still_ours, limits, progress.changed, progress.say)
+            work = runner.Runner(servers, state, lease.still_ours, limits, progress.changed, progress.say)
             _tell(work.go(last.run.number, last.run.goal, bound), as_json=as_json)
 
 
@@ -172,12 +172,12 @@ def undo(
     """Take the last run back: every shard table gets its definition from before."""
     limits = Limits(0, None, per_server, stop_after, lock_wait, attempts, max_threads_running, max_replica_lag_seconds)
     servers = _servers(context)
-    with database.opened(servers.state) as state, runner.held(servers, state) as still_ours:
+    with database.opened(servers.state) as state, runner.held(servers, state) as lease:
         last = runner.found(servers, state)
         runner.refuse_undo(last, allow_data_loss=allow_data_loss)
         bound = _bound(last, algorithm, lock)
         with Progress(silent=as_json) as progress:
-            work = runner.Runner(servers, state, still_ours, limits, progress.changed, progress.say)
+            work = runner.Runner(servers, state, lease.still_ours, limits, progress.changed, progress.say)
             _tell(work.go(last.run.number, Goal.OLD, bound), as_json=as_json)
 
 

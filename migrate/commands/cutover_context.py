@@ -11,7 +11,6 @@ from migrate.commands import preconditions
 from migrate.cutover import lost_server
 from migrate.cutover.journal import unheard
 from migrate.cutover.left_server import LeftServer
-from migrate.cutover.lock import CutoverLease
 from migrate.cutover.reverse_settings import reversed_settings
 from migrate.cutover.side_roles import WrittenDatabases
 from migrate.cutover.write_block import WriteBlocks
@@ -21,6 +20,7 @@ from migrate.state import migration as migrations
 from migrate.state import position
 from migrate.state.cutover import Direction
 from migrate.state.switch import Side
+from migrate.state.switch_lease import SwitchLease
 from migrate.target.routing import Plan
 from migrate.target.stored_plan import stored_plan
 
@@ -47,7 +47,7 @@ class CutoverContext:
     written: tuple[WrittenDatabases, WrittenDatabases]
     blocks: WriteBlocks
     other_blocks: WriteBlocks
-    alone: CutoverLease | None = None
+    alone: SwitchLease | None = None
 
     @classmethod
     def of(
@@ -57,7 +57,7 @@ class CutoverContext:
         direction: Direction,
         say: Say,
         without: Collection[str] = (),
-        alone: CutoverLease | None = None,
+        alone: SwitchLease | None = None,
     ) -> CutoverContext:
         """Raises PreflightError without a reverse stream, or with applications elsewhere; ConfigError, ServerError."""
         say = unheard(say)

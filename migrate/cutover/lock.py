@@ -3,40 +3,16 @@ run still what it was."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from contextlib import AbstractContextManager
 
 import sqlalchemy as sa
 
-from migrate.model import process_names
-from migrate.model.errors import OwnershipLost, PreflightError, ServerError
+from migrate.model.errors import PreflightError, ServerError
 from migrate.settings import Settings
-from migrate.state import cutover, switch
+from migrate.state import cutover, switch, switch_lease
 from migrate.state.cutover import Outcome
-from migrate.state.lease import HeldLease, Leases
 from migrate.state.switch import Side
-
-
-@dataclass(frozen=True, slots=True)
-class CutoverLease:
-    """The lease as it was taken."""
-
-    leases: Leases
-    held: HeldLease
-
-    def still_ours(self, connection: sa.Connection) -> None:
-        """In a state transaction, until that commits. Raises OwnershipLost."""
-        self.leases.still_ours(connection, self.held)
-
-    @property
-    def surely(self) -> bool:
-        """Whether nobody else can have it, by this machine's clock alone."""
-        try:
-            self.leases.check(self.held.name)
-        except OwnershipLost:
-            return False
-        return True
+from migrate.state.switch_lease import SwitchLease
 
 
 def nobody_came(migration: str, side: Side, connection: sa.Connection) -> None:
@@ -55,14 +31,7 @@ def still_at(migration: str, run: int, outcome: Outcome, connection: sa.Connecti
         raise ServerError(f"run {run} was ended by another process", hint="`migrate status` says where it stands")
 
 
-@contextmanager
-def alone(settings: Settings, state: sa.Engine) -> Iterator[CutoverLease]:
+def alone(settings: Settings, state: sa.Engine) -> AbstractContextManager[SwitchLease]:
     """With the lease of cutovers. Raises PreflightError while another one has it."""
-    with closing(Leases(state, settings.name, settings.lease.seconds, quiet=True).start()) as leases:
-        held = leases.acquire(process_names.CUTOVER)
-        if held is None:
-            raise PreflightError(
-                "another cutover, or an init that changes tables, is under way, or one was killed a moment ago",
-                hint=f"wait {settings.lease.seconds:g} s after a kill; `migrate status` says where it stands",
-            )
-        yield CutoverLease(leases, held)
+    look = "`migrate status` says where it stands"
+    return switch_lease.alone(settings.name, settings.lease.seconds, state, look)

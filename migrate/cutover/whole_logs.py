@@ -53,15 +53,22 @@ def refuse_replicas(servers: Sequence[LeftServer]) -> None:
     """Raise PreflightError where a server that is left replicates: to stop writes there stops nobody who writes at the
     server before it, and what arrives after the switch is nobody's. ServerError."""
 
-    def look(server: LeftServer) -> list[str]:
+    def look(server: LeftServer) -> tuple[list[str], str]:
         with explained(server.acts.name):
-            return left_out.receives_from(server.acts)
+            return left_out.receives_from(server.acts), left_out.written_beside(server.acts)
 
-    for server, others in zip(servers, side_by_side(look, servers), strict=True):
+    for server, (others, beside) in zip(servers, side_by_side(look, servers), strict=True):
         if others:
             stop = capabilities.stop_replica(server.acts)
             raise PreflightError(
                 f"not ready: {server.acts.name} replicates from {', '.join(others)}: what is written there would arrive"
                 " after the switch",
                 hint=f"stop the applications there, let this server catch up, run `{stop}` on it, then try again",
+            )
+        if beside:
+            raise PreflightError(
+                f"not ready: applications may write at {beside} as well as at {server.acts.name}, and nobody stops them"
+                " there: what is written there would arrive after the switch",
+                hint="stop the applications there, and take these servers out of the cluster or group (of a group:"
+                " `SELECT group_replication_switch_to_single_primary_mode(@@server_uuid)`), then try again",
             )

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 
@@ -22,14 +22,14 @@ from migrate.ddl.plan import Plan
 from migrate.ddl.servers import Servers
 from migrate.ddl.statement import LogicalStatement, read
 from migrate.ddl.step import StepJournal, step
-from migrate.model import process_names
 from migrate.model.errors import Code, MigrateError, PreflightError, ServerError, StopError
 from migrate.model.words import counted
 from migrate.mysql.errors import passes, text
 from migrate.state import ddl as journal
+from migrate.state import switch_lease
 from migrate.state.ddl import DdlRun, Goal, ShardRow, Stage
-from migrate.state.lease import Leases
 from migrate.state.switch import Side
+from migrate.state.switch_lease import SwitchLease
 
 _PAUSE_SECONDS = 1.0
 _LONGEST_PAUSE = 30.0
@@ -71,20 +71,10 @@ Changed = Callable[[ShardRow], None]
 """Is told of each shard table as it changes."""
 
 
-@contextmanager
-def held(servers: Servers, state: sa.Engine) -> Iterator[Callable[[sa.Connection], None]]:
-    """With the lease: what asks in a transaction whether it is still ours.
-
-    Raises PreflightError while another process has it.
-    """
-    with closing(Leases(state, servers.name, servers.lease_seconds, quiet=True).start()) as leases:
-        lease = leases.acquire(process_names.CUTOVER)
-        if lease is None:
-            raise PreflightError(
-                "another DDL run, a cutover or an init that changes tables is under way, or was killed a moment ago",
-                hint=f"wait {servers.lease_seconds:g} s after a kill; `migrate ddl status` shows the last run",
-            )
-        yield lambda connection: leases.still_ours(connection, lease)
+def held(servers: Servers, state: sa.Engine) -> AbstractContextManager[SwitchLease]:
+    """With the lease: no cutover begins meanwhile. Raises PreflightError while another process has it."""
+    look = "`migrate ddl status` shows the last run"
+    return switch_lease.alone(servers.name, servers.lease_seconds, state, look)
 
 
 def begin(servers: Servers, state: sa.Engine, plan: Plan) -> int:

@@ -96,6 +96,38 @@ def receives_from(connection: Connection) -> list[str]:
     ]
 
 
+def written_beside(connection: Connection) -> str:
+    """Who else takes writes of applications that this server gets, as a node of Galera or a member of a group has no
+    channel for them; "" where nobody does. Raises pymysql.MySQLError.
+
+    MySQL manual, "The replication_group_members Table"; MariaDB, "Galera Cluster Status Variables".
+    """
+    if (size := _galera_nodes(connection)) > 1:
+        return f"{size - 1} more node{'s' if size > 2 else ''} of its Galera cluster"
+    group = show_variables(connection, _GROUP, _ONE_PRIMARY)
+    if not group.get(_GROUP):
+        return ""
+    members = _seen(connection, _MEMBERS)
+    if not members:  # not shown to this account, or the server was started without performance_schema
+        return "" if group.get(_ONE_PRIMARY) == "ON" else "other members of its group, which this server does not show"
+    return ", ".join(f"{host}:{port}" for host, port, other, writes in members if other and writes)
+
+
+_GROUP = "group_replication_group_name"
+_ONE_PRIMARY = "group_replication_single_primary_mode"
+_MEMBERS = (
+    "SELECT MEMBER_HOST, MEMBER_PORT, MEMBER_ID <> @@server_uuid,"
+    " MEMBER_ROLE = 'PRIMARY' AND MEMBER_STATE NOT IN ('OFFLINE', 'ERROR')"
+    " FROM performance_schema.replication_group_members ORDER BY 1, 2"
+)
+
+
+def _galera_nodes(connection: Connection) -> int:
+    """Of the cluster that it is a node of, itself included; 0 where it is none."""
+    rows = connection.query("SHOW GLOBAL STATUS LIKE 'wsrep_cluster_size'")
+    return int(rows[0][1]) if rows else 0
+
+
 def _replicates(connection: Connection) -> bool:
     """Whether it replicates at this moment, as MariaDB shows to every account."""
     rows = connection.query("SHOW GLOBAL STATUS LIKE 'Slaves_running'")

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 
 from sandbox import faketime
 from sandbox.binaries import java_version, which
+from sandbox.galera import LIBRARY
 from sandbox.install import kafka, mysql, releases
 from sandbox.install.system import apt_install, say
 from sandbox.paths import cache_dir
@@ -32,6 +33,8 @@ def missing_packages(flavours: Iterable[Flavour]) -> list[list[str]]:
     if wanted == set(Flavour):  # the tests, which need both; the demo has one
         if faketime.library() is None:
             packages.append(["libfaketime"])
+        if not LIBRARY.exists():
+            packages.append(["galera-4"])
         if which("cc") is None:
             packages += [["gcc"], ["libc6-dev"]]
         if which("spin") is None:  # checks the models in docs/model

@@ -44,17 +44,17 @@ class Shards:
         return planned(self.servers, read(sql), of_nodes(self.servers, NODES), bound, allow_data_loss=allow_data_loss)
 
     def run(self, plan: Plan, **limits: Any) -> RunReport:
-        with runner.held(self.servers, self.state) as still_ours:
+        with runner.held(self.servers, self.state) as lease:
             number = runner.begin(self.servers, self.state, plan)
-            return self._runner(still_ours, limits).go(number, Goal.NEW)
+            return self._runner(lease.still_ours, limits).go(number, Goal.NEW)
 
     def go(self, goal: Goal | None = None, *, allow_data_loss: bool = True, **limits: Any) -> RunReport:
         """`migrate ddl resume` without a goal; with OLD `migrate ddl undo`."""
-        with runner.held(self.servers, self.state) as still_ours:
+        with runner.held(self.servers, self.state) as lease:
             last = runner.found(self.servers, self.state)
             if goal is Goal.OLD:
                 runner.refuse_undo(last, allow_data_loss=allow_data_loss)
-            return self._runner(still_ours, limits).go(last.run.number, goal or last.run.goal)
+            return self._runner(lease.still_ours, limits).go(last.run.number, goal or last.run.goal)
 
     def _runner(self, still_ours: Any, limits: Mapping[str, Any]) -> Runner:
         quick = {"lock_wait": 1, "attempts": 30, "threads": 0, **limits}

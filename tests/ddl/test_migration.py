@@ -58,9 +58,9 @@ def test_both_sides_are_altered_the_standby_side_first_and_what_the_streams_cann
     found = plan(laid, add.replace("TABLE t", f"TABLE {laid.source}.t"), policy="ignore")
     assert sides(found) == [Side.TARGET] * 8 + [Side.SOURCE]
     servers = of_settings(laid.settings)
-    with runner.held(servers, laid.state()) as still_ours:
+    with runner.held(servers, laid.state()) as lease:
         number = runner.begin(servers, laid.state(), found)
-        work = Runner(servers, laid.state(), still_ours, Limits(threads=0), lambda _row: None, lambda _line: None)
+        work = Runner(servers, laid.state(), lease.still_ours, Limits(threads=0), lambda _row: None, lambda _line: None)
         assert work.go(number, Goal.NEW).reached == 9
     assert laid.source_rows() == [(1, "a", None, 1)]
     assert all(rows == [] for rows in laid.target_rows("note").values())

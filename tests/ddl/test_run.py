@@ -120,5 +120,5 @@ def test_a_bound_refuses_what_takes_more(made: Shards) -> None:
 
 def test_one_run_at_a_time(made: Shards) -> None:
     with runner.held(made.servers, made.state):
-        with pytest.raises(PreflightError, match="another DDL run"):
+        with pytest.raises(PreflightError, match="another cutover, DDL run"):
             made.run(made.plan())

@@ -116,7 +116,7 @@ def alone_killed(flow: Flow | TwoSources, where: str, call: int, command: str, w
     second = flow.child(f"second-{held.name}", command)
     assert second.wait(SLOW)
     said = second.log.read_text("utf-8")
-    held_by = "another cutover, or an init that changes tables, is under way"
+    held_by = "another cutover, DDL run or init that changes tables is under way"
     assert (second.returncode, held_by in said) == (3, True), said
     (guardian,) = Path(f"/proc/{killed.pid}/task/{killed.pid}/children").read_text("ascii").split()
     os.kill(int(guardian), signal.SIGKILL)
