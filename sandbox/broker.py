@@ -10,7 +10,7 @@ from pathlib import Path
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
-from sandbox import state
+from sandbox import state, unsynced
 from sandbox.binaries import java, kafka_classpath
 from sandbox.ports import HOST, free_port, require_free
 from sandbox.process import Child
@@ -82,7 +82,7 @@ class KafkaBroker(Server):
             )
             self._formatted = True
         self._remember()
-        self._child.start(self._java("kafka.Kafka", str(config)))
+        self._child.start(self._java("kafka.Kafka", str(config)), unsynced.environment())
         admin = AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 0})
         self._child.wait_until_ready(lambda: self._problem(admin), self.timeout)
 

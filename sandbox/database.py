@@ -12,7 +12,7 @@ import pymysql
 from pymysql.connections import Connection
 from pymysql.cursors import Cursor
 
-from sandbox import fresh, state
+from sandbox import fresh, state, unsynced
 from sandbox.binaries import DatabasePrograms, database_programs
 from sandbox.errors import SandboxError
 from sandbox.ports import HOST, free_port, require_free
@@ -48,6 +48,7 @@ class DatabaseServer(Server):
     ) -> None:
         self.flavour = Flavour(flavour)
         self.release = release(of or self.flavour)
+        self._further = bool(of)
         self.root = root.resolve()
         self.name = name or self.root.name
         self.server_id = server_id
@@ -77,7 +78,8 @@ class DatabaseServer(Server):
         self._remember()
         if not self.data.exists():
             self._initialise(programs)
-        self._child.start(self._command(programs))
+        # A further release may have an older C library than the host's, which the preloaded one is for.
+        self._child.start(self._command(programs), None if self._further else unsynced.environment())
         self._child.wait_until_ready(self._problem, self.timeout)
         self._has_account = True
         self._remember()

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from sandbox import unsynced
 from sandbox.broker import KafkaBroker
 from sandbox.paths import run_dir
 from sandbox.settings import Flavour
@@ -114,6 +115,7 @@ _BY_FILE = ("test_demo.py",)
 """Files of which all tests run on the same flavour, as they share a migration."""
 # Its optimising compiler would take more time than it saves in so short a life.
 os.environ.setdefault("SANDBOX_KAFKA_JVM", "-XX:TieredStopAtLevel=1")
+os.environ.setdefault(unsynced.WANTED, "1")
 settings.register_profile("suite", derandomize=True, deadline=None)
 settings.register_profile("fuzz", deadline=None, print_blob=True)
 settings.load_profile("fuzz" if os.environ.get("FUZZ") else "suite")

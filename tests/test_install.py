@@ -102,7 +102,7 @@ def test_nothing_there_means_every_package_that_the_flavour_needs(apt: dict[str,
     code = (
         "import sandbox.install.plan as plan; from sandbox.settings import Flavour\n"
         # They are no programs, so an empty PATH does not hide them.
-        "plan.faketime.library = lambda: None; plan.LIBRARY = plan.cache_dir() / 'none'\n"
+        "plan.faketime.library = plan.unsynced.library = lambda: None; plan.LIBRARY = plan.cache_dir() / 'none'\n"
         "for flavours in ([Flavour.MARIADB], [Flavour.MYSQL], Flavour):\n"
         "    print(*(names[0] for names in plan.missing_packages(flavours)))"
     )
@@ -111,7 +111,14 @@ def test_nothing_there_means_every_package_that_the_flavour_needs(apt: dict[str,
     always = ["openjdk-17-jre-headless", "maven"]
     assert mariadb.split() == ["mariadb-server-core", "mariadb-client-core", *always]
     assert [name for name in mysql.split() if name != "debootstrap"] == always
-    assert both.split()[-5:] == ["libfaketime", "galera-4", "gcc", "libc6-dev", "spin"]  # which only tests need
+    assert both.split()[-6:] == [
+        "libfaketime",
+        "galera-4",
+        "libeatmydata1",
+        "gcc",
+        "libc6-dev",
+        "spin",
+    ]  # which only tests need
 
 
 def test_the_mirror_is_debians_main_archive_of_the_apt_sources(apt: dict[str, str]) -> None:

@@ -16,7 +16,10 @@ SLOW = 240.0
 def until(condition: Callable[[], T], what: str = "it", seconds: float = SLOW) -> T:
     """What the condition gives as soon as that is true. Raises AssertionError when it is not in time."""
     ends = time.monotonic() + seconds
-    while not (found := condition()):
-        assert time.monotonic() < ends, f"waited {seconds:.0f} s for {what} in vain"
-        time.sleep(0.02)
-    return found
+    while True:
+        asked = time.monotonic()
+        if found := condition():
+            return found
+        answered = time.monotonic()
+        assert answered < ends, f"waited {seconds:.0f} s for {what} in vain"
+        time.sleep(min(max(0.02, answered - asked), 1.0))  # what is waited for needs the processors, too

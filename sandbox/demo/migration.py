@@ -101,10 +101,16 @@ class Migration:
 
     @staticmethod
     def wait(condition: Callable[[], Any], seconds: float, what: str) -> Any:
-        """Poll until the condition gives something true. Raises SandboxError when it does not in time."""
+        """Poll until the condition gives something true. Raises SandboxError when it does not in time.
+
+        Between two looks it waits as long as one takes: what is waited for needs the processors, too.
+        """
         deadline = time.monotonic() + seconds
-        while not (found := condition()):
-            if time.monotonic() > deadline:
+        while True:
+            asked = time.monotonic()
+            if found := condition():
+                return found
+            answered = time.monotonic()
+            if answered > deadline:
                 raise SandboxError(f"waited {seconds:.0f} s for {what} in vain")
-            time.sleep(0.1)
-        return found
+            time.sleep(min(max(0.1, answered - asked), 1.0))

@@ -3,7 +3,7 @@
 import fcntl
 from collections.abc import Iterable
 
-from sandbox import faketime
+from sandbox import faketime, unsynced
 from sandbox.binaries import java_version, which
 from sandbox.galera import LIBRARY
 from sandbox.install import kafka, mysql, releases
@@ -35,6 +35,8 @@ def missing_packages(flavours: Iterable[Flavour]) -> list[list[str]]:
             packages.append(["libfaketime"])
         if not LIBRARY.exists():
             packages.append(["galera-4"])
+        if unsynced.library() is None:
+            packages.append(["libeatmydata1"])
         if which("cc") is None:
             packages += [["gcc"], ["libc6-dev"]]
         if which("spin") is None:  # checks the models in docs/model
