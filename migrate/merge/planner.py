@@ -40,7 +40,11 @@ class Planner:
         folded = resolved.folded
         owned, consumed = folded.owned, folded.consumed
         parts: Parts = {}
-        for place, planned, intents in folded.fold.places():
+        for place, planned, every in folded.fold.places():
+            held = resolved.held.get(planned.noted_as.id, frozenset())
+            intents = [one for one in every if one.key not in held] if held else every
+            if not intents:
+                continue
             if (part := parts.get(place.database)) is None:
                 part = parts[place.database] = _part(owned, place.database, consumed)
             part.work.append(Work(self._writer(planned, place), intents))
@@ -52,21 +56,28 @@ class Planner:
         self._add_answers(parts, owned, consumed, resolved.answers)
         for table, asked in resolved.late.values():  # asked everywhere, right behind
             _note_asked(parts, table, dict.fromkeys(asked))
-        share = Share(folded, parts, resolved.late)
+        share = Share(folded, parts, resolved.late, holds=bool(resolved.held))
         for part in parts.values() if share.unfinished else ():
             part.end = consumed.start  # what is still to come may be lost without it
+            if share.holds:
+                part.highest = dict.fromkeys(part.highest)
         return share
 
     def plan_more(self, share: Share, answer: Answer) -> Parts:
         """What is written behind the parts of a share that has no end yet. Raises: as `plan`."""
         parts: Parts = {}
-        unended = replace(share.consumed, end=share.consumed.start)
+        consumed = share.consumed
+        unended = replace(consumed, end=consumed.start, highest={} if share.holds else consumed.highest)
         self._add_answers(parts, share.folded.owned, unended, [answer])
         return parts
 
     def plan_end(self, share: Share, databases: Iterable[TargetDatabase]) -> Parts:
         """Last of all: these databases have everything of a share."""
-        return {database: _nothing(share.folded.owned, database, share.consumed.end) for database in databases}
+        owned, consumed = share.folded.owned, share.consumed
+        ends = {database: _nothing(owned, database, consumed.end) for database in databases}
+        for database, end in ends.items() if share.holds else ():
+            end.highest = _part(owned, database, consumed).highest or end.highest
+        return ends
 
     def _add_answers(self, parts: Parts, owned: OwnedPartition, consumed: Consumed, answers: Sequence[Answer]) -> None:
         for answer in answers:

@@ -48,20 +48,26 @@ class Resolver:
 
     def ask_more(self, resolved: Resolved, found: RowsNotAsked, waits: Callable[[PlannedTable], bool]) -> Resolved:
         """Keys are read again, at further tables too: their rows at the target are of those. Where the table waits,
-        once the share is written, as its other rows are: what is replaced may have children. Raises: as `read`.
+        once the share is written, as its other rows are: what is replaced may have children. Their changes are held
+        back until then: written, they would hide from the next try that there is something to ask. Raises: as `read`.
         """
         planned, database = self._plan.group(found.group), found.database
         id_ = planned.noted_as.id
+        newest = self._layouts.newest(planned)
+        later = waits(newest)
         asked = dict(resolved.folded.refreshes.get(id_, (planned, {}))[1])
         for key, missing in found.keys.items():
-            places = None if database is None else frozenset(Place(database, name) for name in missing.places)
+            there = None if later else database
+            places = None if there is None else frozenset(Place(there, name) for name in missing.places)
             doubt = Doubt(places, frozenset(missing.tables | missing.changed), missing.everywhere)
             asked[key] = asked[key].and_more(doubt) if key in asked else doubt
-        newest = self._layouts.newest(planned)
         refreshes = {**resolved.folded.refreshes, id_: (newest, asked)}
-        late = {**resolved.late, id_: (newest, _everywhere(asked))} if waits(newest) else resolved.late
+        late, held = resolved.late, resolved.held
+        if later:
+            late = {**late, id_: (newest, _everywhere(asked))}
+            held = {**held, id_: held.get(id_, frozenset()) | found.keys.keys()}
         answers = [self.read(*one) for name, one in refreshes.items() if name not in late]
-        return Resolved(replace(resolved.folded, refreshes=refreshes), answers, late)
+        return Resolved(replace(resolved.folded, refreshes=refreshes), answers, late, held)
 
     def read(self, table: PlannedTable, asked: Asked) -> Answer:
         """What the sources have of some keys now. Raises: StopError when they do not tell."""

@@ -23,6 +23,8 @@ Parts = dict[TargetDatabase, Part]
 CameBack = dict[tuple[Place, TableId], tuple[PlannedTable, list[ReturnedDelete]]]
 Refreshes = dict[TableId, tuple[PlannedTable, Asked]]
 """By table, or group."""
+Held = Mapping[TableId, frozenset[Key]]
+"""Keys by table, or group."""
 
 
 class Marker(NamedTuple):
@@ -71,6 +73,7 @@ class Resolved:
     folded: Folded
     answers: Sequence[Answer] = ()
     late: Refreshes = field(default_factory=dict)  # what is to be read once the parts are written
+    held: Held = field(default_factory=dict)  # those of them whose changes are not written: what is read decides
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +83,7 @@ class Share:
     folded: Folded
     parts: Parts
     late: Refreshes = field(default_factory=dict)
+    holds: bool = False  # changes wait for what is read late; the fence is raised behind it, so that each try asks
 
     @property
     def consumed(self) -> Consumed:
