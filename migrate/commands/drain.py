@@ -50,7 +50,7 @@ def drain(
         now = snapshot_reading.read(settings, state, ends)
         progress(now)
         if goal.reached(now):
-            topic_ends(settings, state, {})
+            topic_ends(settings, state, [source.name for source in settings.sources], {})
             return now
         with state.connect() as connection:
             stopped = stop_reason.settled(connection, settings.name)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 import sqlalchemy as sa
 
@@ -33,12 +33,11 @@ def load(connection: sa.Connection, migration: str, source: str) -> dict[Partiti
     return {Partition(migration, row[0], int(row[1])): int(row[2]) for row in rows}
 
 
-def highest(connection: sa.Connection, migration: str) -> dict[Partition, int]:
-    """One past the last message that each partition had, whoever sent it."""
+def highest(connection: sa.Connection, migration: str, senders: Collection[str]) -> dict[Partition, int]:
+    """One past the last message of any of these senders that each partition had."""
     wanted = sa.select(table.c.topic_id, table.c.partition_no, sa.func.max(table.c.next_offset))
-    rows = connection.execute(
-        wanted.where(table.c.migration == migration).group_by(table.c.topic_id, table.c.partition_no)
-    )
+    of_these = table.c.migration == migration, table.c.source.in_(senders)
+    rows = connection.execute(wanted.where(*of_these).group_by(table.c.topic_id, table.c.partition_no))
     return {Partition(migration, row[0], int(row[1])): int(row[2]) for row in rows}
 
 

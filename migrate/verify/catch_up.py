@@ -12,6 +12,7 @@ import structlog
 from migrate.kafka.producer import AcknowledgedLost
 from migrate.kafka.reader import NoSuchTopic, PartitionReader
 from migrate.model.errors import ServerError
+from migrate.model.message import REQUEUE
 from migrate.model.partition import Partition
 from migrate.publish.start_position import SourceEnd, source_end
 from migrate.settings import Settings
@@ -65,7 +66,7 @@ class CatchUp:
             with self._state.connect() as connection:
                 if not self._generations.sent(connection):
                     return False
-            self._topic_ends = topic_ends(self._settings, self._state, self.gone)
+            self._topic_ends = topic_ends(self._settings, self._state, self._sources, self.gone)
         with self._state.connect() as connection:
             for partition, end in self._topic_ends.items():
                 if (record.next_offset(connection, partition) or 0) < end:
@@ -101,15 +102,20 @@ class CatchUp:
             return {name: position.load(connection, self._settings.name, name) for name in names}
 
 
-def topic_ends(settings: Settings, state: sa.Engine, gone: dict[str, NoSuchTopic]) -> dict[Partition, int]:
+def topic_ends(
+    settings: Settings, state: sa.Engine, sources: Collection[str], gone: dict[str, NoSuchTopic]
+) -> dict[Partition, int]:
     """Where each partition ends. A topic that is not at the broker comes into `gone`, by name.
 
-    Raises: AcknowledgedLost where one ends before what the broker had acknowledged: what is lost would be taken for
-    drained (invariant fence-compares); ServerError.
+    Raises: AcknowledgedLost where one ends before what the broker had acknowledged of these sources: what is lost would
+    be taken for drained (invariant fence-compares). Of another one, which was taken out or is gone, no publisher could
+    send it again. ServerError.
     """
     with state.connect() as connection:
         known = migrations.get(connection, settings.name)
-        had = acknowledged.highest(connection, settings.name)  # before the broker is asked, which has no less
+        had = acknowledged.highest(
+            connection, settings.name, {*sources, REQUEUE}
+        )  # before the broker is asked, which has no less
     ends: dict[Partition, int] = {}
     with closing(PartitionReader(settings.kafka, f"{settings.group}.check")) as reader:
         for partition in known.partitions:
