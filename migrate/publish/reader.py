@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Protocol
 
 import structlog
 
 from migrate.model.coordinate import Coordinate, file_number
 from migrate.model.errors import Code, LogPlace, StopError
-from migrate.model.table import Table
 from migrate.publish import own_writes, savepoints
 from migrate.publish.decode.rows import DUMMY_TABLE_ID, RowEvent
 from migrate.publish.decode.tablemap import peek_table_id
@@ -22,6 +20,7 @@ from migrate.publish.open_transaction import OpenTransaction
 from migrate.publish.own_writes import OwnWrites
 from migrate.publish.schema.schema import Schema
 from migrate.publish.schema.statement import Statement, first_word, is_begin, parse_query, savepoint_of
+from migrate.publish.sink import Sink
 from migrate.publish.table_maps import TableMaps
 from migrate.target.roles import ROLE, STANDBY
 
@@ -39,27 +38,16 @@ _SET_ROW = (
     "SET GLOBAL binlog_format = 'ROW', let no session set it otherwise; what it changed is lost to this migration:"
     " start a new one and copy again"
 )
+_BROKEN_OFF = "the file ends inside a transaction"
+_TAKEN_BACK = (
+    "rows of selected tables were rolled back in the log, and some of them are published already: it is above"
+    " publish.transaction_rows"
+)
+_CREATED = slice(52, 56)
+"""Of the body of a FORMAT_DESCRIPTION event: when the server was started, where the file is its first one; else 0."""
 _UNUSUAL = binlog.FLAG_ARTIFICIAL | binlog.FLAG_IGNORABLE
 _STANDALONE = 1  # MariaDB: a GTID whose event has no terminating commit
 _PREPARED_XA = 64  # and one of an XA transaction that ends with XA PREPARE (MariaDB, "GTID_EVENT")
-
-
-class Sink(savepoints.Rows, Protocol):
-    """What happens with what is read."""
-
-    def begin(self, *, whole: bool) -> None:
-        """whole: an XA transaction, of which its end alone says whether it is committed."""
-        ...
-
-    def rows(self, table: Table, transaction: Transaction, event: int, rows: RowEvent) -> None: ...
-    def role(self, role: str, since: Coordinate, gtid: str, at: int) -> None:
-        """The side has this role from a coordinate on. gtid, at (seconds since 1970): of the transaction."""
-        ...
-
-    def boundary(self, file: str, pos: int, event_time: int, gtid: str | None) -> bool:
-        """A place between transactions; returns whether reading goes on from there. `gtid` is that of the transaction
-        that ends here: "" for an anonymous one, None where none ends."""
-        ...
 
 
 class TransactionReader:
@@ -88,6 +76,8 @@ class TransactionReader:
         self._progress = Progress(file)
         self._tables = TableMaps(schema.known, charsets, side.databases, mariadb=mariadb)
         self._open: OpenTransaction | None = None
+        self._mariadb = mariadb
+        self._broken_off = False  # the file before ends inside the transaction that is open
         self._is_over = False  # the sink wants no more
         self._handlers: dict[int, Callable[[Event], None]] = {
             **dict.fromkeys(binlog.ROWS, self._rows),
@@ -162,6 +152,19 @@ class TransactionReader:
     def _described(self, event: Event) -> None:
         if event.timestamp:
             self.created[self._progress.file] = event.timestamp
+        if self._broken_off:
+            self._take_back(event)
+
+    def _take_back(self, event: Event) -> None:
+        """A MariaDB server that dies while it writes a transaction into its log rolls that back at its start, and
+        leaves what it had written there (MDEV-6608). The next file begins with the time of a start then."""
+        if not int.from_bytes(event.body[_CREATED], "little"):
+            raise StopError(_BROKEN_OFF, code=Code.LOG)
+        if not self._sink.rolled_back(""):
+            raise StopError(_TAKEN_BACK, hint=savepoints.HINT, code=Code.LOG)
+        log.warning("the server died while it logged a transaction, which it rolled back", source=self._source)
+        self._open, self._broken_off = None, False
+        self._is_over = not self._sink.boundary(self._progress.file, event.end, event.timestamp, None)
 
     def _beat(self, event: Event) -> None:
         if self._is_ours(event):
@@ -193,8 +196,9 @@ class TransactionReader:
         pos = int.from_bytes(event.body[:8], "little")
         if name == file and (event.flags & binlog.FLAG_ARTIFICIAL or event.timestamp == 0):
             return  # the server says which file it sends
-        if self._open is not None and self._open.has_rows:
-            raise StopError("the file ends inside a transaction", code=Code.LOG)
+        self._broken_off = self._open is not None and self._open.has_rows
+        if self._broken_off and not (self._mariadb and event.flags & binlog.FLAG_ARTIFICIAL):
+            raise StopError(_BROKEN_OFF, code=Code.LOG)
         if file_number(name) <= self._progress.number:
             raise StopError(
                 f"source '{self._source}': {name} follows {file}",
@@ -204,7 +208,9 @@ class TransactionReader:
             )
         self._progress.enter(name)
         self._tables.end()
-        self._is_over = not self._sink.boundary(name, pos, event.timestamp, None)
+        if not self._broken_off:
+            self._open = None
+            self._is_over = not self._sink.boundary(name, pos, event.timestamp, None)
 
     # -- transactions
 
@@ -311,8 +317,7 @@ class TransactionReader:
             return
         name = savepoint_of(statement.sql) if word in ("SAVEPOINT", "ROLLBACK") else ""
         if word in ("SAVEPOINT", "ROLLBACK") and not transaction.savepoint(word, name, self._sink):
-            told = "rows of selected tables were rolled back in the log, and some of them are published already"
-            raise StopError(f"{told}: it is above publish.transaction_rows", hint=savepoints.HINT, code=Code.LOG)
+            raise StopError(_TAKEN_BACK, hint=savepoints.HINT, code=Code.LOG)
         if word in ("COMMIT", "ROLLBACK") and not name:
             self._close(event)
             return

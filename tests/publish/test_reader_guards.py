@@ -89,6 +89,33 @@ def test_a_file_that_ends_inside_a_transaction_stops(log: Log, two: tuple[Binlog
     stopped(log, start, [*events[: events.index(commit)], rotate], rotate, "the file ends inside a transaction")
 
 
+@pytest.mark.parametrize("started", [True, False])
+def test_a_transaction_that_a_server_died_in_is_taken_back_where_the_next_file_is_a_starts(
+    log: Log, two: tuple[BinlogPosition, list[Event]], *, started: bool
+) -> None:
+    """Lost: the migration: the publisher stopped for good. MySQL cuts such a transaction off itself."""
+    start, events = two
+    commit = events[place(events, binlog.XID)]
+    name, number = start.file.rsplit(".", 1)
+    following = f"{name}.{int(number) + 1:06}"
+    body = (4).to_bytes(8, "little") + following.encode()
+    rotate = Event(0, binlog.ROTATE, 0, 0, 0, binlog.FLAG_ARTIFICIAL, body)
+    created = (1_700_000_000 if started else 0).to_bytes(4, "little")
+    described = Event(1_700_000_000, binlog.FORMAT_DESCRIPTION, 1, 252, 256, 0, b"\0" * 52 + created + b"\0" * 100)
+    torn = [*events[: events.index(commit)], rotate, described]
+    if log.server.flavour == "mysql":
+        stopped(log, start, torn, rotate, "the file ends inside a transaction")
+    elif not started:
+        told = f"source 'main' {following}:256: the file ends inside a transaction"
+        with pytest.raises(StopError, match=re.escape(told)):
+            log.reader(start, Collected()).follow(torn)
+    else:
+        seen = Collected()
+        log.reader(start, seen).follow([*torn, *events[place(events, *_OPENS, last=True) :]])
+        assert seen.keys == ["2"]
+        assert seen.boundaries[0] == (following, 256), "none before the next file is known to be a start's"
+
+
 def test_a_transaction_inside_another_one_stops(log: Log, two: tuple[BinlogPosition, list[Event]]) -> None:
     start, events = two
     del events[place(events, binlog.XID)]

@@ -39,7 +39,7 @@ class LookAhead:
         self._replica_id = replica_id
 
     def fate(self, file: str, start: int) -> Fate:
-        """Of the transaction that begins there. One that the log breaks off, at which the publisher stops, is none.
+        """Of the transaction that begins there. One at which a file breaks off is rolled back.
 
         Raises ServerError, also when asked to stop; StopError.
         """
@@ -48,7 +48,10 @@ class LookAhead:
         with closing(reader):
             reader.open()
             for event in reader.events(lambda: 0.0 if self._stop.is_set() else _HEARTBEAT_SECONDS):
-                if event.type in _BEGINS and not event.flags & binlog.FLAG_ARTIFICIAL:
+                artificial = event.flags & binlog.FLAG_ARTIFICIAL
+                if artificial and event.type == binlog.ROTATE and event.body[8:].decode("ascii") != file:
+                    return Fate.ROLLED_BACK
+                if event.type in _BEGINS and not artificial:
                     if begun:
                         return Fate.ROLLED_BACK
                     begun = True

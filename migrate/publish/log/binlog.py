@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple, NoReturn
 
 import pymysql
+import structlog
 from pymysql.err import raise_mysql_exception
 from pymysqlreplication import BinLogStreamReader
 
@@ -25,7 +26,7 @@ from migrate.mysql.session import state_session
 from migrate.publish.log import dump
 from migrate.publish.log.gtid import GtidSet
 from migrate.publish.log.packets import Pause, packets, patient
-from migrate.publish.log.refused import Why, why
+from migrate.publish.log.refused import Why, file_behind_torn, why
 from migrate.settings import Source
 
 QUERY, STOP, ROTATE, INTVAR, RAND, USER_VAR, FORMAT_DESCRIPTION, XID = 2, 3, 4, 5, 13, 14, 15, 16
@@ -48,6 +49,9 @@ _ABOUT_CHECKSUMS = frozenset({FORMAT_DESCRIPTION, ROTATE})
 _ERROR = b"\xff"
 _FILE_FIELD = 1  # of a heartbeat of version 2
 _SLOW_READER_SECONDS = 3600
+_FIRST = 4
+"""The position of the first event of a file."""
+log = structlog.get_logger("migrate.publish")
 
 # The CRC-32 of bytes followed by their own CRC-32 is always the same number; and the zero byte before an event in its
 # packet changes nothing when CRC-32 starts with this one. So an event is checked without a copy of it.
@@ -111,18 +115,21 @@ class BinlogReader:
         self._gtids, self._replica_id, self._heartbeat = gtids, replica_id, heartbeat_seconds
         self._server, self._since = server, since
         self._silent_seconds = max(30.0, heartbeat_seconds * 10)
-        self._stream = BinLogStreamReader(
+        self._stream = self._new_stream()
+        self._checksum = False  # of the file being read; its FORMAT_DESCRIPTION event says so
+
+    def _new_stream(self) -> BinLogStreamReader:
+        return BinLogStreamReader(
             connection_settings={"charset": "utf8mb4"},  # it has one of its own otherwise
-            server_id=replica_id,
-            log_file=file,
-            log_pos=position,
+            server_id=self._replica_id,
+            log_file=self._file,
+            log_pos=self._at,
             resume_stream=True,
             blocking=True,
-            slave_heartbeat=heartbeat_seconds,
+            slave_heartbeat=self._heartbeat,
             enable_logging=False,
             pymysql_wrapper=self._connect,
         )
-        self._checksum = False  # of the file being read; its FORMAT_DESCRIPTION event says so
 
     def open(self) -> None:
         """Connect and ask for the dump. Raises ServerError."""
@@ -176,35 +183,61 @@ class BinlogReader:
         Raises: StopError when the source no longer has what we need or an event is damaged; NotByGtid; ServerError when
         the connection ends. The events before come first.
         """
+        while True:
+            try:
+                yield from self._reads(pause)
+                return
+            except pymysql.MySQLError as error:
+                following = self._file_behind(error)
+                if not following:
+                    raise self._explain(error) from error
+            yield [self._go_on_with(following)]
+
+    def _reads(self, pause: Pause) -> Iterator[list[Event]]:
         connection = self._stream._stream_connection
         connection._sock.settimeout(connection._read_timeout)
-        try:
-            for messages in packets(connection._sock, connection._next_seq_id, pause):
-                events: list[Event] = []
-                try:
-                    self._take(messages, events)
-                except (MigrateError, pymysql.MySQLError):
-                    if events:
-                        yield events
-                    raise
-                yield events
-        except pymysql.MySQLError as error:
-            raise self._explain(error) from error
+        for messages in packets(connection._sock, connection._next_seq_id, pause):
+            events: list[Event] = []
+            try:
+                self._take(messages, events)
+            except (MigrateError, pymysql.MySQLError):
+                if events:
+                    yield events
+                raise
+            yield events
+
+    def _file_behind(self, error: BaseException) -> str:
+        """The next file, where this one breaks off in the middle of an event; "" otherwise."""
+        if number(error) != _READ_BINLOG_FAILED:
+            return ""
+        return file_behind_torn(self._source, self._where, self._file, self._at)
+
+    def _go_on_with(self, following: str) -> Event:
+        """Read the next file, and say so as a server does whose file ends between two events. Raises ServerError."""
+        log.warning("a file of the log breaks off", source=self._source.name, file=self._file, pos=self._at)
+        self._stream.close()
+        self._file, self._at, self._gtids = following, _FIRST, None
+        self._stream = self._new_stream()
+        self.open()
+        body = _FIRST.to_bytes(8, "little") + following.encode("ascii")
+        return Event(0, ROTATE, 0, 0, 0, FLAG_ARTIFICIAL, body)
 
     def _take(self, messages: list[bytes], events: list[Event]) -> None:
         unpack, crc32, new = _HEADER.unpack_from, zlib.crc32, tuple.__new__
-        for data in messages:
-            if not data or data[0]:
-                self._refuse(data)
-            timestamp, kind, server_id, size, end, flags = unpack(data, 1)
-            if not self._checksum or kind in _ABOUT_CHECKSUMS:
-                events.append(self._parse(data))
-                continue
-            if crc32(data, _BEFORE_ZERO) != _WITH_ITSELF:
-                raise self._damaged(kind, end)
-            events.append(new(Event, (timestamp, kind, server_id, size, end, flags, data[20:-4])))
-        if events:
-            self._at = events[-1].end or self._at  # 0 of what the server made up
+        try:
+            for data in messages:
+                if not data or data[0]:
+                    self._refuse(data)
+                timestamp, kind, server_id, size, end, flags = unpack(data, 1)
+                if not self._checksum or kind in _ABOUT_CHECKSUMS:
+                    events.append(self._parse(data))
+                    continue
+                if crc32(data, _BEFORE_ZERO) != _WITH_ITSELF:
+                    raise self._damaged(kind, end)
+                events.append(new(Event, (timestamp, kind, server_id, size, end, flags, data[20:-4])))
+        finally:
+            if events:
+                self._at = events[-1].end or self._at  # 0 of what the server made up
 
     def _refuse(self, data: bytes) -> NoReturn:
         """Raise what a packet says that is no event."""

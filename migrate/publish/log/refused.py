@@ -1,4 +1,4 @@
-"""Why a MySQL server ended the binlog stream with 1236, by what the server is asked, never by the words it said.
+"""Why a server ended the binlog stream with 1236, by what the server is asked, never by the words it said.
 
 One number stands for all reasons (MySQL source, `rpl_binlog_sender.cc`): another replica took the place of this one,
 the log is gone, or `gtid_mode` does not let a transaction be sent. What none of the questions tells is `UNKNOWN`.
@@ -13,6 +13,7 @@ import pymysql
 
 from migrate.model.errors import MigrateError
 from migrate.mysql.connection import Connection, connect
+from migrate.mysql.errors import number
 from migrate.publish.log.gtid import GtidSet
 from migrate.settings import Source
 
@@ -20,6 +21,7 @@ _DUMPS = frozenset({"Binlog Dump", "Binlog Dump GTID"})
 """Commands of the protocol, as SHOW PROCESSLIST names them."""
 _ANONYMOUS, _WITH = "Anonymous_Gtid", "Gtid"
 """Types of events, as SHOW BINLOG EVENTS names them."""
+_SHOWS_NOT = 1220  # ER_ERROR_WHEN_EXECUTING_COMMAND
 
 
 class Why(Enum):
@@ -47,6 +49,28 @@ def why(source: Source, name: str, session: int, file: str, position: int, gtids
             return _by_file(connection, session, file, position)
     except (pymysql.MySQLError, OSError, MigrateError):
         return Why.UNKNOWN
+
+
+def file_behind_torn(source: Source, name: str, file: str, position: int) -> str:
+    """The file behind one that breaks off at a position, where a MariaDB server died while it wrote a transaction there
+    (MDEV-6608); "" where the server does not answer, or has not begun another file, or can read on from there.
+
+    Args: as for `why`.
+    """
+    try:
+        with closing(connect(source, name)) as connection:
+            if connection.flavour != "mariadb":
+                return ""  # MySQL cuts such a transaction off at its start
+            files = [str(row[0]) for row in connection.query("SHOW BINARY LOGS")]
+            if file not in files[:-1]:
+                return ""
+            try:
+                connection.query(f"SHOW BINLOG EVENTS IN %s FROM {position:d} LIMIT 1", (file,))
+            except pymysql.MySQLError as error:
+                return files[files.index(file) + 1] if number(error) == _SHOWS_NOT else ""
+            return ""
+    except (pymysql.MySQLError, OSError, MigrateError):
+        return ""
 
 
 def _by_gtid(connection: Connection, session: int, gtids: str) -> Why:
