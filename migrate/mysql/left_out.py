@@ -123,9 +123,9 @@ _MEMBERS = (
 
 
 def _galera_nodes(connection: Connection) -> int:
-    """Of the cluster that it is a node of, itself included; 0 where it is none."""
-    rows = connection.query("SHOW GLOBAL STATUS LIKE 'wsrep_cluster_size'")
-    return int(rows[0][1]) if rows else 0
+    """Of the cluster that it is a node of, itself included; 0 where it is none. An arbitrator has no address."""
+    rows = connection.query("SHOW GLOBAL STATUS LIKE 'wsrep_incoming_addresses'")
+    return sum(bool(address.strip()) for address in str(rows[0][1]).split(",")) if rows else 0
 
 
 def _replicates(connection: Connection) -> bool:
