@@ -44,6 +44,11 @@ class ColumnType:
     def unsigned(self) -> bool:
         return "unsigned" in self.text
 
+    @property
+    def stored(self) -> tuple[object, ...]:
+        """What tells how its values are written, and whose they are."""
+        return self.text, self.collation, self.generated
+
 
 def types(connection: Connection, database: str, table: str) -> dict[str, ColumnType]:
     """The columns of a table by their quoted names. Raises the driver's error."""
@@ -60,10 +65,15 @@ def _type(row: tuple[Any, ...]) -> ColumnType:
     name, text, kind, octets, letters, precision, scale, moments, charset, collation, extra = row
     generated = "GENERATED" in str(extra).upper().replace("DEFAULT_GENERATED", "")
     return ColumnType(
-        *(str(name), str(text).lower(), str(kind).lower()),
+        *(str(name), _lowered(str(text)), str(kind).lower()),
         *(int(octets or 0), int(letters or 0), int(precision or 0), int(scale or 0), int(moments or 0)),
         *(str(charset or ""), str(collation or ""), generated),
     )
+
+
+def _lowered(text: str) -> str:
+    """The members of an ENUM or SET keep their letters."""
+    return "".join(one if one.startswith("'") else one.lower() for one in re.split(f"({_MEMBER.pattern})", text))
 
 
 def _quoted(name: str) -> str:
@@ -96,6 +106,8 @@ def lost(had: Mapping[str, ColumnType], has: Mapping[str, ColumnType], kept_: Ma
         present = kept_.get(name)
         if present is None:
             yield f"the values of column {column.name}"
+        elif has[present].generated:
+            yield f"the values of column {column.name}, which the server computes then"
         elif not _keeps(column, has[present]):
             yield (
                 f"values of column {column.name} that {_told(has[present])} does not hold as they are"

@@ -113,7 +113,7 @@ def planned(
             plan.problems += [_missing(one) for one, definition in definitions.items() if not definition.text]
             there = {one: definition for one, definition in definitions.items() if definition.text}
             if there:
-                found |= _at(session, name_of(servers.name), logical, there)
+                found |= _at(session, name_of(servers.name), logical, wanted.key, there)
     plan.shards = [found[one] for one in wanted.shards if one in found]
     plan.problems += _judged(plan)
     return plan
@@ -127,16 +127,16 @@ def _missing(shard: Shard) -> Problem:
 
 
 def _at(
-    session: Connection, database: str, logical: LogicalStatement, there: dict[Shard, Definition]
+    session: Connection, database: str, logical: LogicalStatement, key: Sequence[str], there: dict[Shard, Definition]
 ) -> dict[Shard, ShardPlan]:
-    """The shard tables of one server."""
+    """The shard tables of one server. key: as `Wanted` has it."""
     trials: dict[tuple[str, tuple[str, str]], Trial] = {}
     charsets = {name: survey.charset(session, name) for name in {one.database for one in there}}
     with place_of_trial(session, database):
         for shard, definition in there.items():
-            key = (definition.text, charsets[shard.database])
-            if key not in trials:
-                trials[key] = tried(session, database, logical, definition, key[1])
+            alike = (definition.text, charsets[shard.database])
+            if alike not in trials:
+                trials[alike] = tried(session, database, logical, definition, alike[1], key)
     return {
         shard: _surveyed(session, logical, shard, trials[definition.text, charsets[shard.database]])
         for shard, definition in there.items()
@@ -224,6 +224,16 @@ def _of_the_migration(plan: Plan) -> Iterator[Problem]:
             f"column {name} says where a row belongs, or is in the key",
             "a table with another key or sharding column is a new migration",
         )
+    for why, shards in _by_reason(plan.shards).items():
+        yield Problem(
+            f"{shards[0]}{_more(shards)}: {why}; a stream would stop at the statement for good",
+            "a table with another key, or other unique keys, is a new migration; or finish this one first",
+        )
+    if plan.wanted.migrated and plan.logical.removes_rows:
+        yield Problem(
+            f"{plan.logical.removes_rows}: in no log, and a stream would stop at the statement for good",
+            "delete the rows by DELETE, which the streams follow; or finish the migration first",
+        )
     if not plan.wanted.policy or not _changes_columns(plan.shards):
         return
     if plan.wanted.policy == "stop":
@@ -236,6 +246,15 @@ def _of_the_migration(plan: Plan) -> Iterator[Problem]:
             "a statement that loses data is run at one side after the other, with `migrate drain` between",
             "--side sources, then `migrate drain`, then --side targets",
         )
+
+
+def _by_reason(shards: Iterable[ShardPlan]) -> dict[str, list[Shard]]:
+    """Shard tables by why the changes of their rows would no longer come in order."""
+    told: dict[str, list[Shard]] = {}
+    for one in shards:
+        if one.trial.reorders:
+            told.setdefault(one.trial.reorders, []).append(one.shard)
+    return told
 
 
 def _changes_columns(shards: Iterable[ShardPlan]) -> bool:

@@ -46,13 +46,19 @@ class Wanted:
     """The shard tables of a logical table, in the order in which they are altered.
 
     routing: columns by which rows find their place or their key, in lower case. policy: what the publisher does about a
-    statement on its source tables; "" where none reads them. migrated: whether it is a table of a migration.
+    statement on its source tables; "" where none reads them. key: of a table of a migration, by which its changes are
+    ordered; empty where it is of none.
     """
 
     shards: tuple[Shard, ...]
     routing: frozenset[str] = frozenset()
     policy: str = ""
-    migrated: bool = False
+    key: tuple[str, ...] = ()
+
+    @property
+    def migrated(self) -> bool:
+        """Whether it is a table of a migration."""
+        return bool(self.key)
 
 
 def of_nodes(servers: Servers, nodes: str) -> Wanted:
@@ -114,7 +120,7 @@ def of_migration(settings: Settings, state: sa.Engine, logical: LogicalStatement
         (*chosen[active.other], *chosen[active]),
         frozenset(columns),
         "" if not chosen[Side.SOURCE] else "stop" if "stop" in policies else "ignore",
-        migrated=True,
+        tuple(first.table.key),
     )
 
 

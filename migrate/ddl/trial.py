@@ -7,7 +7,7 @@ value of theirs makes the server refuse is seen in the run.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -20,12 +20,15 @@ from migrate.ddl.levels import AT_ONCE, LEVELS, Level
 from migrate.ddl.losses import ColumnType
 from migrate.ddl.statement import LogicalStatement
 from migrate.model.errors import MigrateError, PreflightError
+from migrate.model.table import Table
+from migrate.mysql.catalog import load_table
 from migrate.mysql.connection import Connection
 from migrate.mysql.errors import explain, number, passes, text
 from migrate.mysql.quoting import quote
 from migrate.mysql.quoting import table as quoted_table
 from migrate.preflight.schema.scratch import scratch
 from migrate.publish.schema.ddl import Verb
+from migrate.publish.schema.definitions import other_key
 
 TABLE = "migrate_scratch"
 Written = Callable[[Level], str]
@@ -41,6 +44,7 @@ class Trial:
     undo: the clauses of the compensating statement, none where there is nothing to undo; None where there is none, and
     why_not says why. loses, undo_loses: what of the values goes, a line each. refused: what the server said, "" where
     it took the statement. touched: quoted names of columns that are gone, renamed or of another type afterwards.
+    reorders: why the changes of a row would come in another order than they were made; "" where they do not.
     """
 
     before: Definition
@@ -53,6 +57,7 @@ class Trial:
     undo_level: Level = AT_ONCE
     refused: str = ""
     touched: frozenset[str] = frozenset()
+    reorders: str = ""
     notes: tuple[str, ...] = ()
 
     @property
@@ -95,6 +100,13 @@ class _Scratch:
     def types(self) -> dict[str, ColumnType]:
         return losses.types(self.connection, self.database, TABLE)
 
+    def table(self, key: Sequence[str]) -> Table | None:
+        """As a stream would know it, with the key of the migration; None where it cannot."""
+        try:
+            return load_table(self.connection, "", self.database, TABLE, key)
+        except MigrateError:
+            return None
+
     def run(self, sql: str) -> list[str]:
         return self.connection.execute_noted(sql.replace("%", "%%"))
 
@@ -104,11 +116,17 @@ class _Scratch:
 
 
 def tried(
-    connection: Connection, database: str, logical: LogicalStatement, before: Definition, charset: tuple[str, str]
+    connection: Connection,
+    database: str,
+    logical: LogicalStatement,
+    before: Definition,
+    charset: tuple[str, str],
+    key: Sequence[str] = (),
 ) -> Trial:
     """Run a statement on an empty table of a definition. Within `place_of_trial`.
 
-    charset: character set and collation of the real table's database. Raises PreflightError where the server does not
+    charset: character set and collation of the real table's database. key: that the table has in a migration; empty
+    where it is in none. Raises PreflightError where the server does not
     make such a table; the driver's error for what passes.
     """
     connection.query(f"ALTER DATABASE {quote(database)} CHARACTER SET {charset[0]} COLLATE {charset[1]}")
@@ -130,11 +148,11 @@ def tried(
         return Trial(before, Definition(""), AT_ONCE, None, "the table and its rows are gone", gone)
     if logical.verb is Verb.TRUNCATE:
         return Trial(before, before, AT_ONCE, None, "the rows are gone", ("every row of the table",))
-    return _altered(table)
+    return _altered(table, key)
 
 
-def _altered(table: _Scratch) -> Trial:
-    had = table.types()
+def _altered(table: _Scratch, key: Sequence[str]) -> Trial:
+    had, was = table.types(), table.table(key) if key else None
     try:
         level, notes = _lightest(table, table.before, lambda one: table.logical.for_table(table.database, TABLE, one))
     except pymysql.MySQLError as error:
@@ -142,6 +160,7 @@ def _altered(table: _Scratch) -> Trial:
             raise
         return Trial(table.before, table.before, AT_ONCE, None, refused=text(error))
     after, has, logical = table.read(), table.types(), table.logical
+    reorders = "" if was is None else _reorders(was, table.table(key))
     level = _really(table, level, table.before, after)
     kept = losses.kept(table.before, after, logical.renamed, logical.dropped)
     loses = [*losses.lost(had, has, kept)]
@@ -156,6 +175,7 @@ def _altered(table: _Scratch) -> Trial:
     return Trial(
         *(table.before, after, level, undo, why_not, tuple(loses), tuple(undo_loses), undo_level),
         touched=_touched(had, has, kept),
+        reorders=reorders,
         notes=tuple(notes),
     )
 
@@ -207,9 +227,11 @@ def _lightest(table: _Scratch, start: Definition, written: Written) -> tuple[Lev
     raise AssertionError("the last level returns or raises")
 
 
+def _reorders(was: Table, now: Table | None) -> str:
+    return "it has its key no more" if now is None else other_key(was, now)
+
+
 def _touched(had: Mapping[str, ColumnType], has: Mapping[str, ColumnType], kept: Mapping[str, str]) -> frozenset[str]:
     return frozenset(
-        name
-        for name, column in had.items()
-        if kept.get(name) != name or (column.text, column.collation) != (has[name].text, has[name].collation)
+        name for name, column in had.items() if kept.get(name) != name or column.stored != has[name].stored
     )

@@ -58,6 +58,7 @@ class Kind:
 
 
 KINDS = (
+    Kind("MODIFY v VARCHAR(20) AS (CONCAT('n', user_id)) STORED", "COPY", "COPY", undone=False, loses="column v"),
     Kind("ADD COLUMN n INT", "INSTANT", "INSTANT"),
     Kind("ADD COLUMN n INT NOT NULL DEFAULT 7 FIRST", "INSTANT", "COPY"),
     Kind("ADD COLUMN n INT AFTER v, ADD COLUMN m INT FIRST", "INSTANT", "COPY"),

@@ -107,9 +107,19 @@ def test_only_the_tables_names_are_replaced(sql: str, rewritten: str) -> None:
             "CREATE TABLE `x`.`s1` (tablespace INT) ENGINE=InnoDB COMMENT='a'",
         ),
         ("CREATE TABLE u (a INT) DATA DIRECTORY='/a', ENCRYPTION='Y'", "CREATE TABLE `x`.`s1` (a INT)"),
+        (
+            "ALTER TABLE t ALGORITHM=INSTANT, LOCK = DEFAULT, ADD COLUMN `lock` INT AFTER algorithm",
+            "ALTER TABLE `x`.`s0` ADD COLUMN `lock` INT AFTER algorithm",
+        ),
+        ("ALTER TABLE t ADD lock INT, ALGORITHM INPLACE", "ALTER TABLE `x`.`s0` ADD lock INT"),
+        (
+            "CREATE INDEX i ON t (lock, algorithm) COMMENT 'c' ALGORITHM=INPLACE LOCK=NONE",
+            "CREATE INDEX i ON `x`.`s0` (lock, algorithm) COMMENT 'c'",
+        ),
+        ("DROP INDEX lock ON t ALGORITHM = NOCOPY", "DROP INDEX lock ON `x`.`s0`"),
     ],
 )
-def test_in_which_files_of_its_server_a_table_is_stays_behind(sql: str, rewritten: str) -> None:
+def test_in_which_files_a_table_is_and_how_it_is_changed_stays_behind(sql: str, rewritten: str) -> None:
     assert " ".join(known(sql).rewritten(NEW).split()) == rewritten
 
 

@@ -45,7 +45,7 @@ class Ddl:
     if_absent: bool = False  # IF NOT EXISTS
     if_there: bool = False  # IF EXISTS, of an ALTER or a RENAME
     ignores: bool = False  # ALTER IGNORE TABLE
-    storage: tuple[Token, ...] = ()  # what says in which files of its server a table is
+    storage: tuple[Token, ...] = ()  # what says in which files of its server a table is, and how that changes it
     parents: tuple[Mention, ...] = ()  # of foreign keys, with a database
 
     @property
@@ -123,7 +123,9 @@ def _index(sql: str, cursor: TokenCursor) -> Ddl | None:
     cursor.name()
     while not cursor.word("ON"):
         cursor.take()
-    return Ddl(Verb.INDEX, sql, (cursor.table(),))
+    table, rest = cursor.table(), cursor.rest
+    columns = next((at for at, token in enumerate(rest) if token.is_sign(")") and token.depth == 0), -1)
+    return Ddl(Verb.INDEX, sql, (table,), storage=tuple(storage.in_create(rest[columns + 1 :])))
 
 
 def _alter(sql: str, cursor: TokenCursor, database: str) -> Ddl | None:

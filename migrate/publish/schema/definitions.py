@@ -151,7 +151,7 @@ class Definitions:
 
     def keep_order(self, name: Name, before: Table, after: Table, statement: str) -> None:
         """Raise StopError when rows would travel or be placed otherwise: that is settled for good."""
-        why = _other_key(before, after) or _other_places(self.selected[name], before, after)
+        why = other_key(before, after) or _other_places(self.selected[name], before, after)
         if why:
             raise StopError(
                 f"a statement may change {full(name)}: {statement} ({why})",
@@ -219,7 +219,7 @@ class Definitions:
         return of_now == version
 
 
-def _other_key(before: Table, after: Table) -> str:
+def other_key(before: Table, after: Table) -> str:
     """Why changes of one row would no longer come in their order; "" where they do."""
     if before.key != after.key or before.one_partition != after.one_partition:
         return "its key, or which keys are unique, decides the order of its changes"

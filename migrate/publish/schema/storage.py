@@ -1,7 +1,9 @@
-"""What of a statement says in which files of its server a table, or a partition, is: no other server has these, and it
-makes no difference to what the table is.
+"""What of a statement says in which files of its server a table, or a partition, is, or how the server is to change it:
+no other server has these files, another version may know no such way, and neither makes a difference to what the table
+is.
 
-MySQL manual, "CREATE TABLE Statement", table_options and partition_options; MariaDB knowledge base, "CREATE TABLE".
+MySQL manual, "CREATE TABLE Statement", table_options and partition_options, "ALTER TABLE Statement"; MariaDB knowledge
+base, "CREATE TABLE", "ALTER TABLE".
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from typing import Final
 
 from migrate.publish.schema.sqltext import Token
 
-_OPTIONS: Final = ("TABLESPACE", "ENCRYPTION", "ENCRYPTED", "ENCRYPTION_KEY_ID")
+_OPTIONS: Final = ("TABLESPACE", "ENCRYPTION", "ENCRYPTED", "ENCRYPTION_KEY_ID", "ALGORITHM", "LOCK")
 _NO_OPTIONS: Final = (
     "ADD", "DROP", "MODIFY", "CHANGE", "ALTER", "RENAME", "ORDER", "CONVERT", "DISCARD", "IMPORT", "EXCHANGE",
 )  # fmt: skip
@@ -36,7 +38,7 @@ def in_alter(clauses: Sequence[Sequence[Token]], commas: Sequence[Token]) -> lis
 
 
 def in_create(options: Sequence[Token]) -> list[Token]:
-    """The tokens to leave out of a CREATE TABLE; options: what stands behind its columns."""
+    """The tokens to leave out of a CREATE TABLE, or a CREATE or DROP INDEX; options: what stands behind its columns."""
     found: list[Token] = []
     for piece in _pieces(options, options=True):
         before = options[piece[0] - 1] if piece[0] else None
