@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 
@@ -21,12 +21,12 @@ from migrate.ddl.levels import Allowance
 from migrate.ddl.plan import Plan
 from migrate.ddl.servers import Servers
 from migrate.ddl.statement import LogicalStatement, read
-from migrate.ddl.step import StepJournal, step
+from migrate.ddl.step import Seen, StepJournal, look, step
 from migrate.model.errors import Code, MigrateError, PreflightError, ServerError, StopError
 from migrate.model.words import counted
 from migrate.mysql.errors import passes, text
+from migrate.state import cutover, switch_lease
 from migrate.state import ddl as journal
-from migrate.state import switch_lease
 from migrate.state.ddl import DdlRun, Goal, ShardRow, Stage
 from migrate.state.switch import Side
 from migrate.state.switch_lease import SwitchLease
@@ -71,10 +71,23 @@ Changed = Callable[[ShardRow], None]
 """Is told of each shard table as it changes."""
 
 
-def held(servers: Servers, state: sa.Engine) -> AbstractContextManager[SwitchLease]:
-    """With the lease: no cutover begins meanwhile. Raises PreflightError while another process has it."""
+@contextmanager
+def held(servers: Servers, state: sa.Engine) -> Iterator[SwitchLease]:
+    """With the lease: no cutover begins meanwhile.
+
+    Raises PreflightError while another process has it, or a cutover that was killed is not ended: nobody could give
+    writes back until this were done.
+    """
     look = "`migrate ddl status` shows the last run"
-    return switch_lease.alone(servers.name, servers.lease_seconds, state, look)
+    with switch_lease.alone(servers.name, servers.lease_seconds, state, look) as lease:
+        with state.connect() as connection:
+            last = cutover.latest(connection, servers.name)
+        if last is not None and last.open:
+            raise PreflightError(
+                "a cutover or rollback is not ended, and applications may be stopped by it",
+                hint="`migrate cutover --abort` gives writes back; `migrate status` says where it stands",
+            )
+        yield lease
 
 
 def begin(servers: Servers, state: sa.Engine, plan: Plan) -> int:
@@ -153,7 +166,7 @@ class Runner:
             for _, rows in groupby(todo[self.limits.first :], key=lambda row: row.side):
                 if not self.stop.is_set() and not self._failed:  # the sides have an order
                     self._together(work, list(rows))
-        return self._settled(found(self.servers, self.state, number), paused=paused)
+        return self._settled(work, found(self.servers, self.state, number), paused=paused)
 
     def _canary(self, work: _Work, todo: Sequence[ShardRow]) -> bool:
         """The first tables, one after the other; whether the run pauses behind them."""
@@ -248,10 +261,12 @@ class Runner:
         work.notes.end(row, Stage.FAILED, why)
         return Stage.FAILED, why
 
-    def _settled(self, report: RunReport, *, paused: bool) -> RunReport:
+    def _settled(self, work: _Work, report: RunReport, *, paused: bool) -> RunReport:
         for error in self._broken:
             raise error
         number, goal = report.run.number, report.run.goal
+        if report.reached == len(report.rows) and self._came_back(work, report.rows):
+            report = found(self.servers, self.state, number)
         if report.reached == len(report.rows):
             with self.state.begin() as connection:
                 self.still_ours(connection)
@@ -270,6 +285,16 @@ class Runner:
         if failed:
             raise ServerError(f"{told}; {failed[0]}: {failed[0].detail}", hint=f"once that is mended, {way_out}")
         return RunReport(report.run, report.rows, paused=paused)
+
+    def _came_back(self, work: _Work, rows: Sequence[ShardRow]) -> bool:
+        """Whether a table is as before again, as where a server came back with less: it has to be altered once more."""
+        left = Seen.OLD if work.goal is Goal.NEW else Seen.NEW
+        for row in rows:
+            with self.servers.session(Side(row.side), row.server) as session:
+                seen, _ = look(session, work.logical, row)
+            if seen is left:
+                work.notes.end(row, Stage.FAILED, "it is as before again; did its server come back with less?")
+        return any(row.stage is Stage.FAILED for row in found(self.servers, self.state, work.notes.run).rows)
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,10 @@ from migrate.ddl.runner import Limits, Runner
 from migrate.ddl.servers import of_settings
 from migrate.ddl.shards import WhichSide, of_migration
 from migrate.ddl.statement import read
-from migrate.model.errors import ConfigError
+from migrate.model.errors import ConfigError, PreflightError
 from migrate.settings import parse
-from migrate.state import switch
+from migrate.state import cutover, switch
+from migrate.state.cutover import Direction, Outcome
 from migrate.state.ddl import Goal
 from migrate.state.switch import Side, Writes
 from sandbox.stack import Sandbox
@@ -74,6 +75,12 @@ def test_both_sides_are_altered_the_standby_side_first_and_what_the_streams_cann
         assert work.go(number, Goal.NEW).reached == 9
     assert laid.source_rows() == [(1, "a", None, 1)]
     assert all(rows == [] for rows in laid.target_rows("note").values())
+    name = laid.settings.name
     with laid.state().begin() as connection:
-        switch.put(connection, laid.settings.name, Side.TARGET, Writes.OPEN)
+        switch.put(connection, name, Side.TARGET, Writes.OPEN)
+        run = cutover.begin(connection, name, Direction.BACK)
+    with pytest.raises(PreflightError, match="is not ended"), runner.held(servers, laid.state()):
+        pass  # lost: the way to give writes back: the lease of it was taken for as long as the statements took
+    with laid.state().begin() as connection:
+        cutover.came_to(connection, name, run, Outcome.ABORTED)
     assert sides(plan(laid, "CREATE INDEX by_v ON t (v)")) == [Side.SOURCE] + [Side.TARGET] * 8

@@ -66,6 +66,17 @@ def test_a_table_that_somebody_altered_meanwhile_stops_the_run_by_its_name(made:
         made.go(Goal.OLD)
 
 
+def test_a_table_that_is_as_before_again_keeps_a_run_from_its_end(made: Shards) -> None:
+    """Lost: the statement at a server that came back with less: the run was finished by its journal."""
+    made.run(made.plan(), first=2)
+    (server, database_), *_ = made.places
+    server.execute("ALTER TABLE orders_1 DROP COLUMN note", database=database_)
+    with pytest.raises(ServerError, match=r"3 of 4 tables are new; .*orders_1: it is as before again"):
+        made.go()
+    assert made.go().reached == 4
+    assert made.columns() == NEW
+
+
 def test_a_table_that_somebody_altered_as_the_statement_does_counts_as_done(made: Shards) -> None:
     plan = made.plan()
     (server, database_), *_ = made.places
