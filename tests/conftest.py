@@ -69,6 +69,7 @@ _MORE = (
     ("test_standby_others.py", "requeue"),
     ("test_unique_key.py", "named"),
     ("test_clocks.py", "publisher-behind"),
+    ("test_application.py", "-application]"),  # as the demo's does
 )
 """Long variants, by file and a part of the name, that run with ALL=1 only."""
 _FIRST = tuple(

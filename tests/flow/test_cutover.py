@@ -358,42 +358,48 @@ def test_open_transactions_are_ended_and_named_and_a_freeze_that_is_too_long_giv
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("hangs", ["target", "state", "cutover"])
 def test_whatever_hangs_in_the_freeze_writes_are_given_back_in_time(
-    box: Sandbox, kafka: KafkaBroker, tmp_path: Path, hangs: str
+    box: Sandbox, kafka: KafkaBroker, tmp_path: Path
 ) -> None:
     more = MORE.replace("freeze_seconds: 60", "freeze_seconds: 5")  # seconds to come to its drain, on a busy machine
     with switched(box, kafka, tmp_path, more, lease=12) as one:  # seconds, longer than the state hangs
         flow, ask = one.flow, one.flow.migration.ask
         ask("verify")
-        held = tmp_path / "held"
-        command = launcher.command(flow.migration, "hold", "step:drain", 1, "cutover")
-        late = Child("hung cutover", tmp_path / "late.log", Path.cwd())
-        late.start(command, {**flow.migration.environment, "HELD_AT": str(held)})
-        wait(held.exists, "the cutover to come to its drain")
-        pids = {"target": box.targets[1].pid, "state": box.targets[0].pid, "cutover": late.pid}
-        with frozen(pids[hangs]) if hangs != "cutover" else nullcontext():
-            if hangs == "cutover":
-                os.kill(late.pid, signal.SIGSTOP)  # as by Ctrl-Z
-            held.unlink()
-            wait(one.source_writable, "writes to be given back, whatever hangs")
-            assert hangs == "cutover" or late.running or late.returncode == 7
-        assert late.wait(SLOW)
-        said = late.log.read_text("utf-8")
-        if hangs == "target":
-            # whichever of the two limits is met first
-            reasons = ("the freeze took longer than 5 s", "source 't1' at ")
-            assert (late.returncode, any(f"writes are given back: {one}" in said for one in reasons)) == (7, True), said
-        if hangs == "cutover":
-            assert (late.returncode, "it is killed" in said) == (-signal.SIGKILL, True), said
-        ended = "SELECT outcome FROM cutover ORDER BY run DESC LIMIT 1"
-        wait(lambda: flow.state_of(ended)[0][0] == "aborted", "the run to be over")
-        assert (one.side(), "source" in one.writable()) == ("source", True)
-        flow.drain()
-        flow.nobody_switches()
-        wait(lambda: one.stage()[1] == "migrate cutover --rehearse", "the stream and the reverse stream to go on")
+        for hangs in ("target", "state", "cutover"):
+            hung(one, hangs, box, tmp_path)
         text = flow.migration.config.read_text("utf-8")
         flow.migration.config.write_text(text.replace("freeze_seconds: 5", "freeze_seconds: 60"))  # nothing hangs now
         ask("cutover")
         assert (one.side(), one.writable()) == ("target", ["target"])
         assert flow.differences(box.source) == []
+
+
+def hung(one: Switched, hangs: str, box: Sandbox, tmp_path: Path) -> None:
+    """A cutover in whose drain a server, or it itself, hangs for longer than a freeze may take."""
+    flow = one.flow
+    held = tmp_path / f"held-{hangs}"
+    command = launcher.command(flow.migration, "hold", "step:drain", 1, "cutover")
+    late = Child(f"cutover, {hangs} hangs", tmp_path / f"late-{hangs}.log", Path.cwd())
+    late.start(command, {**flow.migration.environment, "HELD_AT": str(held)})
+    wait(held.exists, f"the cutover to come to its drain ({hangs} is to hang)")
+    pids = {"target": box.targets[1].pid, "state": box.targets[0].pid, "cutover": late.pid}
+    with frozen(pids[hangs]) if hangs != "cutover" else nullcontext():
+        if hangs == "cutover":
+            os.kill(late.pid, signal.SIGSTOP)  # as by Ctrl-Z
+        held.unlink()
+        wait(one.source_writable, f"writes to be given back while {hangs} hangs")
+        assert hangs == "cutover" or late.running or late.returncode == 7, hangs
+    assert late.wait(SLOW), hangs
+    said = late.log.read_text("utf-8")
+    if hangs == "target":
+        # whichever of the two limits is met first
+        reasons = ("the freeze took longer than 5 s", "source 't1' at ")
+        assert (late.returncode, any(f"writes are given back: {one}" in said for one in reasons)) == (7, True), said
+    if hangs == "cutover":
+        assert (late.returncode, "it is killed" in said) == (-signal.SIGKILL, True), said
+    ended = "SELECT outcome FROM cutover ORDER BY run DESC LIMIT 1"
+    wait(lambda: flow.state_of(ended)[0][0] == "aborted", f"the run to be over ({hangs} hung)")
+    assert (one.side(), "source" in one.writable()) == ("source", True), hangs
+    flow.drain()
+    flow.nobody_switches()
+    wait(lambda: one.stage()[1] == "migrate cutover --rehearse", "the stream and the reverse stream to go on")
