@@ -24,7 +24,7 @@ consume: {merge_interval_seconds: 1, idle_seconds: 1}
 commit: {idle_seconds: 1, cleanup_interval_seconds: 15, cleanup_age_seconds: 30}
 delay: {tiers_seconds: [3, 6]}
 lease: {seconds: 4}
-cutover: {stop: application, acknowledge_seconds: 30, freeze_seconds: 60, cascades: unused}
+cutover: {stop: application, acknowledge_seconds: 30, freeze_seconds: 60, max_lag_seconds: 60, cascades: unused}
 verify: {recheck_seconds: 1, rechecks: 4}
 """
 

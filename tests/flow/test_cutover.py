@@ -27,7 +27,7 @@ from tests.helpers import unique
 READ_ONLY = 1290
 MORE = (
     "verify: {rechecks: 5, recheck_seconds: 0.5, chunk_rows: 2000, master: 'local[2]'}\n"
-    "cutover: {stop: read_only, wait_seconds: 1, freeze_seconds: 60}\n"
+    "cutover: {stop: read_only, wait_seconds: 1, freeze_seconds: 60, max_lag_seconds: 60}\n"
 )
 
 
@@ -199,7 +199,7 @@ def test_a_consumer_that_gathers_for_long_is_hurried_and_no_lag(
         flow.migration.ask("verify")
         text = flow.migration.config.read_text("utf-8")
         slow = text.replace("merge_interval_seconds: 0.3", "merge_interval_seconds: 60")
-        flow.migration.config.write_text(slow.replace("freeze_seconds: 60", "freeze_seconds: 60, max_lag_seconds: 2"))
+        flow.migration.config.write_text(slow.replace("max_lag_seconds: 60", "max_lag_seconds: 2"))
         for label, way in (("consume", ()), ("back-consume", ("--reverse",))):
             flow.children(label)[0].stop(SLOW)
             flow.child(f"slow-{label}", *way, "consume")
@@ -230,7 +230,7 @@ def refused_behind(one: Switched) -> None:
     """Above the limit of the lag nothing is begun."""
     flow = one.flow
     text = flow.migration.config.read_text("utf-8")
-    flow.migration.config.write_text(text.replace("freeze_seconds: 60", "freeze_seconds: 60, max_lag_seconds: 1"))
+    flow.migration.config.write_text(text.replace("max_lag_seconds: 60", "max_lag_seconds: 1"))
     before = flow.migration.ask("switch")["switch"]
     with frozen(flow.children("consume")[0].pid):
         one.write_at_source("UPDATE orders SET value = value + 1 WHERE id = 30")

@@ -26,7 +26,7 @@ CONFIG = """\
 name: {name}
 {servers}copy: {{master: 'local[1]'}}
 verify: {{rechecks: 5, recheck_seconds: 0.5, master: 'local[1]'}}
-cutover: {{stop: read_only, wait_seconds: 1, freeze_seconds: 60}}
+cutover: {{stop: read_only, wait_seconds: 1, freeze_seconds: 60, max_lag_seconds: 60}}
 kafka: {{bootstrap: '{bootstrap}', partitions: 2}}
 databases: {{one: {{target: target1, database: {name}_1}}, two: {{target: target1, database: {name}_2}}}}
 publish: {{flush_seconds: 0.2, heartbeat_seconds: 0.5}}

@@ -82,7 +82,7 @@ def test_rows_that_move_while_they_are_copied_and_a_publisher_dies_end_where_the
 def test_sharded_sources_are_left_entered_again_and_left_again_with_every_row_where_it_belongs(
     box: Sandbox, kafka: KafkaBroker, tmp_path: Path
 ) -> None:
-    more = "cutover: {stop: read_only, wait_seconds: 0.5, freeze_seconds: 20, max_lag_seconds: 30}\n"
+    more = "cutover: {stop: read_only, wait_seconds: 0.5, freeze_seconds: 60, max_lag_seconds: 60}\n"
     with closing(Grouped(box, kafka, tmp_path, unique("homeback"), more, home=True)) as group:
         group.migration.config.write_text(group.migration.config.read_text().replace("{seconds: 2}", "{seconds: 8}"))
         for source in (0, 1):

@@ -29,7 +29,7 @@ pytestmark = pytest.mark.long
 MORE = (
     "verify: {rechecks: 5, recheck_seconds: 0.5, chunk_rows: 2000, master: 'local[2]'}\n"
     "copy: {master: 'local[2]'}\n"
-    "cutover: {stop: read_only, wait_seconds: 1, freeze_seconds: 60}\n"
+    "cutover: {stop: read_only, wait_seconds: 1, freeze_seconds: 60, max_lag_seconds: 60}\n"
 )
 ROWS = 1000
 PROCESSES = ("migrate publish --source main", "migrate consume", "migrate commit", "migrate requeue", "migrate check")

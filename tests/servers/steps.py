@@ -32,7 +32,7 @@ from tests.types.ways import SESSION, Ways, Wide, streamed, wide_tables
 MORE = (
     "verify: {rechecks: 5, recheck_seconds: 0.5, chunk_rows: 200, master: 'local[2]'}\n"
     "copy: {chunk_rows: 200, master: 'local[2]'}\n"
-    "cutover: {stop: read_only, wait_seconds: 1, freeze_seconds: 20}\n"
+    "cutover: {stop: read_only, wait_seconds: 1, freeze_seconds: 60, max_lag_seconds: 60}\n"
 )
 COLUMNS = (
     ", price DOUBLE NULL, amount DECIMAL(20,4) NULL, note VARCHAR(50) CHARACTER SET utf8mb4 NULL,"
