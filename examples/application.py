@@ -108,6 +108,7 @@ class Switch:
             "closed",
         )  # version, side, writes; nothing before the first look
         self._open: Counter[int] = Counter()  # pieces of work under way, by the version they began under
+        self._seen: object = None  # when the row was written last, as it says
         self._told = ""  # why the switch could not be read, when last it could not
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._follow, name="switch", daemon=True)
@@ -141,7 +142,9 @@ class Switch:
             except pymysql.MySQLError as error:
                 self._tell(str(error))
         with suppress(pymysql.MySQLError), closing(self._state.connect(self._database)) as connection:
-            self._do(connection, "DELETE FROM application WHERE migration = %s AND instance = %s", self._me)
+            # Not the row of a process that has taken the name meanwhile: as it was written here last.
+            values = (*self._me, self._seen)
+            self._do(connection, "DELETE FROM application WHERE migration = %s AND instance = %s AND seen = %s", values)
 
     def _look(self, connection: Any, said: tuple[int, float]) -> tuple[int, float]:
         """said: the version that was acknowledged last, and when."""
@@ -169,11 +172,12 @@ class Switch:
 
     def _acknowledge(self, connection: Any, version: int) -> tuple[int, float]:
         """Which version, and when."""
+        ((self._seen,),) = self._do(connection, "SELECT NOW(6)", ())
         self._do(
             connection,
-            "INSERT INTO application (migration, instance, version) VALUES (%s, %s, %s)"
-            " ON DUPLICATE KEY UPDATE version = VALUES(version), seen = NOW(6)",
-            (*self._me, version),
+            "INSERT INTO application (migration, instance, version, seen) VALUES (%s, %s, %s, %s)"
+            " ON DUPLICATE KEY UPDATE version = VALUES(version), seen = VALUES(seen)",
+            (*self._me, version, self._seen),
         )
         return version, time.monotonic()
 
