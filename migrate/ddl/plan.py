@@ -239,12 +239,26 @@ def _of_the_migration(plan: Plan) -> Iterator[Problem]:
     if plan.wanted.policy == "stop":
         yield Problem(
             "the publisher stops at this statement at the source (`ddl: stop`)",
-            "set `ddl: ignore` for the table and restart `migrate run`, or --side targets (docs/ddl.md)",
+            "set `ddl: ignore` for the table and restart `migrate run` (docs/ddl.md)",
         )
-    if plan.loses and len({one.shard.side for one in plan.shards}) > 1:
+    if len({one.shard.side for one in plan.shards}) > 1:
+        yield from _of_messages_on_their_way(plan)
+
+
+def _of_messages_on_their_way(plan: Plan) -> Iterator[Problem]:
+    """Of a statement over both sides, the standby side first: what messages name that are not applied yet."""
+    active = plan.wanted.shards[-1].side
+    order = f"--side {active}s, then `migrate drain`, then --side {active.other}s"
+    if plan.loses:
         yield Problem(
-            "a statement that loses data is run at one side after the other, with `migrate drain` between",
-            "--side sources, then `migrate drain`, then --side targets",
+            "a statement that loses data is run at one side after the other, with `migrate drain` between", order
+        )
+    if plan.logical.renamed:
+        named = ", ".join(sorted(plan.logical.renamed.values()))
+        yield Problem(
+            f"messages that name column {named} would find tables without it: a renamed column is run at one"
+            " side after the other, without writers",
+            f"stop the writers, `migrate drain`, {order}, start the writers",
         )
 
 

@@ -161,11 +161,16 @@ class Runner:
         work = _Work(read(report.run.statement), goal, Allowance.of(report.run.allowed), notes)
         todo = [row for row in report.rows if row.stage is not _REACHED[goal]]
         todo = todo if goal is Goal.NEW else todo[::-1]
+        behind = _behind_drain(report.run, todo) if goal is Goal.OLD else []
+        todo = [row for row in todo if row not in behind]
         paused = self._canary(work, todo)
         if not paused:
             for _, rows in groupby(todo[self.limits.first :], key=lambda row: row.side):
                 if not self.stop.is_set() and not self._failed:  # the sides have an order
                     self._together(work, list(rows))
+        if behind and not paused and not self._failed and not self.stop.is_set():
+            self.say("run `migrate drain`, then `migrate ddl resume`: messages may name what the other side loses next")
+            paused = True
         return self._settled(work, found(self.servers, self.state, number), paused=paused)
 
     def _canary(self, work: _Work, todo: Sequence[ShardRow]) -> bool:
@@ -295,6 +300,14 @@ class Runner:
             if seen is left:
                 work.notes.end(row, Stage.FAILED, "it is as before again; did its server come back with less?")
         return any(row.stage is Stage.FAILED for row in found(self.servers, self.state, work.notes.run).rows)
+
+
+def _behind_drain(run: DdlRun, todo: Sequence[ShardRow]) -> list[ShardRow]:
+    """Of an undo that loses values, the tables of the standby side while the active side, the first one, has any left:
+    a message that names what is gone would stop its partition there.
+    """
+    altered = [row.side for row in todo if row.stage is not Stage.WAITING]
+    return [row for row in todo if row.side != altered[0]] if run.undo_loses and len({*altered}) > 1 else []
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import pytest
 from migrate.ddl import runner
 from migrate.ddl.levels import Algorithm, Allowance, Lock
 from migrate.ddl.plan import Plan, planned
-from migrate.ddl.runner import Limits, Runner
+from migrate.ddl.runner import Limits, Runner, RunReport
 from migrate.ddl.servers import of_settings
 from migrate.ddl.shards import WhichSide, of_migration
 from migrate.ddl.statement import read
@@ -64,6 +64,9 @@ def test_both_sides_are_altered_the_standby_side_first_and_what_the_streams_cann
             )  # lost: the migration, or the way back
     assert order in told(plan(laid, "CREATE UNIQUE INDEX u ON t (v)"))
     assert "in no log" in told(plan(laid, "ALTER TABLE t DROP PARTITION p0", policy="ignore", loss=True))
+    rename = "ALTER TABLE t RENAME COLUMN w TO x"  # lost: partitions stood still at messages that name w
+    assert "messages that name column w" in told(plan(laid, rename, policy="ignore"))
+    assert told(plan(laid, rename, WhichSide.TARGETS, "ignore")) == ""
     with pytest.raises(ConfigError, match="no table 'other'"):
         plan(laid, "ALTER TABLE other ADD COLUMN n INT")
     found = plan(laid, add.replace("TABLE t", f"TABLE {laid.source}.t"), policy="ignore")
@@ -84,3 +87,32 @@ def test_both_sides_are_altered_the_standby_side_first_and_what_the_streams_cann
     with laid.state().begin() as connection:
         cutover.came_to(connection, name, run, Outcome.ABORTED)
     assert sides(plan(laid, "CREATE INDEX by_v ON t (v)")) == [Side.SOURCE] + [Side.TARGET] * 8
+    after_switch = plan(laid, "ALTER TABLE t DROP COLUMN w", policy="ignore", loss=True)
+    assert [one.hint.split(",")[0] for one in after_switch.problems] == ["--side targets"]  # the active side first
+
+
+@pytest.mark.long
+def test_an_undo_that_loses_values_stops_between_the_sides(box: Sandbox, tmp_path: Path) -> None:
+    """Lost: each partition with a message that names the column: it came to targets without it. The undo dropped the
+    column at both sides without a drain between.
+    """
+    laid = lay(box, tmp_path, CREATE, spread("id", "t"), fill=["INSERT INTO {t} VALUES (1, 'a', NULL)"])
+    servers, said = of_settings(laid.settings), list[str]()
+    found = plan(laid, "ALTER TABLE t ADD COLUMN note INT NOT NULL DEFAULT 1", policy="ignore")
+    with runner.held(servers, laid.state()) as lease:
+        number = runner.begin(servers, laid.state(), found)
+
+        def go(goal: Goal) -> RunReport:
+            limits = Limits(threads=0)
+            return Runner(servers, laid.state(), lease.still_ours, limits, lambda _row: None, said.append).go(
+                number, goal
+            )
+
+        assert go(Goal.NEW).reached == 9
+        half = go(Goal.OLD)
+        assert (half.paused, half.reached) == (True, 1)
+        assert "`migrate drain`" in said[-1]
+        assert laid.source_rows() == [(1, "a", None)]
+        assert all(rows == [] for rows in laid.target_rows("note").values())  # the targets have the column still
+        whole = go(Goal.OLD)
+    assert (whole.paused, whole.reached) == (False, 9)
