@@ -160,7 +160,7 @@ class TransactionReader:
         leaves what it had written there (MDEV-6608). The next file begins with the time of a start then."""
         if not int.from_bytes(event.body[_CREATED], "little"):
             raise StopError(_BROKEN_OFF, code=Code.LOG)
-        if not self._sink.rolled_back(""):
+        if self._open is not None and self._open.has_rows and not self._sink.rolled_back(""):
             raise StopError(_TAKEN_BACK, hint=savepoints.HINT, code=Code.LOG)
         log.warning("the server died while it logged a transaction, which it rolled back", source=self._source)
         self._open, self._broken_off = None, False
@@ -188,7 +188,7 @@ class TransactionReader:
             )
         if event.end > end:
             self._progress.end = event.end
-            if self._open is None and event.type in _NOTHING_TO_US:
+            if self._open is None and event.type in _NOTHING_TO_US and not self._broken_off:
                 self._is_over = not self._sink.boundary(self._progress.file, event.end, 0, None)
 
     def _rotate(self, event: Event) -> None:
@@ -196,7 +196,7 @@ class TransactionReader:
         pos = int.from_bytes(event.body[:8], "little")
         if name == file and (event.flags & binlog.FLAG_ARTIFICIAL or event.timestamp == 0):
             return  # the server says which file it sends
-        self._broken_off = self._open is not None and self._open.has_rows
+        self._broken_off = event.size == binlog.TORN or (self._open is not None and self._open.has_rows)
         if self._broken_off and not (self._mariadb and event.flags & binlog.FLAG_ARTIFICIAL):
             raise StopError(_BROKEN_OFF, code=Code.LOG)
         if file_number(name) <= self._progress.number:

@@ -99,7 +99,7 @@ def test_a_transaction_that_a_server_died_in_is_taken_back_where_the_next_file_i
     name, number = start.file.rsplit(".", 1)
     following = f"{name}.{int(number) + 1:06}"
     body = (4).to_bytes(8, "little") + following.encode()
-    rotate = Event(0, binlog.ROTATE, 0, 0, 0, binlog.FLAG_ARTIFICIAL, body)
+    rotate = Event(0, binlog.ROTATE, 0, 44, 0, binlog.FLAG_ARTIFICIAL, body)
     created = (1_700_000_000 if started else 0).to_bytes(4, "little")
     described = Event(1_700_000_000, binlog.FORMAT_DESCRIPTION, 1, 252, 256, 0, b"\0" * 52 + created + b"\0" * 100)
     torn = [*events[: events.index(commit)], rotate, described]
@@ -114,6 +114,29 @@ def test_a_transaction_that_a_server_died_in_is_taken_back_where_the_next_file_i
         log.reader(start, seen).follow([*torn, *events[place(events, *_OPENS, last=True) :]])
         assert seen.keys == ["2"]
         assert seen.boundaries[0] == (following, 256), "none before the next file is known to be a start's"
+
+
+@pytest.mark.parametrize("started", [True, False])
+def test_what_a_torn_file_may_have_had_is_missed_only_where_the_next_one_is_a_starts(
+    log: Log, two: tuple[BinlogPosition, list[Event]], *, started: bool
+) -> None:
+    """Lost: what stood behind a damaged event, between transactions, in a file that the server had ended itself."""
+    start, events = two
+    name, number = start.file.rsplit(".", 1)
+    following = f"{name}.{int(number) + 1:06}"
+    body = (4).to_bytes(8, "little") + following.encode()
+    rotate = Event(0, binlog.ROTATE, 0, binlog.TORN, 0, binlog.FLAG_ARTIFICIAL, body)
+    created = (1_700_000_000 if started else 0).to_bytes(4, "little")
+    described = Event(1_700_000_000, binlog.FORMAT_DESCRIPTION, 1, 252, 256, 0, b"\0" * 52 + created + b"\0" * 100)
+    torn = [*events[: place(events, binlog.XID) + 1], rotate, described]
+    seen = Collected()
+    if log.server.flavour == "mariadb" and started:
+        log.reader(start, seen).follow(torn)
+        assert (seen.keys, seen.boundaries[-1]) == (["1"], (following, 256))
+    else:
+        with pytest.raises(StopError, match="the file ends inside a transaction"):
+            log.reader(start, seen).follow(torn)
+        assert seen.boundaries[-1][0] == start.file
 
 
 def test_a_transaction_inside_another_one_stops(log: Log, two: tuple[BinlogPosition, list[Event]]) -> None:
