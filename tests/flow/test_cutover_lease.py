@@ -49,7 +49,10 @@ def test_a_run_that_another_one_ended_meanwhile_leaves_writes_open(
             assert flow.state_of("SELECT COUNT(*) FROM cutover WHERE finished IS NULL")[0][0] == 0
             assert one.stage()[1] == "migrate cutover --rehearse"
         left = '["SET GLOBAL read_only = 0"]'  # as of a server that was gone, and came back
-        flow.state(f"INSERT INTO write_block VALUES ('{flow.name}', 'source', 'main', 'read_only', '{left}')")
+        flow.state(
+            "INSERT INTO write_block (migration, side, server, method, ending)"
+            f" VALUES ('{flow.name}', 'source', 'main', 'read_only', '{left}')"
+        )
         box.source.execute("SET GLOBAL read_only = 1")
         assert one.stage()[1] == "migrate cutover --abort"
         (told,) = flow.migration.ask("status")["holds_back"]
