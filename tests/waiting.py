@@ -4,9 +4,10 @@ machine, or from a limit of the product; never from seconds that seem enough."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import TypeVar
+
+from sandbox.polling import polled
 
 T = TypeVar("T")
 SLOW = 240.0
@@ -15,11 +16,6 @@ SLOW = 240.0
 
 def until(condition: Callable[[], T], what: str = "it", seconds: float = SLOW) -> T:
     """What the condition gives as soon as that is true. Raises AssertionError when it is not in time."""
-    ends = time.monotonic() + seconds
-    while True:
-        asked = time.monotonic()
-        if found := condition():
-            return found
-        answered = time.monotonic()
-        assert answered < ends, f"waited {seconds:.0f} s for {what} in vain"
-        time.sleep(min(max(0.02, answered - asked), 1.0))  # what is waited for needs the processors, too
+    found = polled(condition, seconds, 0.02)
+    assert found, f"waited {seconds:.0f} s for {what} in vain"
+    return found

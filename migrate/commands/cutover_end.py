@@ -95,7 +95,7 @@ class CutoverEnd:
         why = error.message if isinstance(error, MigrateError) else type(error).__name__
         for server in context.servers:
             server.close()
-        if not switching and context.alone is not None and context.alone.surely:
+        if not switching and context.alone is not None and context.alone.unexpired:
             context.blocks.lift()  # first of all, and without the state, which may be what hangs
         self._journal.write_failed()
         took = self.give_back(self._report.run, why)

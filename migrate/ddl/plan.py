@@ -5,7 +5,7 @@ Nothing is changed but in the database of the trial, which is gone afterwards.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 
@@ -183,14 +183,10 @@ def _judged(plan: Plan) -> Iterator[Problem]:
 
 def _refused(plan: Plan) -> Iterator[Problem]:
     """What the servers said of the statement, once each."""
-    told: dict[str, list[Shard]] = {}
-    for one in plan.shards:
-        if one.trial.refused:
-            told.setdefault(one.trial.refused, []).append(one.shard)
-    for said, shards in told.items():
-        more = f" and {len(shards) - 1} more" if len(shards) > 1 else ""
+    for said, shards in _by_text(plan.shards, lambda trial: trial.refused).items():
         yield Problem(
-            f"a scratch table as {shards[0]}{more} refuses the statement: {said}", "correct what the server names"
+            f"a scratch table as {shards[0]}{_more(shards)} refuses the statement: {said}",
+            "correct what the server names",
         )
 
 
@@ -224,7 +220,7 @@ def _of_the_migration(plan: Plan) -> Iterator[Problem]:
             f"column {name} says where a row belongs, or is in the key",
             "a table with another key or sharding column is a new migration",
         )
-    for why, shards in _by_reason(plan.shards).items():
+    for why, shards in _by_text(plan.shards, lambda trial: trial.reorders).items():
         yield Problem(
             f"{shards[0]}{_more(shards)}: {why}; a stream would stop at the statement for good",
             "a table with another key, or other unique keys, is a new migration; or finish this one first",
@@ -262,12 +258,12 @@ def _of_messages_on_their_way(plan: Plan) -> Iterator[Problem]:
         )
 
 
-def _by_reason(shards: Iterable[ShardPlan]) -> dict[str, list[Shard]]:
-    """Shard tables by why the changes of their rows would no longer come in order."""
+def _by_text(shards: Iterable[ShardPlan], said: Callable[[Trial], str]) -> dict[str, list[Shard]]:
+    """Shard tables by what their trials say; those that say nothing are left out."""
     told: dict[str, list[Shard]] = {}
     for one in shards:
-        if one.trial.reorders:
-            told.setdefault(one.trial.reorders, []).append(one.shard)
+        if text := said(one.trial):
+            told.setdefault(text, []).append(one.shard)
     return told
 
 

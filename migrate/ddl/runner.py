@@ -293,13 +293,13 @@ class Runner:
 
     def _came_back(self, work: _Work, rows: Sequence[ShardRow]) -> bool:
         """Whether a table is as before again, as where a server came back with less: it has to be altered once more."""
-        left = Seen.OLD if work.goal is Goal.NEW else Seen.NEW
-        for row in rows:
-            with self.servers.session(Side(row.side), row.server) as session:
-                seen, _ = look(session, work.logical, row)
-            if seen is left:
-                work.notes.end(row, Stage.FAILED, "it is as before again; did its server come back with less?")
-        return any(row.stage is Stage.FAILED for row in found(self.servers, self.state, work.notes.run).rows)
+        left, back = Seen.OLD if work.goal is Goal.NEW else Seen.NEW, list[ShardRow]()
+        for (side, server), some in groupby(rows, key=lambda row: (row.side, row.server)):
+            with self.servers.session(Side(side), server) as session:
+                back += [row for row in some if look(session, work.logical, row)[0] is left]
+        for row in back:
+            work.notes.end(row, Stage.FAILED, "it is as before again; did its server come back with less?")
+        return bool(back)
 
 
 def _behind_drain(run: DdlRun, todo: Sequence[ShardRow]) -> list[ShardRow]:

@@ -26,7 +26,7 @@ class SwitchLease:
         self.leases.still_ours(connection, self.held)
 
     @property
-    def surely(self) -> bool:
+    def unexpired(self) -> bool:
         """Whether nobody else can have it, by this machine's clock alone."""
         try:
             self.leases.check(self.held.name)

@@ -113,9 +113,8 @@ def topic_ends(
     """
     with state.connect() as connection:
         known = migrations.get(connection, settings.name)
-        had = acknowledged.highest(
-            connection, settings.name, {*sources, REQUEUE}
-        )  # before the broker is asked, which has no less
+        # Before the broker is asked, which has no less.
+        had = acknowledged.highest(connection, settings.name, {*sources, REQUEUE})
     ends: dict[Partition, int] = {}
     with closing(PartitionReader(settings.kafka, f"{settings.group}.check")) as reader:
         for partition in known.partitions:

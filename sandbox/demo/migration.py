@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Any
 
 from sandbox import snippet
 from sandbox.errors import SandboxError
+from sandbox.polling import polled
 from sandbox.process import Child
 from sandbox.stack import Sandbox
 from sandbox.state import private_file
@@ -101,16 +101,7 @@ class Migration:
 
     @staticmethod
     def wait(condition: Callable[[], Any], seconds: float, what: str) -> Any:
-        """Poll until the condition gives something true. Raises SandboxError when it does not in time.
-
-        Between two looks it waits as long as one takes: what is waited for needs the processors, too.
-        """
-        deadline = time.monotonic() + seconds
-        while True:
-            asked = time.monotonic()
-            if found := condition():
-                return found
-            answered = time.monotonic()
-            if answered > deadline:
-                raise SandboxError(f"waited {seconds:.0f} s for {what} in vain")
-            time.sleep(min(max(0.1, answered - asked), 1.0))
+        """Poll until the condition gives something true. Raises SandboxError when it does not in time."""
+        if not (found := polled(condition, seconds, 0.1)):
+            raise SandboxError(f"waited {seconds:.0f} s for {what} in vain")
+        return found

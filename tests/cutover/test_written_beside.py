@@ -18,9 +18,8 @@ from sandbox import galera
 from sandbox.database import DatabaseServer
 from sandbox.ports import HOST, free_port
 from sandbox.settings import Flavour
-from tests.forked import Migration
 from tests.helpers import address, server_of
-from tests.waiting import SLOW
+from tests.waiting import until
 
 GROUP = "0b9d2e9c-9f1b-4a55-8f0e-0d6f8a6f1c11"
 RECOVERY = "joins-the-group-7"
@@ -83,7 +82,7 @@ def test_a_cutover_is_refused_while_another_member_of_the_group_may_be_written(r
         assert beside(source) == "", "it is alone"
         joined(other, first=False)
         where = f"{HOST}:{other.port}"
-        Migration.wait(lambda: beside(source) == where, SLOW, "the other one to join")
+        until(lambda: beside(source) == where, "the other one to join")
         source.execute("CREATE USER few@'%' IDENTIFIED BY 'sees-nothing-of-it-7'")
         assert beside(source, user="few", password="sees-nothing-of-it-7") in (
             where,
@@ -93,7 +92,7 @@ def test_a_cutover_is_refused_while_another_member_of_the_group_may_be_written(r
             with pytest.raises(PreflightError, match=f"applications may write at {where} as well as at"):
                 whole_logs.refuse_replicas([left])
             source.execute("SELECT group_replication_switch_to_single_primary_mode(@@server_uuid)")
-            Migration.wait(lambda: not beside(source), SLOW, "the other one to be no primary")
+            until(lambda: not beside(source), "the other one to be no primary")
             whole_logs.refuse_replicas([left])
             assert beside(other) == f"{HOST}:{source.port}", "a secondary is written through its primary"
 
@@ -110,5 +109,5 @@ def test_a_cutover_is_refused_while_its_galera_cluster_has_another_node(run_root
             with pytest.raises(PreflightError, match="applications may write at 1 more node of its Galera cluster"):
                 whole_logs.refuse_replicas([left])
             other.stop()
-            Migration.wait(lambda: not beside(source), SLOW, "the cluster to know that it left")
+            until(lambda: not beside(source), "the cluster to know that it left")
             whole_logs.refuse_replicas([left])

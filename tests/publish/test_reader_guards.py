@@ -89,6 +89,17 @@ def test_a_file_that_ends_inside_a_transaction_stops(log: Log, two: tuple[Binlog
     stopped(log, start, [*events[: events.index(commit)], rotate], rotate, "the file ends inside a transaction")
 
 
+def next_file(start: BinlogPosition, size: int, *, started: bool) -> tuple[str, Event, Event]:
+    """The name of the next file, and its first events; size: of the ROTATE. started: whether it is that of a start."""
+    name, number = start.file.rsplit(".", 1)
+    following = f"{name}.{int(number) + 1:06}"
+    body = (4).to_bytes(8, "little") + following.encode()
+    rotate = Event(0, binlog.ROTATE, 0, size, 0, binlog.FLAG_ARTIFICIAL, body)
+    created = (1_700_000_000 if started else 0).to_bytes(4, "little")
+    described = Event(1_700_000_000, binlog.FORMAT_DESCRIPTION, 1, 252, 256, 0, b"\0" * 52 + created + b"\0" * 100)
+    return following, rotate, described
+
+
 @pytest.mark.parametrize("started", [True, False])
 def test_a_transaction_that_a_server_died_in_is_taken_back_where_the_next_file_is_a_starts(
     log: Log, two: tuple[BinlogPosition, list[Event]], *, started: bool
@@ -96,12 +107,7 @@ def test_a_transaction_that_a_server_died_in_is_taken_back_where_the_next_file_i
     """Lost: the migration: the publisher stopped for good. MySQL cuts such a transaction off itself."""
     start, events = two
     commit = events[place(events, binlog.XID)]
-    name, number = start.file.rsplit(".", 1)
-    following = f"{name}.{int(number) + 1:06}"
-    body = (4).to_bytes(8, "little") + following.encode()
-    rotate = Event(0, binlog.ROTATE, 0, 44, 0, binlog.FLAG_ARTIFICIAL, body)
-    created = (1_700_000_000 if started else 0).to_bytes(4, "little")
-    described = Event(1_700_000_000, binlog.FORMAT_DESCRIPTION, 1, 252, 256, 0, b"\0" * 52 + created + b"\0" * 100)
+    following, rotate, described = next_file(start, 44, started=started)
     torn = [*events[: events.index(commit)], rotate, described]
     if log.server.flavour == "mysql":
         stopped(log, start, torn, rotate, "the file ends inside a transaction")
@@ -122,12 +128,7 @@ def test_what_a_torn_file_may_have_had_is_missed_only_where_the_next_one_is_a_st
 ) -> None:
     """Lost: what stood behind a damaged event, between transactions, in a file that the server had ended itself."""
     start, events = two
-    name, number = start.file.rsplit(".", 1)
-    following = f"{name}.{int(number) + 1:06}"
-    body = (4).to_bytes(8, "little") + following.encode()
-    rotate = Event(0, binlog.ROTATE, 0, binlog.TORN, 0, binlog.FLAG_ARTIFICIAL, body)
-    created = (1_700_000_000 if started else 0).to_bytes(4, "little")
-    described = Event(1_700_000_000, binlog.FORMAT_DESCRIPTION, 1, 252, 256, 0, b"\0" * 52 + created + b"\0" * 100)
+    following, rotate, described = next_file(start, binlog.TORN, started=started)
     torn = [*events[: place(events, binlog.XID) + 1], rotate, described]
     seen = Collected()
     if log.server.flavour == "mariadb" and started:

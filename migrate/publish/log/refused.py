@@ -62,15 +62,22 @@ def file_behind_torn(source: Source, name: str, file: str, position: int) -> str
             if connection.flavour != "mariadb":
                 return ""  # MySQL cuts such a transaction off at its start
             files = [str(row[0]) for row in connection.query("SHOW BINARY LOGS")]
-            if file not in files[:-1]:
+            if file not in files[:-1] or _shows(connection, file, position):
                 return ""
-            try:
-                connection.query(f"SHOW BINLOG EVENTS IN %s FROM {position:d} LIMIT 1", (file,))
-            except pymysql.MySQLError as error:
-                return files[files.index(file) + 1] if number(error) == _SHOWS_NOT else ""
-            return ""
+            return files[files.index(file) + 1]
     except (pymysql.MySQLError, OSError, MigrateError):
         return ""
+
+
+def _shows(connection: Connection, file: str, position: int) -> bool:
+    """Whether the server can read the event there. Raises the driver's error for what says nothing of that."""
+    try:
+        connection.query(f"SHOW BINLOG EVENTS IN %s FROM {position:d} LIMIT 1", (file,))
+    except pymysql.MySQLError as error:
+        if number(error) != _SHOWS_NOT:
+            raise
+        return False
+    return True
 
 
 def _by_gtid(connection: Connection, session: int, gtids: str) -> Why:
