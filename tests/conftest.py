@@ -7,6 +7,7 @@ Tests share them, so each uses databases and topics of its own.
 """
 
 import os
+import signal
 import time
 import zlib
 from collections.abc import Generator, Iterator
@@ -137,6 +138,11 @@ settings.register_profile("suite", derandomize=True, deadline=None)
 settings.register_profile("fuzz", deadline=None, print_blob=True)
 settings.load_profile("fuzz" if os.environ.get("FUZZ") else "suite")
 FLAVOURS = [Flavour(name) for name in os.environ.get("FLAVOURS", "mariadb,mysql").split(",")]
+
+
+def pytest_configure() -> None:
+    # A run in the background of a shell ignores Ctrl-C, and so would the processes that are to be ended by it here.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -70,10 +70,15 @@ def _shown(settings: Settings, asked: Any, *, watch: bool, as_json: bool) -> Ver
         now = snapshot_reading.read(settings, state, whoever_answers=True)
         stands = None if asked.reverse else standing(settings, state, now)
     if as_json:
-        print_json({**(_about(stands) if stands else {}), **now.as_dict()})
+        print_json(as_document(now, stands))
     else:
         out.print(page(now, stands, asked.meant))
     return verdict(stands.held if stands else blockers.of_stream(settings, now))
+
+
+def as_document(now: Snapshot, stands: StageStatus | None) -> dict[str, Any]:
+    """What `--json` prints. stands: None for a reverse stream."""
+    return {**(_about(stands) if stands else {}), **now.as_dict()}
 
 
 def _about(stands: StageStatus) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from migrate.state.chunks import ChunkState
 from sandbox.stack import Sandbox
 from tests.copy.setup import Laid, lay, spread
 from tests.jobs.test_full_copy import CREATE, numbers, raw_rows
+from tests.waiting import until as wait
 
 
 def go_back(laid: Laid) -> None:
@@ -55,30 +57,31 @@ def test_a_copy_begins_no_chunk_during_a_replay_and_goes_on_after_it(box: Sandbo
     few = {"copy": {"chunk_rows": 20, "chunks_at_once": 1, "master": "local[2]"}}
     laid = lay(box, tmp_path, CREATE, spread("id", "t"), fill=numbers(200), extra=few)
     begun: list[int] = []
-    looked = threading.Event()
 
-    def look_while_it_waits() -> None:
-        if not looked.wait(3):  # three polls: it must begin nothing meanwhile
+    with capture_logs() as logs:
+
+        def said() -> list[str]:
+            return [entry["event"] for entry in logs if "replay" in entry["event"]]
+
+        def look_while_it_waits() -> None:
+            wait(said, "the copy to wait")
+            time.sleep(2)  # two polls: it must begin nothing meanwhile
             begun.append(len(states(laid)))
             come_forward(laid)
 
-    def go_back_once(_step: CopyProgress) -> None:
-        if not begun:
-            go_back(laid)
-            begun.append(len(states(laid)))
-            threading.Thread(target=look_while_it_waits, daemon=True).start()
+        def go_back_once(_step: CopyProgress) -> None:
+            if not begun:
+                go_back(laid)
+                begun.append(len(states(laid)))
+                threading.Thread(target=look_while_it_waits, daemon=True).start()
 
-    with capture_logs() as logs:
         result = full_copy.run(laid.settings, progress=go_back_once)
     assert begun[0] == begun[1] < 10, "a chunk was begun during the replay"
     assert result.rows_read == 200
     assert set(states(laid)) == {ChunkState.DONE}
     here, there = raw_rows(laid)
     assert here == there
-    assert [entry["event"] for entry in logs if "replay" in entry["event"]] == [
-        "the copy waits for a replay",
-        "the replay is over, the copy goes on",
-    ]
+    assert said() == ["the copy waits for a replay", "the replay is over, the copy goes on"]
     assert verify.run(laid.settings).clean
     go_back(laid)
     with pytest.raises(PreflightError, match="nothing is certified: source 'main' is being replayed up to"):

@@ -33,9 +33,9 @@ from tests.copy.setup import Laid, lay, spread
 from tests.jobs.commands import config_of, ended, held, run, started
 from tests.waiting import until as wait
 
-ROWS = 600
+ROWS, MANY = 120, 240
 CREATE = "CREATE TABLE {t} (id BIGINT PRIMARY KEY, v VARCHAR(50))"
-NUMBERS = f"WITH RECURSIVE seq (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM seq WHERE n < {ROWS}) SELECT n FROM seq"
+NUMBERS = "WITH RECURSIVE seq (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM seq WHERE n < {rows}) SELECT n FROM seq"
 FILL = f"INSERT INTO {{t}} SELECT n, CONCAT('v', n) FROM ({NUMBERS}) AS numbers"
 LOCKED = "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE STATE LIKE 'Waiting for table%lock'"
 pytestmark = pytest.mark.timeout(300)
@@ -98,11 +98,12 @@ def named(result: VerifyResult) -> list[tuple[str, int]]:
 
 
 @pytest.fixture
-def two(box: Sandbox, tmp_path: Path, spark: object) -> Two:
+def two(request: pytest.FixtureRequest, box: Sandbox, tmp_path: Path, spark: object) -> Two:
+    rows = getattr(request, "param", ROWS)
     check = {"master": "local[2]", "chunk_rows": 2, "rechecks": 1, "recheck_seconds": 0.1}
     extra = {"verify": check, "lease": {"seconds": 2}}
-    laid = lay(box, tmp_path, CREATE, spread("id", "t"), fill=[FILL], extra=extra)
-    assert full_copy.run(laid.settings).rows_inserted == ROWS
+    laid = lay(box, tmp_path, CREATE, spread("id", "t"), fill=[FILL.replace("{rows}", str(rows))], extra=extra)
+    assert full_copy.run(laid.settings).rows_inserted == rows
     box.source.execute("CREATE TABLE u LIKE t", "INSERT INTO u SELECT * FROM t WHERE id <= 40", database=laid.source)
     for index, place in enumerate(laid.table.places):
         with closing(laid.connect(index)) as connection:
@@ -121,10 +122,11 @@ def two(box: Sandbox, tmp_path: Path, spark: object) -> Two:
     return Two(laid, {**laid.raw, "tables": tables})
 
 
+@pytest.mark.parametrize("two", [MANY], indirect=True)
 def test_a_killed_process_is_gone_on_with_and_a_running_one_is_left_alone(two: Two, tmp_path: Path) -> None:
     lost, changed = "DELETE FROM {t}", "UPDATE {t} SET v = 'other'"
     two.do(2, lost)
-    two.do(599, changed)
+    two.do(MANY - 1, changed)
     process = started(config_of(two.laid, tmp_path, tables=two.raw["tables"]), "verify")
     wait(lambda: two.kept() or process.poll() is not None, "progress that is kept")
     with held(two.laid, process, 1):
@@ -134,23 +136,23 @@ def test_a_killed_process_is_gone_on_with_and_a_running_one_is_left_alone(two: T
         process.communicate()
     (before,) = two.kept()
     assert not before.done
-    assert 16 <= before.body["chunks_done"] < ROWS // 2
+    assert 16 <= before.body["chunks_done"] < MANY // 2
     two.do(4, changed)
     two.at_source(4, changed)  # equal on both sides, in a chunk that was compared
-    two.do(590, changed)
-    two.at_source(590, changed)  # and in one that was not
-    two.do(580, lost)
+    two.do(MANY - 10, changed)
+    two.at_source(MANY - 10, changed)  # and in one that was not
+    two.do(MANY - 20, lost)
     two.do(8, lost)  # behind the comparison of its chunk, which is not made again
     steps: list[VerifyProgress] = []
     with capture_logs() as logs:
         result = verify.run(parse(two.raw, {}), progress=steps.append)
-    assert named(result) == [("t", 2), ("t", 580), ("t", 599)]
+    assert named(result) == [("t", 2), ("t", MANY - 20), ("t", MANY - 1)]
     assert f"resumes verification {result.verification}: {before.body['rows']} rows compared before" in [
         line["event"] for line in logs
     ]
-    assert (result.rows, result.rows_before) == (ROWS + 40, before.body["rows"])
+    assert (result.rows, result.rows_before) == (MANY + 40, before.body["rows"])
     assert steps[0].chunks_done > before.body["chunks_done"]
-    assert [table.chunks for table in result.tables] == [ROWS // 2 + 1, 21]
+    assert [table.chunks for table in result.tables] == [MANY // 2 + 1, 21]
     assert result.certificate["resumed"] == 1
     assert "resumed   1 time" in page(result.certificate)
     assert "Resumed 1 time" in html_page(result.certificate)
@@ -162,18 +164,18 @@ def test_a_killed_process_is_gone_on_with_and_a_running_one_is_left_alone(two: T
         assert result.certificate["started"].startswith(run.started.isoformat(timespec="milliseconds"))
         assert verification.certificate(connection, run.id) == result.certificate
     whole = two.verify()
-    assert (named(whole), whole.certificate["resumed"]) == ([("t", 2), ("t", 8), ("t", 580), ("t", 599)], 0)
+    assert (named(whole), whole.certificate["resumed"]) == ([("t", 2), ("t", 8), ("t", MANY - 20), ("t", MANY - 1)], 0)
     assert "resumed   " not in page(whole.certificate)
 
 
 def test_a_finished_table_is_not_read_again(two: Two) -> None:
     two.stopped(lambda step: step.table.endswith(".u"))
     assert sorted(one.done for one in two.kept()) == [False, True]
-    two.do(300, "DELETE FROM {t}")
+    two.do(60, "DELETE FROM {t}")
     again = two.verify()
     assert (again.clean, again.rows, again.certificate["resumed"]) == (True, ROWS + 40, 1)
     assert again.rows_before >= ROWS
-    assert named(two.verify()) == [("t", 300)]
+    assert named(two.verify()) == [("t", 60)]
 
 
 def test_a_finished_tables_differences_are_in_the_certificate(two: Two) -> None:
