@@ -12,6 +12,7 @@ COMPILED = (
     "migrate/kafka/producer.py",
     "migrate/model/coordinate.py",
     "migrate/model/message.py",
+    "migrate/model/message_reader.py",
     "migrate/publish/batches.py",
     "migrate/publish/emit.py",
     "migrate/publish/open_transaction.py",

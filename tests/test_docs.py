@@ -23,7 +23,8 @@ from migrate.cli.main import build
 from migrate.model import errors
 from migrate.model.change import partition_of
 from migrate.model.errors import MigrateError
-from migrate.model.message import decode, encode
+from migrate.model.message import encode
+from migrate.model.message_reader import decode
 from migrate.preflight.check import At, Group
 from migrate.preflight.registry import CHECKS
 from migrate.settings import Settings, parse

@@ -15,7 +15,8 @@ from migrate.commands.typed_keys import typed_keys
 from migrate.kafka.reader import PartitionReader, RawMessage
 from migrate.model.change import NoChange, key_json, stored
 from migrate.model.errors import StopError
-from migrate.model.message import CANAL, decode
+from migrate.model.message import CANAL
+from migrate.model.message_reader import decode
 from migrate.model.partition import Partition
 from migrate.model.table import TableId
 from migrate.model.times import in_utc

@@ -13,7 +13,8 @@ from migrate.consume.partitions import Partitions
 from migrate.kafka.reader import RawMessage
 from migrate.metrics import consumer as measured
 from migrate.model.errors import Code, StopError
-from migrate.model.message import Message, Received, decode, without_rows
+from migrate.model.message import Message, Received, without_rows
+from migrate.model.message_reader import decode
 from migrate.model.partition import leave_out_hint
 from migrate.state import reached, record
 from migrate.state.lease import Leases

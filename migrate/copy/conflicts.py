@@ -21,7 +21,7 @@ from migrate.target.rows import slices
 _KEYS = 50
 """In a message: of the longest keys they are far below what a broker takes."""
 _REQUEUED = 1
-"""By which `migrate.model.message.senders` knows who sends it."""
+"""By which `migrate.model.message_reader.senders` knows who sends it."""
 
 
 def have_refreshed(connection: sa.Connection, migration: str, table: Table, keys: Sequence[Key]) -> None:

@@ -6,19 +6,18 @@ A step is done for one table (`TableCopy`), or for many small ones in the same t
 from __future__ import annotations
 
 import time
-from collections import Counter, deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 import sqlalchemy as sa
 import structlog
 
 from migrate.chunks.outcome import Problem
-from migrate.chunks.planner import Planner
 from migrate.chunks.retry import Retries
 from migrate.chunks.sessions import Sessions
-from migrate.chunks.sizing import ChunkSize
 from migrate.copy import conflicts, recopy
 from migrate.copy.attempts import Attempt, ChunkResult
+from migrate.copy.chunk_queue import ChunkQueue
 from migrate.copy.recopy import Recopy
 from migrate.model.change import Key
 from migrate.model.chunk import Chunk
@@ -70,7 +69,7 @@ class TableSteps:
         self.planned = planned
         self.counts = CopyCounts()
         self.aside: dict[Key, str] = {}
-        self.chunks_done = self.chunks_planned = self.estimate = 0
+        self.chunks_done = 0
         self.places = {str(place): 0 for place in planned.places}
         self._settings = settings
         self._state = state
@@ -82,17 +81,12 @@ class TableSteps:
         self._known: list[ChunkCopy] = []
         self._left: Collection[tuple[int, int]] = ()  # chunks that count no more and may still be written
         self._reopened = False
-        self._queue: deque[Chunk] = deque()
+        self._queue = ChunkQueue(settings.copy_, planned.table, sessions)
         self._ranges: dict[int, Chunk] = {}  # handed out
         self._finished: dict[int, ChunkCopy] = {}
         self._above: dict[int, int] = {}  # attempts, by chunk, that a target knows and the state does not
         self.opened_again = False  # a target database had lost the opening of the table
         self._lost = set[int]()  # of these, and of the whole table, what a target database came back without
-        self._until: Key | None = None
-        self._next: tuple[int, Key | None] = (0, None)
-        self._size = ChunkSize(settings.copy_, 0)
-        self._most_rows: int | None = None
-        self._paging: tuple[Planner, Iterator[Chunk]] | None = None
         self._retries = Retries(settings, f"copy of {planned.table.full_name}", self._forget, sleep)
 
     def refuse(self, connection: sa.Connection) -> None:
@@ -111,13 +105,14 @@ class TableSteps:
         due, self._part = recopy.choose(connection, name, table, before.phase, self._again)
         if not due:
             return False
+        self._queue.part = self.part
         self._run = before.attempt + 1
         phase.put(connection, name, table, TablePhase(Phase.COPYING, self._run, self.planned.rule_hash))
         self.aside = skipped_key.reasons(connection, name, table.id)
         if before.phase is Phase.CREATED and not before.attempt:
             return True  # nothing was ever copied of it
         self._known = chunks.load(connection, name, table, self._number)
-        self._next = (chunks.next_number(connection, name, table), None)
+        self._queue.begin(chunks.next_number(connection, name, table))
         self._left = chunks.left_open(connection, name, table)
         self._reopened = phase.reopened(connection, name, table)
         if self._part is None:
@@ -151,9 +146,7 @@ class TableSteps:
 
     def choose(self, size: int, most_rows: int | None = None) -> list[Chunk]:
         """Up to `size` chunks to copy next. Raises the driver's error."""
-        self._most_rows = most_rows
-        self._plan(size - len(self._queue))
-        return list(self._queue)[:size]
+        return self._queue.first(size, most_rows)
 
     def note(self, connection: sa.Connection, chosen: Sequence[Chunk]) -> list[Attempt]:
         """Note in the state that these are begun; then `open_chunks` in every target database, then `hand_out`."""
@@ -194,7 +187,7 @@ class TableSteps:
     def hand_out(self, attempts: Sequence[Attempt]) -> None:
         """They are open everywhere."""
         for one in attempts:
-            self._queue.popleft()
+            self._queue.take()
             self._ranges[one.chunk.number] = one.chunk
 
     def book(self, connection: sa.Connection, results: Iterable[ChunkResult]) -> tuple[list[Problem], bool]:
@@ -212,10 +205,10 @@ class TableSteps:
                 self.chunks_done += 1
                 routed[result.chunk] = result.places
                 left += result.left_out
-                self._size.note(result.counts.rows_read, result.counts.bytes_read, result.seconds)
+                self._queue.note(result)
                 continue
             problems.append(result.problem)
-            self._queue.appendleft(chunk)
+            self._queue.put_back(chunk)
             log.info("chunk not done", chunk=result.chunk, attempt=result.attempt, reason=result.problem.message)
         noted = chunks.finish(connection, self._settings.name, self.planned.table, done)
         conflicts.have_refreshed(connection, self._settings.name, self.planned.table, left)
@@ -256,7 +249,7 @@ class TableSteps:
         chunks.take_back(connection, self._settings.name, self.planned.table, lost)
         for number in sorted(lost):
             one = self._finished.pop(number)
-            self._queue.append(one.chunk)
+            self._queue.add(one.chunk)
             self.counts -= one.counts
             self.chunks_done -= 1
 
@@ -284,6 +277,14 @@ class TableSteps:
         phase.put_copied(connection, name, table, self._run, self.planned.rule_hash)
         if self._part is not None:
             parts.end(connection, name, table)
+
+    @property
+    def chunks_planned(self) -> int:
+        return self._queue.planned
+
+    @property
+    def estimate(self) -> int:
+        return self._queue.estimate
 
     @property
     def part(self) -> str:
@@ -327,37 +328,14 @@ class TableSteps:
     def _resume(self, known: list[ChunkCopy]) -> None:
         known = [one for one in known if one.state is not ChunkState.VOID]
         for one in known:
-            self._next = (self._next[0], one.chunk.high)
+            self._queue.planned_before(one.chunk)
             if one.state is ChunkState.DONE:
                 self._finished[one.chunk.number] = one
                 self.counts += one.counts
                 self.chunks_done += 1
             else:
-                self._queue.append(one.chunk)
-        self.chunks_planned = len(known)
-        self._retries.call(self._look)
-
-    def _look(self) -> None:
-        planner = self._planner()
-        self._until, self.estimate = planner.last_key(), 0 if self.part else planner.estimate()
-        self._size = ChunkSize(self._settings.copy_, planner.row_bytes())
-
-    def _planner(self) -> Planner:
-        source = self._sessions.source(self.planned.table.source)
-        return Planner(source, self.planned.table, self._size.rows, self.part)
-
-    def _plan(self, pages: int) -> None:
-        if self._paging is None:
-            planner = self._planner()
-            self._paging = planner, planner.copied(*self._next, self._until)
-        for _ in range(pages):
-            self._paging[0].rows = min(self._size.rows, self._most_rows or self._size.rows)
-            page = next(self._paging[1], None)
-            if page is None:
-                return
-            self._queue.append(page)
-            self._next = (page.number + 1, page.high)
-            self.chunks_planned += 1
+                self._queue.add(one.chunk)
+        self._retries.call(self._queue.look)
 
     def _forget(self) -> None:
         self._sessions.close()
@@ -365,4 +343,4 @@ class TableSteps:
 
     def forget_pages(self) -> None:
         """The sessions that they were planned on are gone."""
-        self._paging = None
+        self._queue.forget_pages()

@@ -12,7 +12,8 @@ from migrate.chunks.sessions import Sessions
 from migrate.kafka.reader import PartitionReader
 from migrate.model.change import Key, key_json, key_of
 from migrate.model.errors import DifferenceFound, PreflightError
-from migrate.model.message import CANAL, Message, decode
+from migrate.model.message import CANAL, Message
+from migrate.model.message_reader import decode
 from migrate.model.partition import Partition
 from migrate.model.table import TableId
 from migrate.model.words import counted

@@ -18,7 +18,8 @@ import structlog
 from migrate.kafka.reader import PartitionReader, RawMessage
 from migrate.model.coordinate import Coordinate
 from migrate.model.errors import ServerError, StopError
-from migrate.model.message import Message, decode
+from migrate.model.message import Message
+from migrate.model.message_reader import decode
 from migrate.model.partition import Partition
 from migrate.mysql.errors import explained
 from migrate.settings import Settings

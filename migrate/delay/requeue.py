@@ -25,7 +25,7 @@ from migrate.kafka.reader import NoSuchTopic, PartitionReader
 from migrate.kafka.topic_identity import TopicWatch
 from migrate.model import process_names
 from migrate.model.errors import Code, ServerError, StopError
-from migrate.model.message import decode
+from migrate.model.message_reader import decode
 from migrate.settings import Settings
 from migrate.state.clock import StateClock
 from migrate.state.lease import Leases

@@ -16,7 +16,7 @@ import structlog
 from migrate.kafka.producer import AcknowledgedEnds, Place
 from migrate.kafka.reader import NoSuchTopic, PartitionReader
 from migrate.model.errors import MigrateError, ServerError, StopError
-from migrate.model.message import senders
+from migrate.model.message_reader import senders
 from migrate.settings import Kafka
 
 log = structlog.get_logger("migrate.kafka")
@@ -35,7 +35,7 @@ class AcknowledgedCheck:
     """Of one sender: what it finds is in `AcknowledgedEnds.lost`, and every producer of it raises from then on."""
 
     def __init__(self, settings: Kafka, group: str, ends: AcknowledgedEnds, sender: str, stop: threading.Event) -> None:
-        """sender: as of `migrate.model.message.senders`."""
+        """sender: as of `migrate.model.message_reader.senders`."""
         self._settings = settings
         self._group = group
         self._ends = ends

@@ -17,7 +17,8 @@ from migrate.kafka.producer import AcknowledgedEnds, AcknowledgedLost
 from migrate.kafka.reader import PartitionReader, RawMessage
 from migrate.model.coordinate import Coordinate
 from migrate.model.errors import StopError
-from migrate.model.message import Message, decode
+from migrate.model.message import Message
+from migrate.model.message_reader import decode
 from migrate.model.partition import Partition
 from migrate.publish.schema.following import active_again
 from migrate.settings import Settings

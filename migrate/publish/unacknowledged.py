@@ -7,7 +7,8 @@ from contextlib import closing
 from dataclasses import dataclass, field
 
 from migrate.kafka.reader import PartitionReader
-from migrate.model.message import Message, decode
+from migrate.model.message import Message
+from migrate.model.message_reader import decode
 from migrate.settings import Settings
 from migrate.state.position import Position
 

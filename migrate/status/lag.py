@@ -8,7 +8,8 @@ from datetime import UTC, datetime, timedelta
 
 from migrate.kafka.reader import PartitionReader
 from migrate.model.errors import MigrateError
-from migrate.model.message import CANAL, Message, decode
+from migrate.model.message import CANAL, Message
+from migrate.model.message_reader import decode
 
 _PATIENCE = 5.0
 _AHEAD = timedelta(minutes=1)

@@ -11,7 +11,7 @@ from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from migrate.model.coordinate import Coordinate
-from migrate.model.message import decode
+from migrate.model.message_reader import decode
 from migrate.model.partition import Partition
 from migrate.settings import State
 from migrate.state import compared, lease, reached, record

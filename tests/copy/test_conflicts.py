@@ -8,7 +8,8 @@ import pytest
 
 from migrate.copy.conflicts import have_refreshed
 from migrate.model.coordinate import Coordinate
-from migrate.model.message import REFRESH, REQUEUE, decode, encode, senders
+from migrate.model.message import REFRESH, REQUEUE, encode
+from migrate.model.message_reader import decode, senders
 from migrate.state import pending_markers, schema_history
 from sandbox.stack import Sandbox
 from tests.copy.setup import lay, one_place

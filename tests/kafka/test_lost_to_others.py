@@ -16,7 +16,8 @@ from migrate.kafka import admin
 from migrate.kafka.acknowledged import AcknowledgedCheck
 from migrate.kafka.producer import AcknowledgedEnds, AcknowledgedLost, OrderedProducer
 from migrate.model.errors import ServerError
-from migrate.model.message import CASCADE, REFRESH, Delay, Message, encode, senders
+from migrate.model.message import CASCADE, REFRESH, Delay, Message, encode
+from migrate.model.message_reader import senders
 from migrate.settings import Kafka
 from sandbox.broker import KafkaBroker
 from tests.helpers import make_settings, unique

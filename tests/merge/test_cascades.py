@@ -14,7 +14,8 @@ from migrate.merge.table_versions import Layouts
 from migrate.merge.unlogged_changes import Told, by_key, unlogged
 from migrate.model.change import Change
 from migrate.model.coordinate import Coordinate
-from migrate.model.message import CASCADE, Message, Op, Received, Row, decode, encode
+from migrate.model.message import CASCADE, Message, Op, Received, Row, encode
+from migrate.model.message_reader import decode
 from migrate.model.partition import Partition
 from migrate.model.table import Table
 from migrate.mysql.foreign_keys import ForeignKey

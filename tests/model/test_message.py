@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from migrate.model.coordinate import Coordinate
 from migrate.model.errors import StopError
-from migrate.model.message import CANAL, Delay, Message, Op, decode, encode
+from migrate.model.message import CANAL, Delay, Message, Op, encode
+from migrate.model.message_reader import decode
 
 NUMBERS = st.integers(0, 2**63 - 1)
 ROWS = st.dictionaries(st.text(), st.none() | st.text(), max_size=4)

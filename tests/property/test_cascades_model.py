@@ -18,7 +18,8 @@ from migrate.merge.marker_effect import Images
 from migrate.merge.owned import OwnedPartition
 from migrate.merge.shares import Folded, Share
 from migrate.model.change import Key
-from migrate.model.message import Message, Received, Row, decode, encode
+from migrate.model.message import Message, Received, Row, encode
+from migrate.model.message_reader import decode
 from migrate.model.table import TableId
 from migrate.state.record import Partition
 from migrate.target.cascades import Values

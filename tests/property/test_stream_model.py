@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 from migrate.merge.owned import OwnedPartition
 from migrate.model.coordinate import Coordinate
-from migrate.model.message import Received, Row, decode
+from migrate.model.message import Received, Row
+from migrate.model.message_reader import decode
 from migrate.state.record import Consumed, Partition
 from migrate.target.decide import Intent, Write, decide
 from migrate.target.part import Part

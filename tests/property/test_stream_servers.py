@@ -20,7 +20,8 @@ from migrate.merge.writer import Written
 from migrate.model.chunk import Chunk
 from migrate.model.coordinate import Coordinate
 from migrate.model.errors import StopError
-from migrate.model.message import Received, Row, decode, encode
+from migrate.model.message import Received, Row, encode
+from migrate.model.message_reader import decode
 from migrate.mysql.connection import Connection
 from migrate.state.record import Partition
 from migrate.target import chunk_fence, ledger

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from migrate.model.errors import StopError
-from migrate.model.message import Message, decode
+from migrate.model.message import Message
+from migrate.model.message_reader import decode
 from migrate.model.table import Column, Kind, Table
 from migrate.publish.decode.row_json import ERRORS
 from migrate.publish.decode.rows import (

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from migrate.model.change import changes, partition_of
 from migrate.model.coordinate import ordinal
 from migrate.model.errors import StopError
-from migrate.model.message import Message, Op, decode
+from migrate.model.message import Message, Op
+from migrate.model.message_reader import decode
 from migrate.model.rowfilter import Comparison, make_filter
 from migrate.model.table import Table
 from migrate.publish.emit import Emitter, Image, Transaction

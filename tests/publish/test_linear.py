@@ -10,7 +10,7 @@ import pytest
 
 from migrate.model.errors import MigrateError
 from migrate.model.labels import labels_of
-from migrate.model.message import decode
+from migrate.model.message_reader import decode
 from migrate.model.table import Column, Kind
 from migrate.mysql.definition import anywhere, readable
 from migrate.mysql.flavours import translated

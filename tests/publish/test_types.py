@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from publishing import Publishing
 
 from migrate.merge.table_versions import fits
-from migrate.model.message import decode
+from migrate.model.message_reader import decode
 from migrate.model.table import Table
 from migrate.state import schema_history_reader
 from sandbox.broker import KafkaBroker

@@ -7,7 +7,8 @@ from dataclasses import replace
 import sqlalchemy as sa
 
 from migrate.model.coordinate import Coordinate
-from migrate.model.message import CASCADE, Message, decode
+from migrate.model.message import CASCADE, Message
+from migrate.model.message_reader import decode
 from migrate.state import pending_markers
 from migrate.state.pending_markers import Generations
 from tests.helpers import unique

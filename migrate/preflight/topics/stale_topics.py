@@ -8,7 +8,8 @@ from contextlib import closing
 from migrate.kafka import admin
 from migrate.kafka.reader import PartitionReader, RawMessage
 from migrate.model.errors import PreflightError, ServerError, StopError
-from migrate.model.message import CANAL, decode
+from migrate.model.message import CANAL
+from migrate.model.message_reader import decode
 from migrate.preflight.result import Result, Verdict
 from migrate.settings import Settings
 
