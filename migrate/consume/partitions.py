@@ -27,6 +27,7 @@ from migrate.state.database import in_transaction
 from migrate.state.lease import Leases
 from migrate.state.record import Consumed, Partition
 from migrate.target.reached import DatabaseBehind
+from migrate.target.roles import SwitchedSince
 
 log = structlog.get_logger("migrate.consume")
 _LOOK_EVERY = 2.0
@@ -170,7 +171,7 @@ class Partitions:
         leased = self._mine.get(partition)
         if leased is None:
             return
-        if isinstance(error, DatabaseBehind | PutBack):
+        if isinstance(error, DatabaseBehind | PutBack | SwitchedSince):
             self._drop(leased)
             with self.turn:
                 self._stopped.pop(partition, None)  # what stops the reading is met again

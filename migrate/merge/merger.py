@@ -57,7 +57,7 @@ class Merged:
 
     consumed: Sequence[Consumed]  # by partition, what is at the target now
     written: AppliedCounts
-    failed: Mapping[Partition, MigrateError]  # what stopped a partition: StopError, OwnershipLost, or Behind
+    failed: Mapping[Partition, MigrateError]  # StopError, OwnershipLost, Behind or SwitchedSince
 
 
 class Merger:

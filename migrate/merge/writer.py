@@ -30,7 +30,7 @@ from migrate.target.place import Aftermath, AppliedCounts
 from migrate.target.pool import TargetPool
 from migrate.target.reached import DatabaseBehind
 from migrate.target.requeue import AftermathSender
-from migrate.target.roles import NotStandby
+from migrate.target.roles import NotStandby, SwitchedSince
 from migrate.target.routing import TargetDatabase
 
 log = structlog.get_logger("migrate.merge")
@@ -94,7 +94,7 @@ class Writer:
             for part in together:
                 try:
                     done.add(self._write(pool, database, part))
-                except (StopError, OwnershipLost, DatabaseBehind) as error:
+                except (StopError, OwnershipLost, DatabaseBehind, SwitchedSince) as error:
                     failed[part.partition] = error
         return Written(done, failed)
 

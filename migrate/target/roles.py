@@ -59,10 +59,10 @@ class NotStandby(ServerError):  # noqa: N818 - it says what is so
         self.held = held
 
 
-class SwitchedSince(StopError):  # noqa: N818 - it says what is so
-    """A row was read at the source, and there was a switch before it could be written; nothing was written."""
-
-    code = Code.SIDE
+class SwitchedSince(ServerError):  # noqa: N818 - it says what is so
+    """A row was read at the source, and there was a switch before it could be written; nothing was written. The
+    partition is read again at once.
+    """
 
     def __init__(self, where: str) -> None:
         super().__init__(

@@ -18,6 +18,7 @@ from migrate.state import database, lease, record
 from migrate.state import migration as migrations
 from migrate.state.lease import Leases
 from migrate.state.record import Partition
+from migrate.target.roles import SwitchedSince
 from sandbox.broker import KafkaBroker
 from tests.consume.support import PARTITIONS, FakeWriter, Process, World, until
 
@@ -74,6 +75,18 @@ def test_a_partition_whose_merge_failed_stands_still_alone_and_is_read_again_fro
         1,
         {"s": Coordinate(1, 1, 3, 0)},
     )
+
+
+def test_a_row_that_was_read_before_a_switch_is_read_again_and_holds_no_cutover_back(world: World) -> None:
+    """A rollback left a partition stopped for seconds, and the cutover behind it was refused."""
+    writer = FakeWriter(failing={0: SwitchedSince("target 't0'")})
+    process = Process(world, writer)
+    world.send(0, 3)
+    until(lambda: len(writer.merged) >= 3, "it to be read again")
+    assert world.halted() == {}
+    writer.failing = {}
+    until(lambda: world.consumed(0) == 3)
+    process.end()
 
 
 def test_what_was_marked_consumed_by_hand_is_counted_and_not_applied(world: World) -> None:
