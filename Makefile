@@ -7,6 +7,7 @@ FLAVOUR ?= mariadb
 N       ?= 10
 KILLS   ?= 200
 MINUTES ?= 60
+SOURCES ?= 8
 JOBS    ?= 4
 PREFIX  ?= /opt/migrate
 COMPILED := build/compiled
@@ -16,7 +17,7 @@ ORDER    := --no-loadscope-reorder
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup install dist servers prepare demo test test-long test-all coverage compiled test-compiled types record test-servers test-server soak-failover fuzz mutations times chaos
+.PHONY: help setup install dist servers prepare demo demo-reshard test test-long test-all coverage compiled test-compiled types record test-servers test-server soak-failover fuzz mutations times chaos
 .PHONY: model model-broken models
 .PHONY: lint typecheck bench-capture bench-apply bench-copy bench-verify bench-many clean distclean lock
 
@@ -50,6 +51,10 @@ prepare: setup ## both: the servers, and the publisher compiled, which takes one
 demo: setup ## migrate a real database live and verify it; FLAVOUR=mariadb or mysql
 	@$(BIN)/python -m sandbox install --flavour $(FLAVOUR)
 	$(BIN)/python -m sandbox.demo --flavour $(FLAVOUR)
+
+demo-reshard: setup ## re-shard SOURCES=8 servers live, 8 × 8 tables to 16 × 16, with a rollback; FLAVOUR
+	@$(BIN)/python -m sandbox install --flavour $(FLAVOUR)
+	$(BIN)/python -m sandbox.reshard --flavour $(FLAVOUR) --sources $(SOURCES)
 
 test: servers ## run the suite on real servers, without the flows that take longest
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile $(ORDER) --durations=25 -m "not long"

@@ -5,7 +5,15 @@ from sandbox.stack import Sandbox
 
 
 def _names(box: Sandbox) -> list[tuple[str, DatabaseServer]]:
-    return [("source", box.source), *((f"target{n}", target) for n, target in enumerate(box.targets, 1))]
+    return [*_sources(box), *_targets(box)]
+
+
+def _sources(box: Sandbox) -> list[tuple[str, DatabaseServer]]:
+    return [(f"source{n if n > 1 else ''}", server) for n, server in enumerate(box.sources, 1)]
+
+
+def _targets(box: Sandbox) -> list[tuple[str, DatabaseServer]]:
+    return [(f"target{n}", target) for n, target in enumerate(box.targets, 1)]
 
 
 def _variable(name: str) -> str:
@@ -29,10 +37,10 @@ def config(box: Sandbox) -> str:
 
     State is kept at the first target; where there is none, at the source.
     """
-    (source_name, source), *targets = _names(box)
-    state_name, state = targets[0] if targets else (source_name, source)
+    sources, targets = _sources(box), _targets(box)
+    state_name, state = (targets or sources)[0]
     lines = [f"state: {_server(state_name, state, named=False)}", "sources:"]
-    lines += [f"  - {_server(source_name, source)}", "targets:"]
+    lines += [f"  - {_server(name, server)}" for name, server in sources] + ["targets:"]
     lines += [f"  - {_server(name, server)}" for name, server in targets]
     if box.has_kafka:
         lines.append(f"kafka: {{bootstrap: {box.kafka.bootstrap!r}}}")

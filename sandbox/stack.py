@@ -3,7 +3,7 @@
 import contextlib
 import itertools
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import TracebackType
@@ -22,16 +22,20 @@ _numbers = itertools.count(1)
 class Sandbox:
     """A context manager with a source, `targets` target servers and, if wanted, Kafka, all started at once.
 
+    `sources`: how many there are, where it is not one; `source` is the first of them.
     `root`: directory of all data; without one a new directory in `.sandbox/run`.
     `keep`: leave the data when it ends (default: only a given `root` is kept).
     `options`: server variables for every database server, on top of sandbox.settings.
     """
+
+    _more_sources: Sequence[DatabaseServer] = ()
 
     def __init__(
         self,
         flavour: Flavour | str,
         root: Path | None = None,
         *,
+        sources: int = 1,
         targets: int = 2,
         kafka: bool = True,
         keep: bool | None = None,
@@ -45,6 +49,10 @@ class Sandbox:
         self.targets = [
             DatabaseServer(self.flavour, self.root / f"target{n}", server_id=1 + n, options=options)
             for n in range(1, targets + 1)
+        ]
+        self._more_sources = [
+            DatabaseServer(self.flavour, self.root / f"source{n}", server_id=targets + n, options=options)
+            for n in range(2, sources + 1)
         ]
         self._kafka = KafkaBroker(self.root / "kafka") if kafka else None
 
@@ -60,9 +68,13 @@ class Sandbox:
         return self._kafka is not None
 
     @property
+    def sources(self) -> list[DatabaseServer]:
+        return [self.source, *self._more_sources]
+
+    @property
     def databases(self) -> list[DatabaseServer]:
-        """The source and the targets."""
-        return [self.source, *self.targets]
+        """The sources and the targets."""
+        return [*self.sources, *self.targets]
 
     @property
     def servers(self) -> list[DatabaseServer | KafkaBroker]:

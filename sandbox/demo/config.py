@@ -19,7 +19,7 @@ databases:
 """
 
 # Times are shortened, so that the demo shows in minutes what production does in hours. No writer of it deletes parents.
-_TIMES = """\
+TIMES = """\
 consume: {merge_interval_seconds: 1, idle_seconds: 1}
 commit: {idle_seconds: 1, cleanup_interval_seconds: 15, cleanup_age_seconds: 30}
 delay: {tiers_seconds: [3, 6]}
@@ -65,7 +65,7 @@ def text(box: Sandbox, directory: Path) -> str:
             "name: demo\n",
             snippet.config(box),
             _DATABASES,
-            _TIMES,
+            TIMES,
             f"run_dir: {directory}\n",
             "tables:\n",
             _SHARDED,

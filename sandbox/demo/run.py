@@ -16,7 +16,7 @@ from migrate.state import database
 from migrate.status import snapshot_reading
 from sandbox.demo import config
 from sandbox.demo.migration import Migration
-from sandbox.demo.shop import CREATE
+from sandbox.demo.shop import CREATE, Shop
 from sandbox.demo.there_and_back import Moves, ThereAndBack
 from sandbox.demo.writer import Writer
 from sandbox.demo_data import create_orders, load_sakila
@@ -148,8 +148,8 @@ def run(box: Sandbox, directory: Path, orders: int, keep_writing_seconds: float 
         moves = there_and_back(demo)
     finally:
         demo.migration.stop()
-    end(demo)
-    _moved(moves)
+    end(demo.migration)
+    tell_moves(moves, "carts")
     differences = moves.differences + len(moves.lost)
     if not differences and (slow := moves.too_slow()):
         raise SandboxError("; ".join(slow))
@@ -162,21 +162,24 @@ def there_and_back(demo: Demo) -> Moves:
     say("the reverse stream is made; then the application writes, and goes through a cutover, a rollback and a cutover")
     with closing(ThereAndBack(demo.box, demo.migration, say)) as second:
         second.prepare()
-        return second.go()
+        shop = Shop(demo.box, config.STATE, "demo")
+        shop.start()
+        return second.go(shop)
 
 
-def end(demo: Demo) -> None:
+def end(migration: Migration) -> None:
     """`migrate finish`; no process of the migration may be running."""
-    say(demo.migration.do("finish", "--yes"))
-    say(demo.migration.do("status"))
+    say(migration.do("finish", "--yes"))
+    say(migration.do("status"))
 
 
-def _moved(moves: Moves) -> None:
+def tell_moves(moves: Moves, rows: str) -> None:
+    """rows: what the application writes."""
     say(f"freeze, predicted   {moves.rehearsed:>12.2f} s")
     for move in moves.made:
         gap = f"at most {move.gap:.2f} s between two writes of a process"
         say(f"freeze, {move.command:12}{move.freeze:>12.2f} s   {gap}")
-    say(f"carts written       {moves.writes:>12,}   acknowledged by the side that was open")
+    say(f"{rows + ' written':20}{moves.writes:>12,}   acknowledged by the side that was open")
     say(f"writes lost         {len(moves.lost):>12,}")
     say(f"differences after   {moves.differences:>12,}")
     for line in moves.lost[:20]:

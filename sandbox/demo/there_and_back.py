@@ -7,9 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from sandbox.demo import config
 from sandbox.demo.migration import Migration
-from sandbox.demo.shop import Shop
+from sandbox.demo.shop import Processes
 from sandbox.errors import SandboxError
 from sandbox.process import Child
 from sandbox.stack import Sandbox
@@ -92,10 +91,9 @@ class ThereAndBack:
         now = self._migration.ask("status")
         return bool(now["stage"] == "ready" or now["next"] == "migrate verify")
 
-    def go(self, commands: Sequence[str] = ("cutover", "rollback", "cutover")) -> Moves:
-        """There, back, and there, while the application writes; then both sides are compared."""
-        shop = Shop(self._box, config.STATE, "demo")
-        shop.start()
+    def go(self, shop: Processes, commands: Sequence[str] = ("cutover", "rollback", "cutover")) -> Moves:
+        """There, back, and there, while the application, which was started, writes; it ends, and both sides are
+        compared."""
         try:
             shop.wait_for(_PIECES)
             self.moves.rehearsed = float(self._migration.ask("cutover", "--rehearse")["freeze_seconds"])

@@ -12,7 +12,7 @@ import pytest
 from examples.application import Application, OneTable, Orders, Server, Shards, Switch
 from sandbox.broker import KafkaBroker
 from sandbox.database import DatabaseServer
-from sandbox.demo.shop import Working
+from sandbox.demo.shop import Carts
 from sandbox.demo.there_and_back import BAR_SECONDS, Move, Moves
 from sandbox.stack import Sandbox
 from tests.failover.support import SLOW, wait
@@ -67,8 +67,8 @@ class Applications:
             until.enter_context(closing(Switch(self._at(box.targets[0]), f"{flow.name}_state", flow.name, instance)))
             for instance in ("both-1", "shards-1")
         )
-        self.both = Working(Application(first, self.old, self.new), range(100_000, 100_060))
-        self.alone = Working(Application(second, Nowhere(), shards), range(200_000, 200_060))
+        self.both = Carts(Application(first, self.old, self.new), range(100_000, 100_060))
+        self.alone = Carts(Application(second, Nowhere(), shards), range(200_000, 200_060))
 
     def _at(self, server: DatabaseServer) -> Server:
         return Server(server.host, server.port, self._user, "App-secret-1", tls=False)

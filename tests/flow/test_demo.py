@@ -108,5 +108,5 @@ def test_the_application_goes_there_and_back_and_there_and_loses_no_acknowledged
     assert all(move.gap > 0 for move in moves.made)
     assert moves.writes >= 480
     demo.migration.stop()
-    end(demo)
+    end(demo.migration)
     assert demo.migration.ask("status")["stage"] == "finished"
