@@ -5,10 +5,11 @@ from sandbox.stack import Sandbox
 
 
 def _names(box: Sandbox) -> list[tuple[str, DatabaseServer]]:
-    return [*_sources(box), *_targets(box)]
+    return [*sources(box), *_targets(box)]
 
 
-def _sources(box: Sandbox) -> list[tuple[str, DatabaseServer]]:
+def sources(box: Sandbox) -> list[tuple[str, DatabaseServer]]:
+    """Each with its name in the config."""
     return [(f"source{n if n > 1 else ''}", server) for n, server in enumerate(box.sources, 1)]
 
 
@@ -37,11 +38,11 @@ def config(box: Sandbox) -> str:
 
     State is kept at the first target; where there is none, at the source.
     """
-    sources, targets = _sources(box), _targets(box)
-    state_name, state = (targets or sources)[0]
+    old, new = sources(box), _targets(box)
+    state_name, state = (new or old)[0]
     lines = [f"state: {_server(state_name, state, named=False)}", "sources:"]
-    lines += [f"  - {_server(name, server)}" for name, server in sources] + ["targets:"]
-    lines += [f"  - {_server(name, server)}" for name, server in targets]
+    lines += [f"  - {_server(name, server)}" for name, server in old] + ["targets:"]
+    lines += [f"  - {_server(name, server)}" for name, server in new]
     if box.has_kafka:
         lines.append(f"kafka: {{bootstrap: {box.kafka.bootstrap!r}}}")
     return "\n".join(lines) + "\n"

@@ -15,8 +15,9 @@ def text(box: Sandbox, directory: Path) -> str:
     """The YAML; passwords are left to the environment (`snippet.environment`)."""
     old = len(box.sources)
     targets = [f"  ds_{n}: {{target: target{1 + n // old}, database: shop_{n}}}\n" for n in range(2 * old)]
-    sources = [f"  src_{n}: {{source: {name}, database: old_{n}}}\n" for n, name in enumerate(names(box))]
-    tables = [_table(n, name, old) for n, name in enumerate(names(box))]
+    names = [name for name, _ in snippet.sources(box)]
+    sources = [f"  src_{n}: {{source: {name}, database: old_{n}}}\n" for n, name in enumerate(names)]
+    tables = [_table(n, name, old) for n, name in enumerate(names)]
     return "".join(
         [
             f"name: {NAME}\n",
@@ -31,11 +32,6 @@ def text(box: Sandbox, directory: Path) -> str:
             *tables,
         ]
     )
-
-
-def names(box: Sandbox) -> list[str]:
-    """The sources, as the config calls them."""
-    return [f"source{n if n > 1 else ''}" for n in range(1, len(box.sources) + 1)]
 
 
 def _table(number: int, source: str, old: int) -> str:
