@@ -1,1 +1,1 @@
-"""The re-sharding demo: sources that are sharded themselves become twice as many shards, live, with a cutover and a rollback."""
+"""The re-sharding demo: sharded sources become twice as many shards, live, with a cutover and a rollback."""
