@@ -21,6 +21,7 @@ from migrate.settings import Settings
 from migrate.state import database
 from migrate.status import blockers, ended_migration, snapshot_reading, told, unlike_tables
 from migrate.status.facts import standing
+from migrate.status.next_step import typed_remedy
 from migrate.status.snapshot import Snapshot
 from migrate.status.stage import StageStatus
 from migrate.status.told_check import shown_check
@@ -86,7 +87,9 @@ def _about(stands: StageStatus) -> dict[str, Any]:
     return {
         "stage": stands.stage,
         "holds_back": [told.told(one) for one in stands.held],
-        "blockers": [one.as_dict() for one in stands.held],
+        "blockers": [
+            {**one.as_dict(), "remedy": typed_remedy(one, back_leads=stands.back_leads)} for one in stands.held
+        ],
         "next": str(stands.next or ""),
     }
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 
 from migrate.merge.group_conflicts import Asked
 from migrate.merge.owned import OwnedPartition
-from migrate.merge.shares import Answer, Parts, Resolved, Share
+from migrate.merge.shares import Answer, Marks, Parts, Resolved, Share
 from migrate.merge.skipped_rows import SkippedRows
 from migrate.merge.table_versions import Layouts
 from migrate.model.change import Key, NoChange
@@ -15,7 +14,6 @@ from migrate.model.coordinate import Coordinate
 from migrate.model.errors import Code, StopError
 from migrate.model.message import Row
 from migrate.model.table import TableId
-from migrate.state.record import Consumed
 from migrate.target.decide import Intent
 from migrate.target.equal_keys import EqualKeys
 from migrate.target.groups import misplaced, name_of
@@ -38,53 +36,46 @@ class Planner:
     def plan(self, resolved: Resolved) -> Share:
         """Raises: StopError for a row that two tables of a group have, or that no place takes."""
         folded = resolved.folded
-        owned, consumed = folded.owned, folded.consumed
-        parts: Parts = {}
+        owned, parts = folded.owned, dict[TargetDatabase, Part]()
+        share = Share(folded, parts, resolved.late, holds=bool(resolved.held))
+        marks = share.marks
         for place, planned, every in folded.fold.places():
             held = resolved.held.get(planned.noted_as.id, frozenset())
             intents = [one for one in every if one.key not in held] if held else every
             if not intents:
                 continue
             if (part := parts.get(place.database)) is None:
-                part = parts[place.database] = _part(owned, place.database, consumed)
+                part = parts[place.database] = _part(owned, place.database, marks)
             part.work.append(Work(self._writer(planned, place), intents))
         for (place, _), (planned, came_back) in folded.returned.items():
-            self._work(parts, owned, consumed, planned, place).returned += came_back
+            self._work(parts, owned, marks, planned, place).returned += came_back
         for database, had in owned.behind.items():
-            if consumed.end >= had and database not in parts:  # nothing more of what it lost is for it
-                parts[database] = _nothing(owned, database, consumed.end)
-        self._add_answers(parts, owned, consumed, resolved.answers)
+            if share.consumed.end >= had and database not in parts:  # nothing more of what it lost is for it
+                parts[database] = _nothing(owned, database, marks.end)
+        self._add_answers(parts, owned, marks, resolved.answers)
         for table, asked in resolved.late.values():  # asked everywhere, right behind
             _note_asked(parts, table, dict.fromkeys(asked))
-        share = Share(folded, parts, resolved.late, holds=bool(resolved.held))
-        for part in parts.values() if share.unfinished else ():
-            part.end = consumed.start  # what is still to come may be lost without it
-            if share.holds:
-                part.highest = dict.fromkeys(part.highest)
         return share
 
     def plan_more(self, share: Share, answer: Answer) -> Parts:
         """What is written behind the parts of a share that has no end yet. Raises: as `plan`."""
         parts: Parts = {}
-        consumed = share.consumed
-        unended = replace(consumed, end=consumed.start, highest={} if share.holds else consumed.highest)
-        self._add_answers(parts, share.folded.owned, unended, [answer])
+        self._add_answers(parts, share.folded.owned, share.marks, [answer])
         return parts
 
     def plan_end(self, share: Share, databases: Iterable[TargetDatabase]) -> Parts:
         """Last of all: these databases have everything of a share."""
-        owned, consumed = share.folded.owned, share.consumed
-        ends = {database: _nothing(owned, database, consumed.end) for database in databases}
-        for database, end in ends.items() if share.holds else ():
-            end.highest = _part(owned, database, consumed).highest or end.highest
-        return ends
+        owned, marks = share.folded.owned, share.marks_at_end
+        return {
+            one: _part(owned, one, marks) if marks.highest else _nothing(owned, one, marks.end) for one in databases
+        }
 
-    def _add_answers(self, parts: Parts, owned: OwnedPartition, consumed: Consumed, answers: Sequence[Answer]) -> None:
+    def _add_answers(self, parts: Parts, owned: OwnedPartition, marks: Marks, answers: Sequence[Answer]) -> None:
         for answer in answers:
             for holder, rows in self._by_holder(answer).values():
                 for place, intents in self._refreshed(holder, rows, answer.asked).items():
                     if intents:
-                        self._work(parts, owned, consumed, holder, place).refreshed += intents
+                        self._work(parts, owned, marks, holder, place).refreshed += intents
             _note_asked(parts, answer.planned, answer.tables)
         if answers:
             versions = answers[-1].versions
@@ -135,14 +126,14 @@ class Planner:
         self,
         parts: Parts,
         owned: OwnedPartition,
-        consumed: Consumed,
+        marks: Marks,
         planned: PlannedTable,
         place: Place,
     ) -> Work:
         """What a place gets besides changes, behind the last of those."""
         part = parts.get(place.database)
         if part is None:
-            part = parts[place.database] = _part(owned, place.database, consumed)
+            part = parts[place.database] = _part(owned, place.database, marks)
             part.highest = part.highest or {planned.table.source: None}
         writer = self._writer(planned, place)
         there = [work for work in part.work if work.writer.name == place.table]
@@ -178,13 +169,13 @@ def _note_asked(parts: Parts, table: PlannedTable, asked: AskedTables) -> None:
             part.asked.setdefault(table.group, {}).update(asked)
 
 
-def _part(owned: OwnedPartition, database: TargetDatabase, consumed: Consumed) -> Part:
+def _part(owned: OwnedPartition, database: TargetDatabase, marks: Marks) -> Part:
     """A part whose marks never lower a fence: after a crash a database can have more than this batch reaches."""
-    marks: dict[str, Coordinate | None] = {}
-    for source, coordinate in consumed.highest.items():
+    highest: dict[str, Coordinate | None] = {}
+    for source, coordinate in marks.highest.items():
         have = owned.applied.get(source, {}).get(database)
-        marks[source] = coordinate if have is None else max(have, coordinate)
-    return Part(owned.claim, marks, end=consumed.end, expected=owned.reached.get(database, NOTHING))
+        highest[source] = coordinate if have is None or coordinate is None else max(have, coordinate)
+    return Part(owned.claim, highest, end=marks.end, expected=owned.reached.get(database, NOTHING))
 
 
 def _nothing(owned: OwnedPartition, database: TargetDatabase, end: int) -> Part:

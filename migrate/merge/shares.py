@@ -10,6 +10,7 @@ from migrate.merge.fold import Fold
 from migrate.merge.group_conflicts import Asked
 from migrate.merge.owned import OwnedPartition
 from migrate.model.change import Change, Key
+from migrate.model.coordinate import Coordinate
 from migrate.model.message import Message, Row
 from migrate.model.table import TableId
 from migrate.state.foreign import ForeignWrite
@@ -76,6 +77,14 @@ class Resolved:
     held: Held = field(default_factory=dict)  # those of them whose changes are not written: what is read decides
 
 
+class Marks(NamedTuple):
+    """What a part says its database has, once it is written: how far the partition, and each source's changes; None:
+    no further than before."""
+
+    end: int
+    highest: Mapping[str, Coordinate | None]
+
+
 @dataclass(frozen=True, slots=True)
 class Share:
     """What each database gets."""
@@ -93,3 +102,16 @@ class Share:
     def unfinished(self) -> bool:
         """Whether more is to be written once the parts are."""
         return bool(self.folded.markers or self.late)
+
+    @property
+    def marks(self) -> Marks:
+        """Of its parts. While more is to be written they say less: what is still to come may be lost without it."""
+        consumed = self.consumed
+        if not self.unfinished:
+            return Marks(consumed.end, consumed.highest)
+        return Marks(consumed.start, dict.fromkeys(consumed.highest) if self.holds else consumed.highest)
+
+    @property
+    def marks_at_end(self) -> Marks:
+        """Of the part that ends it in a database, and has no changes: those that were held back are written by then."""
+        return Marks(self.consumed.end, self.consumed.highest if self.holds else {})

@@ -85,7 +85,7 @@ class TransactionReader:
             binlog.TABLE_MAP: self._table_map,
             binlog.XID: self._close,
             binlog.QUERY: self._query,
-            binlog.ROTATE: self._rotate,
+            **dict.fromkeys((binlog.ROTATE, binlog.TORN), self._rotate),
             binlog.XA_PREPARE: self._xa_prepare,
             binlog.PARTIAL_UPDATE_ROWS: self._partial,
             binlog.FORMAT_DESCRIPTION: self._described,
@@ -196,7 +196,7 @@ class TransactionReader:
         pos = int.from_bytes(event.body[:8], "little")
         if name == file and (event.flags & binlog.FLAG_ARTIFICIAL or event.timestamp == 0):
             return  # the server says which file it sends
-        self._broken_off = event.size == binlog.TORN or (self._open is not None and self._open.has_rows)
+        self._broken_off = event.type == binlog.TORN or (self._open is not None and self._open.has_rows)
         if self._broken_off and not (self._mariadb and event.flags & binlog.FLAG_ARTIFICIAL):
             raise StopError(_BROKEN_OFF, code=Code.LOG)
         if file_number(name) <= self._progress.number:

@@ -34,7 +34,7 @@ def standing(settings: Settings, state: sa.Engine, now: Snapshot, unlike: Named 
         found = standing_of(known)
     if found.stage in _COMPARED:
         found = standing_of(replace(known, unlike=unlike(state, settings)))
-    return replace(found, reverse=known.back.now)
+    return replace(found, reverse=known.back.now, back_leads=known.side is Side.TARGET)
 
 
 def read(settings: Settings, state: sa.Engine, now: Snapshot) -> StageFacts:

@@ -55,3 +55,10 @@ def typed(command: Command, *, back: bool, back_leads: bool) -> Command:
         return command  # of both streams
     reverse = back_leads if command.name in OF_WHO_LEADS else back
     return command.towards(Direction.REVERSE) if reverse else command
+
+
+def typed_remedy(one: Blocker, *, back: bool = False, back_leads: bool) -> str:
+    """The remedy of a blocker as it is typed; "" where others come first. Otherwise as `typed`."""
+    if one.remedy is None:
+        return ""
+    return str(typed(one.remedy, back=back or one.stream is Direction.REVERSE, back_leads=back_leads))

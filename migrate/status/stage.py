@@ -82,12 +82,14 @@ class StageFacts:
 @dataclass(frozen=True, slots=True)
 class StageStatus:
     """stage: where it stands; held: why it does not go on by itself; next: what to type, None where nothing is.
-    reverse: the reverse stream's snapshot, where it was asked for."""
+    reverse: the reverse stream's snapshot, where it was asked for. back_leads: whether applications are at the targets.
+    """
 
     stage: Stage
     held: list[Blocker]
     next: Command | None
     reverse: Snapshot | None = field(default=None, compare=False)
+    back_leads: bool = field(default=False, compare=False)
 
 
 def standing_of(known: StageFacts) -> StageStatus:

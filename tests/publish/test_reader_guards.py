@@ -89,12 +89,13 @@ def test_a_file_that_ends_inside_a_transaction_stops(log: Log, two: tuple[Binlog
     stopped(log, start, [*events[: events.index(commit)], rotate], rotate, "the file ends inside a transaction")
 
 
-def next_file(start: BinlogPosition, size: int, *, started: bool) -> tuple[str, Event, Event]:
-    """The name of the next file, and its first events; size: of the ROTATE. started: whether it is that of a start."""
+def next_file(start: BinlogPosition, kind: int, *, started: bool) -> tuple[str, Event, Event]:
+    """The name of the next file, and its first events; kind: of the one that names it. started: whether it is that of a
+    start."""
     name, number = start.file.rsplit(".", 1)
     following = f"{name}.{int(number) + 1:06}"
     body = (4).to_bytes(8, "little") + following.encode()
-    rotate = Event(0, binlog.ROTATE, 0, size, 0, binlog.FLAG_ARTIFICIAL, body)
+    rotate = Event(0, kind, 0, 44, 0, binlog.FLAG_ARTIFICIAL, body)
     created = (1_700_000_000 if started else 0).to_bytes(4, "little")
     described = Event(1_700_000_000, binlog.FORMAT_DESCRIPTION, 1, 252, 256, 0, b"\0" * 52 + created + b"\0" * 100)
     return following, rotate, described
@@ -107,7 +108,7 @@ def test_a_transaction_that_a_server_died_in_is_taken_back_where_the_next_file_i
     """Lost: the migration: the publisher stopped for good. MySQL cuts such a transaction off itself."""
     start, events = two
     commit = events[place(events, binlog.XID)]
-    following, rotate, described = next_file(start, 44, started=started)
+    following, rotate, described = next_file(start, binlog.ROTATE, started=started)
     torn = [*events[: events.index(commit)], rotate, described]
     if log.server.flavour == "mysql":
         stopped(log, start, torn, rotate, "the file ends inside a transaction")

@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
+from migrate.cli.status import as_document
 from migrate.copy.throttle import Pace
-from migrate.model import process_names
+from migrate.model import command, process_names
 from migrate.model.command import Command
 from migrate.model.errors import Code, ConfigError
 from migrate.state.cutover import CutoverRun, Direction, Outcome
@@ -19,12 +20,12 @@ from migrate.state.reached import BROKER, NO_OFFSET, SWITCH, LostMessages
 from migrate.state.stop_reason import StopReason
 from migrate.state.switch import Side
 from migrate.status import blockers, reverse_stream
-from migrate.status.blocker import PREFLIGHT, Blocker, Kind
+from migrate.status.blocker import PARKED, PREFLIGHT, VERIFY, Blocker, Kind
 from migrate.status.next_step import mend, missing, typed
 from migrate.status.readiness import not_ready
 from migrate.status.reverse_stream import ReverseReadiness
 from migrate.status.snapshot import PartitionStatus, Snapshot, SourceStatus
-from migrate.status.stage import Stage, StageFacts, standing_of
+from migrate.status.stage import Stage, StageFacts, StageStatus, standing_of
 from migrate.status.table_state import TableState
 from migrate.status.told import _TOLD, told
 from tests.helpers import make_settings
@@ -429,3 +430,13 @@ def test_the_page_has_every_kind_and_every_code() -> None:
     page = (ROOT / "docs/status.md").read_text("utf-8").partition("## For programs")[2]
     said = {word for row in page.splitlines() if row.startswith("|") for word in re.findall(r"`([^`]+)`", row)}
     assert said == {one.value for one in (*Kind, *Code)}
+
+
+@pytest.mark.parametrize(("back_leads", "verify"), [(False, "migrate verify"), (True, "migrate --reverse verify")])
+def test_programs_get_each_remedy_as_it_is_typed_for_its_stream(*, back_leads: bool, verify: str) -> None:
+    """A remedy of the reverse stream had no direction, and is another command without it."""
+    held = [Blocker(Kind.PARKED, facts={"count": 1}, remedy=PARKED), Blocker(Kind.UNVERIFIED, remedy=VERIFY)]
+    held.append(held[0].towards(command.Direction.REVERSE))
+    stands = StageStatus(Stage.CATCHING_UP, held, None, back_leads=back_leads)
+    said = [one["remedy"] for one in as_document(snapshot(), stands)["blockers"]]
+    assert said == ["migrate parked list", verify, "migrate --reverse parked list"]

@@ -49,8 +49,9 @@ _ABOUT_CHECKSUMS = frozenset({FORMAT_DESCRIPTION, ROTATE})
 _ERROR = b"\xff"
 _FILE_FIELD = 1  # of a heartbeat of version 2
 _SLOW_READER_SECONDS = 3600
-TORN = 0
-"""The size of a ROTATE event that no server sent: the file before breaks off in the middle of an event."""
+TORN = 256
+"""The type of an event that no server sends, as a type has one byte: the file before breaks off in the middle of an
+event. Its body is that of a ROTATE event."""
 _FIRST = 4
 """The position of the first event of a file."""
 log = structlog.get_logger("migrate.publish")
@@ -222,7 +223,7 @@ class BinlogReader:
         self._stream = self._new_stream()
         self.open()
         body = _FIRST.to_bytes(8, "little") + following.encode("ascii")
-        return Event(0, ROTATE, 0, TORN, 0, FLAG_ARTIFICIAL, body)
+        return Event(0, TORN, 0, 0, 0, FLAG_ARTIFICIAL, body)
 
     def _take(self, messages: list[bytes], events: list[Event]) -> None:
         unpack, crc32, new = _HEADER.unpack_from, zlib.crc32, tuple.__new__

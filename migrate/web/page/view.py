@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from migrate.model.command import Command, Direction, as_typed
+from migrate.model.command import Command, as_typed
 from migrate.state.status_history import PastStatus
 from migrate.state.switch import Side
 from migrate.status import told
 from migrate.status.blocker import Blocker
 from migrate.status.look import Look
-from migrate.status.next_step import typed
+from migrate.status.next_step import typed, typed_remedy
 from migrate.status.snapshot import PartitionStatus, Snapshot
 from migrate.status.stage import Stage
 from migrate.status.table_state import TableState
@@ -163,10 +163,7 @@ class View:
         return self.details.is_reverse or now is self.look.reverse
 
     def _remedy(self, one: Blocker) -> str:
-        if one.remedy is None:
-            return ""
-        back = self.details.is_reverse or one.stream is Direction.REVERSE
-        return str(typed(one.remedy, back=back, back_leads=self._back_leads))
+        return typed_remedy(one, back=self.details.is_reverse, back_leads=self._back_leads)
 
     def _compared(self, migration: str, name: str) -> Mapping[str, Any] | None:
         for certificate in self.details.certificates:
