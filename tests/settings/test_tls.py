@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from migrate.cli.status import page
+from migrate.cli.status_page import page
 from migrate.model.errors import ConfigError
 from migrate.preflight.result import Verdict
 from migrate.preflight.server import channels
