@@ -42,9 +42,7 @@ _WITH_VALUE = ("--config", "-c")
 
 def build(only: str | None = None) -> typer.Typer:
     """The program; with one command alone where that is known, as the modules of all take a second to load."""
-    app = typer.Typer(
-        name="migrate", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=_HELP
-    )
+    app = typer.Typer(name="migrate", no_args_is_help=True, pretty_exceptions_enable=False, help=_HELP)
     app.callback()(_options)
     for panel, commands in PANELS.items():
         for name, module in commands.items():

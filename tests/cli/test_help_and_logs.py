@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -23,6 +26,17 @@ COMMANDS = sorted(typer.main.get_command(build()).commands)  # type: ignore[attr
 def test_the_commands_are_the_documented_ones() -> None:
     assert {"preflight", "init", "run", "copy", "drain", "verify", "status"} <= set(COMMANDS)
     assert {"publish", "consume", "commit", "requeue"} <= set(COMMANDS)
+
+
+@pytest.mark.parametrize(
+    ("typed", "offered"), [("migrate cut", ["cutover"]), ("migrate ddl ", ["plan", "run", "resume", "undo", "status"])]
+)
+def test_a_shell_completes_commands(typed: str, offered: list[str]) -> None:
+    """As its script asks. Costs a start of 2 s each."""
+    asked = {"_MIGRATE_COMPLETE": "complete_bash", "COMP_WORDS": typed, "COMP_CWORD": str(typed.count(" "))}
+    program = Path(sys.executable).with_name("migrate")
+    done = subprocess.run([program], env={**os.environ, **asked}, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout.split()) == (0, offered), done.stderr
 
 
 def test_help_lists_every_command_with_a_clause_and_the_exit_codes() -> None:
