@@ -270,6 +270,7 @@ class Consumer:
         measured.written(done.inserted, done.updated, done.deleted, done.empty)
         at = [item for item in batch if item.partition not in merged.failed] if merged.failed else batch
         measured.visible(item.message.es for item in at if item.apply)
+        measured.changed(item.message for item in at if item.apply)
         log.info(
             "merged",
             messages=len(batch),

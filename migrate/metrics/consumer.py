@@ -11,6 +11,7 @@ from prometheus_client import Counter, Gauge, Histogram
 
 from migrate.metrics.registry import REGISTRY, TIMES
 from migrate.metrics.weighted import Weighted
+from migrate.model.message import Message, Op
 
 received_messages = Counter(
     "migrate_received_messages", "Messages that were read and recorded, also again after a restart", registry=REGISTRY
@@ -18,6 +19,12 @@ received_messages = Counter(
 received_bytes = Counter("migrate_received_bytes", "Bytes of these", registry=REGISTRY)
 merged_messages = Counter("migrate_merged_messages", "Messages that were consumed", registry=REGISTRY)
 changes = Counter("migrate_changes", "Row changes of these, by what was decided", ["decision"], registry=REGISTRY)
+table_changes = Counter(
+    "migrate_table_changes",
+    "Row changes of the sources' tables that are at the targets",
+    ["table", "operation"],
+    registry=REGISTRY,
+)
 target_rows = Counter(
     "migrate_target_rows", "Rows at the targets, by what was done to them", ["operation"], registry=REGISTRY
 )
@@ -42,6 +49,7 @@ visible_lag = Weighted(
     (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 15.0, 20.0, 30.0, 60.0, 120.0, 300.0, 900.0, 3600.0),
     REGISTRY,
 )
+_OPERATIONS = {op.value: op.value.lower() for op in Op}
 for _what in ("parked", "skipped", "left out"):
     set_aside.labels(_what)  # 0, and not absent
 
@@ -66,6 +74,16 @@ def written(inserted: int, updated: int, deleted: int, empty: int) -> None:
     target_rows.labels("updated").inc(updated)
     target_rows.labels("deleted").inc(deleted)
     target_rows.labels("deferred").inc(empty)
+
+
+def changed(messages: Iterable[Message]) -> None:
+    """Of the logs, whose changes are at the targets now."""
+    counts: Counts[tuple[str, str]] = Counts()
+    for one in messages:
+        if one.from_log and one.type in _OPERATIONS:
+            counts[f"{one.database}.{one.table}", _OPERATIONS[one.type]] += len(one.data)
+    for labels, count in counts.items():
+        table_changes.labels(*labels).inc(count)
 
 
 def visible(committed_ms: Iterable[int]) -> None:

@@ -172,6 +172,9 @@ def test_what_processes_count_adds_up_to_what_the_state_has(flow: Flow, box: San
     decisions = {one: consumer["migrate_changes_total", one] for one in ("taken", "repeat", "foreign")}
     assert decisions == {"taken": changes, "repeat": 0, "foreign": 0}
     assert changes == 510
+    of_tables = {name[1:]: value for name, value in consumer.items() if name[0] == "migrate_table_changes_total"}
+    table = f"{flow.database}.orders"
+    assert of_tables == {("insert", table): 500, ("update", table): 10}
     written = {name[1]: value for name, value in consumer.items() if name[0] == "migrate_target_rows_total"}
     assert written == {"inserted": 500, "updated": 10, "deleted": 0, "deferred": 0}
     for counted in ("received_messages_total", "merged_messages_total", "visible_lag_seconds_count"):
