@@ -107,7 +107,7 @@ def seconds(read: Callable[[str], object], sql: str, times: int = 3) -> float:
 def grows_by_more(read: Callable[[str], object], short: str, long: str) -> tuple[float, float] | None:
     """The seconds of a text and of one that is four times as long, where the longer one takes more than ten times as
     long however often it is asked: what else the processor does slows one measurement, and not each of them."""
-    for times in (3, 10, 30):
+    for times in (1, 3, 10, 30):
         took = seconds(read, short, times), 0.0
         if took[0] <= 0.0005 or (took := (took[0], seconds(read, long, times)))[1] <= 10 * took[0]:
             return None
