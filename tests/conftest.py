@@ -93,6 +93,7 @@ _FIRST = tuple(
     f"test_{name}.py"
     for name in (
         "demo",
+        "reshard",
         "cutover_killed",
         "pages",
         "chaos",
