@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from typing import Any
@@ -18,9 +19,11 @@ from migrate.state.migration import Migration, Topic
 from migrate.state.record import Partition
 from migrate.target.place import Aftermath
 from migrate.target.reached import Claim
+from migrate.target.roles import SwitchedSince
 from sandbox.stack import Sandbox
 from tests.helpers import address, log_end, make_settings, plain_table, plan_of, service_tables, unique
 from tests.merge.history import KeysAlone
+from tests.waiting import until as wait
 
 PARTITION = Partition("m", "topic", 0)
 HOME = {
@@ -33,6 +36,7 @@ HOME = {
 }
 COLUMNS = "(id INT PRIMARY KEY, shard {shard}, v VARCHAR(20) NOT NULL)"
 GENERATED = "INT AS (CHAR_LENGTH(v)) STORED"
+WAITING = "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE STATE LIKE 'Waiting for table%lock'"
 FENCE = "_migrate_chunk_fence (migration, source, table_schema, table_name, chunk, attempt, closed)"
 
 
@@ -165,6 +169,21 @@ def test_a_delete_asks_the_table_it_came_from_and_no_other(side: Home) -> None:
     with nobody_reads(side, "u"):
         assert side.merge(("DELETE", "t", ("1", "0", "a"), None), ("DELETE", "t", ("2", "0", "b"), None)).failed == {}
     assert side.rows() == [(2, 2, "came back")]
+
+
+def test_a_row_that_was_read_before_a_switch_is_not_written_behind_it_and_is_read_again(mariadb_box: Sandbox) -> None:
+    """Costs 2 s."""
+    with closing(Home(mariadb_box)) as side, ThreadPoolExecutor(1) as beside:
+        side.merge(("INSERT", "t", None, ("1", "0", "a")))
+        side.at_source("INSERT INTO t VALUES (1, 2, 'before')")
+        with nobody_reads(side, "t"):
+            merging = beside.submit(side.merge, ("DELETE", "t", ("1", "0", "a"), None))
+            wait(lambda: side.source.query(WAITING)[0][0], "the row to be read")
+            side.target.execute("UPDATE _migrate_role SET version = version + 1", database=side.name)
+        assert isinstance(merging.result(60).failed[PARTITION], SwitchedSince)
+        assert side.rows() == [(1, 0, "a")]
+        assert side.again().failed == {}
+        assert side.rows() == [(1, 2, "before")]
 
 
 def test_a_row_that_came_from_another_table_outlives_the_late_delete_of_the_one_it_left(side: Home) -> None:
