@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 
 from sandbox.errors import SandboxError
-from sandbox.paths import kafka_lib, mysql_root
+from sandbox.paths import cache_dir, kafka_lib, mysql_root
 from sandbox.releases import Release
 from sandbox.settings import Flavour
 
@@ -30,6 +30,12 @@ class DatabasePrograms:
 def which(name: str) -> str | None:
     """Path of a program, looked for in PATH and in the sbin directories."""
     return shutil.which(name, path=_PATH)
+
+
+def promtool() -> str | None:
+    """Path of Prometheus's checker, also of the one in the cache (sandbox/install/promtool.py)."""
+    kept = cache_dir() / "promtool"
+    return which("promtool") or (str(kept) if kept.exists() else None)
 
 
 def _missing(what: str) -> SandboxError:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from sandbox import faketime, unsynced
 from sandbox.binaries import java_version, which
 from sandbox.galera import LIBRARY
-from sandbox.install import kafka, mysql, releases
+from sandbox.install import kafka, mysql, promtool, releases
 from sandbox.install.system import apt_install, say
 from sandbox.paths import cache_dir
 from sandbox.releases import Release
@@ -70,4 +70,6 @@ def install(flavours: Iterable[Flavour]) -> None:
             kafka.install()
         if Flavour.MYSQL in wanted and not mysql.is_installed():
             mysql.install()
+        if set(wanted) == set(Flavour):  # the tests
+            promtool.install()
     say(f"installed: {', '.join(wanted)}, kafka, java (cache: {cache_dir()})")

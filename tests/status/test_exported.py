@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
 from collections.abc import Iterable
 from datetime import datetime
@@ -26,6 +25,7 @@ from migrate.status.snapshot import PartitionStatus, Snapshot, SourceStatus
 from migrate.status.stage import Stage
 from migrate.status.table_state import TableState
 from migrate.status.verdict import Verdict, verdict
+from sandbox.binaries import promtool
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "metrics.md"
 _ROW = re.compile(r"^\| `(migrate_\w+)` \| (\w+) \| (.*?)\| \S", re.M)
@@ -153,7 +153,7 @@ def test_what_is_not_known_has_no_sample() -> None:
     assert not names & {f"migrate_{one}" for one in unknown}
 
 
-PROMTOOL = shutil.which("promtool")
+PROMTOOL = promtool()
 
 
 @pytest.mark.skipif(PROMTOOL is None, reason="promtool is not installed (Debian: prometheus)")
