@@ -110,10 +110,9 @@ class TablesCopy:
             self._at_targets(list(attempts), lambda session, copy: copy.open_chunks(session, attempts[copy]))
 
         self._above_all(open_)
-        if again := [copy for copy in attempts if copy.opened_again]:
-            again[0].go_on_again()  # they are of one source
-            for copy in again:
-                copy.opened_again = False
+        for copy in attempts:
+            if copy.opened_again:
+                copy.go_on_again()
         for copy, some in attempts.items():
             copy.hand_out(some)
             self._out[copy] = len(some)
@@ -158,7 +157,8 @@ class TablesCopy:
         if lost := [copy for copy in copies if copy.lost]:
             self._in_state(lost, lambda connection, copy: copy.take_back(connection))
             self._above_all(lambda: self._open_tables(lost))
-            lost[0].go_on_again()  # they are of one source
+            for copy in lost:
+                copy.go_on_again()
             self._waiting += lost
             copies = [copy for copy in copies if copy not in lost]
         self._in_state(copies, lambda connection, copy: copy.end(connection))

@@ -4,8 +4,11 @@ fence-compares)."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
+from threading import Event
 
 import pytest
 
@@ -15,16 +18,20 @@ from migrate.copy.table_copy import TableCopy
 from migrate.copy.tables_copy import TablesCopy
 from migrate.copy.tasks import CopyJob
 from migrate.mysql.connection import Connection
+from migrate.settings import Settings, parse
 from migrate.state import phase
 from migrate.state.phase import Phase, TablePhase
 from migrate.target import chunk_fence
 from migrate.target.chunk_fence import WHOLE_TABLE
 from migrate.target.fence import CHUNK_FENCE
 from migrate.target.pool import TargetPool
+from migrate.target.routing import Plan, PlannedTable
 from sandbox.stack import Sandbox
 from tests.copy.setup import Laid, lay, spread, write_chunk
 from tests.copy.test_table_copy import CREATE, ROWS, copied, copying, details, keys_at_target, phase_of
+from tests.waiting import until as wait
 
+LOCKED = "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE STATE LIKE 'Waiting for table%lock'"
 ALL = list(range(1, 96))
 
 
@@ -121,6 +128,47 @@ def test_small_tables_are_looked_back_at_too(laid: Laid) -> None:
         assert together.goes_on
         assert copy.chunks_done == 2
     state.dispose()
+
+
+def test_each_of_small_tables_that_are_opened_again_is_waited_for(mysql_box: Sandbox, tmp_path: Path) -> None:
+    """Lost: a delete of the second table that the log had and no SELECT saw yet; the first alone was waited for. MariaDB
+    goes by a snapshot of all tables. Costs 2 s."""
+    few = {"copy": {"chunk_rows": 10, "master": "local[2]"}}
+    laid = lay(mysql_box, tmp_path, CREATE, spread("id", "t"), fill=[ROWS], extra=few)
+    settings, plan = with_a_second(laid)
+    state, sessions = laid.state(), Sessions(settings)
+    with closing(sessions), closing(mysql_box.source.connect(laid.source)) as writer, ThreadPoolExecutor(1) as beside:
+        together = TablesCopy(settings, [TableCopy(settings, one, state, sessions) for one in plan], state, sessions)
+        together.begin()
+        with target(laid) as session:
+            session.execute(f"DELETE FROM {CHUNK_FENCE} WHERE chunk = %s", [WHOLE_TABLE])
+        writer.begin()
+        writer.cursor().execute("DELETE FROM u WHERE id = 7")
+        over = Event()
+
+        def commit_once_it_is_waited_for() -> bool:
+            wait(lambda: over.is_set() or mysql_box.source.query(LOCKED)[0][0], "the second table to be waited for")
+            writer.commit()
+            return not over.is_set()
+
+        waited = beside.submit(commit_once_it_is_waited_for)
+        wave = together.wave(2)
+        over.set()
+        assert waited.result(60)
+        assert sorted(copy.planned.table.name for copy, _ in wave) == ["t", "u"]
+    state.dispose()
+
+
+def with_a_second(laid: Laid) -> tuple[Settings, list[PlannedTable]]:
+    """Both tables of a migration that has a table u as well, alike t."""
+    laid.box.source.execute("CREATE TABLE u LIKE t", "INSERT INTO u SELECT * FROM t", database=laid.source)
+    for index, place in enumerate(laid.table.places):
+        with closing(laid.connect(index)) as connection:
+            connection.execute(f"CREATE TABLE {place.table.replace('t_', 'u_')} LIKE {place.table}")
+    tables = [{"name": f"{laid.source}.{name}", "sharding": spread("id", name)} for name in ("t", "u")]
+    settings = parse({**laid.raw, "tables": tables}, {})
+    both = {("main", laid.source, name): replace(laid.table.table, name=name) for name in ("t", "u")}
+    return settings, [*Plan(settings, both).tables.values()]
 
 
 def test_an_attempt_writes_no_more_where_a_database_lost_a_part_of_it(laid: Laid) -> None:
