@@ -131,7 +131,7 @@ def test_small_tables_are_looked_back_at_too(laid: Laid) -> None:
 
 
 def test_each_of_small_tables_that_are_opened_again_is_waited_for(mysql_box: Sandbox, tmp_path: Path) -> None:
-    """Lost: a delete of the second table that the log had and no SELECT saw yet; the first alone was waited for. MariaDB
+    """Lost: a delete of the second table that the log had and no SELECT saw; the first alone was waited for. MariaDB
     goes by a snapshot of all tables. Costs 2 s."""
     few = {"copy": {"chunk_rows": 10, "master": "local[2]"}}
     laid = lay(mysql_box, tmp_path, CREATE, spread("id", "t"), fill=[ROWS], extra=few)
