@@ -22,12 +22,16 @@ from migrate.model.message_reader import decode
 from migrate.model.partition import Partition
 from migrate.publish.schema.following import active_again
 from migrate.settings import Settings
-from migrate.state import acknowledged, reached
+from migrate.state import acknowledged, leading, reached
 from migrate.state.database import in_transaction
 from migrate.state.migration import Migration
 from migrate.state.position import Position
 from migrate.state.reached import BROKER, LostMessages
 
+_FOLLOWS = (
+    "applications are at the other side, and older changes would come over newer rows: nothing is published again;"
+    " `migrate finish` ends the migration where they are"
+)
 _FIRST_BLOCK = 500  # messages read back from where a partition lost some; doubled until one of the source is met
 
 
@@ -100,7 +104,10 @@ class Acknowledged:
         return Partition(self._settings.name, self._ids[topic], number)
 
     def _hint(self, reader: PartitionReader, cuts: Mapping[Partition, int], position: Position) -> str:
-        """Where to publish again from: before everything that was lost."""
+        """Where to publish again from: before everything that was lost. A stream that follows does not."""
+        with self._state.connect() as connection:
+            if not leading.leads(connection, self._settings.name):
+                return _FOLLOWS
         places = [self._before(reader, part, cut, position) for part, cut in cuts.items()]
         again = f"`migrate publish --source {self._source} --from …`, then a verification"
         known = [place for place in places if place is not None]

@@ -13,7 +13,8 @@ from publishing import Publishing
 
 from migrate.kafka.producer import AcknowledgedLost, OrderedProducer
 from migrate.model.message import Message, encode
-from migrate.state import acknowledged, reached
+from migrate.state import acknowledged, reached, switch
+from migrate.state.switch import Side, Writes
 from sandbox.broker import KafkaBroker
 from sandbox.stack import Sandbox
 
@@ -98,6 +99,12 @@ def test_a_place_that_another_source_has_stops_the_publisher_while_it_is_quiet(
             pass
         *_, third = [at for key, at in zip(main.keys(), main.coordinates(), strict=True) if key == 3]
         assert place_in(told.value.hint) == third[1:3]
+        with main.state.begin() as connection:
+            switch.put(connection, main.name, Side.TARGET, Writes.OPEN)
+        with pytest.raises(AcknowledgedLost) as told, main.running():
+            pass
+        assert "--from" not in told.value.hint, "of a stream that follows it is refused"
+        assert "`migrate finish`" in told.value.hint
 
 
 @pytest.mark.long  # it starts a broker of its own three times
