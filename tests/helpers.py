@@ -27,6 +27,9 @@ SHARDING: dict[str, Any] = {
 }
 """Four places by `shard`: 0 is ds_0.t_0, 1 is ds_1.t_0, 2 is ds_0.t_1, 3 is ds_1.t_1."""
 
+TABLE_WAITERS = "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE STATE LIKE 'Waiting for table%lock'"
+"""How many sessions of a server wait for a lock on a table."""
+
 
 def unique(prefix: str) -> str:
     """A name that no other test of this run uses."""

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from migrate.kafka.reader import RawMessage
 from migrate.model.coordinate import Coordinate
-from migrate.model.errors import MigrateError, ServerError
+from migrate.model.errors import MigrateError, ReadAgain
 from migrate.model.message import CANAL, DIGEST, LEFT_OUT, Message
 from migrate.model.partition import Partition
 from migrate.state import stop_reason
@@ -22,7 +22,7 @@ NO_RECORD = -1
 _FIRST_PAUSE, _LONGEST_PAUSE = 5.0, 60.0
 
 
-class PutBack(ServerError):  # noqa: N818 - it says what happened
+class PutBack(ReadAgain):
     """The state has a lower end of a partition's consumed prefix than we wrote, or lacks what we noted of it."""
 
     def __init__(self) -> None:

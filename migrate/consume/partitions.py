@@ -12,13 +12,13 @@ import structlog
 from sqlalchemy.exc import DBAPIError
 
 from migrate.consume import assignment
-from migrate.consume.ownership import LeasedPartition, PutBack, StoppedPartition
+from migrate.consume.ownership import LeasedPartition, StoppedPartition
 from migrate.consume.partition_start import Owner, PartitionStart
 from migrate.consume.queue import SwapQueue
 from migrate.kafka.reader import MessagesLost, PartitionReader
 from migrate.kafka.topic_identity import TopicWatch
 from migrate.metrics import consumer as measured
-from migrate.model.errors import MigrateError, OwnershipLost, StopError
+from migrate.model.errors import MigrateError, OwnershipLost, ReadAgain, StopError
 from migrate.mysql.errors import passes, text
 from migrate.settings import Settings
 from migrate.state import migration as migrations
@@ -26,8 +26,6 @@ from migrate.state import stop_reason
 from migrate.state.database import in_transaction
 from migrate.state.lease import Leases
 from migrate.state.record import Consumed, Partition
-from migrate.target.reached import DatabaseBehind
-from migrate.target.roles import SwitchedSince
 
 log = structlog.get_logger("migrate.consume")
 _LOOK_EVERY = 2.0
@@ -171,7 +169,7 @@ class Partitions:
         leased = self._mine.get(partition)
         if leased is None:
             return
-        if isinstance(error, DatabaseBehind | PutBack | SwitchedSince):
+        if isinstance(error, ReadAgain):
             self._drop(leased)
             with self.turn:
                 self._stopped.pop(partition, None)  # what stops the reading is met again

@@ -57,7 +57,7 @@ class Merged:
 
     consumed: Sequence[Consumed]  # by partition, what is at the target now
     written: AppliedCounts
-    failed: Mapping[Partition, MigrateError]  # StopError, OwnershipLost, Behind or SwitchedSince
+    failed: Mapping[Partition, MigrateError]  # StopError, OwnershipLost or ReadAgain
 
 
 class Merger:

@@ -12,12 +12,12 @@ import structlog
 from migrate.kafka.topic_identity import TopicGone
 from migrate.merge.defects import as_stop
 from migrate.metrics import shared
-from migrate.model.errors import MigrateError, OwnershipLost, ServerError, StopError
+from migrate.model.errors import MigrateError, OwnershipLost, ReadAgain, ServerError, StopError
 from migrate.mysql import errors as mysql_errors
 from migrate.settings import Consume
 from migrate.target.owners import RowsNotAsked
-from migrate.target.reached import DatabaseBehind, StateBehind
-from migrate.target.roles import NoRole, SwitchedSince
+from migrate.target.reached import StateBehind
+from migrate.target.roles import NoRole
 
 log = structlog.get_logger("migrate.merge")
 T = TypeVar("T")
@@ -37,15 +37,15 @@ def until_done(
     Errors that pass (server away, deadlock, lock wait) are tried again without end, with back-off; a duplicate key,
     which a copy running beside can cause, until `refused_attempts` are over and `refused` finds the change that the
     target does not take. `again` runs before each new attempt; `refused` makes the error, or None when it finds none or
-    has dealt with it. Raises: what `refused` makes; OwnershipLost, TopicGone, NoRole, SwitchedSince, RowsNotAsked,
-    Behind and StateBehind as they come; ServerError when `stop` was set. A defect, as any other error, becomes a
+    has dealt with it. Raises: what `refused` makes; OwnershipLost, TopicGone, NoRole, RowsNotAsked, ReadAgain
+    and StateBehind as they come; ServerError when `stop` was set. A defect, as any other error, becomes a
     StopError that names the change, or this target.
     """
     pause, refusals = settings.retry_seconds, 0
     while True:
         try:
             return action()
-        except (OwnershipLost, TopicGone, NoRole, SwitchedSince, RowsNotAsked, DatabaseBehind, StateBehind):
+        except (OwnershipLost, TopicGone, NoRole, RowsNotAsked, ReadAgain, StateBehind):
             raise
         except StopError as error:  # a warning, or a value that cannot be written
             if (told := refused(error)) is not None:

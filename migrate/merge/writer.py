@@ -18,7 +18,7 @@ from migrate.merge.take_over import named
 from migrate.merge.target_sessions import TargetSessions, where_of
 from migrate.metrics import consumer as measured
 from migrate.model.change import NoChange, key_json
-from migrate.model.errors import Code, MigrateError, OwnershipLost, StopError
+from migrate.model.errors import Code, MigrateError, OwnershipLost, ReadAgain, StopError
 from migrate.mysql import errors as mysql_errors
 from migrate.settings import Settings
 from migrate.state.notes import Notes
@@ -28,9 +28,8 @@ from migrate.target.parked import SetAside
 from migrate.target.part import Part, Send, apply, find_refused
 from migrate.target.place import Aftermath, AppliedCounts
 from migrate.target.pool import TargetPool
-from migrate.target.reached import DatabaseBehind
 from migrate.target.requeue import AftermathSender
-from migrate.target.roles import NotStandby, SwitchedSince
+from migrate.target.roles import NotStandby
 from migrate.target.routing import TargetDatabase
 
 log = structlog.get_logger("migrate.merge")
@@ -94,7 +93,7 @@ class Writer:
             for part in together:
                 try:
                     done.add(self._write(pool, database, part))
-                except (StopError, OwnershipLost, DatabaseBehind, SwitchedSince) as error:
+                except (StopError, OwnershipLost, ReadAgain) as error:
                     failed[part.partition] = error
         return Written(done, failed)
 

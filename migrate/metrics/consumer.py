@@ -78,12 +78,13 @@ def written(inserted: int, updated: int, deleted: int, empty: int) -> None:
 
 def changed(messages: Iterable[Message]) -> None:
     """Of the logs, whose changes are at the targets now."""
-    counts: Counts[tuple[str, str]] = Counts()
+    counts: Counts[tuple[str, str, str]] = Counts()
     for one in messages:
-        if one.from_log and one.type in _OPERATIONS:
-            counts[f"{one.database}.{one.table}", _OPERATIONS[one.type]] += len(one.data)
-    for labels, count in counts.items():
-        table_changes.labels(*labels).inc(count)
+        if one.delay is None:  # else it was counted when it came first
+            counts[one.database, one.table, one.type] += len(one.data)
+    for (database, table, kind), count in counts.items():
+        if kind in _OPERATIONS:
+            table_changes.labels(f"{database}.{table}", _OPERATIONS[kind]).inc(count)
 
 
 def visible(committed_ms: Iterable[int]) -> None:

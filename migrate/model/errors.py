@@ -75,6 +75,10 @@ class ServerError(MigrateError):
     usual = "check that the server answers, and try again; `migrate preflight` checks every server"
 
 
+class ReadAgain(ServerError):  # noqa: N818 - what it says is what follows
+    """Nothing was written of a partition, and nobody has to do anything: it is read again at once."""
+
+
 class Code(StrEnum):
     """What kind of thing stopped for good: for programs that watch, which do not read the sentence."""
 

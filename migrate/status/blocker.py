@@ -87,12 +87,10 @@ class Blocker:
         return replace(self, stream=stream)
 
     def as_dict(self) -> dict[str, Any]:
-        """For programs."""
-        remedy = str(self.remedy) if self.remedy else ""
+        """For programs, without its remedy: how that is typed depends on who leads (`next_step.typed_remedy`)."""
         return {
             "kind": self.kind.value,
             "subject": self.subject,
             "facts": dict(self.facts),
-            "remedy": remedy,
             "stream": self.stream.name.lower() if self.stream else "",
         }

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import pymysql
 
 from migrate.model.coordinate import Coordinate
-from migrate.model.errors import OwnershipLost, ServerError
+from migrate.model.errors import OwnershipLost, ReadAgain, ServerError
 from migrate.model.message import CANAL
 from migrate.model.partition import Partition
 from migrate.mysql.connection import Connection
@@ -57,7 +57,7 @@ class ReachedBefore(NamedTuple):
     notes: int = 0  # how many notes the state had of it before the last of their transactions that followed any
 
 
-class DatabaseBehind(ServerError):  # noqa: N818 - it says what is so
+class DatabaseBehind(ReadAgain):
     """A database lost transactions that it had committed; nothing was written. What Kafka has is applied again."""
 
     def __init__(self, claim: Claim, where: str, has: int, expected: int) -> None:

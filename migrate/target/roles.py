@@ -16,7 +16,7 @@ import pymysql
 import sqlalchemy as sa
 import structlog
 
-from migrate.model.errors import Code, ServerError, StopError
+from migrate.model.errors import Code, ReadAgain, ServerError, StopError
 from migrate.mysql.connection import Connection
 from migrate.mysql.errors import NO_SUCH_TABLE, number
 from migrate.mysql.quoting import quote
@@ -59,10 +59,8 @@ class NotStandby(ServerError):  # noqa: N818 - it says what is so
         self.held = held
 
 
-class SwitchedSince(ServerError):  # noqa: N818 - it says what is so
-    """A row was read at the source, and there was a switch before it could be written; nothing was written. The
-    partition is read again at once.
-    """
+class SwitchedSince(ReadAgain):
+    """A row was read at the source, and there was a switch before it could be written."""
 
     def __init__(self, where: str) -> None:
         super().__init__(

@@ -29,9 +29,9 @@ from migrate.target.routing import Plan, PlannedTable
 from sandbox.stack import Sandbox
 from tests.copy.setup import Laid, lay, spread, write_chunk
 from tests.copy.test_table_copy import CREATE, ROWS, copied, copying, details, keys_at_target, phase_of
+from tests.helpers import TABLE_WAITERS
 from tests.waiting import until as wait
 
-LOCKED = "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE STATE LIKE 'Waiting for table%lock'"
 ALL = list(range(1, 96))
 
 
@@ -147,7 +147,10 @@ def test_each_of_small_tables_that_are_opened_again_is_waited_for(mysql_box: San
         over = Event()
 
         def commit_once_it_is_waited_for() -> bool:
-            wait(lambda: over.is_set() or mysql_box.source.query(LOCKED)[0][0], "the second table to be waited for")
+            wait(
+                lambda: over.is_set() or mysql_box.source.query(TABLE_WAITERS)[0][0],
+                "the second table to be waited for",
+            )
             writer.commit()
             return not over.is_set()
 

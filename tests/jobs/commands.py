@@ -13,10 +13,10 @@ import yaml
 
 from migrate.state import chunks
 from tests.copy.setup import Laid
+from tests.helpers import TABLE_WAITERS
 from tests.waiting import until as wait
 
 _ROOT = Path(__file__).resolve().parents[2]
-_WAITING = "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE STATE LIKE 'Waiting for table%lock'"
 
 
 def config_of(laid: Laid, directory: Path, **changes: Any) -> Path:
@@ -67,7 +67,7 @@ def held(laid: Laid, process: subprocess.Popen[str], writers: int) -> Iterator[N
         cursor.execute(f"LOCK TABLES {place.table} WRITE")
 
         def waiting() -> bool:
-            return process.poll() is not None or int(server.query(_WAITING)[0][0]) >= writers
+            return process.poll() is not None or int(server.query(TABLE_WAITERS)[0][0]) >= writers
 
         try:
             wait(waiting, "tasks in the middle of a chunk")

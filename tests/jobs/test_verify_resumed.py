@@ -30,6 +30,7 @@ from migrate.verify.certificate_page import html_page
 from migrate.verify.run import standing
 from sandbox.stack import Sandbox
 from tests.copy.setup import Laid, lay, spread
+from tests.helpers import TABLE_WAITERS
 from tests.jobs.commands import config_of, ended, held, run, started
 from tests.waiting import until as wait
 
@@ -37,7 +38,6 @@ ROWS, MANY = 120, 240
 CREATE = "CREATE TABLE {t} (id BIGINT PRIMARY KEY, v VARCHAR(50))"
 NUMBERS = "WITH RECURSIVE seq (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM seq WHERE n < {rows}) SELECT n FROM seq"
 FILL = f"INSERT INTO {{t}} SELECT n, CONCAT('v', n) FROM ({NUMBERS}) AS numbers"
-LOCKED = "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE STATE LIKE 'Waiting for table%lock'"
 pytestmark = pytest.mark.timeout(300)
 
 
@@ -290,7 +290,7 @@ def test_a_start_of_spark_that_fails_and_ctrl_c_wait_for_no_server(two: Two, tmp
         process = run(command, tmp_path)
 
         def waits() -> bool:  # asked of the first process here: a server does not see at once that a client is gone
-            return two.laid.box.source.query(LOCKED)[0][0] > 0 or process.poll() is not None
+            return two.laid.box.source.query(TABLE_WAITERS)[0][0] > 0 or process.poll() is not None
 
         wait(waits, "the planning to wait for the lock")
         process.send_signal(signal.SIGINT)

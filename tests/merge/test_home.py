@@ -21,7 +21,7 @@ from migrate.target.place import Aftermath
 from migrate.target.reached import Claim
 from migrate.target.roles import SwitchedSince
 from sandbox.stack import Sandbox
-from tests.helpers import address, log_end, make_settings, plain_table, plan_of, service_tables, unique
+from tests.helpers import TABLE_WAITERS, address, log_end, make_settings, plain_table, plan_of, service_tables, unique
 from tests.merge.history import KeysAlone
 from tests.waiting import until as wait
 
@@ -36,7 +36,6 @@ HOME = {
 }
 COLUMNS = "(id INT PRIMARY KEY, shard {shard}, v VARCHAR(20) NOT NULL)"
 GENERATED = "INT AS (CHAR_LENGTH(v)) STORED"
-WAITING = "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE STATE LIKE 'Waiting for table%lock'"
 FENCE = "_migrate_chunk_fence (migration, source, table_schema, table_name, chunk, attempt, closed)"
 
 
@@ -178,7 +177,7 @@ def test_a_row_that_was_read_before_a_switch_is_not_written_behind_it_and_is_rea
         side.at_source("INSERT INTO t VALUES (1, 2, 'before')")
         with nobody_reads(side, "t"):
             merging = beside.submit(side.merge, ("DELETE", "t", ("1", "0", "a"), None))
-            wait(lambda: side.source.query(WAITING)[0][0], "the row to be read")
+            wait(lambda: side.source.query(TABLE_WAITERS)[0][0], "the row to be read")
             side.target.execute("UPDATE _migrate_role SET version = version + 1", database=side.name)
         assert isinstance(merging.result(60).failed[PARTITION], SwitchedSince)
         assert side.rows() == [(1, 0, "a")]
