@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import signal
 import sys
-import time
 
-from sandbox.demo.run import run, say
-from sandbox.errors import SandboxError
-from sandbox.paths import run_dir
+from sandbox.demo.course import course
+from sandbox.demo.run import run
 from sandbox.settings import Flavour
 from sandbox.stack import Sandbox
 
@@ -23,19 +20,13 @@ def main() -> int:
         "--orders", type=int, default=200_000, help="rows of the generated orders table (default: 200000)"
     )
     options = parser.parse_args()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    run_dir().mkdir(parents=True, exist_ok=True)
-    began = time.monotonic()
-    try:
-        say(f"starting a {options.flavour} source, two {options.flavour} targets and Kafka")
-        with Sandbox(options.flavour, targets=2, kafka=True) as box:
-            differences = run(box, box.root / "migrate", options.orders)
-    except (SandboxError, KeyboardInterrupt) as error:
-        say(f"demo: {error or 'interrupted'}")
-        return 1
-    verdict = "source and target are equal" if not differences else f"{differences} DIFFERENCES"
-    say(f"\n{verdict}; {time.monotonic() - began:.0f} s in all; every server is stopped")
-    return 1 if differences else 0
+    return course(
+        "demo",
+        f"a {options.flavour} source, two {options.flavour} targets and Kafka",
+        lambda: Sandbox(options.flavour, targets=2, kafka=True),
+        lambda box: run(box, box.root / "migrate", options.orders),
+        "source and target are equal",
+    )
 
 
 if __name__ == "__main__":

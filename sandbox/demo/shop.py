@@ -83,19 +83,19 @@ class Carts(Working):
     def _work(self, key: int, chosen: random.Random) -> None:
         value = self.done
         if chosen.random() < 0.2:
-            self._application.do(partial(_deleted, key))
+            self._application.do(partial(deleted, key, key % 7))
             self.values[key] = None
         else:
-            self._application.do(partial(_saved, key, value))
+            self._application.do(partial(saved, key, key % 7, value))
             self.values[key] = value
 
 
-def _saved(key: int, value: int, orders: Orders) -> None:
-    orders.save(key, key % 7, value, "written")
+def saved(key: int, user: int, value: int, orders: Orders) -> None:
+    orders.save(key, user, value, "written")
 
 
-def _deleted(key: int, orders: Orders) -> None:
-    orders.delete(key, key % 7)
+def deleted(key: int, user: int, orders: Orders) -> None:
+    orders.delete(key, user)
 
 
 class Processes(ABC):

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import signal
 import sys
-import time
 
-from sandbox.demo.run import say
-from sandbox.errors import SandboxError
-from sandbox.paths import run_dir
+from sandbox.demo.course import course
 from sandbox.reshard.run import run
 from sandbox.settings import Flavour
 from sandbox.stack import Sandbox
@@ -28,19 +24,13 @@ def main() -> int:
     options = parser.parse_args()
     if options.sources < 2:
         parser.error("--sources: there must be 2 at least")
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    run_dir().mkdir(parents=True, exist_ok=True)
-    began = time.monotonic()
-    try:
-        say(f"starting {options.sources} {options.flavour} sources, two {options.flavour} targets and Kafka")
-        with Sandbox(options.flavour, sources=options.sources, targets=2, kafka=True, options=SMALL) as box:
-            differences = run(box, box.root / "migrate", options.orders)
-    except (SandboxError, KeyboardInterrupt) as error:
-        say(f"demo-reshard: {error or 'interrupted'}")
-        return 1
-    verdict = "sources and targets are equal" if not differences else f"{differences} DIFFERENCES"
-    say(f"\n{verdict}; {time.monotonic() - began:.0f} s in all; every server is stopped")
-    return 1 if differences else 0
+    return course(
+        "demo-reshard",
+        f"{options.sources} {options.flavour} sources, two {options.flavour} targets and Kafka",
+        lambda: Sandbox(options.flavour, sources=options.sources, targets=2, kafka=True, options=SMALL),
+        lambda box: run(box, box.root / "migrate", options.orders),
+        "sources and targets are equal",
+    )
 
 
 if __name__ == "__main__":

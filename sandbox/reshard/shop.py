@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from examples.application import Application, Orders, Shards
 from sandbox.database import DatabaseServer
-from sandbox.demo.shop import Processes, Working, server_of, switches_of
+from sandbox.demo.shop import Processes, Working, deleted, saved, server_of, switches_of
 from sandbox.stack import Sandbox
 
 USERS = 500
@@ -43,7 +43,7 @@ class Moving(Working):
     def _work(self, key: int, chosen: random.Random) -> None:
         had, kind, user, value = self.values[key], chosen.random(), chosen.randrange(USERS), self.done
         if had is not None and kind < 0.2:
-            self._application.do(partial(_deleted, key, had[0]))
+            self._application.do(partial(deleted, key, had[0]))
             self.values[key] = None
             return
         if had is not None and kind < 0.6:
@@ -52,16 +52,8 @@ class Moving(Working):
             self.moves += apart
         else:
             user = user if had is None else had[0]
-            self._application.do(partial(_saved, key, user, value))
+            self._application.do(partial(saved, key, user, value))
         self.values[key] = (user, value)
-
-
-def _saved(key: int, user: int, value: int, orders: Orders) -> None:
-    orders.save(key, user, value, "written")
-
-
-def _deleted(key: int, user: int, orders: Orders) -> None:
-    orders.delete(key, user)
 
 
 def _given(key: int, before: int, after: int, value: int, first: bool, orders: Orders) -> None:
