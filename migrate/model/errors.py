@@ -78,6 +78,8 @@ class ServerError(MigrateError):
 class ReadAgain(ServerError):  # noqa: N818 - what it says is what follows
     """Nothing was written of a partition, and nobody has to do anything: it is read again at once."""
 
+    usual = "nothing has to be done: the partition is read again at once; `migrate status` shows what it waits for"
+
 
 class Code(StrEnum):
     """What kind of thing stopped for good: for programs that watch, which do not read the sentence."""

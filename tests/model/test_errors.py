@@ -22,7 +22,7 @@ def test_an_error_without_a_hint_has_the_way_out_of_its_kind(kind: type[MigrateE
 
 
 def test_each_kind_has_words_of_its_own() -> None:
-    assert len({kind.usual for kind in KINDS}) == len(KINDS) == 8
+    assert len({kind.usual for kind in KINDS}) == len(KINDS) == 9
 
 
 def test_what_stops_for_good_says_of_what_kind_it_is() -> None:
