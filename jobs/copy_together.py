@@ -29,6 +29,7 @@ from migrate.copy.tasks import CopyJob
 from migrate.model.errors import MigrateError
 from migrate.model.table import Table, TableId
 from migrate.settings import Settings
+from migrate.state import position
 from migrate.state.chunks import CopyCounts
 from migrate.state.copy_progress import skew_of
 from migrate.target.routing import PlannedTable
@@ -115,17 +116,16 @@ class CopyTogether:
 
     def _run(self, together: TablesCopy, copies: Sequence[TableCopy]) -> None:
         first, *others = [copy.planned for copy in copies]
-        settings = for_tasks(self._settings)
-        jobs = {copy: CopyJob(settings, copy.planned, copy.aside) for copy in copies}
         before = {copy: copy.counts.rows_read for copy in copies}
         waves: deque[tuple[list[Handed], Future[list[ChunkResult]]]] = deque()
         noted = time.monotonic()
+        now = position.where_read(self._state, self._settings)
         with (
-            closing(Governor(self._settings, first, self._state, sum(before.values()), others=others)) as governor,
+            closing(Governor(now, first, self._state, sum(before.values()), others=others)) as governor,
             ThreadPoolExecutor(WAVES, thread_name_prefix="wave") as threads,
         ):
             while True:
-                if not self._begin(together, governor, waves, jobs, threads) and not waves:
+                if not self._begin(together, governor, waves, threads) and not waves:
                     self._finish(together, governor, before)
                     if not together.goes_on:
                         break
@@ -147,7 +147,6 @@ class CopyTogether:
         together: TablesCopy,
         governor: Governor,
         waves: deque[tuple[list[Handed], Future[list[ChunkResult]]]],
-        jobs: dict[TableCopy, CopyJob],
         threads: ThreadPoolExecutor,
     ) -> bool:
         """Begin as many waves as may be; False when there is no chunk to begin."""
@@ -160,7 +159,8 @@ class CopyTogether:
             # a table that is not small in fact is noticed, and left, after a few chunks that are
             if not (wave := together.wave(chunks, min(most_rows or SMALL_ROWS, SMALL_ROWS))):
                 return False
-            works = [CopyWork(jobs[copy], attempt) for copy, attempt in wave]
+            settings = for_tasks(position.where_read(self._state, self._settings))  # once the attempts are open
+            works = [CopyWork(CopyJob(settings, copy.planned, copy.aside), attempt) for copy, attempt in wave]
             waves.append((wave, threads.submit(run_wave, self._spark, works, tasks)))
         return True
 

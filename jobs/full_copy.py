@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import closing
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 
 import sqlalchemy as sa
@@ -89,13 +90,13 @@ def run(
     """
     with (
         database.opened(settings.state) as state,
-        closing(Sessions(settings := position.where_read(state, settings))) as sessions,
+        closing(Sessions(settings, partial(position.where_read, state, settings))) as sessions,
     ):
         with state.connect() as connection:
             leading.refuse_unless(connection, settings.name, "copy")
             leading.refuse_in_cutover(connection, settings.name)
         chosen = chosen_tables(settings, state, tables)
-        check_again(settings, chosen, tables, again)
+        check_again(position.where_read(state, settings), chosen, tables, again)
         with state.connect() as connection:
             firsts: dict[str, Table] = {}
             for planned in chosen:
@@ -168,14 +169,15 @@ def _copy(
     if not copy.begin():
         return TableCopied(table.full_name, table.source, CopyCounts(), 0, 0.0, 0, was_copied=True)
     before = copy.counts.rows_read
-    job = CopyJob(settings, copy.planned, copy.aside, copy.part)
     waves: deque[Future[list[ChunkResult]]] = deque()
     with (
-        closing(Governor(settings, copy.planned, state, before)) as governor,
+        closing(Governor(position.where_read(state, settings), copy.planned, state, before)) as governor,
         ThreadPoolExecutor(WAVES, thread_name_prefix="wave") as threads,
     ):
 
         def submit(wave: Sequence[Attempt]) -> Future[list[ChunkResult]]:
+            now = position.where_read(state, settings)  # once the attempts are open
+            job = CopyJob(now, copy.planned, copy.aside, copy.part)
             return threads.submit(run_wave, spark, [CopyWork(job, attempt) for attempt in wave], len(wave))
 
         report = Report(settings, copy, governor, state, (tables_done, tables), progress)

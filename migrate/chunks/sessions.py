@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 
 from migrate.mysql.connection import Connection, connect
-from migrate.settings import Server, Settings
+from migrate.settings import Server, Settings, Source
 from migrate.target.pool import TargetPool
 from migrate.target.routing import PlannedTable
 
@@ -27,8 +27,9 @@ def _kind(connection: Connection) -> str:
 class Sessions:
     """The source sessions and the target sessions of one migration."""
 
-    def __init__(self, settings: Settings) -> None:
-        self._settings = settings
+    def __init__(self, settings: Settings, where_read: Callable[[], Settings] | None = None) -> None:
+        """where_read: asked for where the sources are read now, with each session; without it, as the settings are."""
+        self._where_read = where_read or (lambda: settings)
         self._sources: dict[str, Connection] = {}
         self.targets = TargetPool(settings, loads=settings.copy_.load != "insert")
 
@@ -36,7 +37,7 @@ class Sessions:
         """A session that gives the server's own bytes. Raises ServerError."""
         connection = self._sources.get(name)
         if connection is None or not connection.open:
-            connection = open_source(self._settings, name)
+            connection = open_source(self._where_read(), name)
             self._sources[name] = connection
         return connection
 
@@ -85,4 +86,5 @@ def forget() -> None:
 
 def _identity(server: Server) -> Hashable:
     of_account = server.user, server.password.get_secret_value(), server.password_command
-    return server.host, server.port, *of_account, repr(server.tls)
+    which = server.server if isinstance(server, Source) else ""
+    return server.host, server.port, *of_account, repr(server.tls), which

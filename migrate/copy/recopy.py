@@ -24,7 +24,7 @@ from migrate.mysql.connection import Connection, connect
 from migrate.mysql.quoting import table as full_name
 from migrate.mysql.readable import readable_end
 from migrate.settings import Settings
-from migrate.state import chunks, phase
+from migrate.state import chunks, phase, position
 from migrate.state import part as parts
 from migrate.state.part import Part
 from migrate.state.phase import Phase
@@ -112,8 +112,11 @@ def choose(
     return True, running
 
 
-def wait_until_readable(settings: Settings, table: Table) -> None:
-    """Until a SELECT at the table's source sees whatever is in its log now. Raises ServerError when asked to stop."""
-    name = f"source '{table.source}'"
-    with closing(connect(settings.source(table.source), name)) as server, stop_on_signals() as stop:
+def wait_until_readable(state: sa.Engine, settings: Settings, table: Table) -> None:
+    """Until a SELECT at the table's source sees whatever is in its log now.
+
+    Raises ServerError when asked to stop, and where another server answers than the publisher reads.
+    """
+    name, now = f"source '{table.source}'", position.where_read(state, settings)
+    with closing(connect(now.source(table.source), name)) as server, stop_on_signals() as stop:
         readable_end(server, [(table.database, table.name)], stop)

@@ -255,7 +255,7 @@ class TableSteps:
 
     def go_on_again(self) -> None:
         """As after a copy was opened again: what the stream applied before it can be read."""
-        self._retries.call(lambda: recopy.wait_until_readable(self._settings, self.planned.table))
+        self._retries.call(lambda: recopy.wait_until_readable(self._state, self._settings, self.planned.table))
         self.opened_again = False
 
     def end(self, connection: sa.Connection) -> None:

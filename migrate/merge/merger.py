@@ -31,10 +31,10 @@ from migrate.metrics import consumer as measured
 from migrate.model.coordinate import Coordinate
 from migrate.model.errors import Code, MigrateError, StopError
 from migrate.model.message import CANAL, Received
+from migrate.settings import Settings
 from migrate.state.left_out_messages import LeaveOutReasons
 from migrate.state.notes import Notes
 from migrate.state.pending_markers import PendingMarkers
-from migrate.state.position import WhereRead
 from migrate.state.reached import DatabaseName
 from migrate.state.record import Consumed, Partition
 from migrate.state.skipped_key import SkipReasons
@@ -71,7 +71,7 @@ class Merger:
         history: History | None = None,
         skips: SkipReasons | None = None,
         left_out: LeaveOutReasons | None = None,
-        where_read: Callable[[], WhereRead] | None = None,
+        where_read: Callable[[], Settings] | None = None,
         sides: StandbyGuard | None = None,
         waits: PendingMarkers | None = None,
         notes: Notes | None = None,
@@ -90,7 +90,7 @@ class Merger:
         skipped = SkippedRows(plan, skips)
         self._folder = Folder(plan, self._layouts, history, skipped, left_out)
         self._resolver = Resolver(plan, self._layouts, self._sources, self._targets)
-        alike = EqualKeys(lambda: where_read().settings if where_read is not None else plan.settings)
+        alike = EqualKeys(where_read or (lambda: plan.settings))
         self._planner = Planner(plan, self._layouts, skipped, alike)
         self._writer = Writer(plan.settings, self._targets, self._owned, skipped, sender, sides, notes)
         self._cascades = None

@@ -214,14 +214,6 @@ def server_facts(connection: Connection) -> ServerFacts:
     )
 
 
-def server_of(connection: Connection) -> str:
-    """Who it is in one text, as a stored position names its server; also of a session whose answers are raw bytes."""
-    rows = connection.query("SHOW GLOBAL VARIABLES WHERE Variable_name IN ('server_id', 'server_uuid')")
-    texts = ([one.decode() if isinstance(one, bytes) else str(one) for one in row] for row in rows)
-    found = {name.lower(): value for name, value in texts}
-    return f"{found['server_id']}/{found.get('server_uuid', '')}"
-
-
 def place(connection: Connection) -> tuple[str, int, str]:
     """Host name, port and data directory: what tells a server from another, by whatever address it is reached."""
     ((host, port, directory),) = connection.query("SELECT @@hostname, @@port, @@datadir")

@@ -18,14 +18,15 @@ from pymysql.constants import CLIENT
 from pymysql.converters import conversions
 from pymysql.cursors import Cursor, SSCursor
 
-from migrate.model.errors import Code, StopError
+from migrate.model.errors import Code, ServerError, StopError
 from migrate.mysql import channel
-from migrate.mysql.errors import explain
+from migrate.mysql.errors import explain, explained
+from migrate.mysql.identity import refuse_another
 from migrate.mysql.server_words import shown as words
 from migrate.mysql.session import kind_of, state_session
 from migrate.mysql.session_settings import MARIADB, MYSQL_5, SQL_MODE
 from migrate.mysql.typed_json import JsonValue
-from migrate.settings import Server
+from migrate.settings import Server, Source
 
 LAX_MODE = SQL_MODE.replace("STRICT_ALL_TABLES,", "")
 
@@ -264,7 +265,7 @@ def connect(
     """Open a session.
 
     Args:
-        server: where and as whom.
+        server: where and as whom; a source that is for one server is not read at another.
         name: for messages, e.g. "target 't0'".
         database: default schema.
         raw_results: every value comes as the server's own bytes, unconverted.
@@ -289,4 +290,11 @@ def connect(
     except (pymysql.MySQLError, OSError) as error:
         connection.close()
         raise explain(error, f"{name} at {server.host}:{server.port}") from error
+    if isinstance(server, Source) and server.server:
+        try:
+            with explained(f"{name} at {server.host}:{server.port}"):
+                refuse_another(connection, server.server)
+        except ServerError:
+            connection.close()
+            raise
     return connection

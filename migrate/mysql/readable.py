@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import pymysql
@@ -68,9 +69,25 @@ def readable_end(connection: Connection, tables: list[tuple[str, str]], stop: th
 
     Raises ServerError when `stop` is set before.
     """
+    return _from_end_on(connection, lambda: visible_position(connection, tables, stop), stop)
+
+
+def wait_until_executed_is_readable(connection: Connection, stop: threading.Event) -> None:
+    """Until a SELECT sees every transaction that the server has by its GTIDs now. Raises ServerError when `stop` is set
+    before.
+
+    MySQL counts a transaction as executed once it can be read (`gtid_executed`), MariaDB once it is logged
+    (`gtid_binlog_state`): on a replica that waits for a replica of its own, that can be seconds earlier.
+    """
+    if can(connection, Capability.SNAPSHOT_POSITION):
+        _from_end_on(connection, lambda: _position(connection, [], stop), stop)
+
+
+def _from_end_on(connection: Connection, look: Callable[[], BinlogPosition], stop: threading.Event) -> BinlogPosition:
+    """The first position that is not before the log's present end."""
     end = log_end(connection)
     while True:
-        here = visible_position(connection, tables, stop)
+        here = look()
         if in_log(here.file, here.pos) >= in_log(end.file, end.pos):
             return here
         if stop.wait(_BETWEEN_LOOKS):

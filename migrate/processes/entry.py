@@ -113,8 +113,8 @@ def consume(settings: Settings) -> None:
         sender = AftermathSender(settings, known, StateClock(runtime.state))
         history, skips = HistoryReader(in_state, settings.name), SkipReasons(in_state, settings.name, alike_in(plan))
 
-        def where_read() -> position.WhereRead:
-            found: position.WhereRead = in_state(lambda connection: position.now_read(connection, settings))
+        def where_read() -> Settings:
+            found: Settings = in_state(lambda connection: position.now_read(connection, settings))
             return found
 
         notes = Notes(in_state)

@@ -17,6 +17,7 @@ from migrate.mysql.catalog import collation_charsets
 from migrate.mysql.connection import Connection
 from migrate.mysql.errors import explained
 from migrate.mysql.foreign_keys import logs_cascades
+from migrate.mysql.readable import wait_until_executed_is_readable
 from migrate.mysql.server_start import started
 from migrate.publish import configured_start, replaced_log, start_position
 from migrate.publish.added_tables import AddedTables
@@ -96,7 +97,7 @@ class SourceOpening:
             if (found := reached.position) is None:
                 position, resume = self._first(connection, source, side)
             else:
-                self._keep(found, reached, stored, side, is_stored=in_state is not None)
+                self._keep(connection, found, reached, stored, side, is_stored=in_state is not None)
                 side.set_right(self._state)
                 position, resume = self._goes_on(connection, reached, found)
                 self._added.take_places(connection, position)
@@ -134,7 +135,14 @@ class SourceOpening:
         return first, resume
 
     def _keep(
-        self, position: Position, reached: ReachedSource, stored: Position | None, side: SideRead, *, is_stored: bool
+        self,
+        connection: Connection,
+        position: Position,
+        reached: ReachedSource,
+        stored: Position | None,
+        side: SideRead,
+        *,
+        is_stored: bool,
     ) -> None:
         """Store where to go on, where that is not stored yet. is_stored: the state has a position."""
         if position == stored:
@@ -143,6 +151,7 @@ class SourceOpening:
         elif (note := reached.note) is None:
             self._keeper.save(position)
         else:
+            wait_until_executed_is_readable(connection, self._stop)  # a copy reads there from then on
             noted = partial(self._note_failover, position=position, reached=reached, note=note, side=side)
             self._keeper.save(position, noted, state_first=True)
 

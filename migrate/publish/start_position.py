@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import structlog
 
 from migrate.model.coordinate import in_log
-from migrate.model.errors import Code, ServerError, StopError
+from migrate.model.errors import ServerError
 from migrate.mysql.catalog import ServerFacts, server_facts, show_variables
 from migrate.mysql.connection import Connection, connect
 from migrate.mysql.errors import explained
@@ -134,18 +134,6 @@ def first_position(
         pos=found.pos,
         gtid_set=found.gtid_set if offers_gtid(connection) else "",
     )
-
-
-def check_same_server(connection: Connection, stored: Position) -> None:
-    """File and position mean something only on the server that wrote them. Raises StopError on another one."""
-    facts = server_facts(connection)
-    if not is_server(facts, stored):
-        raise StopError(
-            f"{connection.name} at {stored.address} is another server now (server_id {facts.server_id} {facts.uuid},"
-            f" was {stored.server_id} {stored.server_uuid}); {stored.file}:{stored.pos} means nothing there",
-            hint="start the publisher, which finds where to resume, or bring the old server back",
-            code=Code.POSITION,
-        )
 
 
 def is_server(facts: ServerFacts, stored: Position) -> bool:

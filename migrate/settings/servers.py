@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Self
 
-from pydantic import Field, SecretStr, ValidationInfo, field_validator, model_validator
+from pydantic import Field, PrivateAttr, SecretStr, ValidationInfo, field_validator, model_validator
 
 from migrate.model.address import is_loopback, parse_address
 from migrate.model.log_position import parse_place
@@ -87,6 +87,22 @@ class Source(Server):
             if self.places.count((host, port)) > 1:
                 raise ValueError(f"addresses: {host}:{port} is there twice; host and port are the first one")
         return self
+
+    _server: str = PrivateAttr("")
+
+    @property
+    def server(self) -> str:
+        """Which server these settings are for, "server_id/UUID", where its publisher's position says; else "".
+
+        An address leads to another server after a failover: a session with that one is refused (`mysql.connection`).
+        """
+        return self._server
+
+    def of(self, server: str) -> Source:
+        """This source, as it is at one server ("server_id/UUID") and no other."""
+        found = self.model_copy()
+        found._server = server
+        return found
 
     @property
     def places(self) -> tuple[tuple[str, int], ...]:

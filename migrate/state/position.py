@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from typing import NamedTuple
 
 import sqlalchemy as sa
 from sqlalchemy.dialects.mysql import insert
@@ -117,25 +116,20 @@ def reach(connection: sa.Connection, migration: str, source: str) -> tuple[int, 
     return None if row is None else (row.incarnation, max(row.reach_file, file_number(row.file)))
 
 
-class WhereRead(NamedTuple):
-    settings: Settings
-    """With each source at the one of its addresses that its publisher reads."""
-    servers: dict[str, str]
-    """By source, which server that is (`Position.server`), where there is a position."""
-
-
 def where_read(state: sa.Engine, settings: Settings) -> Settings:
-    """The settings with each source at the one of its addresses that its publisher reads."""
+    """As `now_read`, in a transaction of its own."""
     with state.connect() as connection:
-        return now_read(connection, settings).settings
+        return now_read(connection, settings)
 
 
-def now_read(connection: sa.Connection, settings: Settings) -> WhereRead:
-    """Where the publishers read now."""
-    stored = {source.name: load(connection, settings.name, source.name) for source in settings.sources}
-    sources = [source.at(at.address) if (at := stored[source.name]) else source for source in settings.sources]
-    servers = {name: at.server for name, at in stored.items() if at is not None}
-    return WhereRead(settings.model_copy(update={"sources": tuple(sources)}), servers)
+def now_read(connection: sa.Connection, settings: Settings) -> Settings:
+    """The settings with each source where its publisher reads it now: at one of its addresses, and at that server only.
+
+    settings: with every address, so not what this gave before.
+    """
+    stored = ((source, load(connection, settings.name, source.name)) for source in settings.sources)
+    sources = [source.at(at.address).of(at.server) if at is not None else source for source, at in stored]
+    return settings.model_copy(update={"sources": tuple(sources)})
 
 
 def from_timestamp(seconds: int) -> datetime | None:

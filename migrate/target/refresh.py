@@ -21,7 +21,6 @@ from migrate.model.message import REFRESH, Message, Row
 from migrate.model.table import Column, Table, TableId
 from migrate.mysql import errors as mysql_errors
 from migrate.mysql.capabilities import read_lock
-from migrate.mysql.catalog import server_of
 from migrate.mysql.connection import Connection, connect
 from migrate.mysql.foreign_keys import logs_cascades
 from migrate.mysql.keys import Condition, among
@@ -30,7 +29,6 @@ from migrate.mysql.readable import log_end
 from migrate.mysql.rowfilter import and_rows
 from migrate.mysql.values import from_server, selected
 from migrate.settings import Settings
-from migrate.state.position import WhereRead
 from migrate.target.pool import SILENT_SECONDS
 from migrate.target.routing import PlannedTable
 
@@ -73,11 +71,10 @@ HeldRows = list[tuple[PlannedTable, Row]]
 class SourceRows:
     """Rows as the sources hold them now, read with locks. Not shared between threads."""
 
-    def __init__(self, settings: Settings, where_read: Callable[[], WhereRead] | None = None) -> None:
+    def __init__(self, settings: Settings, where_read: Callable[[], Settings] | None = None) -> None:
         """where_read: where each source's publisher reads it now; without it, as the settings are."""
         self._settings = settings
         self._where_read = where_read
-        self._servers: Mapping[str, str] = {}  # by source, which its publisher reads
         self._open: dict[str, Connection] = {}
         self._used: dict[str, float] = {}
         self._logs: dict[str, bool] = {}  # by source, whether cascades are in its log
@@ -175,7 +172,6 @@ class SourceRows:
         """In a session of its own, whose answers are not raw bytes."""
         try:
             with closing(connect(self._settings.source(source), f"source '{source}'")) as connection:
-                self._refuse_another(connection, source)
                 return question(connection)
         except (pymysql.MySQLError, OSError, ServerError) as error:
             self.close()
@@ -194,20 +190,10 @@ class SourceRows:
         """Ask the servers that the changes come from: another one may have more, or less."""
         if self._where_read is None:
             return
-        now, servers = self._where_read()
-        if now.sources != self._settings.sources or servers != self._servers:
+        now = self._where_read()
+        if now.sources != self._settings.sources:
             self.close()
-            self._logs.clear()
-            self._settings, self._servers = now, servers
-
-    def _refuse_another(self, connection: Connection, source: str) -> None:
-        """An address leads to another server after a failover. Raises ServerError until the publisher reads there."""
-        wanted, found = self._servers.get(source), server_of(connection)
-        if wanted is not None and found != wanted:
-            raise ServerError(
-                f"this is not the server that the publisher reads: server_id/UUID {found}, not {wanted}",
-                hint="it is tried again by itself once the publisher reads this server",
-            )
+            self._settings = now
 
     def _connection(self, source: str) -> Connection:
         began = time.monotonic()
@@ -219,7 +205,6 @@ class SourceRows:
             session = {"innodb_lock_wait_timeout": _LOCK_SECONDS}
             server = self._settings.source(source)
             connection = self._open[source] = connect(server, f"source '{source}'", raw_results=True, session=session)
-            self._refuse_another(connection, source)  # who reads then forgets the session
         return connection
 
     def close(self) -> None:

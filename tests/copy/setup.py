@@ -117,10 +117,11 @@ def lay(
     connection = connect(settings.sources[0], "source")
     found = catalog.load_table(connection, "main", source, table)
     text = definition.show_create(connection, source, table)
+    facts = catalog.server_facts(connection)
     connection.close()
     plan = Plan(settings, {("main", source, table): found})
     _targets(box, plan, text)
-    _state(settings, found)
+    _state(settings, found, facts)
     return Laid(box, raw, settings, plan, source)
 
 
@@ -164,12 +165,12 @@ def _targets(box: Sandbox, plan: Plan, text: str) -> None:
         connection.close()
 
 
-def _state(settings: Settings, found: Table) -> None:
+def _state(settings: Settings, found: Table, facts: catalog.ServerFacts) -> None:
     engine = database.engine(settings.state)
     with engine.begin() as connection:
         migrations.create(connection, Migration(settings.name, ()), "")
         schema_history.add(connection, settings.name, found, None)
-        begun = position.Position("main", "127.0.0.1", 1, "", 2, 1, "binlog.000001", 4)
+        begun = position.Position("main", "127.0.0.1", facts.server_id, facts.uuid, 2, 1, "binlog.000001", 4)
         position.save(connection, settings.name, begun)
     engine.dispose()
 

@@ -347,7 +347,7 @@ def test_a_copy_that_was_killed_while_it_closed_waits_for_the_source_again(
             with pytest.raises(KeyboardInterrupt):
                 copy.finish()
     assert (stage(laid), is_open(laid)) == (Phase.COPYING, False)
-    monkeypatch.setattr(recopy, "wait_until_readable", lambda _settings, table: waited.append(table.name))
+    monkeypatch.setattr(recopy, "wait_until_readable", lambda _state, _settings, table: waited.append(table.name))
     assert copied(laid) == (60, 0)
     assert waited == ["t"]
     assert stage(laid) is Phase.COPIED
@@ -361,7 +361,7 @@ def test_a_state_that_lost_the_end_of_a_copy_has_the_source_waited_for(
         before = phase.get(state, laid.settings.name, laid.table.table)
         phase.put(state, laid.settings.name, laid.table.table, replace(before, phase=Phase.COPYING))
     waited: list[str] = []
-    monkeypatch.setattr(recopy, "wait_until_readable", lambda _settings, table: waited.append(table.name))
+    monkeypatch.setattr(recopy, "wait_until_readable", lambda _state, _settings, table: waited.append(table.name))
     with copying(laid) as copy:
         copy.begin()
     assert waited == ["t"]

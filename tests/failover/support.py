@@ -11,6 +11,7 @@ import signal
 import socket
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
@@ -35,6 +36,8 @@ class Forwarder:
 
     def __init__(self, upstream: DatabaseServer | None) -> None:
         self.host, self.port = HOST, free_port()
+        self.served = Counter[int]()
+        """Sessions so far, by the server's port."""
         self._upstream = upstream
         self._open: set[socket.socket] = set()
         self._lock = threading.Lock()
@@ -78,6 +81,7 @@ class Forwarder:
             stale = upstream is not self._upstream
             if not stale:
                 self._open |= {client, server}
+                self.served[upstream.port] += 1
         if stale:
             _end(client)
             _end(server)

@@ -19,6 +19,8 @@ from migrate.commands.init import initialise
 from migrate.copy.tables_copy import TablesCopy
 from migrate.model.change import Key
 from migrate.model.errors import OwnershipLost, ServerError, StopError
+from migrate.mysql.catalog import server_facts
+from migrate.mysql.connection import connect
 from migrate.preflight import run as preflight
 from migrate.settings import Settings, parse
 from migrate.state import chunks, database, phase, position, verification_progress
@@ -33,7 +35,7 @@ from migrate.verify.table_check import TableCheck
 from sandbox.broker import KafkaBroker
 from sandbox.database import DatabaseServer
 from sandbox.stack import Sandbox
-from tests.helpers import address, globally, raw_settings, unique
+from tests.helpers import address, globally, raw_settings, server_of, unique
 
 FEW, TABLES, ROWS = 6, 2, 5
 ALLOWED = 151
@@ -83,8 +85,10 @@ class Many:
 
     def begin(self) -> None:
         """As if the publisher had stored where it starts."""
+        with closing(connect(server_of(self.source), "source 's'")) as source:
+            facts = server_facts(source)
         with self.state() as connection:
-            begun = position.Position("s", "127.0.0.1", 1, "", 2, 1, "binlog.000001", 4)
+            begun = position.Position("s", "127.0.0.1", facts.server_id, facts.uuid, 2, 1, "binlog.000001", 4)
             position.save(connection, self.token, begun)
 
     def state(self) -> Any:

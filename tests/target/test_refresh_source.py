@@ -8,9 +8,10 @@ from contextlib import ExitStack, closing
 import pytest
 
 from migrate.model.errors import StopError
-from migrate.mysql.catalog import load_table, server_of
+from migrate.mysql.catalog import load_table
 from migrate.mysql.connection import connect
-from migrate.state.position import WhereRead
+from migrate.mysql.identity import server_of
+from migrate.settings import Settings
 from migrate.target.refresh import SourceRows
 from migrate.target.routing import PlannedTable
 from sandbox.stack import Sandbox
@@ -48,9 +49,10 @@ class Failover:
         self.planned: PlannedTable = plan.find("s", self._name, "t")
         self.rows = ending.enter_context(closing(SourceRows(self._settings, self._where_read)))
 
-    def _where_read(self) -> WhereRead:
+    def _where_read(self) -> Settings:
         with closing(connect(server_named(self.reads), "source 's'")) as there:
-            return WhereRead(self._settings, {"s": server_of(there)})
+            (source,) = self._settings.sources
+            return self._settings.model_copy(update={"sources": (source.of(server_of(there)),)})
 
     def value(self) -> object:
         row = self.rows.read(self.planned, [KEY])[KEY]
