@@ -15,7 +15,6 @@ from migrate.model.errors import ConfigError, PreflightError
 from migrate.model.log_position import parse_place
 from migrate.mysql.connection import connect
 from migrate.mysql.readable import BinlogPosition
-from migrate.publish import start_position
 from migrate.publish.configured_start import StartFinder
 from migrate.publish.log.gtid import parse
 from migrate.publish.schema.following import begin_incarnation
@@ -46,7 +45,6 @@ def rewind(
         place = parse_place(asked)
     except ValueError as error:
         raise ConfigError(f"--from '{asked}' {error}") from None
-    settings = positions.where_read(state, settings)
     with _in_its_place(settings, state, source) as (leases, held):
         with state.begin() as connection:
             leading.refuse_rewind(connection, settings.name)
@@ -57,9 +55,9 @@ def rewind(
                 f"the publisher of source '{source}' never ran",
                 hint="set where it begins with sources[].start in the config",
             )
-        with closing(connect(settings.source(source), f"source '{source}'")) as server:
-            start_position.check_same_server(server, before)
-            found = StartFinder(settings.source(source), before.replica_id, server).find(place)
+        there = positions.where_read(state, settings).source(source)  # whose publisher goes nowhere meanwhile
+        with closing(connect(there, f"source '{source}'")) as server:
+            found = StartFinder(there, before.replica_id, server).find(place)
             _refuse_to_skip(reached, found, server.flavour)
         after = replace(
             before,
