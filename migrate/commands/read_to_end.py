@@ -34,7 +34,7 @@ def read_on(settings: Settings, state: sa.Engine, source: str) -> None:
     name, end = f"source '{source}'", source_end(position.where_read(state, settings).source(source))
     end.refuse_earlier(source, before)
     with closing(Leases(state, settings.name, settings.lease.seconds, quiet=True).start()) as leases:
-        held = leases.acquire(process_names.publisher(source))
+        held = leases.take(process_names.publisher(source))
         if held is None:
             raise PreflightError(f"the publisher of {name} runs", hint="stop `migrate run`, then try again")
         _publish(settings, state, source, leases, held, end)

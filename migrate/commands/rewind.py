@@ -97,7 +97,7 @@ def clear_batches(settings: Settings, state: sa.Engine, source: str) -> int:
 def _in_its_place(settings: Settings, state: sa.Engine, source: str) -> Iterator[tuple[Leases, HeldLease]]:
     """Hold the publisher's lease, so that none runs meanwhile."""
     with closing(Leases(state, settings.name, settings.lease.seconds, quiet=True).start()) as leases:
-        held = leases.acquire(process_names.publisher(source))
+        held = leases.take(process_names.publisher(source))
         if held is None:
             raise PreflightError(
                 f"the publisher of source '{source}' runs", hint="stop it, and wait until its lease has run out"

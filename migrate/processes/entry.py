@@ -194,7 +194,7 @@ def check_once(settings: Settings) -> CheckOutcome:
         closing(Leases(state, settings.name, settings.lease.seconds, quiet=True).start()) as leases,
         stop_on_signals() as stop,
     ):
-        held = leases.acquire(process_names.CHECK)
+        held = leases.take(process_names.CHECK)
         if held is None:
             raise PreflightError(
                 "another process checks this migration already",

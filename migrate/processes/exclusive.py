@@ -34,6 +34,6 @@ def for_everyone(
         closing(Leases(state, settings.name, settings.lease.seconds, quiet=True).start()) as leases,
     ):
         for taken, name in [(cutovers, process_names.CUTOVER), *((leases, name) for name in names)]:
-            if taken.acquire(name) is None:
+            if taken.take(name) is None:
                 raise PreflightError(f"a process still runs: the lease '{name}' is held", hint=hint)
         yield leases

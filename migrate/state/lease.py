@@ -1,7 +1,9 @@
 """Leases: who may act, and in which epoch. They stand in for a coordination service.
 
 Time is the state server's. A holder renews well before the end; when it cannot, its own monotonic clock tells
-it that it may no longer act, before the server's clock lets another one in.
+it that it may no longer act, before the server's clock lets another one in. Where that clock was set back, a lease ends
+later than anybody could have set it now: then it is free once nobody renewed it for as long as it was taken for, by the
+monotonic clock of who waits.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ import threading
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import sqlalchemy as sa
 import structlog
@@ -32,14 +35,37 @@ table = sa.Table(
     sa.Column("holder", sa.String(120)),
     sa.Column("epoch", sa.BigInteger),
     sa.Column("expires", sa.DateTime),
+    sa.Column("seconds", sa.Double),
 )
+_LOOK_SECONDS = 0.5
 log = structlog.get_logger("migrate.lease")
+
+
+_END = sa.func.timestampadd(sa.text("MICROSECOND"), table.c.seconds * 1_000_000, now)
+"""Of a lease that is taken now."""
+_LOOKED_AT = [
+    table.c.name,
+    table.c.holder,
+    table.c.epoch,
+    table.c.expires,
+    table.c.seconds,
+    (table.c.expires < now).label("ended"),
+    sa.func.coalesce(table.c.expires > _END, sa.false()).label("beyond"),
+]
 
 
 @dataclass(frozen=True, slots=True)
 class HeldLease:
     name: str
     epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Watched:
+    """A lease of another's, and since when it is like that, by our monotonic clock."""
+
+    found: tuple[object, ...]
+    since: float
 
 
 def new_holder() -> str:
@@ -88,6 +114,7 @@ class Leases:
         self._held: dict[str, HeldLease] = {}
         self._good_until: dict[str, float] = {}
         self._lock = threading.Lock()
+        self._watched: dict[str, _Watched] = {}  # of others, that end later than they can
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._renew_forever, name="lease-renewal", daemon=True)
 
@@ -98,7 +125,6 @@ class Leases:
     def acquire(self, name: str) -> HeldLease | None:
         """Take a lease that is free or run out; None while another holder has it. The epoch rises by one."""
         asked = time.monotonic()
-        ends = sa.text(f"NOW(6) + INTERVAL {int(self._seconds * 1_000_000)} MICROSECOND")
         first = {
             "migration": self._migration,
             "name": name,
@@ -109,15 +135,12 @@ class Leases:
         with self._engine.begin() as connection:
             connection.execute(insert(table).values(first).prefix_with("IGNORE"))
         with self._engine.begin() as connection:  # apart: two that held the shared lock of a duplicate would deadlock
-            row = connection.execute(
-                sa.select(table.c.epoch, table.c.expires < now).where(*self._named(name)).with_for_update()
-            ).one()
-            if not row[1]:
+            row = connection.execute(sa.select(*_LOOKED_AT).where(*self._named(name)).with_for_update()).one()
+            if not row.ended and not self._outlived(row):
                 return None
-            epoch = int(row[0]) + 1
-            connection.execute(
-                sa.update(table).where(*self._named(name)).values(holder=self.holder, epoch=epoch, expires=ends)
-            )
+            epoch = int(row.epoch) + 1
+            taken = {"holder": self.holder, "epoch": epoch, **self._lasts()}
+            connection.execute(sa.update(table).where(*self._named(name)).values(taken))
         held = HeldLease(name, epoch)
         with self._lock:
             self._held[name] = held
@@ -126,6 +149,29 @@ class Leases:
             shared.lease_taken()
             log.info("lease taken", lease=name, epoch=epoch)
         return held
+
+    def take(self, name: str) -> HeldLease | None:
+        """As `acquire`, for who does not stand by: a lease that ends later than it can is looked at for as long as it
+        may be renewed, and is then ours, or another's who lives."""
+        while (held := self.acquire(name)) is None and name in self._watched:
+            if self._stopped.wait(_LOOK_SECONDS):
+                return None
+        return held
+
+    def _lasts(self) -> dict[str, object]:
+        """What is stored of a lease that is taken or renewed now."""
+        ends = sa.text(f"NOW(6) + INTERVAL {int(self._seconds * 1_000_000)} MICROSECOND")
+        return {"expires": ends, "seconds": self._seconds}
+
+    def _outlived(self, row: Any) -> bool:
+        """Whether a lease that ends later than it can was not renewed for as long as it was taken for."""
+        if not row.beyond:
+            self._watched.pop(row.name, None)
+            return False
+        found = (row.holder, row.epoch, row.expires)
+        if (seen := self._watched.get(row.name)) is None or seen.found != found:
+            seen = self._watched[row.name] = _Watched(found, time.monotonic())
+        return time.monotonic() - seen.since > row.seconds
 
     def raise_above(self, name: str, epoch: int, connection: sa.Connection) -> HeldLease:
         """Give a lease of ours an epoch above one that was found elsewhere: the state was put back to an earlier one.
@@ -175,12 +221,12 @@ class Leases:
         """The names of all leases that begin so and are held by anyone now. Forgets those long out of use."""
         alike = (table.c.migration == self._migration, table.c.name.startswith(prefix, autoescape=True))
         with self._engine.begin() as connection:
-            rows = connection.execute(sa.select(table.c.name, table.c.expires >= now).where(*alike)).all()
-            if any(not held for _, held in rows):
+            rows = connection.execute(sa.select(*_LOOKED_AT).where(*alike)).all()
+            if any(row.ended for row in rows):
                 old = table.c.expires < sa.text("NOW(6) - INTERVAL 1 DAY")
                 had = table.c.holder != ""  # without one it was only made a moment ago, and is being taken
                 connection.execute(sa.delete(table).where(*alike, old, had))
-        return [str(name) for name, held in rows if held]
+        return [str(row.name) for row in rows if not row.ended and not self._outlived(row)]
 
     def check(self, name: str) -> HeldLease:
         """The lease as held now. Raises OwnershipLost when it is not surely ours any more."""
@@ -256,12 +302,11 @@ class Leases:
             held = list(self._held.values())
         for lease in held:
             asked = time.monotonic()
-            ends = sa.text(f"NOW(6) + INTERVAL {int(self._seconds * 1_000_000)} MICROSECOND")
             with self._engine.begin() as connection:
                 found = connection.execute(
                     sa.update(table)
                     .where(*self._named(lease.name), table.c.holder == self.holder, table.c.epoch == lease.epoch)
-                    .values(expires=ends)
+                    .values(self._lasts())
                 ).rowcount
             with self._lock:
                 if self._held.get(lease.name) != lease:

@@ -42,7 +42,7 @@ def alone(migration: str, seconds: float, state: sa.Engine, look: str) -> Iterat
     look: what tells who has it, for the hint. Raises PreflightError while another process has it.
     """
     with closing(Leases(state, migration, seconds, quiet=True).start()) as leases:
-        held = leases.acquire(process_names.CUTOVER)
+        held = leases.take(process_names.CUTOVER)
         if held is None:
             raise PreflightError(
                 "another cutover, DDL run or init that changes tables is under way, or one was killed a moment ago",

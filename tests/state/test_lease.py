@@ -322,3 +322,58 @@ def test_which_leases_are_lost_is_told_by_holder_and_epoch(state: sa.Engine, mak
     with state.begin() as connection:
         assert one.lost(connection, [held[0], held[1]]) == {"b"}
         assert one.lost(connection, [HeldLease("a", 7), HeldLease("never", 1)]) == {"a", "never"}
+
+
+def set_clock_back(state: sa.Engine, of: Leases) -> None:
+    """As if the server's clock had been a day ahead when a process last renewed what it has."""
+    with state.begin() as connection:
+        connection.execute(
+            sa.update(lease.table)
+            .where(lease.table.c.holder == of.holder, lease.table.c.migration == of._migration)
+            .values(expires=sa.text("NOW(6) + INTERVAL 1 DAY"))
+        )
+
+
+def gone(state: sa.Engine, make: Callable[..., Leases], *names: str) -> Leases:
+    """A process that was killed before the clock was set back, whose leases are for a second."""
+    dead = make(1.0)
+    for name in names:
+        dead.acquire(name)
+    set_clock_back(state, dead)
+    return dead
+
+
+def test_a_lease_of_the_dead_ends_where_the_clock_was_set_back(state: sa.Engine, make: Callable[..., Leases]) -> None:
+    """Lost: for as long as the state server's clock had been ahead nobody published, and a cutover whose machine was
+    lost in its freeze could be neither gone on with nor taken back: applications could not write."""
+    gone(state, make, "commit", "cutover")
+    began = time.monotonic()
+    one, two = make(), make()
+    assert one.acquire("commit") is None, "at first sight nobody knows that it is not renewed"
+    assert one.wait("commit", threading.Event(), 0.05) == HeldLease("commit", 2)
+    assert two.take("cutover") == HeldLease("cutover", 2)
+    assert time.monotonic() - began > 1.0
+
+
+def test_a_lease_of_the_living_is_theirs_where_the_clock_was_set_back(
+    state: sa.Engine, make: Callable[..., Leases]
+) -> None:
+    living = make(60.0)
+    held = living.acquire("commit")
+    set_clock_back(state, living)
+    other = make(0.01)
+    assert other.acquire("commit") is None
+    living.renew()
+    assert other.take("commit") is None
+    assert living.check("commit") == held
+
+
+def test_members_that_are_dead_do_not_count_where_the_clock_was_set_back(
+    state: sa.Engine, make: Callable[..., Leases]
+) -> None:
+    """Lost: half of the partitions were nobody's for as long as the clock had been ahead."""
+    gone(state, make, "member:dead")
+    one = make()
+    one.acquire("member:one")
+    assert sorted(one.unexpired("member:")) == ["member:dead", "member:one"]
+    until(lambda: one.unexpired("member:") == ["member:one"], "the dead member is not counted")
