@@ -171,7 +171,7 @@ class Leases:
         found = (row.holder, row.epoch, row.expires)
         if (seen := self._watched.get(row.name)) is None or seen.found != found:
             seen = self._watched[row.name] = _Watched(found, time.monotonic())
-        return time.monotonic() - seen.since > row.seconds
+        return time.monotonic() - seen.since > float(row.seconds)
 
     def raise_above(self, name: str, epoch: int, connection: sa.Connection) -> HeldLease:
         """Give a lease of ours an epoch above one that was found elsewhere: the state was put back to an earlier one.
