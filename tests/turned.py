@@ -67,6 +67,7 @@ TURNED: Mapping[str, Mapping[str, str | int | float]] = {
         "sql_require_primary_key": 1,
         "old_alter_table": 1,
         "show_gipk_in_create_table_and_information_schema": 0,
+        "information_schema_stats_expiry": 86400,
         "max_execution_time": 1,
         "binlog_row_value_options": "PARTIAL_JSON",
     },

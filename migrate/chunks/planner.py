@@ -21,6 +21,8 @@ from migrate.mysql.values import compared, from_server
 
 _LEAST = 100
 """Rows of a page, whatever the statistics say: they are old at times."""
+_NO_STATISTICS = 16384
+"""Bytes of a row of a table of which the server has no statistics yet, as one that was just filled."""
 
 
 class Planner:
@@ -74,8 +76,7 @@ class Planner:
 
     def bounded(self, size: int) -> Planner:
         """Itself, with pages of not many more bytes than this either, by the server's statistics."""
-        if (row_bytes := self.row_bytes()) > 0:
-            self.rows = min(self.rows, max(_LEAST, size // row_bytes))
+        self.rows = min(self.rows, max(_LEAST, size // (self.row_bytes() or _NO_STATISTICS)))
         return self
 
     def _statistic(self, name: str) -> int:

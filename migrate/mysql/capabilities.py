@@ -101,13 +101,6 @@ class Capability(Enum):
         "SELECT ID, FULL_COLLATION_NAME FROM information_schema.COLLATION_CHARACTER_SET_APPLICABILITY LIMIT 0",
     )
     """Such a collation has a number for each character set, which information_schema.COLLATIONS does not have."""
-    KEPT_STATISTICS = Since(
-        (8, 0, 3),
-        None,
-        f"{_MYSQL}refman/8.4/en/server-system-variables.html#sysvar_information_schema_stats_expiry",
-        "SELECT @@information_schema_stats_expiry",
-    )
-    """information_schema tells what it knew up to a day ago, where a session does not ask otherwise."""
 
     def of(self, flavour: str, version: tuple[int, ...]) -> bool:
         """Whether a server of this version can."""

@@ -44,6 +44,9 @@ _LOOKS = re.compile(
 )
 """What in an expression may look at the session, where no row gives a value that says whether it does."""
 
+_LIKE = re.compile(r"\blike\s+(?:(?:_\w+\s*)?('(?:[^'\\]|\\.|'')*'))?(?P<escape>\s+escape\b)?", re.I)
+"""A comparison by pattern, as SHOW CREATE TABLE prints it: the literal, and whether it says what escapes."""
+
 
 class TrialOutcome(NamedTuple):
     """dependent: the variables that a value depends on, by column. unknown: those of which no row gave a value, and
@@ -74,10 +77,27 @@ def tried(connection: Connection, table: Table, of: Sequence[Expression]) -> Tri
                             named.append(name)
             finally:
                 connection.query(f"SET SESSION {name} = %s", [own])
+    if _no_escapes(connection):
+        for one in of:
+            if _escapes(one.text) and "sql_mode" not in (named := found.setdefault(one.column, [])):
+                named.append("sql_mode")
     dependent = {column: names for column, names in found.items() if names}
     silent = {column for column, values in before.items() if not any(isinstance(value, str) for value in values)}
     silent -= dependent.keys()
     return TrialOutcome(dependent, [one.column for one in of if one.column in silent and _may_look(table, one)])
+
+
+def _no_escapes(connection: Connection) -> bool:
+    """Whether patterns of MySQL's applications have no escape character. In that mode the printed expression itself
+    would be read otherwise, so it is not tried (MySQL manual, "LIKE"). MariaDB's patterns always have one."""
+    return connection.flavour == "mysql" and "NO_BACKSLASH_ESCAPES" in str(
+        connection.query("SELECT @@GLOBAL.sql_mode")[0][0]
+    )
+
+
+def _escapes(text: str) -> bool:
+    """Whether an expression has a pattern that may have a backslash, and does not say what escapes."""
+    return any(not like["escape"] and (like[1] is None or "\\" in like[1]) for like in _LIKE.finditer(text))
 
 
 def _may_look(table: Table, one: Expression) -> bool:

@@ -148,6 +148,8 @@ STATED: tuple[Setting, ...] = (
     Setting("sql_require_primary_key", 0, _REFUSED_TABLE, on=_ONLY_MYSQL),
     Setting("alter_algorithm", "DEFAULT", _MADE, on=_ONLY_MARIADB),
     Setting("old_alter_table", 0, _MADE, on=_ONLY_MYSQL),
+    Setting("mhnsw_default_distance", COMPILED, "what a vector index finds", on=_ONLY_MARIADB),
+    Setting("information_schema_stats_expiry", 0, "sizes of up to a day ago bound pages", on=frozenset({MYSQL})),
     Setting("sql_quote_show_create", 1, _DEFINITION),
     Setting("show_gipk_in_create_table_and_information_schema", 1, "hides a key column", on=_ONLY_MYSQL),
     Setting("show_create_table_verbosity", 0, _DEFINITION, on=_ONLY_MYSQL),
@@ -181,7 +183,7 @@ MYSQL_SWITCHES: Mapping[str, str] = {**dict.fromkeys(_OFF.split(), "off"), **dic
 MariaDB says it itself, in information_schema.SYSTEM_VARIABLES."""
 
 _PLAN = "chooses how a result is found, never the result"
-_MEMORY = "bounds or places memory and disk; a statement that reaches a limit fails by its number"
+_MEMORY = "bounds or places memory and disk; what reaches a limit fails by its number, or is a NULL that is looked for"
 _LOGS = "what the server logs or measures"
 _OTHER_ENGINES = "of engines whose tables are not migrated"
 _UNUSED = "of statements that the service does not send"
@@ -201,7 +203,7 @@ _LEFT: Mapping[str, str] = {
         optimizer_row_lookup_cost optimizer_row_next_find_cost optimizer_rowid_compare_cost optimizer_rowid_copy_cost
         optimizer_scan_setup_cost optimizer_where_cost new_mode
         rowid_merge_buff_size use_stat_tables secondary_engine_cost_threshold deadlock_search_depth_long
-        deadlock_search_depth_short deadlock_timeout_long deadlock_timeout_short information_schema_stats_expiry""",
+        deadlock_search_depth_short deadlock_timeout_long deadlock_timeout_short""",
     _MEMORY: """
         big_tables bulk_insert_buffer_size connection_memory_chunk_size connection_memory_limit
         global_connection_memory_tracking histogram_generation_max_mem_size innodb_ddl_buffer_size innodb_ddl_threads
@@ -212,7 +214,7 @@ _LEFT: Mapping[str, str] = {
         transaction_alloc_block_size transaction_prealloc_size max_user_connections tcp_nodelay net_retry_count
         thread_pool_priority max_tmp_tables max_tmp_session_space_usage""",
     _LOGS: """
-        binlog_annotate_row_events binlog_rows_query_log_events binlog_transaction_compression
+        binlog_alter_two_phase binlog_annotate_row_events binlog_rows_query_log_events binlog_transaction_compression
         binlog_transaction_compression_level_zstd log_disabled_statements log_queries_not_using_indexes
         log_slow_admin_statements log_slow_always_query_time log_slow_disabled_statements log_slow_filter
         log_slow_max_warnings log_slow_min_examined_row_limit log_slow_query log_slow_query_time log_slow_rate_limit
@@ -226,13 +228,12 @@ _LEFT: Mapping[str, str] = {
         myisam_sort_buffer_size myisam_stats_method transaction_allow_batching external_table_secondary_storage_engine
         external_table_storage_engine enable_secondary_engine_statistics""",
     _UNUSED: """
-        analyze_max_length analyze_sample_percentage binlog_alter_two_phase
-        default_tmp_storage_engine end_markers_in_json explain_format explain_json_format_version
-        generated_random_password_length histogram_size histogram_type max_relay_log_size
-        max_sp_recursion_depth old_passwords print_identified_with_as_hex progress_report_time
-        select_into_buffer_size select_into_disk_sync select_into_disk_sync_delay sql_slave_skip_counter
-        updatable_views_with_limit xa_detach_on_prepare interactive_timeout query_cache_strip_comments
-        query_cache_wlock_invalidate mhnsw_ef_search""",
+        analyze_max_length analyze_sample_percentage default_tmp_storage_engine end_markers_in_json explain_format
+        explain_json_format_version generated_random_password_length histogram_size histogram_type max_relay_log_size
+        max_sp_recursion_depth old_passwords print_identified_with_as_hex progress_report_time select_into_buffer_size
+        select_into_disk_sync select_into_disk_sync_delay sql_slave_skip_counter updatable_views_with_limit
+        xa_detach_on_prepare interactive_timeout query_cache_strip_comments query_cache_wlock_invalidate
+        mhnsw_ef_search""",
     _OF_SESSION: """
         default_master_connection error_count external_user gtid_next gtid_seq_no identity immediate_server_version
         in_transaction insert_id last_gtid last_insert_id original_commit_timestamp original_server_version proxy_user
@@ -242,7 +243,7 @@ _LEFT: Mapping[str, str] = {
         auto_increment_increment auto_increment_offset character_set_database character_set_server collation_database
         collation_server column_compression_threshold column_compression_zlib_level column_compression_zlib_strategy
         column_compression_zlib_wrap default_table_encryption group_replication_consistency gtid_domain_id
-        mhnsw_default_distance mhnsw_default_m innodb_compression_default innodb_default_encryption_key_id
+        mhnsw_default_m innodb_compression_default innodb_default_encryption_key_id
         innodb_ft_enable_stopword innodb_ft_user_stopword_table server_id storage_engine wsrep_causal_reads wsrep_on
         wsrep_retry_autocommit wsrep_sync_wait wsrep_trx_fragment_size wsrep_trx_fragment_unit""",
     _CLIENT: """

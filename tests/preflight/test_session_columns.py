@@ -89,6 +89,18 @@ def test_the_servers_own_sql_mode_is_tried(mysql_box: Sandbox) -> None:
     assert found(mysql_box, columns, "INSERT INTO t (id, c, a, b) VALUES (1, 'a', 2, 1)") == {}
 
 
+def test_a_pattern_that_may_escape_is_refused_where_the_source_has_no_escapes(mysql_box: Sandbox) -> None:
+    """The target computed another value for rows that were written later, and refused rows that the source took."""
+    columns = (
+        "id INT PRIMARY KEY, s VARCHAR(9), g INT AS (s LIKE 'a\\_b') STORED, plain INT AS (s LIKE 'a%') STORED,"
+        " said INT AS (s LIKE 'a|_b' ESCAPE '|') STORED, other INT AS (s LIKE CONCAT(s, 'b')) STORED,"
+        " CONSTRAINT c CHECK (s NOT LIKE 'x\\_y')"
+    )
+    with globally(mysql_box.source, "sql_mode", "NO_BACKSLASH_ESCAPES,STRICT_TRANS_TABLES"):
+        assert found(mysql_box, columns) == {"g": "sql_mode", "other": "sql_mode", "c": "sql_mode"}
+    assert found(mysql_box, columns) == {}
+
+
 def test_the_language_is_looked_at(box: Sandbox) -> None:
     if box.flavour is Flavour.MARIADB:
         pytest.skip("MariaDB refuses such columns itself")

@@ -21,7 +21,7 @@ from migrate.publish.reader import TransactionReader
 from migrate.publish.schema.definitions import Definitions, Selected, Versions
 from migrate.publish.schema.following import dialect_of
 from migrate.publish.schema.schema import Schema
-from migrate.publish.schema.shadow import Shadow, Shape
+from migrate.publish.schema.shadow import Shadow, Shape, utf8_of
 from migrate.publish.schema.token_cursor import Name
 from migrate.settings import Source, State
 from migrate.state.schema_history import Version
@@ -121,7 +121,8 @@ class Followed:
             self.stored.append,
             collations=collation_names(self.connection),
         )
-        return Schema(known, self.dialect, Shadow(self.state, "m", "main", self.connection.flavour))
+        shadow = Shadow(self.state, "m", "main", self.connection.flavour, utf8_of(self.connection))
+        return Schema(known, self.dialect, shadow)
 
     def read(self, start: Place, until: Place | None = None) -> Seen:
         """Read from a place to another one, or to the log's end, as a publisher that starts there."""

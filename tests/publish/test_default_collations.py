@@ -67,6 +67,24 @@ def test_a_character_set_stands_for_the_collation_that_the_session_chose(
     assert on_mariadb.known("t") == on_mariadb.catalog("t")
 
 
+@pytest.mark.parametrize("metadata", ["FULL", "NO_LOG"])
+@pytest.mark.parametrize("mode", ["", "UTF8_IS_UTF8MB3"])
+@pytest.mark.parametrize("column", ["VARCHAR(20)", "TEXT"])
+def test_utf8_is_what_it_is_at_the_source(on_mariadb: Followed, column: str, mode: str, metadata: str) -> None:
+    """Where a source means utf8mb4 by utf8, the next row of a VARCHAR stopped the publisher, and of a TEXT the history
+    had another character set than the table."""
+    with server_variables(on_mariadb.server, binlog_row_metadata=metadata, old_mode=mode):
+        start = on_mariadb.here
+        on_mariadb.sql(
+            f"ALTER TABLE t MODIFY s {column} CHARACTER SET utf8",
+            "INSERT INTO t (id, s) VALUES (1, 'é')",
+            "ALTER TABLE t ADD m INT",
+            "INSERT INTO t (id, s) VALUES (2, 'é')",
+        )
+        assert [row["s"] for _, row in on_mariadb.read(start).rows_] == ["é", "é"]
+    assert on_mariadb.known("t") == on_mariadb.catalog("t")
+
+
 def test_a_choice_that_the_state_server_cannot_make_is_no_guess(on_mariadb: Followed) -> None:
     """The replay took another default than the source, and the history another collation."""
     chosen = StatementSession(collations=((45, 46),))

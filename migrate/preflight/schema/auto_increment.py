@@ -8,7 +8,6 @@ from itertools import combinations
 from math import gcd
 
 from migrate.model.table import TableId
-from migrate.mysql.capabilities import Capability, can
 from migrate.mysql.catalog import place
 from migrate.mysql.connection import Connection
 from migrate.mysql.quoting import quote
@@ -76,12 +75,7 @@ def look(connection: Connection, planned: PlannedTable) -> Counter | None:
 
 
 def next_ids(connection: Connection, places: Collection[Place]) -> dict[Place, int]:
-    """What each of these target tables that gives ids, at the server of `connection`, would give next.
-
-    MySQL 8.4 manual, "information_schema_stats_expiry": otherwise it is what the server knew up to a day ago.
-    """
-    if can(connection, Capability.KEPT_STATISTICS):
-        connection.execute("SET SESSION information_schema_stats_expiry = 0")
+    """What each of these target tables that gives ids, at the server of `connection`, would give next."""
     sql = "SELECT TABLE_NAME, AUTO_INCREMENT FROM information_schema.TABLES WHERE TABLE_SCHEMA = %s"
     there = {
         (database, str(name)): int(number)

@@ -19,7 +19,7 @@ from migrate.publish.log import gtid as gtids
 from migrate.publish.own_writes import OwnWrites
 from migrate.publish.schema.definitions import COPY_AGAIN, Definitions, Selected, Versions, full
 from migrate.publish.schema.schema import Dialect, Schema
-from migrate.publish.schema.shadow import Shadow, Shape
+from migrate.publish.schema.shadow import Shadow, Shape, utf8_of
 from migrate.publish.schema.token_cursor import Name
 from migrate.publish.state_writes import StateWrites
 from migrate.settings import Settings, Source
@@ -160,6 +160,7 @@ class History:
         try:
             with explained(self._name):
                 dialect, collations = dialect_of(connection), collation_names(connection)
+                utf8 = utf8_of(connection)
                 versions = {
                     name: self._with_create(connection, name, version)
                     for name, version in found.items()
@@ -170,7 +171,7 @@ class History:
         selected = {name: one for name, one in self._selected.items() if name not in without}
         known = Definitions(selected, versions, charsets, self._current, self._store, self._made, collations)
         flavour = "mariadb" if dialect.mariadb else "mysql"
-        shadow = Shadow(self._settings.state, self._settings.name, self._source.name, flavour)
+        shadow = Shadow(self._settings.state, self._settings.name, self._source.name, flavour, utf8)
         return Schema(known, dialect, shadow)
 
     def side(self, position: Position) -> OwnWrites:

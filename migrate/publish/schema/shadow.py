@@ -28,7 +28,12 @@ from migrate.publish.schema.statement import Statement
 from migrate.publish.schema.token_cursor import Name
 from migrate.settings import State
 
-_OURS = ("sql_require_primary_key", "sql_generate_invisible_primary_key", "innodb_strict_mode")
+_OURS = (
+    "sql_require_primary_key",
+    "sql_generate_invisible_primary_key",
+    "innodb_strict_mode",
+    "innodb_compression_default",
+)
 """What a server may demand of tables, or add to them; the source has let these be."""
 _CANNOT_SET = ACCESS_DENIED | {1193, 1231, 1238, 1273, 1298}
 """No such variable; no such value; read-only; no such collation; no such time zone."""
@@ -58,11 +63,13 @@ class Shape:
 class Shadow:
     """Replays statements. Every call opens a session of its own: they are rare."""
 
-    def __init__(self, state: State, migration: str, source: str, flavour: str) -> None:
+    def __init__(self, state: State, migration: str, source: str, flavour: str, utf8: str = "") -> None:
+        """utf8: what the character set of that name stands for at the source, as `utf8_of` gives it."""
         self._state = state
         self._database = state.shadow
         self._source = source
         self._flavour = flavour
+        self._utf8 = utf8
         self._prefix = f"s{zlib.crc32(f'{migration}/{source}'.encode()):08x}"
 
     def after(
@@ -86,6 +93,8 @@ class Shadow:
                 self._alone(session)
                 _take_over(theirs, statement)
                 self._default_collation(theirs, collation)
+                if self._utf8 and "utf8" in statement.sql.lower():
+                    _have_utf8(theirs, self._utf8)
                 return self._replay(session, theirs, ddl, before, keys, names, statement)
             except pymysql.MySQLError as error:
                 if passes(error):
@@ -177,6 +186,35 @@ class Shadow:
         """What cannot be dropped now is by who comes next."""
         with suppress(pymysql.MySQLError, OSError):
             self._drop(session, [scratch for _, scratch in names.values()])
+
+
+def utf8_of(connection: Connection) -> str:
+    """What a statement of MariaDB means by the character set utf8, in sessions that begin now; "" on MySQL.
+
+    utf8mb3, or utf8mb4 where the global `old_mode` is without UTF8_IS_UTF8MB3 (MariaDB's manual, "OLD_MODE"). The log
+    does not tell of a session that had another one. The connection's own `old_mode` is as before at the end.
+    """
+    if connection.flavour != "mariadb":
+        return ""
+    ((own, new),) = connection.query("SELECT @@SESSION.old_mode, @@GLOBAL.old_mode")
+    try:
+        connection.query("SET SESSION old_mode = %s", [new])
+        return _utf8(connection)
+    finally:
+        connection.query("SET SESSION old_mode = %s", [own])
+
+
+def _utf8(connection: Connection) -> str:
+    row = connection.one("SELECT CHARSET(CONVERT('a' USING utf8))")
+    return "utf8mb4" if row is not None and row[0] == "utf8mb4" else "utf8mb3"
+
+
+def _have_utf8(session: Connection, wanted: str) -> None:
+    """Raises NotReplayedError where the state server cannot mean that by utf8."""
+    if _utf8(session) != wanted:
+        session.query("SET SESSION old_mode = %s", ["UTF8_IS_UTF8MB3" if wanted == "utf8mb3" else ""])
+        if _utf8(session) != wanted:
+            raise NotReplayedError(f"utf8 is {wanted} at the source, which the state server cannot be told")
 
 
 def lenient(session: Connection) -> None:
