@@ -136,16 +136,16 @@ def leave_out(settings: Settings, state: sa.Engine, topic: str, number: int, off
     where = offset_name(topic, number, offset)
     with state.connect() as connection:
         known = migrations.get(connection, settings.name)
-        refusals = {process: refusal for process, refusal, *_ in stop_reason.every(connection, settings.name)}
-    refusal = refusals.get(stop_reason.of_partition(topic, number), "")
-    if not refusal.startswith((f"message {where} ", f"message {where}:")):
+        stops = {one.process: one for one in stop_reason.every(connection, settings.name)}
+    stop = stops.get(stop_reason.of_partition(topic, number))
+    if stop is None or stop.message_offset != offset:
         raise ConfigError(f"nothing is stopped at message {where}", hint="`migrate parked list` shows what does")
     with closing(PartitionReader(settings.kafka, f"{settings.group}.parked")) as reader:
         reader.bounds(topic, number)  # says so where no broker answers
         (raw,) = reader.between(topic, number, offset, offset + 1)
     partition = Partition(settings.name, known.topic(topic).id, number)
     with state.begin() as connection:
-        left_out_messages.note(connection, partition, offset, raw.value, refusal, reason)
+        left_out_messages.note(connection, partition, offset, raw.value, stop.reason, reason)
         migrations.ask_retry(connection, settings.name)
 
 

@@ -106,7 +106,7 @@ class Recorder:
                         items.append((raw, without_rows(raw.offset)))
                         continue
                     hint = error.hint_and(leave_out_hint(raw.topic, raw.partition, raw.offset))
-                    stopped = StopError(error.message, hint=hint, code=Code.MESSAGE)
+                    stopped = StopError(error.message, hint=hint, code=Code.MESSAGE, refused_offset=raw.offset)
                     self._partitions.unreadable(leased, raw.offset - raw.skipped, stopped)  # a gap is seen again
                     break
             if items:

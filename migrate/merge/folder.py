@@ -145,7 +145,8 @@ class Folder:
             log.warning("a message is left out", message=offset_name(*where), refusal=error.message, reason=why)
             return
         hint = error.hint_and(leave_out_hint(*where))
-        raise StopError(f"message {offset_name(*where)}: {error.message}", hint=hint, code=error.code) from None
+        told = f"message {offset_name(*where)}: {error.message}"
+        raise StopError(told, hint=hint, code=error.code, refused_offset=item.offset) from None
 
     def _note_refresh(self, planned: PlannedTable, message: Message, draft: _Draft) -> None:
         table = planned.table

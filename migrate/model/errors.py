@@ -123,13 +123,21 @@ class StopError(MigrateError):
     )
 
     def __init__(
-        self, message: str, *, hint: str = "", code: Code | None = None, where: LogPlace | None = None
+        self,
+        message: str,
+        *,
+        hint: str = "",
+        code: Code | None = None,
+        where: LogPlace | None = None,
+        refused_offset: int | None = None,
     ) -> None:
-        """where: the place in a source's log that the message names."""
+        """where: the place in a source's log that the text names. refused_offset: of the message of Kafka that is
+        refused, which a person may leave out."""
         super().__init__(message, hint=hint)
         if code is not None:
             self.code = code
         self.where = where
+        self.refused_offset = refused_offset
 
     def place(self, where: LogPlace) -> None:
         """Name the place in the log that was read when it was raised."""

@@ -35,6 +35,7 @@ def decode(raw: bytes, where: str, offset: int) -> Message:
             f"message {where} is not a flat message: {type(error).__name__}: {str(error)[:200]}",
             hint="see docs/messages.md; the partition is not read further until this message is dealt with",
             code=Code.MESSAGE,
+            refused_offset=offset,
         ) from None
 
 

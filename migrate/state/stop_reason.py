@@ -25,6 +25,7 @@ table = sa.Table(
     sa.Column("at", sa.DateTime),
     sa.Column("since", sa.DateTime),
     sa.Column("code", sa.String(16)),
+    sa.Column("message_offset", sa.BigInteger),
 )
 
 
@@ -37,6 +38,7 @@ class StopReason(NamedTuple):
     at: datetime  # its last try
     since: datetime
     code: str = ""  # of what kind (`migrate.model.errors.Code`); "" where it was no StopError
+    message_offset: int | None = None  # of the message that is refused, of a partition
 
 
 def of_partition(topic: str, number: int) -> str:
@@ -54,7 +56,8 @@ def is_of_consumer(process: str) -> bool:
 
 
 def note(connection: sa.Connection, migration: str, process: str, error: MigrateError) -> None:
-    values = {**columns.told(error), "code": error.code if isinstance(error, StopError) else "", "at": now}
+    code, offset = (error.code, error.refused_offset) if isinstance(error, StopError) else ("", None)
+    values = {**columns.told(error), "code": code, "message_offset": offset, "at": now}
     row = {"migration": migration, "process": process, **values, "since": now}
     connection.execute(insert(table).values(row).on_duplicate_key_update(values))
 
@@ -73,7 +76,7 @@ def settled(connection: sa.Connection, migration: str) -> list[StopReason]:
 def every(connection: sa.Connection, migration: str) -> list[StopReason]:
     """Everything that stopped for good, by name."""
     rows = connection.execute(
-        sa.select(table.c.process, table.c.reason, table.c.hint, table.c.at, table.c.since, table.c.code)
+        sa.select(*(table.c[name] for name in StopReason._fields))
         .where(table.c.migration == migration)
         .order_by(table.c.process)
     )
