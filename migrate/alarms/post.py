@@ -66,7 +66,7 @@ class Post:
                 log.warning("an alarm was not taken, tried again", **about, error=error.message)
                 return
             except Exception as error:
-                log.error("a receiver met a defect", **about, error=defect(error))
+                log.error("a receiver failed by a defect of this program", **about, error=defect(error))
                 return
             log.info("an alarm was sent", **about, status=letter.status.value)
             self._taken.put(TakenLetter(receiver.name, letter))

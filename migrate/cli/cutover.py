@@ -38,7 +38,7 @@ Without = Annotated[
     typer.Option(
         metavar="SERVER",
         help="Continue without a server that is lost for good; its last writes are lost too. The default is a dry run,"
-        " which shows up to which place its writes are kept. Repeatable.",
+        " which shows the last place whose writes are kept. Repeatable.",
     ),
 ]
 Yes = Annotated[bool, typer.Option("--yes", help="With --without: apply. The default is a dry run.")]
@@ -116,7 +116,7 @@ def _go(context: typer.Context, direction: Direction, asked: _Asked) -> None:
         if asked.without:
             delivered = cutover_run.delivered(settings, state, direction, asked.without, say)
             for server, upto in delivered.items():
-                say(f"'{server}': {upto} is on its way or at the other side; what it took after that is lost")
+                say(f"'{server}': its writes up to {upto} are kept; later ones are lost")
             if not asked.yes:
                 say("nothing was changed; --yes applies it, without a comparison")
                 if asked.as_json:
@@ -200,13 +200,13 @@ def finish(
     for block in plans.blocks:
         say(f"{block.side} '{block.server}': writes stay stopped ({block.method}), until: {'; '.join(block.ending)}")
     if plans.parked:
-        told = f"{counted(plans.parked, 'change')} of the targets that the sources refused"
+        told = f"the sources refused {counted(plans.parked, 'change')} of the targets"
         say(f"{told}: `migrate --reverse parked list` names what the sources lack")
     say("finished" if plans.done else f"nothing was changed; `migrate finish {plans.options}` does it")
 
 
 def web(context: typer.Context) -> None:
-    """Serve the switch over HTTP, for applications that cannot reach the state database."""
+    """Serve the operator's page, the metrics and the applications' switch over HTTP."""
     follow_parent()
     serve(context.obj.load("web"), lambda address: out.print(f"listening on {address}"))
 

@@ -33,7 +33,9 @@ ddl = typer.Typer(
 Statement = Annotated[str, typer.Argument(help="ALTER TABLE, CREATE INDEX, DROP INDEX, TRUNCATE or DROP TABLE.")]
 Nodes = Annotated[
     str | None,
-    typer.Option("--nodes", metavar="EXPR", help="Shard tables of no migration, as ds_${0..1}.orders_${0..3}."),
+    typer.Option(
+        "--nodes", metavar="EXPR", help="Shard tables that belong to no migration, as ds_${0..1}.orders_${0..3}."
+    ),
 ]
 Rule = Annotated[Path | None, typer.Option("--rule", metavar="FILE", help="The same, from a ShardingSphere rule file.")]
 Side = Annotated[WhichSide, typer.Option("--side", help="Of a migration: alter both sides, or one.")]
@@ -44,7 +46,7 @@ OtherAlgorithm = Annotated[
     Algorithm | None, typer.Option("--algorithm", help="The heaviest algorithm from now on; default: as before.")
 ]
 OtherLock = Annotated[Lock | None, typer.Option("--lock", help="The heaviest lock from now on; default: as before.")]
-First = Annotated[int, typer.Option("--first", min=0, help="Alter so many tables first, and pause behind them.")]
+First = Annotated[int, typer.Option("--first", min=0, help="Alter this many tables first, then pause.")]
 Wait = Annotated[
     float | None, typer.Option("--wait", min=0, help="With --first: seconds, then the others follow by themselves.")
 ]

@@ -38,7 +38,7 @@ Server = Annotated[
 ]
 All = Annotated[bool, typer.Option("--all", help="All listed rows, instead of a table.")]
 Settle = Callable[[Settings, sa.Engine, Sequence[tuple[foreign_writes.Stream, ForeignWrite]], float], int]
-"""Settles listed rows within so many seconds, and says how many keys differ still."""
+"""Settles listed rows within so many seconds, and returns how many keys still differ."""
 
 
 @foreign.command("list")
@@ -62,9 +62,7 @@ def foreign_list(context: typer.Context, as_json: Json = False) -> None:
     if total > len(found):
         out.print(f"and {total - len(found):,} more")
     if found:
-        out.print(
-            "`migrate foreign compare` removes rows that are equal at both sides by now from the list", markup=False
-        )
+        out.print("`migrate foreign compare` removes the rows from the list that are equal at both sides", markup=False)
     else:
         out.print("nothing is listed")
 

@@ -39,7 +39,7 @@ def parked_list(context: typer.Context, as_json: Json = False) -> None:
         told = f"PARKED {one['place']}: {one['change']} of {one['table']} key {one['key']}{at}"
         out.print(f"{told}: {one['refusal']}; set aside: {one['reason']}", markup=False)
     if found.drop:
-        out.print(f"applications are at the other side: `{found.drop} TABLE KEY` drops one", markup=False)
+        out.print(f"applications write to the other side: `{found.drop} TABLE KEY` drops a change", markup=False)
     for skip in found.skips:
         out.print(f"SKIPS what is refused of {skip['table']} key {skip['key']}: {skip['reason']}", markup=False)
     for one in found.left_out:
@@ -82,7 +82,7 @@ def parked_skip(
             )
         elif table is not None and key is not None:
             parking.set_aside(settings, state, table, key, source, reason)
-            told = f"what is refused of {table} key {key} is set aside until `migrate parked retry {table} '{key}'`"
+            told = f"refused changes of {table} key {key} are parked until `migrate parked retry {table} '{key}'`"
             out.print(told, markup=False)
 
 
@@ -98,7 +98,7 @@ def parked_retry(
     settings = context.obj.load("parked")
     with database.opened(settings.state) as state:
         count = parking.retry(settings, state, table, keys or [], source, timeout)
-    out.print(f"{counted(count, 'row')} brought again; what is stopped is tried now")
+    out.print(f"{counted(count, 'row')} applied again; blocked partitions are tried now")
 
 
 @parked.command("drop")

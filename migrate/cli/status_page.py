@@ -123,7 +123,7 @@ def _stream(now: Snapshot) -> Lines:
         yield "running: " + ", ".join(f"{name} ({who})" for name, who in now.leading.items()), Style.PLAIN
     yield "records: " + ", ".join(f"{count} {name}" for name, count in now.records.items()), Style.PLAIN
     yield (
-        f"empty deletes waiting: {now.empty_deletes}" + (" at those that answer" if now.unanswered else ""),
+        f"empty deletes waiting: {now.empty_deletes}" + (" (reachable targets only)" if now.unanswered else ""),
         Style.PLAIN,
     )
     if now.forgotten:
@@ -175,7 +175,7 @@ def _oversized(now: Snapshot) -> Lines:
         if row["verified"]:
             outcome = "a verification of all tables that began later was clean"
         else:
-            outcome = "the target lacks the row or has an older one, unless it came again since (see `migrate verify`)"
+            outcome = "the target may lack the row, or have an older one (see `migrate verify`)"
         yield (
             f"LEFT OUT {row['operation']} of {row['database']}.{row['table']} key {row['key']} at"
             f" {tuple(row['coordinate'])}: its message has {row['size']} bytes; {outcome}",

@@ -43,7 +43,7 @@ def watch(settings: Settings) -> None:
                 cutover_run.end_if_open(settings, state, number, lambda line: log.warning(line))
             return
         except MigrateError as error:
-            log.error("what it left could not be ended yet", reason=error.message)
+            log.error("cleaning up after the cutover failed, it is tried again", reason=error.message)
             if time.monotonic() > deadline:
                 raise
         time.sleep(_AGAIN)
@@ -59,7 +59,7 @@ def _await_end(parent: int) -> int | None:
         if not select.select([pipe], [], [], seconds)[0]:
             ends = None
             if os.getppid() == parent:
-                log.error("the freeze had its time and the cutover said nothing: it is killed", process=parent)
+                log.error("the freeze deadline passed and the cutover does not respond: it is killed", process=parent)
                 os.kill(parent, signal.SIGKILL)
             continue
         if not (said := os.read(pipe, 4096)):

@@ -81,7 +81,7 @@ def abort(settings: Settings, state: sa.Engine, say: Say, without: Collection[st
         if last.outcome is Outcome.SWITCHED:
             way = "rollback" if last.direction is Direction.THERE else "cutover"
             raise PreflightError(
-                f"run {last.number} has switched; nothing is given back any more",
+                f"run {last.number} has switched: writes stay stopped at the side that applications left",
                 hint=f"`migrate {_command(last.direction)}` again does the rest; to go back, `migrate {way}`",
             )
         if without:
@@ -128,7 +128,7 @@ def end_if_open(settings: Settings, state: sa.Engine, number: int, say: Say) -> 
     with state.connect() as connection:
         run = cutover.latest(connection, settings.name, number)
     if run is not None and run.open:
-        say(f"a cutover ended early, what it left open is ended: run {run.number}, {run.outcome}")
+        say(f"cleaning up after run {run.number}, which ended early: {run.outcome}")
         end(settings, state, run, say)
 
 

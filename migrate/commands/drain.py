@@ -108,7 +108,7 @@ class _Goal:
 def _hint(settings: Settings, now: Snapshot) -> str:
     if now.empty_deletes and not now.waiting_messages and all(source.caught_up for source in now.sources):
         longest = duration(max(settings.delay.tiers_seconds))
-        return f"empty deletes are looked at again for up to {longest} (delay.tiers_seconds): try again after that"
+        return f"empty deletes are retried for up to {longest} (delay.tiers_seconds): run it again after that"
     if now.lacking and not now.waiting_messages:
         return "the consumer finds by itself what a target lost, within consume.compare_seconds"
     return "check that `migrate run` is running"

@@ -183,8 +183,8 @@ def _refuse_parked(there: _Stream) -> None:
     for used, count in _parked(there):
         if count:
             raise PreflightError(
-                f"{counted(count, 'change')} that {used.target}, database {used.database}, refused"
-                f" {'are' if count > 1 else 'is'} parked",
+                f"{counted(count, 'change')} {'are' if count > 1 else 'is'} parked, as {used.target}, database"
+                f" {used.database}, refused {'them' if count > 1 else 'it'}",
                 hint="`migrate parked list` names them, and the command that drops them",
             )
 

@@ -204,7 +204,7 @@ def carry(
     for stream, one in wanted:
         if stream.name == leader.name:
             raise PreflightError(
-                f"{one.id[1]}.{one.id[2]} is at the active side by now: there is nothing to carry it to",
+                f"{one.id[1]}.{one.id[2]} was written at the side that is active now: it is not carried",
                 hint="`migrate foreign discard` gives the standby side the row as it is there",
             )
     if not wanted:
@@ -289,7 +289,8 @@ def _keyed(wanted: Sequence[tuple[Stream, ForeignWrite]]) -> list[tuple[Stream, 
 def _key(one: ForeignWrite) -> Key:
     if one.key is None:
         raise PreflightError(
-            f"all of {one.id[1]}.{one.id[2]} counts as written: by TRUNCATE, or in more than {foreign.MOST:,} keys",
+            f"every row of {one.id[1]}.{one.id[2]} counts as written: by TRUNCATE, or in more than"
+            f" {foreign.MOST:,} keys",
             hint="`migrate verify --repair`, all tables, gives the standby side the rows as the active one has them",
         )
     return one.key

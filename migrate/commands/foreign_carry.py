@@ -279,7 +279,11 @@ def _taken_along(planned: PlannedTable, child: _Child, what: str) -> StopError:
 
 
 def _stays(planned: PlannedTable, error: MigrateError) -> MigrateError:
-    log.warning("a row did not leave its place at the active side", table=planned.table.full_name, reason=error.message)
+    log.warning(
+        "a row that moved is still at its earlier place at the active side",
+        table=planned.table.full_name,
+        reason=error.message,
+    )
     return error
 
 

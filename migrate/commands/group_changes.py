@@ -23,8 +23,8 @@ def refuse_changes(connection: sa.Connection, plan: Plan, changes: TableChanges)
         planned = plan.tables[id_]
         if planned.group:
             raise PreflightError(
-                f"{name_of(planned)}: the row conditions of a table of a group cannot change: which rows of the shared"
-                " target tables are its own is not known",
+                f"{name_of(planned)}: the row conditions of a table of a group cannot change: nothing tells which rows"
+                " of the shared target tables are its own",
                 hint="restore them, or start a new migration under another name",
             )
     if not changes.gone:

@@ -213,7 +213,7 @@ def _create_targets(
                 failed.result()  # raises
     for key, planned in plan.tables.items():
         if key in changes.behind:
-            told = "the source has another definition than where the publisher stands, which comes to that by itself"
+            told = "the source's definition is newer than the publisher's position; the publisher follows by itself"
             say(f"{planned.table.full_name}: {told}")
         say(f"{planned.table.full_name}: {made[key]} of {len(planned.places)} target tables created")
     return made.total()

@@ -18,7 +18,7 @@ from migrate.state.migration import Migration, Topic
 from migrate.status import snapshot_reading
 from migrate.target.routing import Plan
 
-_STOP = "stop `migrate run` after `migrate drain`, wait until the lease has run out, and say this again"
+_STOP = "stop `migrate run` after `migrate drain`, wait until the lease has run out, and run this command again"
 
 
 def repartition(settings: Settings, state: sa.Engine, partitions: int, topic: str | None = None) -> Topic:
@@ -33,7 +33,7 @@ def repartition(settings: Settings, state: sa.Engine, partitions: int, topic: st
     known = _chosen(migration, topic)
     if partitions <= known.partitions:
         raise ConfigError(
-            f"topic {known.name} has {counted(known.partitions, 'partition')}; Kafka can only add some",
+            f"topic {known.name} has {counted(known.partitions, 'partition')}; Kafka cannot take partitions away",
             hint=f"choose more than {known.partitions}",
         )
     with exclusive.for_everyone(settings, state, migration, _STOP) as leases:
@@ -43,7 +43,7 @@ def repartition(settings: Settings, state: sa.Engine, partitions: int, topic: st
         if found.partitions not in (known.partitions, partitions):
             raise PreflightError(
                 f"topic {known.name} has {counted(found.partitions, 'partition')}, the migration {known.partitions}",
-                hint=f"they were added by hand: `migrate repartition {found.partitions}` brings both together",
+                hint=f"they were added by hand: `migrate repartition {found.partitions}` records them",
             )
         for name in (known.name, *settings.delay_topics(known.name)):
             admin.add_partitions(settings.kafka, name, partitions)

@@ -71,8 +71,8 @@ def take_over(
         planned = plan.tables[id_]
         deleted = sum(_fit(settings, planned, number) for number in range(len(planned.databases)))
         say(
-            f"{planned.table.full_name}: other row conditions; {deleted} rows that do not meet them deleted at the"
-            " target; those that meet them now come with `migrate copy`"
+            f"{planned.table.full_name}: its row conditions changed: {deleted} rows that do not meet them are deleted"
+            " at the target; `migrate copy` brings those that meet them now"
         )
 
 

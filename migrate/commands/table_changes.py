@@ -39,7 +39,7 @@ from migrate.target import chunk_fence, ledger, parked
 from migrate.target.pool import TargetPool
 from migrate.target.routing import Plan
 
-_STOP = "stop `migrate run`, wait until the lease has run out, and say this again"
+_STOP = "stop `migrate run`, wait until the lease has run out, and run this command again"
 
 
 @dataclass

@@ -186,7 +186,9 @@ class PartitionStart:
         except ServerError as error:
             raise StopError(error.message, hint=error.hint, code=Code.TOPIC) from error
         if there is None or there.id != leased.partition.topic_id:
-            raise StopError(f"topic {leased.topic} is another one by now, or gone", hint=BEGIN_ANEW, code=Code.TOPIC)
+            raise StopError(
+                f"topic {leased.topic} was deleted, or is another one under its name", hint=BEGIN_ANEW, code=Code.TOPIC
+            )
 
     def _read_again(self, leased: LeasedPartition, start: int, low: int, high: int) -> None:
         """The broker lost messages that were consumed, and may have others in their places: all that it has is read

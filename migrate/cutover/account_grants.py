@@ -46,7 +46,7 @@ def refuse_open(server: LeftServer, accounts: Sequence[str], databases: Collecti
     held_by = {*comers, *privileges.roles_of(server, comers), *privileges.roles_of_all(server)}
     if left := privileges.may_write(server, held_by, databases):
         raise PreflightError(
-            f"'{server.name}': accounts that are to be stopped can still write, by the server's tables of privileges:"
+            f"'{server.name}': the server's privilege tables show that these accounts can still write:"
             f" {'; '.join(left)}",
             hint="revoke that by hand, or use cutover.stop: read_only",
         )

@@ -47,7 +47,7 @@ def told(server: LeftServer, accounts: Sequence[str]) -> str:
     applications = [f"'{user}'@'{host}'" for user, host in map(named, accounts)]
     if among := [one for one in applications if one in found]:
         raise PreflightError(
-            f"'{server.name}': read_only does not stop {', '.join(among)}, of cutover.accounts",
+            f"'{server.name}': {', '.join(among)} (cutover.accounts) can write in spite of read_only",
             hint="revoke SUPER, CONNECTION_ADMIN and READ ONLY ADMIN from it, or use cutover.stop: revoke",
         )
     if not found:

@@ -175,7 +175,7 @@ class LeftServer:
             return not sessions
 
         if not settled(none, _END_SECONDS):
-            raise ServerError(f"{self._where}: a session does not end that runs {statement}")
+            raise ServerError(f"{self._where}: a session that was killed still runs {statement}")
 
     def end(self, sessions: Sequence[OtherSession]) -> None:
         """End sessions; their open transactions roll back."""

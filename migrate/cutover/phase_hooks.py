@@ -85,7 +85,7 @@ def around(
         try:
             _run(settings, "after", phase.value, phase, told)
         except MigrateError as second:
-            log.warning("a hook failed after a phase that had failed", phase=phase.value, error=second.message)
+            log.warning("the hook after a failed phase failed too", phase=phase.value, error=second.message)
         raise
     _run(settings, "after", phase.value, phase, {**more, "outcome": "done"})
 

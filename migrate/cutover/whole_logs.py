@@ -44,7 +44,8 @@ def refuse_holes(state: sa.Engine, stream: str, plan: Plan, servers: Sequence[Le
         noted = partial(server_start.note, migration=stream, source=server.name, started=since)
         if in_transaction(state, noted, threading.Event()):
             raise PreflightError(
-                f"not ready: {server.acts.name} was restarted: what it wrote without its log in between nobody knows",
+                f"not ready: {server.acts.name} was restarted, and may have written rows meanwhile that its log does"
+                " not have",
                 hint=_VERIFY,
             )
 

@@ -27,6 +27,6 @@ def refuse_another(connection: Connection, wanted: str) -> None:
     if (found := server_of(connection)) != wanted:
         raise ServerError(
             f"{connection.name}: this is not the server that the publisher reads: server_id/UUID {found}, not {wanted}",
-            hint="it is tried again by itself once the publisher reads this server: see that `migrate publish` runs, or"
-            " `migrate run`",
+            hint="it is tried again by itself until the publisher reads this server: check that `migrate publish` or"
+            " `migrate run` runs",
         )

@@ -98,7 +98,11 @@ class Publisher:
                 continue
             except NotByGtid as why:
                 self._roll_back()
-                log.warning("going on by file", source=self._opened.source.name, reason=why.message)
+                log.warning(
+                    "the place in the log is followed by file, not by GTID",
+                    source=self._opened.source.name,
+                    reason=why.message,
+                )
                 self._resume = replace(self._resume, by_gtid=False)
                 if self._stop.is_set():
                     return

@@ -26,9 +26,8 @@ def tables(names: Sequence[str]) -> str:
 
 def foreign(count: int) -> str:
     """Rows that hold a switch back until they were found equal."""
-    return (
-        f"{counted(count, 'row')} written at a standby side, or too late, not found equal yet: `migrate foreign list`"
-    )
+    told = f"{counted(count, 'row')} written at a standby side, or too late, and not found equal since"
+    return f"{told}: `migrate foreign list`"
 
 
 def differs(keys: int) -> str:
@@ -53,9 +52,9 @@ def _forgotten(facts: Facts) -> str:
 
 def _waiting(facts: Facts) -> str:
     if facts["reverse"]:
-        return "a `migrate --reverse run` that began before is to be started again"
-    anew = "" if facts["starts"] else "; one that began before it is to be started again"
-    return f"a publisher that starts after `migrate init` takes it up{anew}"
+        return "start `migrate --reverse run` again if it began before"
+    anew = "" if facts["starts"] else "; start one that began before it again"
+    return f"a publisher that starts after `migrate init` reads it{anew}"
 
 
 _TOLD: dict[Kind, Callable[[str, Facts], str]] = {
@@ -79,14 +78,14 @@ _TOLD: dict[Kind, Callable[[str, Facts], str]] = {
     Kind.FOREIGN: lambda _, of: foreign(of["count"]),
     Kind.LOST: lambda _, of: f"{of['lost']}, not verified since",
     Kind.DIFFERENT: lambda _, of: differs(of["count"]),
-    Kind.MESSAGES_LEFT_OUT: lambda _, of: (
-        f"{of['count']} × message is left out, and its changes are not verified since"
-    ),
+    Kind.MESSAGES_LEFT_OUT: lambda _, of: f"{of['count']} × message is skipped, and its changes are not verified since",
     Kind.ROWS_LEFT_OUT: lambda _, of: f"{of['count']} × row is left out of the stream, and not verified since",
     Kind.ADDED_WAITING: lambda _, of: f"{tables(of['tables'])} added: {_waiting(of)}",
-    Kind.ADDED_JOINING: lambda _, of: f"{tables(of['tables'])} added: the publisher is to come to its place in the log",
+    Kind.ADDED_JOINING: lambda _, of: (
+        f"{tables(of['tables'])} added: the publisher has not reached the place in the log from which it reads it"
+    ),
     Kind.NOT_COPIED: lambda _, of: f"{tables(of['tables'])} not copied yet",
-    Kind.COPY_RUNS: lambda *_: "a copy runs: wait for it; a second one would take its place",
+    Kind.COPY_RUNS: lambda *_: "a copy runs: wait for it; a second one would end it",
     Kind.UNVERIFIED: lambda _, of: f"no verification of all tables was clean since {_forgotten(of)}",
     Kind.VERIFIED_TOO_LONG_AGO: lambda _, of: (
         f"the last clean verification of all tables began more than {of['hours']:g} h ago"
@@ -96,8 +95,8 @@ _TOLD: dict[Kind, Callable[[str, Facts], str]] = {
     Kind.UNLIKE: lambda _, of: str(of["reason"]),
     Kind.CASCADES: lambda _, of: str(of["reason"]),
     Kind.WRITABLE_AGAIN: lambda subject, of: (
-        f"{of['side']} '{subject}' is no longer read-only, as after a restart: what does not follow the switch can"
-        " write there (SET GLOBAL read_only = 1)"
+        f"{of['side']} '{subject}' is no longer read-only, as after a restart: applications that do not follow the"
+        " switch can write there (SET GLOBAL read_only = 1)"
     ),
     Kind.RUN_SWITCHED: lambda _, of: f"run {of['run']}, a {of['command']}, has switched; its last steps are left",
     Kind.RUN_OPEN: lambda _, of: (
@@ -111,7 +110,7 @@ _TOLD: dict[Kind, Callable[[str, Facts], str]] = {
         "no verification since the switch shows that the sources follow, which a rollback needs"
     ),
     Kind.STILL_RUNS: lambda *_: (
-        "it still runs, so that a rollback stays possible; to end the migration, stop `migrate run` and"
+        "the migration still runs, so that a rollback stays possible; to end it, stop `migrate run` and"
         " `migrate --reverse run` first"
     ),
     Kind.NEVER_APPLIED: lambda _, of: (
@@ -120,7 +119,7 @@ _TOLD: dict[Kind, Callable[[str, Facts], str]] = {
     Kind.SOURCE_MOVED: lambda subject, of: (
         f"source '{subject}' is read at {of['read']} since a failover, and the reverse stream writes to"
         f" {of['written']}: put {of['read']} first in the config (host, port, and the other one under addresses), and"
-        " start `migrate --reverse run` anew; where applications are at the targets, `migrate --reverse verify` then"
+        " start `migrate --reverse run` again; after a switch, run `migrate --reverse verify` then"
     ),
     Kind.REFUSED: lambda _, of: f"{of['reason']} ({of['way_out']})" if of["way_out"] else str(of["reason"]),
     Kind.NOT_THERE: lambda *_: "the reverse stream is not there",

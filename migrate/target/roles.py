@@ -198,7 +198,12 @@ def set_to(state: sa.Connection, there: Connection, migration: str, database: Da
         noted = verification.lost(state, migration)
         if not any((one.database, one.what, one.end) == (database, SWITCH, frozen) for one in noted):
             reached.note_lost(state, migration, lacks)
-            log.error("lacks the last switch", where=there.name, database=database[1], lost=str(lacks))
+            log.error(
+                "a database does not have the roles of the last switch",
+                where=there.name,
+                database=database[1],
+                lost=str(lacks),
+            )
             return False
     role, version = wanted
     with there.transaction():

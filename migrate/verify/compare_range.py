@@ -165,7 +165,7 @@ class Comparison:
             else:
                 judged = not self.moved()
                 if not judged:
-                    log.warning("a publisher reads another server by now, nothing is judged")
+                    log.warning("a publisher reads another server now: this comparison does not count")
         return judged, [
             SettledSuspects(tables, one.agreed, one.outcome() if judged else RecheckOutcome(in_motion=one.left))
             for tables, one in everything

@@ -94,7 +94,7 @@ def find(
     """
     while (found := _newest(settings, state)) is not None:
         if reason := _lost(settings, state, found) or _otherwise(found, wanted, servers):
-            log.info("begins anew", unfinished=found.id, reason=reason)
+            log.info("a new verification begins", unfinished=found.id, reason=reason)
             return None
         if not _fell_silent(settings, state, found, sleep):
             continue
@@ -145,4 +145,4 @@ def _otherwise(found: Unfinished, wanted: Mapping[str, Any], servers: Mapping[st
         if before.get(name) != wanted[name]:
             return f"{told} changed since"
     moved = [name for name, at in servers.items() if found.sources.get(name, {}).get("read_at") != at]
-    return f"source '{moved[0]}' is read at another server, or was gone back in" if moved else ""
+    return f"source '{moved[0]}' is read at another server, or was rewound" if moved else ""

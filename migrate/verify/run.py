@@ -88,7 +88,7 @@ class VerificationRun:
         """Nobody else goes on with the run before the transaction ends. Raises OwnershipLost when someone did."""
         if not verification_progress.touch(connection, self.number, self.resumed):
             raise OwnershipLost(
-                f"another `migrate verify` went on with verification {self.number}", hint="this process ends"
+                f"another `migrate verify` took verification {self.number} over", hint="this process ends"
             )
 
     def finish(self, connection: sa.Connection, certificate: Mapping[str, Any]) -> None:
@@ -170,7 +170,10 @@ def _heard_of(run: VerificationRun) -> Iterator[None]:
             with run.state.begin() as connection:
                 verification_progress.leave(connection, run.number, run.resumed)
         except SQLAlchemyError as error:
-            log.warning("verification not left; it falls silent by itself", error=str(error.__cause__ or error))
+            log.warning(
+                "the end of the verification is not noted; another run takes it over after a while",
+                error=str(error.__cause__ or error),
+            )
 
 
 def _touch(run: VerificationRun, ended: threading.Event, seconds: float) -> None:
@@ -182,7 +185,7 @@ def _touch(run: VerificationRun, ended: threading.Event, seconds: float) -> None
                     if not verification_progress.touch(connection, run.number, run.resumed):
                         return  # another's, or finished: the next saving says so
             except SQLAlchemyError as error:
-                log.warning("verification not touched", error=str(error.__cause__ or error))
+                log.warning("the verification's heartbeat is not noted", error=str(error.__cause__ or error))
     finally:
         own.dispose()
 

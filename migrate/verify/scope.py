@@ -60,7 +60,7 @@ class VerificationScope:
         if self.definitions.get(id_) != now.definitions[id_]:
             return "it was altered while it was compared"
         if self.servers.get(id_[0]) != now.servers.get(id_[0]):
-            return f"source '{id_[0]}' was read at another server, or was gone back in, while it was compared"
+            return f"source '{id_[0]}' was read at another server, or was rewound, while it was compared"
         return ""
 
     def changed_there(self, now: VerificationScope) -> str:

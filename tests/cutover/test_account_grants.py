@@ -92,7 +92,7 @@ def test_a_revoke_waits_for_a_backup_no_longer_than_transactions_are_waited_for(
             with pytest.raises(ServerError, match=r"Lock wait timeout|does not answer") as refused:
                 case.stop()
             assert time.monotonic() - began < 50, "it waited as long as a freeze may take"
-            assert "beside a backup" in refused.value.hint
+            assert "during a backup" in refused.value.hint
             case.give_back()
         assert (case.noted(), may_write(case, user)) == ([], [True, True])
 

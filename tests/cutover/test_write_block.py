@@ -299,7 +299,7 @@ def test_whom_read_only_does_not_stop_is_named_and_no_account_of_the_application
         (said,) = [line for line in case.said if f"'{user}'@'%'" in line]
         assert "source 'a': read_only does not stop" in said
         case.raw["cutover"] = {"stop": "read_only", "wait_seconds": 1, "accounts": [f"{user}@%"]}
-        with pytest.raises(PreflightError, match=f"read_only does not stop '{user}'@'%', of cutover.accounts"):
+        with pytest.raises(PreflightError, match=f"'{user}'@'%' .cutover.accounts. can write in spite of read_only"):
             case.blocks().probe()
     finally:
         case.box.source.execute(f"DROP USER '{user}'@'%'")

@@ -136,7 +136,7 @@ def test_gtids_switched_on_and_off_leave_no_gap_and_the_scheme_is_that_of_the_po
         writers[0].wait_for(30)
         if running:
             made.switch(OFF, lambda: writers[0].wait_for(30))
-            assert always or "going on by file" in made.log.read_text("utf-8")
+            assert always or "the place in the log is followed by file" in made.log.read_text("utf-8")
     if not running:
         made.switch(OFF, lambda: writers[0].wait_for(30))
         if not always:

@@ -87,7 +87,7 @@ def test_a_change_that_is_set_aside_lets_the_others_pass_and_comes_again_when_as
     assert parked(flow) == [('["3"]', "write", "ticket 12")]
     assert [line[:11] for line in flow.differences(flow.box.source)] == ["different 3"]
     let_history_be(flow, "MEDIUMTEXT")
-    assert flow.migration.do("parked", "retry").startswith("1 row brought again")
+    assert flow.migration.do("parked", "retry").startswith("1 row applied again")
     assert (parked(flow), flow.differences(flow.box.source)) == ([], [])
 
 

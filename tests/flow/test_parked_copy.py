@@ -69,7 +69,7 @@ def test_refused_rows_of_the_copy_are_named_parked_and_brought_again(flow: Flow)
     assert sorted((*one["key"], one["kind"]) for one in differing) == [("3", "missing"), ("6", "missing")]
 
     let_history_be(flow, "MEDIUMTEXT")
-    assert flow.migration.do("parked", "retry", table, "3").startswith("1 row brought again")
-    assert flow.migration.do("parked", "retry").startswith("1 row brought again")
+    assert flow.migration.do("parked", "retry", table, "3").startswith("1 row applied again")
+    assert flow.migration.do("parked", "retry").startswith("1 row applied again")
     assert (parked(flow), flow.differences(flow.box.source)) == ([], [])
     assert flow.migration.ask("verify")["differences"] == 0

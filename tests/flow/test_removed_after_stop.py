@@ -46,7 +46,7 @@ def test_a_table_is_taken_out_while_another_ones_change_is_still_ahead(shop: Sho
     done = shop.migration.run("init")
     assert done.returncode == 0, done.stdout + done.stderr
     assert f"{shop.source}.a: removed" in done.stdout
-    assert f"{shop.source}.b: the source has another definition than where the publisher stands" in done.stdout
+    assert f"{shop.source}.b: the source's definition is newer than the publisher's position" in done.stdout
     if not altered_first:
         shop.box.targets[0].execute(f"ALTER TABLE {shop.target}.b ADD COLUMN w INT")
     with shop.running("publish --source source", "consume", "commit"):

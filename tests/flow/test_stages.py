@@ -103,7 +103,7 @@ def test_a_copy_that_runs_is_waited_for_and_an_added_table_is_no_copied_one(
         flow.migration.do("throttle", "--rows-per-second", "8")
         copy = flow.child("copy", "copy")
         wait(lambda: stands(flow)[:2] == ("copying", _WATCH), "the copy to begin")
-        assert "a copy runs: wait for it; a second one would take its place" in stands(flow)[2]
+        assert "a copy runs: wait for it; a second one would end it" in stands(flow)[2]
         flow.migration.do("throttle", "--pause")
         wait(lambda: stands(flow)[1] == "migrate throttle --resume", "it to pause")
         flow.migration.do("throttle", "--reset")
@@ -118,7 +118,7 @@ def test_a_copy_that_runs_is_waited_for_and_an_added_table_is_no_copied_one(
         with flow.migration.config.open("a", encoding="utf-8") as config:
             config.write(f'  - {{name: {flow.database}.added, sharding: {{nodes: "ds_0.added"}}}}\n')
         flow.migration.do("init")
-        told = f"1 table ({flow.database}.added) added: a publisher that starts after `migrate init` takes it up"
+        told = f"1 table ({flow.database}.added) added: a publisher that starts after `migrate init` reads it"
         anew = f"{told}; one that began before it is to be started again"
         assert stands(flow) == ("copying", "migrate run", [anew])
         flow.children("publish")[0].stop(SLOW)
@@ -226,7 +226,7 @@ def test_a_table_that_is_added_gets_its_reverse_stream_too(box: Sandbox, kafka: 
         assert said.returncode in (2, 3), "the reverse stream lacks the table"
         do("--reverse", "init")
         added = f"the reverse stream: 1 table ({flow.name}_0.added) added"
-        told = f"{added}: a `migrate --reverse run` that began before is to be started again"
+        told = f"{added}: start `migrate --reverse run` again if it began before"
         stage, following, held = stands(flow)
         assert (stage, following, held[1:]) == ("catching up", "migrate --reverse run", [told])
         for label, process in {"t0": ("publish", "--source", "t0"), "consume": ("consume",)}.items():
@@ -287,9 +287,7 @@ def test_a_reverse_stream_that_a_cutover_would_refuse_is_not_ready(
             process.stop(SLOW)
         flow.stop()
         wait(lambda: stands(flow)[:2] == ("switched", "migrate finish"), "the leases to end")
-        told = (
-            "1 change of the targets that the sources refused: `migrate --reverse parked list` names what the sources"
-        )
+        told = "the sources refused 1 change of the targets: `migrate --reverse parked list` names what the sources"
         assert told in do("finish")
         assert "finished" in do("finish", "--yes")
         assert ask("status")["stage"] == "finished"

@@ -34,7 +34,7 @@ OF_THE_OTHER_STREAM = (
 FORGOTTEN = "INSERT INTO forgotten (migration, times) VALUES ('NAME', 1) ON DUPLICATE KEY UPDATE times = times + 1"
 CHANGES = {
     f"UPDATE phase SET attempt = attempt + 1 {SAME}": "t: it was copied again while it was compared",
-    "UPDATE position SET incarnation = incarnation + 1": "was read at another server, or was gone back in",
+    "UPDATE position SET incarnation = incarnation + 1": "was read at another server, or was rewound",
     FORGOTTEN: "or the stream from the other side began",
     f"UPDATE phase SET rule_hash = REVERSE(rule_hash) {SAME}": "t: its rule changed while it was compared",
     OF_THE_OTHER_STREAM.format(1, """REPLACE(definition, '"v"', '"w"')"""): "the other side was altered while",

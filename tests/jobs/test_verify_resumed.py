@@ -217,7 +217,7 @@ def test_what_was_compared_for_another_purpose_is_not_used(two: Two) -> None:
         with capture_logs() as logs:
             result = way()
         assert (named(result), result.certificate["resumed"]) == ([("t", 3)], 0), reason
-        said = [line["reason"] for line in logs if line["event"] == "begins anew"]
+        said = [line["reason"] for line in logs if line["event"] == "a new verification begins"]
         assert [reason in one for one in said] == ([True] if reason else []), said
         assert two.kept() == [], "of a run that nobody goes on with"
         home = two.laid.table.rule.route_many([["3"]])[0]
@@ -249,7 +249,7 @@ def test_a_process_that_another_one_took_over_from_writes_no_certificate(two: Tw
                 assert found is not None
                 taken.append(verification_progress.take(connection, found))
 
-    with pytest.raises(OwnershipLost, match="another `migrate verify` went on with verification"):
+    with pytest.raises(OwnershipLost, match="another `migrate verify` took verification"):
         verify.run(parse(two.raw, {}), progress=take)
     assert taken == [True]
     with _state(two.laid) as connection:

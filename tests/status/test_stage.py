@@ -407,15 +407,15 @@ HALT = StopReason(
         ),
         (
             reverse_stream.ReverseFacts(there=True, running=True, now=of_tables(T.JOINING), settings=SETTINGS),
-            ["the reverse stream: 1 table (shop.t0) added: the publisher is to come to its place in the log"],
+            [
+                "the reverse stream: 1 table (shop.t0) added: the publisher has not reached the place in the log from"
+                " which it reads it"
+            ],
             "migrate --reverse status --watch",
         ),
         (
             reverse_stream.ReverseFacts(there=True, running=True, now=of_tables(T.WAITING), settings=SETTINGS),
-            [
-                "the reverse stream: 1 table (shop.t0) added: a `migrate --reverse run` that began before is to be"
-                " started again"
-            ],
+            ["the reverse stream: 1 table (shop.t0) added: start `migrate --reverse run` again if it began before"],
             "migrate --reverse run",
         ),
     ],
