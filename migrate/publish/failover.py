@@ -84,7 +84,8 @@ def _switch(
             last = _last_time(connection, facts, stored, back_seconds)
             own = facts.server_id if facts.server_id != stored.server_id else None
             locator = Locator(source, stored.replica_id, connection)
-            found = locator.find(last - back_seconds, own=own, known=last + back_seconds)
+            latest = max(last, _now(connection)) + back_seconds
+            found = locator.find(last - back_seconds, own=own, known=last + back_seconds, latest=latest)
             file, pos, scheme = found.file, found.pos, TIME
             by_time = ByTime(last - back_seconds, stored.coordinate, found.statements, found.since)
             why = doubt(max(last, published.newest), found.reached if own is not None else 0, back_seconds)
@@ -202,14 +203,19 @@ def _last_time(connection: Connection, facts: ServerFacts, stored: Position, bac
             hint="nothing was published since the start; bring the old server back, or start a new migration",
         )
     last = int(stored.event_time.replace(tzinfo=UTC).timestamp())
-    row = connection.one("SELECT UNIX_TIMESTAMP()")
-    if row is not None and last > int(row[0]) + back_seconds:
+    if last > (now := _now(connection)) + back_seconds:
         raise OtherLog(
             f"{connection.name} is another server now ({_facts(facts)}), without GTID, and its clock is"
-            f" {last - int(row[0])} s behind the last published event",
+            f" {last - now} s behind the last published event",
             hint="times cannot be compared: set its clock right, or publish again from a place you name",
         )
     return last
+
+
+def _now(connection: Connection) -> int:
+    """By the server's clock, in seconds since 1970."""
+    ((now,),) = connection.query("SELECT UNIX_TIMESTAMP()")
+    return int(str(now))
 
 
 def doubt(last: int, reached: int, back_seconds: int) -> str:

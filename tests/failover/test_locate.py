@@ -175,3 +175,17 @@ def test_a_search_ends_while_the_server_goes_on_writing(history: History) -> Non
         history.write(60)
         found = locator.find(ZERO + 50)
     assert (found.file, found.pos) == end
+
+
+def test_where_a_clock_was_set_back_the_place_is_in_the_file_before(history: History) -> None:
+    """Lost: what was committed since then, as the newest file begun before the time has one before it, and one after:
+    the source's clock had been ahead when the last event was published."""
+    history.begin(0)
+    history.write(5)
+    first = history.write(620)
+    history.write(650)
+    history.write(30)
+    history.flush(300)
+    history.write(310)
+    history.write(700)
+    assert history.place(600) == first

@@ -11,10 +11,14 @@ OLD, NEW = 11, 12
 
 
 def search(
-    times: list[int | tuple[int, int]], wanted: int = 100, own: int | None = None, known: int | None = None
+    times: list[int | tuple[int, int]],
+    wanted: int = 100,
+    own: int | None = None,
+    known: int | None = None,
+    latest: int | None = None,
 ) -> tuple[tuple[str, int], bool, int]:
     """Feed groups of (time, server id), 10 bytes each; returns the boundary, whether it is proven, groups looked at."""
-    looked = Search(wanted, own, known)
+    looked = Search(wanted, own, known, latest)
     count = 0
     for item in times:
         time, server = item if isinstance(item, tuple) else (item, OLD)
@@ -72,3 +76,14 @@ def test_statements_older_than_the_time_are_told_where_they_stand_behind_the_pla
     ):
         looked.feed(Group("b.000001", count * 10, count * 10 + 10, OLD, time, time, statement))
     assert looked.behind(looked.boundary(END)) == {50}
+
+
+def test_a_time_that_is_not_yet_tells_nothing() -> None:
+    """A session had dated a transaction a day ahead: the place was there, long before what was wanted, and the new
+    server counted as having all that was published, though it lacked the newest."""
+    times: list[int | tuple[int, int]] = [90, 86_500, 95, 100, 105]
+    assert search(times, known=110, latest=200) == (("b.000001", 30), True, 5)
+    looked = Search(100, NEW, 110, 200)
+    for number, time in enumerate((90, 86_500, 95, 100, 105)):
+        looked.feed(Group("b.000001", number * 10, number * 10 + 10, OLD, time, time))
+    assert (looked.reached, looked.over) == (105, False)

@@ -112,11 +112,14 @@ class Search:
     at the log's end were written since the switch: the boundary is not behind them, whatever their timestamps say, and
     only a transaction of another server proves that the log reaches back far enough.
     `known`: the newest time that we had; the search is over once a later one of another server is met.
+    `latest`: the time that it can be by now; a session dated a transaction above it (`SET timestamp`), or a clock was
+    ahead, so that its time tells nothing.
     """
 
     wanted: int
     own: int | None = None
     known: int | None = None
+    latest: int | None = None
     late: tuple[str, int] | None = None
     tail: tuple[str, int] | None = None
     tail_time: int = 0  # of its first transaction
@@ -134,6 +137,9 @@ class Search:
             self.tail, self.tail_time = (self.tail, self.tail_time) if self.tail else (start, group.oldest)
         else:
             self.tail = None
+        if self.latest is not None and group.newest > self.latest:
+            return
+        if not own:
             self.reached = max(self.reached, group.newest)
         if self.late is None:
             if group.newest >= self.wanted:
@@ -190,18 +196,23 @@ class Locator:
         self._end = in_log(end.file, end.pos)  # the search ends here, however much is written meanwhile
         self._files = log_files(connection)
 
-    def find(self, wanted: int, *, own: int | None = None, known: int | None = None) -> Located:
+    def find(
+        self, wanted: int, *, own: int | None = None, known: int | None = None, latest: int | None = None
+    ) -> Located:
         """The boundary before the first transaction at or after `wanted` (seconds since 1970).
 
-        Args: `own` and `known` as `Search` has them.
+        Where the file before has one as well, a clock was set back between them: it is looked for from there on.
+
+        Args: `own`, `known` and `latest` as `Search` has them.
         Raises: StopError, naming the oldest time there is, when the log does not reach back far enough; ServerError.
         """
         oldest = 0
-        for name in reversed(self._files):
+        for number in reversed(range(len(self._files))):
+            name = self._files[number]
             oldest = created(self._source, self._replica_id, name)
             if oldest >= wanted:
                 continue
-            search = Search(wanted, own, known)
+            search = Search(wanted, own, known, latest)
             groups = Groups(name)
             with self._events(name) as events:
                 for event in events:
@@ -212,7 +223,9 @@ class Locator:
                             break
                     if self._is_end(groups.file, event):
                         break
-            if search.proven or (own is None and self._files.index(name) == 0):
+            if number and self._has_later(self._files[number - 1], Search(wanted, own, None, latest)):
+                continue
+            if search.proven or (own is None and number == 0):
                 file, pos = boundary = search.boundary(groups.boundary)
                 log.info("located by time", source=self._source.name, wanted=_time(wanted), file=file, pos=pos)
                 return Located(file, pos, search.reached, search.behind(boundary), search.since(boundary))
@@ -222,6 +235,19 @@ class Locator:
             hint="take a server whose binlog reaches back further, or start a new migration and copy again",
             code=Code.POSITION,
         )
+
+    def _has_later(self, name: str, search: Search) -> bool:
+        """Whether a file has a transaction at or after the wanted time."""
+        groups = Groups(name)
+        with self._events(name) as events:
+            for event in events:
+                if (group := groups.feed(event)) is not None and group.file == name and group.server_id != search.own:
+                    search.feed(group)
+                if search.late is not None:
+                    return True
+                if groups.file != name or self._is_end(groups.file, event):
+                    return False
+        return False
 
     @contextmanager
     def _events(self, name: str) -> Iterator[Iterator[Event]]:
